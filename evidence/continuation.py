@@ -1,0 +1,17 @@
+"""What to call next, as data. Renderers spell it as a tool call, a link or a command."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """A complete call of one operation: `args` are its arguments as MCP spells them.
+
+    `why` says what it is for: read, next, previous, next_match, end, fetch, next_page, narrow,
+    schema, retry.
+    """
+
+    operation: str
+    args: dict[str, Any]
+    why: str

@@ -1,0 +1,138 @@
+"""Where in a text a query is found. All offsets are code points of the text as it was given."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
+
+from evidence.fold import Folded, fold_literal
+from evidence.query import Query, Term
+
+OCCURRENCES_MAX: int = 2_000
+"""Occurrences of one term that are looked at; in a text with more of them the first ones count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of text that proves a match, and the terms in it: ascending, without overlap."""
+
+    start: int
+    end: int
+    marks: tuple[tuple[int, int], ...]
+
+
+Occurrence = tuple[int, int, int]  # start and end in folded text, number of the term
+Stretch = tuple[int, int, int, int]  # length, start, first and last of the occurrences in it
+
+
+def spans(text: str, query: Query, *, limit: int = 3, partial: bool = False) -> list[Span]:
+    """At most `limit` spans that each hold every wanted term: shortest first, without overlap.
+
+    Empty when a wanted term is missing; with `partial` the terms that are there are enough.
+    Lengths are compared in folded text, ties go to the earlier span.
+    """
+    folded = Folded(text)
+    padded = f" {folded.folded} "
+    wanted = query.wanted
+    found = [_occurrences(padded, term, number) for number, term in enumerate(wanted)]
+    present = sum(map(bool, found))
+    if not present or (present < len(wanted) and not partial):
+        return []
+    occurrences = sorted(chain.from_iterable(found))
+    chosen = _shortest(_stretches(occurrences, present), limit)
+    return [_span(folded, occurrences[first : last + 1]) for _, _, first, last in chosen]
+
+
+def literal(text: str, needle: str, *, start: int = 0) -> tuple[int, int] | None:
+    """The first place at or after `start` that reads `needle`, whatever its case and accents."""
+    for found_start, found_end in literals(text[start:], needle):
+        return start + found_start, start + found_end
+    return None
+
+
+def literals(text: str, needle: str) -> Iterator[tuple[int, int]]:
+    """Every place that reads `needle`, whatever its case, accents and width; none overlap.
+
+    Places may begin and end inside words. A needle of nothing but accents is found nowhere.
+    """
+    wanted = fold_literal(needle)
+    if not wanted:
+        return
+    folded = Folded(text, literal=True)
+    free = 0
+    position = folded.folded.find(wanted)
+    while position >= 0:
+        start, end = folded.original(position, position + len(wanted))
+        if start >= free:
+            yield start, end
+            free = end
+        position = folded.folded.find(wanted, position + len(wanted))
+
+
+@lru_cache(maxsize=256)
+def _needle(term: Term) -> tuple[str, re.Pattern[str] | None]:
+    """A string to look for, and unless that is proof enough, what must match where it is found.
+
+    Both begin with the space before the term; the pattern stops short of the space after it.
+    """
+    first, *others = term.words
+    words = " +".join(map(re.escape, term.words))
+    if term.prefix:
+        return f" {first} " if others else f" {first}", re.compile(f" {words}[^ ]*")
+    return f" {first} ", re.compile(f" {words}(?= )") if others else None
+
+
+def _occurrences(padded: str, term: Term, number: int) -> list[Occurrence]:
+    """Where `term` stands in folded text that was `padded` with a space at both ends."""
+    needle, pattern = _needle(term)
+    found: list[Occurrence] = []
+    position = padded.find(needle)
+    while position >= 0 and len(found) < OCCURRENCES_MAX:
+        after = position + len(needle) - 1
+        if pattern is None:
+            found.append((position, after - 1, number))
+        elif match := pattern.match(padded, position):
+            after = match.end()
+            found.append((position, after - 1, number))
+        position = padded.find(needle, after)
+    return found
+
+
+def _stretches(occurrences: list[Occurrence], terms: int) -> Iterator[Stretch]:
+    """Every stretch that holds all `terms` and would lose one at either end if it were shorter."""
+    inside: dict[int, int] = {}
+    first = reach = 0
+    for last, (_, end, term) in enumerate(occurrences):
+        inside[term] = inside.get(term, 0) + 1
+        reach = max(reach, end)
+        if len(inside) < terms:
+            continue
+        while inside[occurrences[first][2]] > 1:
+            inside[occurrences[first][2]] -= 1
+            first += 1
+        start = occurrences[first][0]
+        yield reach - start, start, first, last
+
+
+def _shortest(stretches: Iterator[Stretch], limit: int) -> list[Stretch]:
+    """The `limit` shortest that do not overlap."""
+    chosen: list[Stretch] = []
+    for stretch in sorted(stretches):
+        if len(chosen) == limit:
+            break
+        length, start, _, _ = stretch
+        if all(start + length <= begun or begun + long <= start for long, begun, _, _ in chosen):
+            chosen.append(stretch)
+    return chosen
+
+
+def _span(folded: Folded, occurrences: list[Occurrence]) -> Span:
+    """The span of these occurrences, in the offsets of the original text."""
+    marks: list[tuple[int, int]] = []
+    for first, last, _ in occurrences:
+        start, end = folded.original(first, last)
+        if marks and start < marks[-1][1]:  # a word inside a phrase, or two words of one ㍿
+            start, end = marks[-1][0], max(end, marks.pop()[1])
+        marks.append((start, end))
+    return Span(marks[0][0], marks[-1][1], tuple(marks))

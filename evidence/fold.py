@@ -1,0 +1,199 @@
+"""One spelling for text that is indexed and text that is searched.
+
+`fold` writes a text as lower-case words with spaces around them. Words lose their accents and
+their width; a character of a script that puts no spaces between words is a word of its own, and so
+is an emoji. The fold looks at one code point at a time, so `fold(a + b) == fold(a) + fold(b)`:
+texts can be folded in pieces, and any place in the fold leads back to one code point of the text.
+
+The words of a text are `fold(text).split()`. The full-text index finds the same words with
+    tokenize = "unicode61 remove_diacritics 0 categories 'L* N* Co Mn Mc'"
+"""
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Callable
+
+FOLD_VERSION: int = 1
+"""Part of every index. Raise it whenever `fold` gives any text other words; then rebuild."""
+
+_PLAIN_LETTERS = str.maketrans(
+    dict(zip("łđðøħŧŋıȷƀɓɖɗɨƒǥɠƙƚɲɍɏƴƶ", "lddohtnijbbddifggklnryyz"))
+    | {"æ": "ae", "œ": "oe", "þ": "th", "ꜳ": "aa", "ꝏ": "oo"}
+)
+
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff"  # Thai, Lao
+    "\u1000-\u109f\ua9e0-\ua9ff\uaa60-\uaa7f"  # Myanmar
+    "\u1780-\u17ff"  # Khmer
+    "\u3000-\u312f\u31a0-\u31ff\U0001aff0-\U0001b16f"  # Hiragana, Katakana, Bopomofo
+    "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
+    "\uac00-\ud7a3]"  # Hangul syllables
+)
+
+# Invisible code points that are letters or marks by category, and the Arabic stretching stroke.
+_INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0000-\U000e0fff\u0640]"
+)
+
+_DRAWING = re.compile("[\u2500-\u259f]")  # boxes and bars: ornament, not something one looks for
+_EMOJI_BLOCKS = re.compile("[\U0001f000-\U0001faff]")
+_SKIN_TONES = re.compile("[\U0001f3fb-\U0001f3ff]")
+
+# Adding this moves planes 0 and 1, where all symbols are, onto the private planes 15 and 16.
+_PRIVATE_PLANES = 0xF0000
+
+_WIDE = re.compile("([^\x00-\x7f])")
+_BLOCK = 64  # code points
+
+
+def _vanishes(char: str) -> bool:
+    """Whether `char` is an accent, a vowel point or invisible. Vowel signs of Indic scripts stay.
+
+    Combining classes: 0 spacing and vowel signs, 7 to 9 nukta, kana voicing and virama, 84 to 132
+    the vowel signs and tones of Telugu, Thai, Lao and Tibetan; the others are accents and points.
+    """
+    kind = unicodedata.combining(char)
+    if kind:
+        return not (7 <= kind <= 9 or 84 <= kind <= 132)
+    return unicodedata.category(char) == "Cf" or _INVISIBLE.match(char) is not None
+
+
+def _readable(char: str) -> str:
+    """`char` without case, accents, width and other variants of form."""
+    spelled = "".join(
+        each if "가" <= each <= "힣" else unicodedata.normalize("NFKD", each)
+        for each in unicodedata.normalize("NFKC", char)
+    )
+    bare = "".join(each for each in spelled if not _vanishes(each))
+    return bare.casefold().translate(_PLAIN_LETTERS)
+
+
+def _is_symbol(char: str) -> bool:
+    category = unicodedata.category(char)
+    if category == "So":
+        return not _DRAWING.match(char)
+    # Emoji younger than the tables of this Python are unassigned in them.
+    return category == "Cn" and _EMOJI_BLOCKS.match(char) is not None
+
+
+def _as_word(char: str) -> str:
+    """What one plain code point becomes: itself, a word of its own, or a space."""
+    if _is_symbol(char):
+        return f" {chr(ord(char) + _PRIVATE_PLANES)} "
+    category = unicodedata.category(char)
+    if category[0] not in "LN" and category not in ("Mn", "Mc", "Co"):
+        return " "
+    if ord(char) >= _PRIVATE_PLANES:
+        return " "
+    return f" {char} " if _UNSPACED.match(char) else char
+
+
+def _searched(char: str) -> str:
+    """`char` as `fold` writes it. ™, ½ and ㎏ do not run into the word before them."""
+    folded = "".join(map(_as_word, _readable(char)))
+    if " " in folded or unicodedata.category(char) == "So":
+        return " ".join(["", *folded.split(), ""])
+    return folded
+
+
+class _Table(dict[str, str]):
+    """What each code point becomes, worked out when it is first seen."""
+
+    def __init__(self, rule: Callable[[str], str]) -> None:
+        super().__init__()
+        self._rule = rule
+        self._ascii = "".join(map(rule, map(chr, range(128)))).encode() + bytes(range(128, 256))
+
+    def __missing__(self, char: str) -> str:
+        folded = self._rule(char)
+        if unicodedata.category(char) not in ("Cn", "Co", "Cs"):  # bounds it: 150,000 of 1.1 M
+            self[char] = folded
+        return folded
+
+    def apply(self, text: str) -> str:
+        """Every code point of `text` replaced. Fastest where most of them are ASCII."""
+        encoded = text.encode("utf-8", "surrogatepass")
+        if len(encoded) > len(text) * 1.15:
+            return "".join(map(self.__getitem__, text))
+        narrow = encoded.translate(self._ascii).decode("utf-8", "surrogatepass")
+        if len(encoded) == len(text):
+            return narrow
+        parts = _WIDE.split(narrow)
+        parts[1::2] = map(self.__getitem__, parts[1::2])
+        return "".join(parts)
+
+
+_SEARCHED = _Table(_searched)
+_READABLE = _Table(_readable)
+
+
+def fold(text: str) -> str:
+    """`text` as the index and the finder see it: plain words between spaces. Never fails."""
+    return _SEARCHED.apply(text)
+
+
+def fold_literal(text: str) -> str:
+    """`text` without case, accents and width; punctuation and spacing stay as they are."""
+    return _READABLE.apply(text)
+
+
+def extends(char: str) -> bool:
+    """Whether `char` belongs to the one before it: a mark, a selector, a joiner, a skin tone."""
+    return (
+        unicodedata.category(char)[0] == "M"
+        or not _SEARCHED[char]
+        or _SKIN_TONES.match(char) is not None
+    )
+
+
+class Folded:
+    """A text with its fold, and the way back. All offsets are code points."""
+
+    def __init__(self, text: str, *, literal: bool = False) -> None:
+        self.text = text
+        self._table = _READABLE if literal else _SEARCHED
+        self.folded = self._table.apply(text)
+        self._narrow = text.isascii()
+        self._starts: list[int] = []
+
+    def original(self, start: int, end: int) -> tuple[int, int]:
+        """The smallest range of the text that folds to all of `folded[start:end]`.
+
+        Marks and invisible code points that follow belong to it. An empty range stays empty.
+        """
+        if self._narrow:
+            return start, end
+        first = self._source(start)
+        if start >= end:
+            return first, first
+        last = self._source(end - 1) + 1
+        while last < len(self.text) and extends(self.text[last]):
+            last += 1
+        return first, last
+
+    def _source(self, offset: int) -> int:
+        """The index of the code point that `folded[offset]` came from."""
+        if not self._starts:
+            self._starts = self._block_starts()
+        block = bisect_right(self._starts, offset) - 1
+        ahead = offset - self._starts[block]
+        for index in range(block * _BLOCK, len(self.text)):
+            ahead -= len(self._table[self.text[index]])
+            if ahead < 0:
+                return index
+        return len(self.text)
+
+    def _block_starts(self) -> list[int]:
+        """Where in the fold each block of the text begins."""
+        starts = [0]
+        for index in range(0, len(self.text), _BLOCK):
+            block = self.text[index : index + _BLOCK]
+            width = len(block) if block.isascii() else len(self._table.apply(block))
+            starts.append(starts[-1] + width)
+        return starts
+
+
+def origin(text: str, start: int, end: int, *, literal: bool = False) -> tuple[int, int]:
+    """Where `fold(text)[start:end]` comes from in `text`, in code points; see `Folded.original`."""
+    return Folded(text, literal=literal).original(start, end)

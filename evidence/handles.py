@@ -1,0 +1,241 @@
+"""Ids a client can carry: how a record is printed, and every spelling that is taken back.
+
+Printed is `{connection_id}/{stream}:{record_id}`. In each part `%`, `/`, whitespace, control
+characters (bidi controls and tags among them) and any of `; , [ ] { } " \\` are percent-encoded
+as UTF-8, so is `:` in the first two parts, and a part that is `.` or `..`. Nothing else alters
+an id, and none is ever cut. Taken back are also `stream:record_id` and the `pdpp://` URIs.
+
+    ref = parse("gmail-work/messages:m%2F7")   # RecordRef('messages', 'm/7', 'gmail-work')
+    str(ref)                                   # 'gmail-work/messages:m%2F7'
+"""
+
+import base64
+import binascii
+import re
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote
+
+import orjson
+
+from evidence.errors import InvalidRequest
+
+RECORD_SCHEME = "pdpp://record/"
+FIELD_WINDOW_SCHEME = "pdpp://field-window/"
+STREAM_SCHEME = "pdpp://stream/"
+HANDLE_VERSION = 1
+
+_RESERVED = (
+    r'%/\s;,\[\]{}"\\\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069'
+    "\U000e0000-\U000e007f"
+)
+_RECORD_PART = re.compile(f"[{_RESERVED}]")
+_NAME_PART = re.compile(f"[:{_RESERVED}]")
+_ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+_WINDOW_ARGS = ("offset_chars", "limit_chars", "before_chars", "after_chars", "match")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRef:
+    """One record. `connection_id` is None where the caller did not name a source."""
+
+    stream: str
+    record_id: str
+    connection_id: str | None = None
+
+    def __str__(self) -> str:
+        tail = f"{_encode(self.stream, _NAME_PART)}:{_encode(self.record_id, _RECORD_PART)}"
+        if self.connection_id is None:
+            return tail
+        return f"{_encode(self.connection_id, _NAME_PART)}/{tail}"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRef:
+    """A field window: the record, the field path, and the window arguments a URI carried."""
+
+    record: RecordRef
+    field_path: str
+    window: tuple[tuple[str, Any], ...] = ()
+
+
+def parse(text: str, *, connection_id: str | None = None) -> RecordRef:
+    """The record an id names, in any accepted spelling but a field-window URI.
+
+    Raises `InvalidRequest` (`invalid_request`, or `conflicting_connection_id` when the id
+    carries another connection than the `connection_id` argument).
+    """
+    if text.startswith(FIELD_WINDOW_SCHEME):
+        return _agree(parse_field_window(text).record, connection_id)
+    if text.startswith(RECORD_SCHEME):
+        handle = text[len(RECORD_SCHEME) :]
+        fields = _decode_handle(handle, kind="record")
+        ref = _from_fields(fields) if fields else _parse_plain(unquote(handle))
+    else:
+        ref = _parse_plain(text)
+    return _agree(ref, connection_id)
+
+
+def parse_field_window(uri: str) -> FieldRef:
+    """The field window a `pdpp://field-window/…` URI names, in either encoding."""
+    if not uri.startswith(FIELD_WINDOW_SCHEME):
+        raise _malformed(uri)
+    handle, _, query = uri[len(FIELD_WINDOW_SCHEME) :].partition("?")
+    fields = _decode_handle(handle, kind="field-window")
+    if fields:
+        record = _from_fields(fields)
+    else:
+        record = _parse_plain(unquote(handle))
+        fields = dict(parse_qsl(query, keep_blank_values=True))
+    path = fields.get("field_path") or fields.get("field")
+    if not isinstance(path, str) or not path:
+        raise InvalidRequest(
+            "This field-window URI names no field. Call read_record_field with id and field_path.",
+            param="field_path",
+        )
+    return FieldRef(record, path, tuple(_window_arguments(fields)))
+
+
+def record_uri(ref: RecordRef) -> str:
+    """`pdpp://record/…` for a record, in the self-describing encoding."""
+    return RECORD_SCHEME + _encode_handle({"kind": "record", **_identity(ref)})
+
+
+def field_window_uri(ref: RecordRef, field_path: str, **window: Any) -> str:
+    """`pdpp://field-window/…` for a window: `offset_chars`, `limit_chars`, `q`, …"""
+    body = {"kind": "field-window", **_identity(ref), "field_path": field_path}
+    body.update({key: value for key, value in window.items() if value is not None})
+    return FIELD_WINDOW_SCHEME + _encode_handle(body)
+
+
+def stream_uri(stream: str, connection_id: str | None = None) -> str:
+    """`pdpp://stream/{name}`, with the connection as a query where there is one."""
+    suffix = f"?connection_id={quote(connection_id, safe='')}" if connection_id else ""
+    return STREAM_SCHEME + quote(stream, safe="") + suffix
+
+
+def parse_stream(uri: str) -> tuple[str, str | None]:
+    """(stream, connection_id or None) of a `pdpp://stream/…` URI."""
+    name, _, query = uri[len(STREAM_SCHEME) :].partition("?")
+    found = dict(parse_qsl(query))
+    return _checked(unquote(name), "stream"), found.get("connection_id")
+
+
+def _encode(part: str, reserved: re.Pattern[str]) -> str:
+    if part in (".", ".."):
+        return part.replace(".", "%2E")
+    if not reserved.search(part):
+        return part
+    return reserved.sub(lambda found: quote(found.group(), safe=""), part)
+
+
+def _decode(part: str) -> str:
+    """Valid escapes that are valid UTF-8 decode; a stray `%` stays itself."""
+    if "%" not in part:
+        return part
+    return _ESCAPES.sub(_decode_run, part)
+
+
+def _decode_run(found: re.Match[str]) -> str:
+    try:
+        return bytes.fromhex(found.group().replace("%", "")).decode()
+    except UnicodeDecodeError:
+        return found.group()
+
+
+def _parse_plain(text: str) -> RecordRef:
+    head, slash, tail = text.partition("/")
+    if slash and ":" not in head:
+        connection, rest = _checked(_decode(head), "connection_id"), tail
+    else:
+        connection, rest = None, text
+    stream, colon, record_id = rest.partition(":")
+    if not colon:
+        raise _malformed(text)
+    return RecordRef(
+        _checked(_decode(stream), "stream"), _checked(_decode(record_id), "record_id"), connection
+    )
+
+
+def _checked(part: str, name: str) -> str:
+    if not part or part in (".", "..") or "\0" in part:
+        raise InvalidRequest(
+            f"The {name} in this id is empty or not allowed. Pass an id exactly as it was printed.",
+            param="id",
+        )
+    return part
+
+
+def _agree(ref: RecordRef, connection_id: str | None) -> RecordRef:
+    if connection_id is None or connection_id == ref.connection_id:
+        return ref
+    if ref.connection_id is None:
+        return RecordRef(ref.stream, ref.record_id, _checked(connection_id, "connection_id"))
+    raise InvalidRequest(
+        "The id already names another connection. Leave connection_id out, or make them equal.",
+        code="conflicting_connection_id",
+        param="connection_id",
+    )
+
+
+def _malformed(text: str) -> InvalidRequest:
+    return InvalidRequest(
+        "This is not a record id. Pass an id as search or query_records printed it, "
+        "in the form connection_id/stream:record_id.",
+        param="id",
+    )
+
+
+def _identity(ref: RecordRef) -> dict[str, Any]:
+    named = {"connection_id": ref.connection_id, "stream": ref.stream, "record_id": ref.record_id}
+    return {key: value for key, value in named.items() if value is not None}
+
+
+def _encode_handle(body: dict[str, Any]) -> str:
+    raw = orjson.dumps({"v": HANDLE_VERSION, **body})
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def _decode_handle(handle: str, *, kind: str) -> dict[str, Any] | None:
+    """The JSON of a base64url handle, or None where the text is not one."""
+    text = unquote(handle)
+    try:
+        raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        body = orjson.loads(raw)
+    except (binascii.Error, ValueError):
+        return None
+    if not isinstance(body, dict):
+        return None
+    if body.get("v") != HANDLE_VERSION or body.get("kind") != kind:
+        raise InvalidRequest(f"This handle is not a {kind} handle of version 1.", param="id")
+    return body
+
+
+def _from_fields(fields: dict[str, Any]) -> RecordRef:
+    parts = [fields.get(name) for name in ("stream", "record_id", "connection_id")]
+    stream, record_id, connection = parts
+    if not isinstance(stream, str) or not isinstance(record_id, str):
+        raise InvalidRequest("This handle names no record.", param="id")
+    if connection is not None and not isinstance(connection, str):
+        raise InvalidRequest("The connection in this handle is not text.", param="id")
+    return RecordRef(
+        _checked(stream, "stream"),
+        _checked(record_id, "record_id"),
+        None if connection is None else _checked(connection, "connection_id"),
+    )
+
+
+def _window_arguments(fields: dict[str, Any]) -> list[tuple[str, Any]]:
+    """The window a URI carries, in the words of `read_record_field`."""
+    found: list[tuple[str, Any]] = []
+    if query := fields.get("q") or fields.get("query"):
+        found.append(("query", query))
+    if "cursor" in fields and "offset_chars" not in fields:
+        fields = {**fields, "offset_chars": fields["cursor"]}
+    for name in _WINDOW_ARGS:
+        value = fields.get(name)
+        if isinstance(value, str) and value.isascii() and value.isdigit():
+            value = int(value)
+        if value is not None:
+            found.append((name, value))
+    return found

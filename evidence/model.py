@@ -1,0 +1,266 @@
+"""What was read, as typed values: the words every surface and renderer shares.
+
+Offsets and sizes are code points of the stored text. Continuations are derived from these values,
+never stored beside them, so that all surfaces offer the same next step.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from evidence.continuation import Continuation
+from evidence.handles import RecordRef
+
+READ_FIELD = "read_record_field"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Which configured connection something came from."""
+
+    connection_id: str | None
+    connector_key: str | None
+    display_name: str | None
+
+    @property
+    def label(self) -> str:
+        return self.display_name or self.connector_key or self.connection_id or ""
+
+
+@dataclass(slots=True)
+class Match:
+    """A window an upstream proved to hold the match. Without a proof there is no `Match`.
+
+    `text` is plain; `marks` are ranges inside it. `start`, `total` and `match_*` are None where
+    the upstream did not say. `window` are the arguments of the read that lands on the match.
+    """
+
+    field_path: str
+    text: str
+    marks: tuple[tuple[int, int], ...]
+    start: int | None
+    end: int | None
+    total: int | None
+    match_start: int | None
+    match_end: int | None
+    complete: bool
+    window: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Hit:
+    """One search hit. `id` is the printed handle of `ref`."""
+
+    ref: RecordRef
+    id: str
+    title: str | None
+    at: str | None
+    source: Source
+    url: str
+    matched_fields: list[str]
+    matches: list[Match]
+
+    def read(self, match: Match) -> Continuation:
+        args = {"id": self.id, "field_path": match.field_path, **match.window}
+        return Continuation(READ_FIELD, args, "read")
+
+    @property
+    def fetch(self) -> Continuation:
+        return Continuation("fetch", {"id": self.id}, "fetch")
+
+
+@dataclass(slots=True)
+class SearchPage:
+    """A page of hits. `args` are the arguments that asked for it."""
+
+    args: dict[str, Any]
+    hits: list[Hit]
+    has_more: bool
+    next_cursor: str | None
+    count: int | None
+    count_accuracy: str | None
+    recall: dict[str, Any]
+    warnings: list[dict[str, Any]]
+    envelope: dict[str, Any]
+    ended_early: bool = False
+
+    def continuations(self) -> list[Continuation]:
+        return next_page("search", self.args, self.next_cursor)
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """A value shown in part: `end` of `total` code points, and the call that reads it."""
+
+    field_path: str
+    end: int
+    total: int
+    read: Continuation
+
+
+@dataclass(slots=True)
+class RecordItem:
+    """One record of a list. `data` is the projected payload; values in `partial` are previews.
+
+    `left_out` are fields that are not shown at all, for want of room.
+    """
+
+    ref: RecordRef
+    id: str
+    source: Source
+    emitted_at: str | None
+    data: dict[str, Any]
+    deleted: bool
+    envelope: dict[str, Any]
+    partial: list[Partial] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+    def rest(self) -> Continuation | None:
+        """The call that shows the first of the fields left out."""
+        if not self.left_out:
+            return None
+        return Continuation("fetch", {"id": self.id, "fields": self.left_out[:20]}, "fields")
+
+
+@dataclass(slots=True)
+class RecordPage:
+    """A page of one stream, or of its changes."""
+
+    args: dict[str, Any]
+    stream: str
+    records: list[RecordItem]
+    has_more: bool
+    next_cursor: str | None
+    next_changes_since: str | None
+    count: dict[str, Any]
+    warnings: list[dict[str, Any]]
+    envelope: dict[str, Any]
+    ended_early: bool = False
+
+    def continuations(self) -> list[Continuation]:
+        found = next_page("query_records", self.args, self.next_cursor)
+        if self.next_changes_since and not self.next_cursor:
+            later = {**self.args, "changes_since": self.next_changes_since}
+            later.pop("cursor", None)
+            found.append(Continuation("query_records", later, "later_changes"))
+        return found
+
+
+@dataclass(slots=True)
+class Document:
+    """One record as a document: exactly the five members of the search-and-fetch contract."""
+
+    id: str
+    title: str
+    text: str
+    url: str
+    metadata: dict[str, Any]
+    next_read: Continuation | None = None
+
+
+@dataclass(slots=True)
+class FieldRead:
+    """A window of a field, or the metadata of a binary one (`binary` is set, `text` empty)."""
+
+    ref: RecordRef
+    id: str
+    source: Source
+    field_path: str
+    type: str
+    text: str
+    start: int
+    end: int
+    total: int
+    limit: int
+    match_start: int | None = None
+    match_end: int | None = None
+    match: int | None = None
+    next_match: int | None = None
+    args: dict[str, Any] = field(default_factory=dict)
+    media_type: str | None = None
+    binary: dict[str, Any] | None = None
+
+    @property
+    def complete(self) -> bool:
+        return self.start == 0 and self.end >= self.total
+
+    def continuations(self) -> list[Continuation]:
+        """next, previous, the read of the end, and the next match, where there are any."""
+        if self.binary is not None:
+            return []
+        found = []
+        if self.end < self.total:
+            found.append(self._window(self.end, "next"))
+        if self.start > 0:
+            found.append(self._window(max(0, self.start - self.limit), "previous"))
+        last = max(0, self.total - self.limit)
+        if self.end < last:
+            found.append(self._window(last, "end"))
+        if self.next_match is not None:
+            args = {**self.args, "match": self.next_match}
+            found.append(Continuation(READ_FIELD, args, "next_match"))
+        return found
+
+    def _window(self, offset: int, why: str) -> Continuation:
+        """A window at an offset; a previous one ends where this one starts."""
+        size = min(self.limit, self.start) if why == "previous" else self.limit
+        args = {
+            "id": self.id,
+            "field_path": self.field_path,
+            "offset_chars": offset,
+            "limit_chars": max(1, size),
+        }
+        return Continuation(READ_FIELD, args, why)
+
+
+@dataclass(slots=True)
+class Buckets:
+    """An aggregate: one value, or groups with what was left out."""
+
+    args: dict[str, Any]
+    stream: str
+    metric: str
+    field: str | None
+    value: Any
+    groups: list[dict[str, Any]] | None
+    group_by: str | None
+    granularity: str | None
+    time_zone: str | None
+    other_count: int | None
+    group_count: int | None
+    filtered_record_count: int | None
+    warnings: list[dict[str, Any]]
+    envelope: dict[str, Any]
+
+
+@dataclass(slots=True)
+class StreamRow:
+    """A stream as the schema shows it: `fields` maps names to capability flags."""
+
+    name: str
+    connector_key: str | None
+    label: str | None
+    connections: list[Source]
+    fields: dict[str, str]
+    relations: list[dict[str, Any]]
+    views: list[dict[str, Any]]
+    primary_key: list[str]
+    cursor_field: str | None
+    envelope: dict[str, Any]
+
+
+@dataclass(slots=True)
+class SchemaIndex:
+    """The schema of a grant: an index, or the details of one stream."""
+
+    args: dict[str, Any]
+    rows: list[StreamRow]
+    detail: str
+    warnings: list[dict[str, Any]]
+    envelope: dict[str, Any]
+
+
+def next_page(operation: str, args: dict[str, Any], cursor: str | None) -> list[Continuation]:
+    """The call of the next page: the same arguments with the cursor."""
+    if not cursor:
+        return []
+    return [Continuation(operation, {**args, "cursor": cursor}, "next_page")]

@@ -1,0 +1,64 @@
+"""Field paths: a literal top-level name, or a JSON Pointer (RFC 6901) that starts with `/`."""
+
+from typing import Any
+
+from evidence.errors import InvalidRequest, NotFound
+
+
+def top_level(path: str) -> str:
+    """The top-level field a path lies in; raises 400 `invalid_field_path`."""
+    if not path or "\0" in path or path == "/":
+        raise InvalidRequest(
+            "field_path is empty. Give a field name, or a JSON Pointer that starts with '/'.",
+            code="invalid_field_path",
+            param="field_path",
+        )
+    return _tokens(path)[0] if path.startswith("/") else path
+
+
+def path_of(name: str) -> str:
+    """The field path of a top-level field: its name, or a pointer where the name looks like one."""
+    return escaped(name) if name.startswith("/") else name
+
+
+def escaped(name: str) -> str:
+    """The JSON Pointer of a top-level field."""
+    return "/" + name.replace("~", "~0").replace("/", "~1")
+
+
+def inside(value: Any, path: str) -> Any:
+    """What the rest of the pointer names inside a top-level value; 404 `field_not_found`."""
+    if not path.startswith("/"):
+        return value
+    for token in _tokens(path)[1:]:
+        if isinstance(value, dict) and token in value:
+            value = value[token]
+        elif isinstance(value, list) and _is_index(token) and int(token) < len(value):
+            value = value[int(token)]
+        else:
+            raise NotFound(
+                f"Nothing at {token!r} in this pointer. Read the field above it to see its shape.",
+                code="field_not_found",
+                param="field_path",
+            )
+    return value
+
+
+def json_type(value: Any) -> str:
+    """The JSON type of a value, in JSON Schema's words."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    for kind, name in ((str, "string"), (int, "integer"), (float, "number"), (dict, "object")):
+        if isinstance(value, kind):
+            return name
+    return "array"
+
+
+def _tokens(path: str) -> list[str]:
+    return [token.replace("~1", "/").replace("~0", "~") for token in path[1:].split("/")]
+
+
+def _is_index(token: str) -> bool:
+    return token.isascii() and token.isdigit() and (token == "0" or not token.startswith("0"))

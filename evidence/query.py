@@ -1,0 +1,67 @@
+"""What somebody typed into a search box, as words to find.
+
+    flow control       both words, anywhere
+    "flow control"     a phrase; “ ” „ « » work too, and an unclosed quote runs to the end
+    foo-bar, don't     a phrase as well: what punctuation joins stays together
+    -draft, -"to do"   not this
+    micro*             words that begin so
+
+There are no operators: AND, OR and NEAR are words like any other.
+"""
+
+import re
+from dataclasses import dataclass
+
+from evidence.fold import fold
+
+_QUOTES = '"“”„«»'
+_CHUNK = re.compile(
+    rf"""
+    (?P<minus> (?<!\S) - (?=[^\s-]) )?      # "--verbose" is an option, not an exclusion
+    (?: [{_QUOTES}] (?P<quoted> [^{_QUOTES}]* ) [{_QUOTES}]?
+      | (?P<bare> [^\s{_QUOTES}]+ ) )
+    """,
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Folded words that stand next to each other; with `prefix` the last one may go on."""
+
+    words: tuple[str, ...]
+    prefix: bool = False
+    excluded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A text as typed, and its terms in that order without repeats."""
+
+    text: str
+    terms: tuple[Term, ...]
+
+    @property
+    def wanted(self) -> tuple[Term, ...]:
+        """The terms a match must hold. Empty when nothing in the text can be searched for."""
+        return tuple(term for term in self.terms if not term.excluded)
+
+    @property
+    def excluded(self) -> tuple[Term, ...]:
+        """The terms a match must not hold."""
+        return tuple(term for term in self.terms if term.excluded)
+
+
+def parse(text: str) -> Query:
+    """The query that `text` spells. Every text is a query; punctuation alone has no terms."""
+    terms = (_term(chunk) for chunk in _CHUNK.finditer(text))
+    return Query(text, tuple(dict.fromkeys(term for term in terms if term.words)))
+
+
+def _term(chunk: re.Match[str]) -> Term:
+    """The term of one quoted or bare piece of a query. It may come out without words."""
+    bare = chunk["bare"] or ""
+    folded = fold(chunk["quoted"] or bare)
+    # The star must touch a word that can go on: not in "**", "C++*" or after an unspaced script.
+    prefix = bare.endswith("*") and not fold(bare[:-1]).endswith(" ")
+    return Term(tuple(folded.split()), prefix, chunk["minus"] is not None)

@@ -1,0 +1,61 @@
+"""From envelopes to typed values: the only place that knows how upstreams spell things."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from evidence.handles import RecordRef
+from evidence.model import Source
+
+
+def pick(body: Any, *names: str) -> Any:
+    """The first of `names` that is there and not None."""
+    if isinstance(body, dict):
+        for name in names:
+            value = body.get(name)
+            if value is not None:
+                return value
+    return None
+
+
+def text_of(body: Any, *names: str) -> str | None:
+    """As `pick`, where it is text that is not empty."""
+    value = pick(body, *names)
+    return value if isinstance(value, str) and value else None
+
+
+def rows(body: Any, *names: str) -> list[dict[str, Any]]:
+    """The objects of the first list among `names`."""
+    value = pick(body, *names)
+    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+
+
+def number_of(body: Any, *names: str) -> int | None:
+    """As `pick`, where it is a whole number and not a boolean."""
+    value = pick(body, *names)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def source_of(body: dict[str, Any]) -> Source:
+    """Which connection a row came from."""
+    return Source(
+        text_of(body, "connection_id", "connector_instance_id"),
+        text_of(body, "connector_key", "connector_id"),
+        text_of(body, "display_name"),
+    )
+
+
+def warnings_of(body: dict[str, Any]) -> list[dict[str, Any]]:
+    return rows(body.get("meta"), "warnings")
+
+
+def without(body: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """The envelope without some of its keys."""
+    dropped = frozenset(names)
+    return {key: value for key, value in body.items() if key not in dropped}
+
+
+def reference(row: dict[str, Any], stream: str | None, source: Source) -> RecordRef | None:
+    """The record a row names: always by its envelope, never by the payload."""
+    name = text_of(row, "stream", "stream_name") or stream
+    key = text_of(row, "record_key", "record_id", "id")
+    return RecordRef(name, key, source.connection_id) if name and key else None

@@ -1,0 +1,42 @@
+"""The field-window envelope -> `FieldRead`. Offsets count code points, whatever the upstream did."""
+
+from typing import Any
+
+from evidence.envelope import Envelope
+from evidence.handles import RecordRef
+from evidence.limits import CONTRACT
+from evidence.model import FieldRead, Source
+from evidence.reading import number_of, source_of, text_of, without
+
+
+def read(envelope: Envelope, *, ref: RecordRef, field_path: str, args: dict[str, Any]) -> FieldRead:
+    """The window an upstream answered with; its end is where its text ends."""
+    body = envelope.body
+    source = source_of(body)
+    connection = source.connection_id or ref.connection_id
+    found = RecordRef(ref.stream, ref.record_id, connection)
+    window = body.get("window") if isinstance(body.get("window"), dict) else {}
+    assert isinstance(window, dict)
+    described = body.get("field")
+    text = text_of(window, "text") or ""
+    start = number_of(window, "start_chars") or 0
+    binary = body.get("binary")
+    return FieldRead(
+        ref=found,
+        id=str(found),
+        source=Source(connection, source.connector_key, source.display_name),
+        field_path=field_path,
+        type=text_of(described, "type") or "string",
+        media_type=text_of(described, "media_type"),
+        text=text,
+        start=start,
+        end=start + len(text),
+        total=number_of(window, "total_chars") or start + len(text),
+        limit=number_of(window, "limit_chars") or CONTRACT.window_chars,
+        match_start=number_of(window, "match_start_chars"),
+        match_end=number_of(window, "match_end_chars"),
+        match=number_of(window, "match"),
+        next_match=number_of(window, "next_match"),
+        args={**without(args, ("connection_id",)), "id": str(found), "field_path": field_path},
+        binary=binary if isinstance(binary, dict) else None,
+    )

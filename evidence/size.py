@@ -1,0 +1,41 @@
+"""How many bytes text takes on the wire, and the longest beginning of it that fits."""
+
+import orjson
+
+from evidence.text import escape
+
+
+def json_bytes(text: str) -> int:
+    """UTF-8 bytes of a text as a JSON string, without its quotes."""
+    return len(orjson.dumps(text)) - 2
+
+
+def shown_bytes(text: str) -> int:
+    """UTF-8 bytes of a text as model-visible text, control characters written out."""
+    return len(escape(text)[0].encode())
+
+
+def fit_json(text: str, room: int) -> str:
+    """The longest beginning of `text` that takes at most `room` bytes inside JSON."""
+    return text[: _longest(text, room, shown=False)]
+
+
+def fit_both(text: str, *, shown: int, json: int) -> str:
+    """The longest beginning that takes at most `shown` bytes as text and `json` bytes in JSON."""
+    text = text[: _longest(text, shown, shown=True)]
+    return fit_json(text, json)
+
+
+def _longest(text: str, room: int, *, shown: bool) -> int:
+    """By halving: the cost of a beginning only grows with its length."""
+    measure = shown_bytes if shown else json_bytes
+    if measure(text) <= room:
+        return len(text)
+    low, high = 0, min(len(text), room)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if measure(text[:middle]) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,182 @@
+"""Pieces of text as a reader sees them: windows, excerpts, marks, visible control characters.
+
+Everything invisible that could mislead is written `\\u{HEX}`, with as many digits as it takes. A
+backslash that would begin such an escape in the text itself is written `\\u{5C}`, so that reading
+back is exact. Marked text is escaped text with tags: `mark` does both in one go, because a stored
+`<mark>` must be told from ours; its `<` becomes `\\u{3C}`. Never escape marked text again.
+
+    escape(text)            <->  unescape(shown)
+    mark(text, start, end)  <->  unmark(shown)
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from evidence.fold import extends
+from evidence.find import Span
+
+_NEAR = 16  # code points an edge may move to reach a word boundary
+_JOINER = "\u200d"
+
+_MISLEADING = (
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls except tab and newline
+    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # direction of writing
+    r"\u2028\u2029"  # line and paragraph separators
+    r"\ud800-\udfff"  # halves of surrogate pairs cannot be encoded
+    r"\U000e0000-\U000e007f"  # tags: invisible letters
+)
+# One character class, then a look back at a "\\" or "<" that begins nothing: alternatives
+# would take twice the time.
+_BEGINS_ESCAPE = r"(?<!\\(?!u\{))"
+_BEGINS_TAG = "(?<!<(?!/?mark>))"
+_ESCAPED_ALONE = re.compile(rf"[{_MISLEADING}\\]{_BEGINS_ESCAPE}")
+_ESCAPED_IN_MARKED = re.compile(rf"[{_MISLEADING}\\<]{_BEGINS_ESCAPE}{_BEGINS_TAG}")
+_ESCAPE = re.compile(r"\\u\{((?:10|[0-9A-F])?[0-9A-F]{1,4})\}")
+_TAG = re.compile("</?mark>")
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
+_BASE64_URI = re.compile(r"data:[^,\s]*;base64,")
+_BASE64_MIN = 256  # code points; shorter values are hashes, keys and long words
+_ONE_KIND = re.compile("[a-z]+|[A-Z]+|[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """`text` is what stands from `start` to `end` in a value of `total` code points."""
+
+    text: str
+    start: int
+    end: int
+    total: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether the window is the whole value."""
+        return not self.has_before and not self.has_after
+
+    @property
+    def has_before(self) -> bool:
+        return self.start > 0
+
+    @property
+    def has_after(self) -> bool:
+        return self.end < self.total
+
+
+def excerpt(text: str, span: Span, *, size: int) -> tuple[int, int]:
+    """A range of at most `size` code points that shows the span and some text on both sides.
+
+    A third of the room goes before the span; room that one side cannot use goes to the other.
+    Edges fall between words where one ends nearby, otherwise between characters: not inside an
+    emoji or between a letter and its accents, unless the span itself has its edge there. A span
+    longer than `size` is shown by its first mark, a longer mark by its first `size` code points.
+    """
+    start, end = span.start, span.end
+    if end - start > size:
+        start, end = span.marks[0]
+    if end - start > size:
+        return start, start + size
+    room = size - (end - start)
+    first = max(0, min(start - room // 3, len(text) - size))
+    last = min(len(text), first + size)
+    return _later_edge(text, first, start), _earlier_edge(text, last, end)
+
+
+def _later_edge(text: str, edge: int, limit: int) -> int:
+    """The place nearest after `edge`, at most `limit`, where a piece of text may begin."""
+    for place in range(edge, min(edge + _NEAR, limit) + 1):
+        if place == 0 or (text[place - 1].isspace() and not text[place : place + 1].isspace()):
+            return place
+    while edge < limit and _inside_character(text, edge):
+        edge += 1
+    return edge
+
+
+def _earlier_edge(text: str, edge: int, limit: int) -> int:
+    """The place nearest before `edge`, at least `limit`, where a piece of text may end."""
+    for place in range(edge, max(edge - _NEAR, limit) - 1, -1):
+        if place == len(text) or (text[place].isspace() and not text[place - 1 : place].isspace()):
+            return place
+    while edge > limit and _inside_character(text, edge):
+        edge -= 1
+    return edge
+
+
+def _inside_character(text: str, place: int) -> bool:
+    """Whether a cut at `place` would split what a reader sees as one character."""
+    if not 0 < place < len(text):
+        return False
+    if text[place - 1] == _JOINER or extends(text[place]):
+        return True
+    flags = place
+    while flags > 0 and _is_flag_letter(text[flags - 1]):
+        flags -= 1
+    return (place - flags) % 2 == 1 and _is_flag_letter(text[place])
+
+
+def _is_flag_letter(char: str) -> bool:
+    """Whether `char` is half of a flag."""
+    return "\U0001f1e6" <= char <= "\U0001f1ff"
+
+
+def escape(text: str) -> tuple[str, int]:
+    """`text` with everything misleading made visible, and the number of escapes."""
+    return _ESCAPED_ALONE.subn(_visible, text)
+
+
+def unescape(shown: str) -> str:
+    """The text that `escape` was given."""
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), shown)
+
+
+def mark(text: str, *, start: int, end: int, marks: Iterable[tuple[int, int]]) -> tuple[str, int]:
+    """`text[start:end]`, escaped, with `<mark>` tags around the marks, and the number of escapes.
+
+    Marks are clipped to the range, so the tags are always balanced.
+    """
+    # At one place a tag closes before the next opens, and both stand before the escaped character.
+    edits = [
+        (start + found.start(), 2, 1, _visible(found))
+        for found in _ESCAPED_IN_MARKED.finditer(text[start:end])
+    ]
+    escapes = len(edits)
+    for first, last in marks:
+        first, last = max(first, start), min(last, end)
+        if first < last:
+            edits += [(first, 1, 0, "<mark>"), (last, 0, 0, "</mark>")]
+    pieces = []
+    done = start
+    for place, _, replaced, written in sorted(edits):
+        pieces += [text[done:place], written]
+        done = place + replaced
+    pieces.append(text[done:end])
+    return "".join(pieces), escapes
+
+
+def unmark(shown: str) -> str:
+    """The text that `mark` showed, without its marks."""
+    return unescape(_TAG.sub("", shown))
+
+
+def _visible(match: re.Match[str]) -> str:
+    return f"\\u{{{ord(match[0]):X}}}"
+
+
+def looks_binary(value: object) -> bool:
+    """Whether `value` is bytes in disguise: a long base64 text, a data URI or a blob reference.
+
+    Long runs of one kind, such as only lower-case letters or only digits, are text.
+    """
+    if isinstance(value, dict):
+        return "blob_id" in value or "fetch_url" in value
+    if not isinstance(value, str) or len(value) < _BASE64_MIN:
+        return False
+    if uri := _BASE64_URI.match(value):
+        return len(value) - uri.end() > _BASE64_MIN
+    return (
+        len(value) % 4 == 0
+        and _BASE64.fullmatch(value) is not None
+        and _ONE_KIND.fullmatch(value.rstrip("=")) is None
+        and len(set(value)) >= 4
+    )

@@ -1,0 +1,252 @@
+"""Typed readings -> the JSON of MCP `structuredContent`. The text channel says the same.
+
+Calls are `{"tool": …, "args": {…}, "why": …}`. `untrusted` stands wherever record text stands.
+"""
+
+from typing import Any
+
+import orjson
+
+from evidence.continuation import Continuation
+from evidence.errors import EvidenceError
+from evidence.model import (
+    Buckets,
+    Document,
+    FieldRead,
+    Hit,
+    Match,
+    RecordItem,
+    RecordPage,
+    SearchPage,
+    Source,
+)
+from evidence.text import mark
+
+
+def call(continuation: Continuation) -> dict[str, Any]:
+    """A call as data."""
+    return {"tool": continuation.operation, "args": continuation.args, "why": continuation.why}
+
+
+def spelled(continuation: Continuation) -> str:
+    """A call as one line: tool name, space, JSON."""
+    return f"{continuation.operation} {orjson.dumps(continuation.args).decode()}"
+
+
+def preview(match: Match) -> str:
+    """The text of a window with balanced marks; control characters are written out."""
+    shown, _ = mark(match.text, start=0, end=len(match.text), marks=match.marks)
+    return shown
+
+
+def search(page: SearchPage, *, base_url: str = "") -> dict[str, Any]:
+    """`{data, results, content_ladder}`; the hits stand in `results` only."""
+    previews = [[preview(match) for match in hit.matches] for hit in page.hits]
+    data = {
+        "object": "list",
+        "has_more": page.has_more,
+        "next_cursor": page.next_cursor,
+        "meta": {
+            "count": page.count,
+            "count_accuracy": page.count_accuracy,
+            "recall": page.recall,
+            "warnings": page.warnings,
+        },
+    }
+    ladder = [_rung(hit, shown) for hit, shown in zip(page.hits, previews)]
+    results = [_result(hit, shown, base_url) for hit, shown in zip(page.hits, previews)]
+    return {
+        "data": _paged(data, page.continuations(), page.ended_early),
+        "results": results,
+        "content_ladder": {
+            "kind": "search_results",
+            "read_tool": "read_record_field",
+            "records": ladder,
+        },
+        "untrusted": True,
+    }
+
+
+def _result(hit: Hit, previews: list[str], base_url: str) -> dict[str, Any]:
+    result = {
+        "id": hit.id,
+        "title": title(hit),
+        "url": absolute(base_url, hit.url),
+        **_source(hit.source),
+        "stream": hit.ref.stream,
+        "record_id": hit.ref.record_id,
+    }
+    if hit.at:
+        result["at"] = hit.at
+    if hit.matched_fields:
+        result["matched_fields"] = hit.matched_fields
+    if previews:
+        result["evidence_preview"] = previews[0]
+    return result
+
+
+def _rung(hit: Hit, previews: list[str]) -> dict[str, Any]:
+    rung: dict[str, Any] = {"id": hit.id}
+    if not previews:
+        rung["fetch"] = call(hit.fetch)
+        return rung
+    rung["evidence_preview"] = previews[0]
+    rung["evidence"] = [_evidence(hit, match, shown) for match, shown in zip(hit.matches, previews)]
+    return rung
+
+
+def _evidence(hit: Hit, match: Match, shown: str) -> dict[str, Any]:
+    found = {
+        "field_path": match.field_path,
+        "preview_text": shown,
+        "start_chars": match.start,
+        "end_chars": match.end,
+        "total_chars": match.total,
+        "match_start_chars": match.match_start,
+        "match_end_chars": match.match_end,
+    }
+    known = {name: value for name, value in found.items() if value is not None}
+    return {**known, "complete": match.complete, "read": call(hit.read(match))}
+
+
+def title(hit: Hit) -> str:
+    """A hit's own title, else what it is: `label · stream · time`."""
+    return hit.title or " · ".join(p for p in (hit.source.label, hit.ref.stream, hit.at) if p)
+
+
+def records(page: RecordPage) -> dict[str, Any]:
+    """`{data, content_ladder}`: the list envelope with its records, and how to read their rest."""
+    data = {
+        "object": "list",
+        "has_more": page.has_more,
+        "next_cursor": page.next_cursor,
+        "next_changes_since": page.next_changes_since,
+        "meta": {"count": page.count, "warnings": page.warnings},
+        "data": [record(item) for item in page.records],
+    }
+    return {
+        "data": _paged(data, page.continuations(), page.ended_early),
+        "content_ladder": {
+            "kind": "record_set",
+            "read_tool": "read_record_field",
+            "records": [record_rung(item) for item in page.records],
+        },
+        "untrusted": True,
+    }
+
+
+def record(item: RecordItem) -> dict[str, Any]:
+    """One record of `data.data`."""
+    shown = {**item.envelope}
+    if not item.deleted:
+        shown["data"] = item.data
+    return shown
+
+
+def record_rung(item: RecordItem) -> dict[str, Any]:
+    """One record of `content_ladder.records`: which fields go on, and how."""
+    rung: dict[str, Any] = {"id": item.id}
+    if item.partial:
+        rung["fields"] = [
+            {
+                "field_path": part.field_path,
+                "shown_chars": part.end,
+                "total_chars": part.total,
+                "read": call(part.read),
+            }
+            for part in item.partial
+        ]
+    if rest := item.rest():
+        rung["left_out"] = len(item.left_out)
+        rung["next"] = call(rest)
+    return rung
+
+
+def document(found: Document, *, base_url: str = "") -> dict[str, Any]:
+    """Exactly `id, title, text, url, metadata`; what was cut is read on by `metadata.next_read`."""
+    metadata = dict(found.metadata)
+    if found.next_read:
+        metadata["next_read"] = spelled(found.next_read)
+    return {
+        "id": found.id,
+        "title": found.title,
+        "text": found.text,
+        "url": absolute(base_url, found.url),
+        "metadata": metadata,
+    }
+
+
+def field(read: FieldRead) -> dict[str, Any]:
+    """`{record, field, window, next?, previous?, end?, next_match?}`, or `binary` metadata."""
+    body: dict[str, Any] = {
+        "record": {
+            "id": read.id,
+            **_source(read.source),
+            "stream": read.ref.stream,
+            "record_id": read.ref.record_id,
+        },
+        "field": {"path": read.field_path, "type": read.type},
+    }
+    if read.media_type:
+        body["field"]["media_type"] = read.media_type
+    if read.binary is not None:
+        body["binary"] = read.binary
+        return body
+    window: dict[str, Any] = {
+        "text": read.text,
+        "start_chars": read.start,
+        "end_chars": read.end,
+        "total_chars": read.total,
+        "limit_chars": read.limit,
+        "complete": read.complete,
+        "has_more": read.end < read.total,
+    }
+    if read.match_start is not None:
+        window["match_start_chars"] = read.match_start
+        window["match_end_chars"] = read.match_end
+    if read.match is not None:
+        window["match"] = read.match
+    body["window"] = window
+    for continuation in read.continuations():
+        body[continuation.why] = call(continuation)
+    body["untrusted"] = True
+    return body
+
+
+def aggregate(found: Buckets) -> dict[str, Any]:
+    """`{data}`: the aggregation as it was answered."""
+    return {"data": {key: value for key, value in found.envelope.items() if key != "links"}}
+
+
+def failure(error: EvidenceError) -> dict[str, Any]:
+    """`{error}` with the calls that would work instead."""
+    body = error.body()
+    if error.calls:
+        body["next"] = [call(continuation) for continuation in error.calls]
+    return {"error": body}
+
+
+def absolute(base_url: str, path: str) -> str:
+    """The public address of a REST path, or nothing where no public URL is known."""
+    if path.startswith(("http://", "https://")):
+        return path
+    return base_url + path if base_url and path else ""
+
+
+def _source(source: Source) -> dict[str, Any]:
+    named = {
+        "connection_id": source.connection_id,
+        "connector_key": source.connector_key,
+        "display_name": source.display_name,
+    }
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def _paged(
+    data: dict[str, Any], continuations: list[Continuation], ended_early: bool
+) -> dict[str, Any]:
+    if continuations:
+        data["next"] = [call(continuation) for continuation in continuations]
+    if ended_early:
+        data["ended_early"] = True
+    return {name: value for name, value in data.items() if value is not None}

@@ -1,0 +1,49 @@
+"""An aggregate as text: the number, or every group of the page."""
+
+from typing import Any
+
+from evidence import wire
+from evidence.model import Buckets
+from evidence.text import escape
+from renderers.lines import header, joined, quoted, value_of, warning
+from renderers.rendering import Context, Rendering
+
+
+def render(found: Buckets, context: Context) -> Rendering:
+    """Both channels of an aggregate."""
+    lines = [_header(found)]
+    for group in found.groups or ():
+        lines.append(f"{_key(group.get('key'))} {group.get('count')}")
+    if found.other_count:
+        lines.append(
+            f"other_count={found.other_count}: records in groups beyond the limit; "
+            "raise limit (100 at most) or narrow with filter."
+        )
+    lines += [warning(item) for item in found.warnings]
+    return Rendering((joined(lines),), wire.aggregate(found))
+
+
+def _header(found: Buckets) -> str:
+    value = None if found.groups is not None else _key(found.value)
+    line = header(
+        "aggregate",
+        metric=found.metric,
+        stream=found.stream,
+        field=found.field,
+        group_by=found.group_by,
+        granularity=found.granularity,
+        time_zone=found.time_zone,
+        groups=len(found.groups) if found.groups is not None else None,
+        of=found.group_count,
+        records=found.filtered_record_count,
+    )
+    return f"{line} value={value}" if value is not None else line
+
+
+def _key(key: Any) -> str:
+    """A group's key or a value: numbers as they are, text quoted, null by name."""
+    if key is None:
+        return "null"
+    if isinstance(key, str):
+        return quoted(key) if escape(key)[1] or not key.isalnum() else value_of(key)
+    return value_of(key)

@@ -1,0 +1,49 @@
+"""An error as text: what happened, what to do, the arguments that work."""
+
+from typing import Any
+
+import orjson
+
+from evidence import wire
+from evidence.errors import EvidenceError
+from evidence.limits import CONTRACT
+from renderers.lines import header, joined, quoted, step, value_of
+
+_OWN_LINES = ("available_connections", "available_connection_count", "did_you_mean")
+
+
+def render_lines(error: EvidenceError) -> str:
+    """The model-visible text of an error."""
+    details = error.details
+    lines = [
+        header("error", code=error.code, retry_with=error.retry_with),
+        error.message,
+    ]
+    if error.hint:
+        lines.append(f"do: {error.hint}")
+    if near := details.get("did_you_mean"):
+        lines.append("did_you_mean: " + ", ".join(value_of(name) for name in near))
+    listed = details.get("available_connections", ())
+    lines += [_candidate(entry) for entry in listed[: CONTRACT.candidates]]
+    total = details.get("available_connection_count", len(listed))
+    if total > len(listed):
+        lines.append(f"{total} connections in all; schema {{}} lists them.")
+    for name, value in details.items():
+        if name not in _OWN_LINES:
+            lines.append(f"{name}: {_detail(value)}")
+    lines += [step(continuation) for continuation in error.calls]
+    return joined(lines)
+
+
+def structured(error: EvidenceError) -> dict[str, Any]:
+    return wire.failure(error)
+
+
+def _candidate(entry: dict[str, Any]) -> str:
+    return "  " + " ".join(f"{name}={value_of(value)}" for name, value in entry.items())
+
+
+def _detail(value: Any) -> str:
+    if isinstance(value, (dict, list)):
+        return orjson.dumps(value).decode()
+    return quoted(value) if isinstance(value, str) and " " in value else value_of(value)

@@ -1,0 +1,85 @@
+"""A field window as text: where it lies, what comes next, and the text itself in a fence."""
+
+from dataclasses import replace
+
+from evidence import wire
+from evidence.handles import field_window_uri
+from evidence.limits import Budgets
+from evidence.model import FieldRead
+from evidence.size import fit_both
+from evidence.text import escape
+from renderers.lines import fenced, header, joined, step, value_of
+from renderers.rendering import Context, Rendering
+
+PAGE_BYTES = 4_096
+
+
+def fit(read: FieldRead, budgets: Budgets) -> FieldRead:
+    """The window, ended early where its bytes would pass a tool result; a match stays inside."""
+    room = {
+        "shown": budgets.text_bytes - PAGE_BYTES,
+        "json": budgets.structured_bytes - PAGE_BYTES,
+    }
+    cut = fit_both(read.text, **room)
+    if len(cut) == len(read.text):
+        return read
+    begin = 0
+    if read.match_end is not None and read.match_end > read.start + len(cut):
+        begin = max(0, (read.match_start or read.start) - read.start - len(cut) // 4)
+        cut = fit_both(read.text[begin:], **room)
+    start = read.start + begin
+    return replace(read, text=cut, start=start, end=start + len(cut), limit=max(1, len(cut)))
+
+
+def render(read: FieldRead, context: Context) -> Rendering:
+    """Both channels of a window that fits, or of the metadata of a binary field."""
+    structured = wire.field(read)
+    uri = field_window_uri(
+        read.ref, read.field_path, offset_chars=read.start, limit_chars=read.limit
+    )
+    if read.binary is not None:
+        return Rendering((_binary(read),), structured)
+    shown, escapes = escape(read.text)
+    match = None
+    if read.match_start is not None:
+        match = f"{read.match_start}..{read.match_end}"
+    lines = [
+        header(
+            "read_record_field",
+            id=read.id,
+            field=read.field_path,
+            type=read.type if read.type != "string" else None,
+            chars=f"{read.start}..{read.end}",
+            of=read.total,
+            complete=read.complete,
+            match=match,
+            escaped=escapes or None,
+        ),
+        *(step(continuation) for continuation in read.continuations()),
+    ]
+    fence = context.fence(joined([*lines, shown]))
+    text = joined([*lines, fenced(fence, shown)])
+    return Rendering((text,), structured, {"resource": uri})
+
+
+def _binary(read: FieldRead) -> str:
+    """What is known of a binary field; the bytes are for HTTP clients."""
+    known = read.binary or {}
+    lines = [
+        header(
+            "read_record_field",
+            id=read.id,
+            field=read.field_path,
+            type="binary",
+            media_type=known.get("mime_type"),
+            size_bytes=known.get("size_bytes"),
+            size_chars=known.get("size_chars"),
+            sha256=known.get("sha256"),
+            blob_id=known.get("blob_id"),
+        )
+    ]
+    if known.get("fetch_url"):
+        lines.append(f"bytes: HTTP GET {value_of(known['fetch_url'])} with the same bearer token")
+    else:
+        lines.append("Binary text is not shown. HTTP clients get it whole from the detail route.")
+    return joined(lines)

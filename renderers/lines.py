@@ -1,0 +1,63 @@
+"""The pieces all model-visible text is made of: headers, quoted values, fences, calls."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from evidence.continuation import Continuation
+from evidence.model import Source
+from evidence.text import escape
+from evidence.wire import spelled
+
+_PLAIN = re.compile(r'[^\s"\\=,;{}\[\]<>]+')
+
+
+def header(operation: str, **facts: Any) -> str:
+    """`operation key=value …` without the facts that are None."""
+    shown = [f"{name}={value_of(value)}" for name, value in facts.items() if value is not None]
+    return " ".join([operation, *shown])
+
+
+def value_of(value: Any) -> str:
+    """A value on one of our lines: plain where it is one word, else a JSON string."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = str(value)
+    return text if _PLAIN.fullmatch(text) and escape(text)[1] == 0 else quoted(text)
+
+
+def quoted(text: str, limit: int | None = None) -> str:
+    """Text that is not ours inside one of our lines: one line, quoted, controls written out."""
+    if limit is not None and len(text) > limit:
+        text = text[: limit - 1] + "…"
+    return orjson.dumps(escape(text)[0]).decode()
+
+
+def name_source(source: Source) -> str:
+    """`Label (connection_id)`, quoted where it must be."""
+    if source.connection_id is None or source.label == source.connection_id:
+        return value_of(source.label or "unknown")
+    return f"{value_of(source.label)} ({value_of(source.connection_id)})"
+
+
+def step(continuation: Continuation) -> str:
+    """A call on a line of its own, named by what it is for."""
+    return f"{continuation.why}: {spelled(continuation)}"
+
+
+def warning(found: dict[str, Any]) -> str:
+    """One warning of an envelope as a line."""
+    return (
+        f"warning {value_of(found.get('code', 'warning'))}: {quoted(str(found.get('message', '')))}"
+    )
+
+
+def fenced(fence: str, text: str) -> str:
+    """Record text between two lines it cannot forge."""
+    return f"<<<{fence} untrusted record text\n{text}\n{fence}>>>"
+
+
+def joined(lines: Sequence[str]) -> str:
+    return "\n".join(lines)

@@ -1,0 +1,174 @@
+"""A page of records as text: an id line each, the payload as JSON in a fence, reads of the rest."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from evidence import pointer, wire
+from evidence.continuation import Continuation
+from evidence.limits import CONTRACT, Budgets
+from evidence.model import READ_FIELD, Partial, RecordItem, RecordPage
+from evidence.size import fit_json
+from evidence.text import escape, looks_binary
+from renderers.lines import fenced, header, joined, name_source, step, value_of, warning
+from renderers.rendering import Context, Rendering
+
+FENCE_SLOT = "\x00fence\x00"
+PAGE_BYTES = 1_600
+# Sizes of previews, in bytes of JSON; the largest that lets the whole page fit is taken.
+PREVIEW_BYTES = (8_192, 2_048, 512, 160, 80)
+
+
+def fits(page: RecordPage, budgets: Budgets) -> int:
+    """How many records can be shown; cuts long values to previews with their read."""
+    items, kept = page.records, 0
+    for size in PREVIEW_BYTES:
+        shown = [_trim(item, size, budgets) for item in items]
+        kept = _how_many(shown, budgets)
+        if kept == len(items):
+            page.records = shown
+            return kept
+    return max(1, kept)
+
+
+def render(page: RecordPage, context: Context) -> Rendering:
+    """Both channels of a page that `fits`."""
+    structured = wire.records(page)
+    body, escapes = [], 0
+    for number, item in enumerate(page.records, start=1):
+        shown, count = escape(_payload(item))
+        escapes += count
+        body += [_line(number, item), fenced(FENCE_SLOT, shown), *_reads(item)]
+    text = joined([_header(page, escapes), *body, *_footer(page)])
+    return Rendering((text.replace(FENCE_SLOT, context.fence(text)),), structured)
+
+
+def _header(page: RecordPage, escapes: int) -> str:
+    count = page.count
+    exact = f"{count.get('kind')}:{count.get('value')}" if "value" in count else None
+    return header(
+        "query_records",
+        stream=page.stream,
+        records=len(page.records),
+        has_more=page.has_more,
+        count=exact,
+        next_cursor=page.next_cursor,
+        next_changes_since=page.next_changes_since,
+        escaped=escapes or None,
+    )
+
+
+def _line(number: int, item: RecordItem) -> str:
+    state = " deleted=true" if item.deleted else ""
+    at = f" emitted_at={value_of(item.emitted_at)}" if item.emitted_at else ""
+    return f"{number} {item.id}{at} source={name_source(item.source)}{state}"
+
+
+def _payload(item: RecordItem) -> str:
+    shown = dict(item.data)
+    if "expanded" in item.envelope:
+        shown["expanded"] = item.envelope["expanded"]
+    return orjson.dumps(shown).decode()
+
+
+def _reads(item: RecordItem) -> list[str]:
+    lines = [
+        f"  {value_of(part.field_path)} 0..{part.end} of {part.total} {wire.spelled(part.read)}"
+        for part in item.partial
+    ]
+    if rest := item.rest():
+        lines.append(f"  {len(item.left_out)} more fields; {step(rest)}")
+    return lines
+
+
+def _footer(page: RecordPage) -> list[str]:
+    lines = [warning(found) for found in page.warnings]
+    if page.ended_early:
+        lines.append("The page ended early to stay within its size; next_page goes on.")
+    lines += [step(continuation) for continuation in page.continuations()]
+    if not page.records:
+        lines.append("No records here. Check the filter, or call schema for the streams.")
+    return lines
+
+
+def _how_many(items: Sequence[RecordItem], budgets: Budgets) -> int:
+    text, data = budgets.text_bytes - PAGE_BYTES, budgets.structured_bytes - PAGE_BYTES
+    for number, item in enumerate(items):
+        lines = [_line(1, item), *_reads(item), escape(_payload(item))[0]]
+        text -= sum(len(line.encode()) + 1 for line in lines) + 60
+        data -= len(orjson.dumps([wire.record(item), wire.record_rung(item)]))
+        if text < 0 or data < 0:
+            return number
+    return len(items)
+
+
+def _trim(item: RecordItem, size: int, budgets: Budgets) -> RecordItem:
+    """The record with values over `size` bytes as previews, and fields that fit at all."""
+    data: dict[str, Any] = {}
+    partial: list[Partial] = []
+    left_out: list[str] = []
+    room = budgets.text_bytes // 2
+    for name, value in item.data.items():
+        shown, part = _preview(item, name, value, size)
+        room -= len(orjson.dumps({name: shown})) + (300 if part else 0)
+        if room < 0 and data:
+            left_out.append(name)
+            continue
+        data[name] = shown
+        if part:
+            partial.append(part)
+    return RecordItem(
+        ref=item.ref,
+        id=item.id,
+        source=item.source,
+        emitted_at=item.emitted_at,
+        data=data,
+        deleted=item.deleted,
+        envelope=item.envelope,
+        partial=partial,
+        left_out=left_out,
+    )
+
+
+def _preview(item: RecordItem, name: str, value: Any, size: int) -> tuple[Any, Partial | None]:
+    """(what is shown of a value, how to read the rest)."""
+    kind = value.get("object") if isinstance(value, dict) else None
+    if kind == "binary_field" or (isinstance(value, str) and looks_binary(value)):
+        known = value if isinstance(value, dict) else {"size_chars": len(value)}
+        shown = {"object": "binary_field", **{k: v for k, v in known.items() if k != "read"}}
+        return shown, _partial(item, name, 0, int(known.get("size_chars") or 0))
+    if kind == "field_preview":
+        text, total = str(value.get("preview_text", "")), int(value["size_chars"])
+        return _field_preview(item, name, fit_json(text, size), total, value.get("type"))
+    if isinstance(value, (str, dict, list)) and not _is_blob(value):
+        text = value if isinstance(value, str) else _canonical(value)
+        if len(orjson.dumps(text)) > size:
+            kinds = {str: "string", dict: "object", list: "array"}
+            cut = fit_json(text, size)
+            return _field_preview(item, name, cut, len(text), kinds[type(value)])
+    return value, None
+
+
+def _field_preview(
+    item: RecordItem, name: str, text: str, total: int, kind: Any
+) -> tuple[dict[str, Any], Partial]:
+    shown = {"object": "field_preview", "preview_text": text, "size_chars": total, "type": kind}
+    return shown, _partial(item, name, len(text), total)
+
+
+def _partial(item: RecordItem, name: str, end: int, total: int) -> Partial:
+    path = pointer.path_of(name)
+    args: dict[str, Any] = {"id": item.id, "field_path": path}
+    if 0 < end < total:
+        args["offset_chars"] = end
+        args["limit_chars"] = CONTRACT.window_chars
+    return Partial(path, end, total, Continuation(READ_FIELD, args, "read"))
+
+
+def _is_blob(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("blob_id"), str)
+
+
+def _canonical(value: Any) -> str:
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()

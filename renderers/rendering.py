@@ -1,0 +1,33 @@
+"""What a renderer gives back, and what it may know."""
+
+import hashlib
+import hmac
+from dataclasses import dataclass, field
+from typing import Any
+
+from evidence.limits import BUDGETS, Budgets
+
+FENCE_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """One answer in both channels: text blocks and `structured`; `hidden` goes to `_meta` only."""
+
+    blocks: tuple[str, ...]
+    structured: dict[str, Any]
+    hidden: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What rendering depends on besides the reading: sizes, the fence key, the public address."""
+
+    budgets: Budgets = BUDGETS
+    fence_key: bytes = b"rung"
+    base_url: str = ""
+
+    def fence(self, text: str) -> str:
+        """12 hex digits that record text cannot know: the same for the same text."""
+        digest = hmac.new(self.fence_key, text.encode("utf-8", "surrogatepass"), hashlib.sha256)
+        return digest.hexdigest()[:FENCE_DIGITS]

@@ -1,0 +1,200 @@
+"""The schema as text: an index of every stream, or the details of one with calls that work."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from evidence.continuation import Continuation
+from evidence.limits import BUDGETS, CONTRACT, Budgets
+from evidence.model import SchemaIndex, Source, StreamRow
+from evidence.wire import call
+from renderers import capabilities
+from renderers.lines import header, joined, quoted, step, value_of, warning
+from renderers.rendering import Context, Rendering
+
+ROWS_SHOWN = 8
+PAGE_BYTES = 3_000
+
+
+def render(index: SchemaIndex, context: Context) -> Rendering:
+    """Both channels of the index, or of one stream's details."""
+    if index.args.get("stream") is None:
+        return _index(index, context.budgets)
+    return _details(index, context.budgets)
+
+
+def _index(index: SchemaIndex, budgets: Budgets) -> Rendering:
+    """Every granted stream name, grouped by connector; connections as far as there is room."""
+    grouped: dict[str, list[StreamRow]] = {}
+    for row in index.rows:
+        grouped.setdefault(row.connector_key or "", []).append(row)
+    names = {key: list(dict.fromkeys(row.name for row in rows)) for key, rows in grouped.items()}
+    sources = {
+        key: list(dict.fromkeys(source for row in rows for source in row.connections))
+        for key, rows in grouped.items()
+    }
+    room = (
+        budgets.schema_bytes
+        - PAGE_BYTES
+        - sum(len(value_of(name).encode()) + 1 for found in names.values() for name in found)
+    )
+    kept = {key: _fitting(found, room // max(1, len(sources))) for key, found in sources.items()}
+    lines = [header("schema", connectors=len(grouped), streams=len(index.rows))]
+    for key in grouped:
+        lines.append(f"connector {value_of(key)}")
+        lines.append("  connections: " + ", ".join(map(_connection, kept[key])))
+        if left := len(sources[key]) - len(kept[key]):
+            lines[-1] += f" and {left} more; search hits and ambiguity errors name theirs"
+        lines.append("  streams: " + " ".join(map(value_of, names[key])))
+    following = []
+    if index.rows:
+        following = [Continuation("schema", {"stream": index.rows[0].name}, "details")]
+    lines += [warning(found) for found in index.warnings]
+    lines += [
+        step(one) + " for fields, filters and examples; likewise for each stream"
+        for one in following
+    ]
+    if not index.rows:
+        lines.append("This grant shows no stream. Ask the owner for a grant that names some.")
+    connectors = [
+        {
+            "connector_key": key,
+            "granted_connections": [_named(source) for source in kept[key]],
+            "connection_count": len(sources[key]),
+            "streams": [{"name": name} for name in names[key]],
+        }
+        for key in grouped
+    ]
+    data = {**_head(index, "compact"), "connectors": connectors}
+    if following:
+        data["next"] = [call(one) for one in following]
+    return Rendering((joined(lines),), {"data": data})
+
+
+def _details(index: SchemaIndex, budgets: Budgets) -> Rendering:
+    """The rows of one stream, each with as many fields as there is room for."""
+    full = index.detail == "full"
+    shown = index.rows[:ROWS_SHOWN]
+    share = (budgets.schema_bytes - PAGE_BYTES) // max(1, len(shown))
+    lines = [
+        header("schema", stream=index.args["stream"], detail=index.detail, rows=len(index.rows)),
+        "legend: " + " ".join(f"{flag}={text}" for flag, text in capabilities.LEGEND.items()),
+    ]
+    streams, following = [], list[Continuation]()
+    for row in shown:
+        fields, more = _page(row, index.args.get("fields_after"), share, full)
+        lines += _row_lines(row, fields, full)
+        if more:
+            args = {**index.args, "fields_after": more}
+            if row.connections and len(index.rows) > 1:
+                args["connection_id"] = row.connections[0].connection_id
+            following.append(Continuation("schema", args, "more_fields"))
+        following += capabilities.examples(row)
+        streams.append((row, fields))
+    for row in index.rows[ROWS_SHOWN:]:
+        args = {"stream": row.name, "connection_id": row.connections[0].connection_id}
+        following.append(Continuation("schema", args, "another_connection"))
+    following = following[: CONTRACT.page_items]
+    lines += [warning(found) for found in index.warnings]
+    lines += [step(one) for one in following]
+    data = {
+        **_head(index, index.detail),
+        "connectors": [_connector(row, fields, full) for row, fields in streams],
+        "field_capability_legend": capabilities.LEGEND,
+    }
+    if following:
+        data["next"] = [call(one) for one in following]
+    return Rendering((joined(lines),), {"data": data})
+
+
+def _head(index: SchemaIndex, detail: str) -> dict[str, Any]:
+    keys = ("bearer", "connector_count", "stream_count", "meta")
+    kept = {key: index.envelope[key] for key in keys if key in index.envelope}
+    return {"object": "schema", "detail": detail, **kept}
+
+
+def _connection(source: Source) -> str:
+    label = f"={quoted(source.display_name, 60)}" if source.display_name else ""
+    return f"{value_of(source.connection_id)}{label}"
+
+
+def _named(source: Source) -> dict[str, Any]:
+    named = {"connection_id": source.connection_id, "display_name": source.display_name}
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def _fitting(sources: Sequence[Source], room: int) -> list[Source]:
+    kept: list[Source] = []
+    for source in sources:
+        room -= len(_connection(source).encode()) + 2
+        if room < 0 and kept:
+            break
+        kept.append(source)
+    return kept
+
+
+def _page(row: StreamRow, after: str | None, room: int, full: bool) -> tuple[list[str], str | None]:
+    """(names of the fields shown, the name after which the next page begins, if there is one)."""
+    names = list(row.fields)
+    if after in row.fields:
+        names = names[names.index(str(after)) + 1 :]
+    shown: list[str] = []
+    for name in names:
+        room -= 2 * len(name.encode()) + len(row.fields[name]) + 24
+        room -= len(orjson.dumps(_full_field(row, name))) if full else 0
+        if room < 0 and shown:
+            return shown, shown[-1]
+        shown.append(name)
+    return shown, None
+
+
+def _row_lines(row: StreamRow, fields: Sequence[str], full: bool) -> list[str]:
+    connections = _fitting(row.connections, BUDGETS.search_text_bytes)
+    listed = ", ".join(map(_connection, connections))
+    if left := len(row.connections) - len(connections):
+        listed += f" and {left} more"
+    label = f" label={quoted(row.label)}" if row.label else ""
+    lines = [
+        f"stream {value_of(row.name)}{label} connector_key={value_of(row.connector_key)}",
+        f"  connection_id: {listed}",
+        f"  fields ({len(row.fields)}):",
+    ]
+    for name in fields:
+        flags = row.fields[name].replace(",", " ")
+        schema = f" {orjson.dumps(_json_schema(row, name)).decode()}" if full else ""
+        lines.append(f"    {value_of(name)} {flags}{schema}")
+    return lines + ["  " + line for line in capabilities.lines(row)]
+
+
+def _connector(row: StreamRow, fields: Sequence[str], full: bool) -> dict[str, Any]:
+    kept = {
+        key: value
+        for key, value in row.envelope.items()
+        if key not in ("field_capabilities", "schema", "granted_connections")
+    }
+    if full:
+        kept["schema"] = {
+            "type": "object",
+            "properties": {name: _json_schema(row, name) for name in fields},
+        }
+    kept["field_capabilities"] = {name: row.fields[name] for name in fields}
+    kept["field_count"] = len(row.fields)
+    return {
+        "connector_key": row.connector_key,
+        "granted_connections": [
+            _named(source) for source in _fitting(row.connections, BUDGETS.search_text_bytes)
+        ],
+        "connection_count": len(row.connections),
+        "streams": [kept],
+    }
+
+
+def _full_field(row: StreamRow, name: str) -> Any:
+    return [_json_schema(row, name), row.fields[name]]
+
+
+def _json_schema(row: StreamRow, name: str) -> Any:
+    schema = row.envelope.get("schema")
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    return properties.get(name, {}) if isinstance(properties, dict) else {}

@@ -1,0 +1,29 @@
+"""The `rung` command."""
+
+import click
+
+from evidence.version import VERSION
+from service.cli.demo import demo
+from service.cli.grants import grant
+from service.cli.store import import_, stats
+
+COMMANDS: tuple[click.Command, ...] = (import_, grant, stats, demo)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, prog_name="rung")
+def rung() -> None:
+    """Evidence, one rung at a time: records and papers over MCP, REST, a shell and stdio."""
+
+
+for command in COMMANDS:
+    rung.add_command(command)
+
+
+def main() -> None:
+    """Runs the command line: data on stdout, messages on stderr; exits 0, 1 or 2."""
+    rung(prog_name="rung")
+
+
+if __name__ == "__main__":
+    main()

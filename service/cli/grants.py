@@ -1,0 +1,184 @@
+"""The owner's grants: made, listed and revoked."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from service.cli.store import existing, say, store_option, teaching
+from service.upstreams.store.grants import GrantEntry, create, list_grants, revoke
+from service.upstreams.store.streams import connections_of, manifests_of
+from service.upstreams.store.values import microseconds, moment
+from service.upstreams.store.writer import Writer
+
+_SPAN = re.compile(r"([1-9][0-9]{0,4})([mhdw])")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+@click.group()
+def grant() -> None:
+    """Make, list and revoke the tokens that may read the store."""
+
+
+@grant.command("create")
+@click.option("--connection", "connections", multiple=True, help="Only these; default: all.")
+@click.option("--stream", "streams", multiple=True, help="Only these; default: all.")
+@click.option("--fields", help="Only these fields, with commas between; default: all.")
+@click.option("--since", help="Only records from this time on (ISO 8601).")
+@click.option("--until", help="Only records before this time (ISO 8601).")
+@click.option("--record", "records", multiple=True, help="Only these record ids.")
+@click.option("--expires", help="When the token ends: 12h, 30d, 8w or an ISO 8601 time.")
+@click.option("--label", help="A name to list and revoke it by.")
+@click.option("--file", "path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@store_option
+def create_(
+    connections: tuple[str, ...],
+    streams: tuple[str, ...],
+    fields: str | None,
+    since: str | None,
+    until: str | None,
+    records: tuple[str, ...],
+    expires: str | None,
+    label: str | None,
+    path: Path | None,
+    as_json: bool,
+    store: Path,
+) -> None:
+    """Make a grant and print its token, which is shown this once.
+
+    What the grant covers is fixed now: streams and fields that come later are not in it.
+    """
+    if path and (connections or streams or fields or since or until or records):
+        raise click.UsageError("--file is the whole grant; leave the narrowing options out.")
+    times = {"since": since, "until": until}
+    limits: dict[str, Any] = {
+        "time_constraint": {word: text for word, text in times.items() if text} or None,
+        "resources": list(records) or None,
+    }
+    limits = {word: limit for word, limit in limits.items() if limit is not None}
+    wanted = [name.strip() for name in fields.split(",")] if fields else None
+    with teaching(), existing(store) as writer:
+        document = (
+            _read_document(path)
+            if path
+            else _document(writer, connections, streams, wanted, limits)
+        )
+        ends = _expiry(expires, datetime.now(UTC)) if expires else None
+        grant_id, token = create(writer.db, document, label=label, expires_at=ends)
+        (entry,) = [item for item in list_grants(writer.db) if item.grant_id == grant_id]
+    if as_json:
+        click.echo(orjson.dumps(_to_json(entry) | {"token": token}).decode())
+        return
+    say(f"{grant_id}: {_describe(entry)}. Keep the token; it is not shown again.")
+    click.echo(token)
+
+
+@grant.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@store_option
+def list_(as_json: bool, store: Path) -> None:
+    """List the grants, without their tokens."""
+    with teaching(), existing(store) as writer:
+        entries = list_grants(writer.db)
+    if as_json:
+        click.echo(orjson.dumps({"grants": [_to_json(entry) for entry in entries]}).decode())
+        return
+    for entry in entries:
+        label = f" {entry.label!r}" if entry.label else ""
+        click.echo(f"{entry.grant_id} {entry.state()}{label}: {_describe(entry)}")
+
+
+@grant.command("revoke")
+@click.argument("name")
+@store_option
+def revoke_(name: str, store: Path) -> None:
+    """End the grant with this id, or all with this label, at once."""
+    with teaching(), existing(store) as writer:
+        for grant_id in revoke(writer.db, name):
+            click.echo(f"{grant_id} revoked")
+
+
+def _document(
+    writer: Writer,
+    connections: tuple[str, ...],
+    streams: tuple[str, ...],
+    fields: list[str] | None,
+    limits: dict[str, Any],
+) -> dict[str, Any]:
+    """The grant document that the options describe."""
+    entries: list[dict[str, Any]] = []
+    for connection_id in connections or connections_of(writer):
+        declared = {manifest.name: manifest for manifest in manifests_of(writer, connection_id)}
+        if not declared:
+            entries.append({"connection_id": connection_id})
+        for name in (streams if connections else [s for s in streams if s in declared]) or declared:
+            if streams and name not in streams:
+                continue
+            entry = {"connection_id": connection_id, "stream": name} | limits
+            if fields is not None and name in declared:
+                entry["fields"] = [field for field in fields if field in declared[name].fields]
+            if entry.get("fields") != []:
+                entries.append(entry)
+    _check_found(entries, streams, fields)
+    return {"streams": entries}
+
+
+def _check_found(
+    entries: list[dict[str, Any]], streams: tuple[str, ...], fields: list[str] | None
+) -> None:
+    """Refuses options that nothing in the store answers to."""
+    for name in streams:
+        if not any(entry.get("stream") == name for entry in entries):
+            raise click.ClickException(f"No connection has a stream {name!r} with these fields.")
+    for field in fields or ():
+        if not any(field in entry.get("fields", ()) for entry in entries):
+            raise click.ClickException(f"No stream of this grant declares the field {field!r}.")
+    if not entries:
+        raise click.ClickException("The store is empty; import something first: rung import.")
+
+
+def _read_document(path: Path) -> Any:
+    try:
+        return orjson.loads(path.read_bytes())
+    except orjson.JSONDecodeError as error:
+        raise click.ClickException(f"{path} is not JSON: {error}.") from error
+
+
+def _expiry(text: str, now: datetime) -> str:
+    found = _SPAN.fullmatch(text)
+    if found:
+        end = now + timedelta(**{_UNITS[found[2]]: int(found[1])})
+        return end.isoformat(timespec="seconds").replace("+00:00", "Z")
+    stored = microseconds(text)
+    if stored is None:
+        raise click.ClickException(f"--expires {text!r}: give 12h, 30d, 8w or an ISO 8601 time.")
+    return moment(stored)
+
+
+def _describe(entry: GrantEntry) -> str:
+    connections = len({stream.connection_id for stream in entry.streams})
+    until = f", until {entry.expires_at}" if entry.expires_at else ""
+    return f"{len(entry.streams)} streams of {connections} connections{until}"
+
+
+def _to_json(entry: GrantEntry) -> dict[str, Any]:
+    return {
+        "grant_id": entry.grant_id,
+        "label": entry.label,
+        "state": entry.state(),
+        "created_at": entry.created_at,
+        "expires_at": entry.expires_at,
+        "revoked_at": entry.revoked_at,
+        "streams": [
+            {
+                "connection_id": stream.connection_id,
+                "stream": stream.stream,
+                "fields": list(stream.fields),
+            }
+            for stream in entry.streams
+        ],
+    }

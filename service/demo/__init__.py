@@ -1,0 +1,1 @@
+"""Invented records and public changelogs, to try the store on."""

@@ -1,0 +1,275 @@
+"""An invented owner's mail, chat, notes, calendar and payments: about 3,000 records, always alike.
+
+Long texts carry sentences found nowhere else, in known places; `LANDMARKS` lists them, so that a
+reader can be asked for a needle whose place is known.
+"""
+
+import base64
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+from service.demo.files import pdf, png
+from service.demo.manifests import BANK, CALENDAR, CHAT, MAIL, NOTES
+from service.demo.words import (
+    CHINESE,
+    EMOJI,
+    ENGLISH,
+    GERMAN,
+    JAPANESE,
+    LANGUAGES,
+    PEOPLE,
+    choose_language,
+    fill,
+    say,
+    tell,
+)
+from service.upstreams.store.intake import Row
+
+SEED = 20260501
+FIRST_DAY = datetime(2025, 11, 1, 6, 30, tzinfo=UTC)
+MINUTES = 180 * 24 * 60
+EMITTED_AT = "2026-05-02T00:00:00Z"
+
+ODD_IDS = (
+    "日記/2026-05-01",
+    'path/to note: "draft" #1',
+    "party 🎉 note",
+    "a:b:c",
+    "100% [done]; {really}, yes",
+    "back\\slash",
+    "two  spaces",
+    "?q=1&x=2#part",
+    "it's 'quoted'",
+    "شهر/مايو",
+    "…",
+    "%2F",
+)
+FOLDERS = ("inbox", "inbox", "inbox", "archive", "sent", "travel", "bills")
+CHANNELS = ("general", "release", "kitchen", "support", "design", "random", "日本支社", "büro")
+CATEGORIES = ("groceries", "rent", "travel", "books", "insurance", "café")
+
+
+@dataclass(frozen=True, slots=True)
+class Landmark:
+    """A sentence that stands once in the demo, near a given share of its field's length."""
+
+    connection_id: str
+    stream: str
+    record_id: str
+    field: str
+    share: float
+    sentence: str
+
+
+LANDMARKS = (
+    Landmark("notes", "notes", "atlas", "text", 0.0, "The first lantern is lit at the jetty."),
+    Landmark("notes", "notes", "atlas", "text", 0.5, "The copper key lies under the blue stone."),
+    Landmark("notes", "notes", "atlas", "text", 1.0, "Here the longest walk comes to its end."),
+    Landmark("notes", "notes", "chronicle", "text", 0.3, "Der Turmwächter zählt neunzehn Möwen."),
+    Landmark("notes", "notes", "chronicle", "text", 0.9, "青い灯台の鍵は三番目の引き出しにある。"),
+    Landmark("gmail-work", "messages", "m_0042", "body", 0.7, "The quorum met beneath the elm."),
+    Landmark("calendar", "events", "e_0100", "description", 0.6, "Bring the zinc umbrella."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """One connection of the demo; `later` are the rows of a second import, a day after."""
+
+    connection_id: str
+    connector_key: str
+    label: str
+    manifest: dict[str, Any]
+    rows: tuple[Row, ...]
+    later: tuple[Row, ...] = ()
+
+
+def build() -> Iterator[Connection]:
+    """The owner's connections, one after the other."""
+    random = Random(SEED)
+    yield _mailbox(random, "gmail-work", "Work mail", threads=210, messages=800)
+    yield _mailbox(random, "gmail-home", "Home mail", threads=120, messages=460)
+    yield Connection("slack-team", "slack", "Team chat", CHAT, tuple(_chat(random)))
+    yield Connection("notes", "notes", "Notes", NOTES, tuple(_notes(random)))
+    yield Connection("calendar", "calendar", "Calendar", CALENDAR, tuple(_calendar(random)))
+    yield Connection("bank", "bank", "Giro account", BANK, tuple(_payments(random)))
+
+
+def _row(stream: str, data: dict[str, Any], *, deleted: bool = False) -> Row:
+    return Row(data, data["id"], EMITTED_AT, stream, deleted)
+
+
+def _moment(random: Random) -> str:
+    found = FIRST_DAY + timedelta(minutes=random.randrange(MINUTES))
+    return found.isoformat().replace("+00:00", "Z")
+
+
+def _plant(text: str, connection_id: str, record_id: str) -> str:
+    """The text with its landmarks put in, each at a break between paragraphs."""
+    for mark in LANDMARKS:
+        if (mark.connection_id, mark.record_id) == (connection_id, record_id):
+            place = text.find("\n\n", int(mark.share * len(text)))
+            if mark.share == 0:
+                text = f"{mark.sentence} {text}"
+            elif place < 0:
+                text = f"{text} {mark.sentence}"
+            else:
+                text = f"{text[:place]} {mark.sentence}{text[place:]}"
+    return text
+
+
+def _mailbox(
+    random: Random, connection_id: str, label: str, *, threads: int, messages: int
+) -> Connection:
+    topics = {f"t_{n:04}": say(random, choose_language(random))[:70] for n in range(threads)}
+    last: dict[str, list[str]] = {thread: [] for thread in topics}
+    rows: list[Row] = []
+    for number in range(messages):
+        message = _message(random, connection_id, number, topics)
+        last[message["thread_id"]].append(message["received_at"])
+        rows.append(_row("messages", message))
+        if number % 25 == 7:
+            rows.append(_row("attachments", _attachment(random, message, number)))
+    for thread, times in last.items():
+        if times:
+            counted = {"last_at": max(times), "messages": len(times)}
+            rows.append(_row("threads", {"id": thread, "topic": topics[thread], **counted}))
+    draft = {"id": "m_draft", "subject": "Draft", "received_at": EMITTED_AT}
+    rows.append(_row("messages", draft))
+    read = {**rows[0].data, "unread": False, "folder": "archive"}
+    later = (_row("messages", read), _row("messages", draft, deleted=True))
+    return Connection(connection_id, "gmail", label, MAIL, tuple(rows), later)
+
+
+def _message(
+    random: Random, connection_id: str, number: int, topics: dict[str, str]
+) -> dict[str, Any]:
+    language = choose_language(random)
+    thread = random.choice(list(topics))
+    record_id = f"m_{number:04}"
+    sender = random.choice(PEOPLE)
+    body = tell(random, language, random.randint(2, 24))
+    if number == 42:
+        body = fill(random, 210_000, ENGLISH, GERMAN)
+    body = f"{body}\n\n{sender.split()[0]}"
+    body = _plant(body, connection_id, record_id)
+    return {
+        "id": record_id,
+        "thread_id": thread,
+        "subject": ("Re: " if random.random() < 0.6 else "") + topics[thread],
+        "body": body,
+        "from": sender,
+        "to": random.sample(PEOPLE, random.randint(1, 3)),
+        "folder": random.choice(FOLDERS),
+        "language": language.code,
+        "received_at": _moment(random),
+        "size": len(body.encode()),
+        "unread": random.random() < 0.2,
+    }
+
+
+def _attachment(random: Random, message: dict[str, Any], number: int) -> dict[str, Any]:
+    kinds = (
+        ("txt", "text/plain", tell(random, choose_language(random), 12).encode()),
+        ("png", "image/png", png(random.randrange(256), random.randrange(256), 90)),
+        ("pdf", "application/pdf", pdf(f"Receipt {number} from {message['id']}")),
+    )
+    ending, media_type, content = kinds[number // 25 % len(kinds)]
+    return {
+        "id": f"{message['id']}/{number}.{ending}",
+        "message_id": message["id"],
+        "filename": f"receipt {number}.{ending}",
+        "mime_type": media_type,
+        "received_at": message["received_at"],
+        "blob_ref": {
+            "blob_id": f"{message['id']}.{ending}",
+            "mime_type": media_type,
+            "data_base64": base64.b64encode(content).decode(),
+        },
+    }
+
+
+def _chat(random: Random) -> Iterator[Row]:
+    for channel in CHANNELS:
+        topic = say(random, ENGLISH)
+        yield _row("channels", {"id": channel, "topic": topic, "members": random.randint(3, 40)})
+    for number in range(860):
+        language = random.choice((choose_language(random), EMOJI))
+        message = {
+            "id": f"c{number:05}",
+            "channel": random.choice(CHANNELS),
+            "author": random.choice(PEOPLE),
+            "text": tell(random, language, random.randint(1, 3)),
+            "language": language.code,
+            "sent_at": _moment(random),
+            "reactions": min(int(random.paretovariate(1.2)) - 1, 99),
+        }
+        if number and random.random() < 0.2:
+            message["reply_to"] = f"c{random.randrange(number):05}"
+        yield _row("messages", message)
+
+
+def _notes(random: Random) -> Iterator[Row]:
+    long = {
+        "atlas": fill(random, 300_000, ENGLISH),
+        "chronicle": fill(random, 1_100_000, GERMAN, JAPANESE, CHINESE, ENGLISH),
+        "log": fill(random, 220_000, *LANGUAGES),
+    }
+    names = [*long, *ODD_IDS, *(f"n_{number:03}" for number in range(140))]
+    for number, name in enumerate(names):
+        language = choose_language(random)
+        text = long.get(name) or tell(random, language, random.randint(1, 30))
+        note = {
+            "id": name,
+            "title": say(random, language)[:60],
+            "text": _plant(text, "notes", name),
+            "language": "mixed" if name in long else language.code,
+            "tags": random.sample(CATEGORIES, random.randint(0, 3)),
+            "updated_at": _moment(random),
+            "pinned": random.random() < 0.1,
+        }
+        if name == "log":
+            days = {f"day {day:03}": tell(random, ENGLISH, 6) for day in range(250)}
+            note["outline"] = {"title": "The log by days", "days": days}
+        if number % 20 == 0:
+            content = png(number % 256, 120, 200)
+            encoded = base64.b64encode(content).decode()
+            note["picture"] = {"mime_type": "image/png", "data_base64": encoded}
+        yield _row("notes", note)
+
+
+def _calendar(random: Random) -> Iterator[Row]:
+    for number in range(320):
+        language = choose_language(random)
+        text = tell(random, language, random.randint(0, 6))
+        if number == 100:
+            text = fill(random, 200_000, ENGLISH, CHINESE)
+        name = f"e_{number:04}"
+        event = {
+            "id": name,
+            "summary": say(random, language)[:50],
+            "description": _plant(text, "calendar", name),
+            "place": random.choice(language.places),
+            "attendees": random.sample(PEOPLE, random.randint(0, 5)),
+            "start": _moment(random),
+            "minutes": random.choice((15, 30, 45, 60, 90, 480)),
+            "all_day": random.random() < 0.1,
+        }
+        yield _row("events", event)
+
+
+def _payments(random: Random) -> Iterator[Row]:
+    for number in range(260):
+        payment = {
+            "id": f"p-{number:04}",
+            "payee": random.choice(PEOPLE),
+            "purpose": say(random, choose_language(random)),
+            "category": random.choice(CATEGORIES),
+            "currency": random.choice(("EUR", "EUR", "EUR", "JPY", "CHF")),
+            "amount": round(random.uniform(-900, 400), 2),
+            "booked_at": _moment(random)[:10],
+        }
+        yield _row("payments", payment)

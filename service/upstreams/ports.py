@@ -1,0 +1,134 @@
+"""What operations may ask of the world outside: the only seam between surfaces and upstreams.
+
+A resource server takes typed requests and answers with PDPP envelopes, already inside one grant.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from evidence.envelope import Envelope
+from evidence.handles import RecordRef
+
+Scalar = str | int | float | bool
+Filter = dict[str, Scalar | dict[str, Scalar]]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaQuery:
+    stream: str | None = None
+    connection_id: str | None = None
+    detail: str = "compact"
+    fields_after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordQuery:
+    """A page of one stream. `changes_since` is `beginning` or a bookmark."""
+
+    stream: str
+    connection_id: str | None = None
+    fields: tuple[str, ...] = ()
+    filter: Filter = field(default_factory=dict)
+    sort: str | None = None
+    limit: int = 25
+    cursor: str | None = None
+    count: str = "none"
+    window: str = "none"
+    changes_since: str | None = None
+    view: str | None = None
+    expand: tuple[str, ...] = ()
+    expand_limit: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRead:
+    """One record. `fields` empty means all granted fields; `whole` lifts the inline bound."""
+
+    ref: RecordRef
+    fields: tuple[str, ...] = ()
+    whole: bool = False
+    expand: tuple[str, ...] = ()
+    expand_limit: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateQuery:
+    stream: str
+    metric: str
+    connection_id: str | None = None
+    field: str | None = None
+    group_by: str | None = None
+    group_by_time: str | None = None
+    granularity: str | None = None
+    time_zone: str | None = None
+    filter: Filter = field(default_factory=dict)
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchQuery:
+    query: str
+    streams: tuple[str, ...] = ()
+    connection_id: str | None = None
+    filter: Filter = field(default_factory=dict)
+    limit: int = 10
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowRequest:
+    """Which part of a field: by offset, or around the `match`-th find of `query`. Code points."""
+
+    offset_chars: int | None = None
+    limit_chars: int | None = None
+    query: str | None = None
+    match: int = 1
+    before_chars: int | None = None
+    after_chars: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """A stored blob: metadata, and `read(start, stop)` in bytes, in pieces."""
+
+    blob_id: str
+    media_type: str
+    size_bytes: int
+    sha256: str
+    read: Any
+
+    def chunks(self, start: int, stop: int) -> Iterator[bytes]:
+        return self.read(start, stop)  # type: ignore[no-any-return]
+
+
+class ResourceServer(Protocol):
+    """One grant, already authorised. Every method raises `EvidenceError`s only."""
+
+    def schema(self, query: SchemaQuery) -> Envelope: ...
+
+    def streams(self, *, connection_id: str | None = None) -> Envelope: ...
+
+    def stream(self, name: str, *, connection_id: str | None = None) -> Envelope: ...
+
+    def connectors(self) -> Envelope: ...
+
+    def records(self, query: RecordQuery) -> Envelope: ...
+
+    def record(self, read: RecordRead) -> Envelope: ...
+
+    def aggregate(self, query: AggregateQuery) -> Envelope: ...
+
+    def search(self, query: SearchQuery) -> Envelope: ...
+
+    def field_window(self, ref: RecordRef, field_path: str, window: WindowRequest) -> Envelope: ...
+
+    def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob: ...
+
+
+class Authority(Protocol):
+    """Who may ask."""
+
+    def open(self, token: str) -> ResourceServer:
+        """The resource server inside the token's grant; raises Unauthenticated or Forbidden."""
+        ...

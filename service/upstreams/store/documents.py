@@ -1,0 +1,147 @@
+"""From stored rows to the `data` of a record, as one grant may see it.
+
+Large values come as previews with the call that reads them, unless a detail read names them.
+"""
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import orjson
+
+from evidence.errors import TooLarge
+from evidence.limits import CONTRACT
+from evidence.text import looks_binary
+from service.upstreams import routes
+from service.upstreams.store.visible import StreamView
+
+PREVIEW_CHARS = 512
+
+
+class Big(NamedTuple):
+    """Where a large value lies: chunk rows, its size in code points and bytes, its JSON type."""
+
+    first: int
+    chunks: int
+    chars: int
+    bytes: int
+    type: str
+
+
+@dataclass(slots=True)
+class Stored:
+    """One record as it lies in the store; nothing is cut to a grant yet."""
+
+    seq: int
+    record_key: str
+    emitted_at: str
+    data: dict[str, Any]
+    big: dict[str, Big]
+
+
+_LOAD = """
+SELECT d.seq, r.record_key, d.emitted_at, d.data, d.big
+FROM document d JOIN record r ON r.seq = d.seq WHERE d.seq IN (SELECT value FROM json_each(?))
+"""
+
+
+def load(db: sqlite3.Connection, seqs: Iterable[int]) -> dict[int, Stored]:
+    """The stored records of `seqs`, by seq."""
+    rows = db.execute(_LOAD, (orjson.dumps(list(seqs)).decode(),))
+    return {row[0]: _stored(row) for row in rows}
+
+
+def _stored(row: tuple[Any, ...]) -> Stored:
+    seq, record_key, emitted_at, data, big = row
+    places = {field: Big(*place) for field, place in orjson.loads(big).items()} if big else {}
+    return Stored(seq, record_key, emitted_at, orjson.loads(data), places)
+
+
+def read_chunks(db: sqlite3.Connection, big: Big, first: int = 0, last: int | None = None) -> str:
+    """The text of chunks `first`..`last` (inclusive, counted from 0) of a large value."""
+    stop = big.chunks - 1 if last is None else last
+    rows = db.execute(
+        "SELECT text FROM chunk WHERE id BETWEEN ? AND ? ORDER BY id",
+        (big.first + first, big.first + stop),
+    )
+    return "".join(text for (text,) in rows)
+
+
+def show(
+    db: sqlite3.Connection, view: StreamView, stored: Stored, fields: tuple[str, ...]
+) -> dict[str, Any]:
+    """The `data` of a record with `fields` only; large and binary values become metadata."""
+    shown: dict[str, Any] = {}
+    for field in fields:
+        if field in stored.data:
+            shown[field] = _show_value(view, stored, field, stored.data[field])
+        elif field in stored.big:
+            shown[field] = _preview(db, view, stored, field)
+    return shown
+
+
+def show_whole(
+    db: sqlite3.Connection, view: StreamView, stored: Stored, fields: tuple[str, ...]
+) -> dict[str, Any]:
+    """As `show`, but values are whole, up to 32 MB together; raises `TooLarge` beyond."""
+    total = sum(stored.big[field].bytes for field in fields if field in stored.big)
+    if total > CONTRACT.export_bytes:
+        raise TooLarge(
+            f"These fields hold {total} bytes; at most {CONTRACT.export_bytes} are given at once. "
+            "Read them in windows with the field-window route.",
+            code="response_too_large",
+            param="fields",
+        )
+    shown: dict[str, Any] = {}
+    for field in fields:
+        if field in stored.data:
+            shown[field] = _link_blob(view, stored.data[field])
+        elif field in stored.big:
+            text = read_chunks(db, stored.big[field])
+            shown[field] = text if stored.big[field].type == "string" else orjson.loads(text)
+    return shown
+
+
+def _show_value(view: StreamView, stored: Stored, field: str, value: Any) -> Any:
+    if isinstance(value, dict):
+        return _link_blob(view, value)
+    if isinstance(value, str) and looks_binary(value):
+        return {
+            "object": "binary_field",
+            "encoding": "base64",
+            "size_chars": len(value),
+            "read": _read(view, stored, field),
+        }
+    return value
+
+
+def _preview(
+    db: sqlite3.Connection, view: StreamView, stored: Stored, field: str
+) -> dict[str, Any]:
+    big = stored.big[field]
+    head = read_chunks(db, big, 0, 0)
+    preview: dict[str, Any] = {
+        "object": "field_preview",
+        "type": big.type,
+        "size_chars": big.chars,
+        "size_bytes": big.bytes,
+        "read": _read(view, stored, field),
+    }
+    if looks_binary(head):
+        preview["object"] = "binary_field"
+        preview["encoding"] = "base64"
+    else:
+        preview["preview_text"] = head[:PREVIEW_CHARS]
+    return preview
+
+
+def _read(view: StreamView, stored: Stored, field: str) -> dict[str, Any]:
+    return routes.field_window_read(view.name, stored.record_key, view.connection_id, field)
+
+
+def _link_blob(view: StreamView, value: Any) -> Any:
+    """A blob reference with the address its bytes can be had from."""
+    if isinstance(value, dict) and isinstance(value.get("blob_id"), str):
+        return {**value, "fetch_url": routes.blob(value["blob_id"], view.connection_id)}
+    return value

@@ -1,0 +1,143 @@
+"""Importing files: rows find their streams, unknown streams get a manifest, all goes in by batches.
+
+A stream without a manifest waits until 1,000 of its rows are there (or the file ends); then one is
+inferred from them, and the rows that waited go in first.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from evidence.errors import InvalidRequest, NotFound
+from service.upstreams.store.formats import Source, read_rows
+from service.upstreams.store.inference import SAMPLE_ROWS, infer
+from service.upstreams.store.ingest import Batch, Counts
+from service.upstreams.store.intake import Refused, Row, check_name
+from service.upstreams.store.manifest import parse
+from service.upstreams.store.mbox import MANIFEST as MBOX_MANIFEST
+from service.upstreams.store.streams import StreamHandle, declare, open_stream
+from service.upstreams.store.writer import Writer
+
+WAITING_ROWS = 20_000
+
+
+class Rejected(Exception):
+    """A strict import met a row it refuses; nothing went in."""
+
+    def __init__(self, counts: Counts) -> None:
+        super().__init__("nothing was imported")
+        self.counts = counts
+
+
+@dataclass(slots=True)
+class Import:
+    """One run into one connection.
+
+    `stream` is for rows that name none. `on_inferred` is told each proposed stream document.
+    """
+
+    writer: Writer
+    connection_id: str
+    stream: str | None = None
+    suggest_roles: bool = False
+    on_inferred: Callable[[dict[str, Any]], None] = lambda document: None
+    undeclared: dict[str, set[str]] = field(default_factory=dict)
+    batch: Batch = field(init=False)
+    _handles: dict[str, StreamHandle] = field(init=False, default_factory=dict)
+    _waiting: dict[str, list[tuple[int, Row]]] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.batch = Batch(self.writer)
+
+    @property
+    def counts(self) -> Counts:
+        return self.batch.counts
+
+    def declare(self, document: Any) -> None:
+        """Makes or changes the streams of a manifest document."""
+        self.batch.flush()
+        declare(self.writer, self.connection_id, parse(document))
+        self._handles.clear()
+
+    def read(self, source: Source, *, on_row: Callable[[], None] = lambda: None) -> None:
+        """Takes in every row of a source; `on_row` is called after each."""
+        if source.format == "mbox":
+            self._declare_missing(MBOX_MANIFEST)
+        default = self.stream or (source.folder if source.name != "-" else None)
+        for line, item in read_rows(source):
+            if isinstance(item, Row):
+                self._take(line, item, item.stream or default)
+            else:
+                self.counts.refuse(line, item)
+            on_row()
+        for name in list(self._waiting):
+            self._settle(name)
+        self.batch.flush()
+
+    def _declare_missing(self, document: dict[str, Any]) -> None:
+        missing = [item for item in document["streams"] if self._open(item["name"]) is None]
+        if missing:
+            self.declare({"streams": missing})
+
+    def _take(self, line: int, row: Row, name: str | None) -> None:
+        if name is None:
+            raise InvalidRequest("Rows from standard input name no stream; give --stream NAME.")
+        handle = self._handles.get(name) or self._open(name)
+        if handle is not None:
+            self._add(handle, line, row)
+            return
+        if name not in self._waiting:
+            try:
+                check_name(name, what="stream")
+            except Refused as refused:
+                self.counts.refuse(line, str(refused))
+                return
+        self._waiting.setdefault(name, []).append((line, row))
+        waiting = sum(map(len, self._waiting.values()))
+        if len(self._waiting[name]) >= SAMPLE_ROWS or waiting >= WAITING_ROWS:
+            self._settle(name)
+
+    def _settle(self, name: str) -> None:
+        """Gives a stream whose rows wait an inferred manifest, and takes its rows in."""
+        rows = self._waiting.pop(name)
+        sample = [row.data for _, row in rows if not row.deleted]
+        document = infer(name, sample, suggest_roles=self.suggest_roles)
+        if not document["schema"]["properties"]:
+            for line, _ in rows:
+                self.counts.refuse(
+                    line, f"{name!r} is a new stream, and no row has a usable field."
+                )
+            return
+        self.declare({"streams": [document]})
+        self.on_inferred(document)
+        handle = open_stream(self.writer, self.connection_id, name)
+        self._handles[name] = handle
+        for line, row in rows:
+            self._add(handle, line, row)
+
+    def _open(self, name: str) -> StreamHandle | None:
+        if name not in self._handles:
+            try:
+                self._handles[name] = open_stream(self.writer, self.connection_id, name)
+            except NotFound:
+                return None
+        return self._handles[name]
+
+    def _add(self, handle: StreamHandle, line: int, row: Row) -> None:
+        unknown = row.data.keys() - handle.manifest.fields.keys()
+        if unknown:
+            self.undeclared.setdefault(handle.manifest.name, set()).update(unknown)
+        self.batch.add(handle, row, line=line)
+
+
+def run(task: Import, work: Callable[[], None], *, strict: bool) -> Counts:
+    """Runs an import; a strict one is a single transaction that a refused row undoes."""
+    if not strict:
+        work()
+    else:
+        with task.writer.transaction():
+            work()
+            if task.counts.refused:
+                raise Rejected(task.counts)
+    task.writer.finish()
+    return task.counts

@@ -1,0 +1,108 @@
+"""What may come into the store: one row, and the checks on names, ids and keys."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from evidence.limits import CONTRACT
+
+NESTING = 100
+
+_FORBIDDEN_NAMES = frozenset({"", ".", ".."})
+
+
+class Refused(ValueError):
+    """A row or a name the store does not take; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A record to put, or to delete when `deleted`.
+
+    `key` may be left out where the manifest names a primary key, `stream` where the import does,
+    `emitted_at` where now is right.
+    """
+
+    data: dict[str, Any]
+    key: Any = None
+    emitted_at: str | None = None
+    stream: str | None = None
+    deleted: bool = False
+
+
+def check_name(name: str, *, what: str) -> str:
+    """The name itself, if it may name a stream or a field."""
+    if name in _FORBIDDEN_NAMES or "\0" in name:
+        raise Refused(f"{name!r} cannot name a {what}; rename it.")
+    if len(name) * 4 > CONTRACT.name_bytes and len(name.encode()) > CONTRACT.name_bytes:
+        raise Refused(
+            f"The {what} name {name[:40]!r}… is over {CONTRACT.name_bytes} bytes; shorten it."
+        )
+    return name
+
+
+def check_connection_id(name: str) -> str:
+    """The name itself, if it may identify a connection."""
+    if name in _FORBIDDEN_NAMES or "\0" in name or len(name) > CONTRACT.name_chars:
+        raise Refused(
+            f"{name[:40]!r} cannot identify a connection: use 1 to {CONTRACT.name_chars} "
+            "characters without NUL, and neither '.' nor '..'."
+        )
+    return name
+
+
+def record_key(row: Row, primary_key: tuple[str, ...]) -> str:
+    """The id a row is stored under: its own key, else its primary key, else a hash of the row.
+
+    A key of several fields is a minified JSON array of strings.
+    """
+    if row.key is not None:
+        return check_record_id(_join_key(row.key if isinstance(row.key, list) else [row.key]))
+    if primary_key:
+        missing = [name for name in primary_key if row.data.get(name) is None]
+        if missing:
+            raise Refused(f"The primary key field {missing[0]!r} is missing or null.")
+        return check_record_id(_join_key([row.data[name] for name in primary_key]))
+    if row.deleted:
+        raise Refused('A deletion needs a "key": this stream has no primary key.')
+    return hashlib.sha256(orjson.dumps(row.data, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def check_record_id(key: str) -> str:
+    """The id itself, if it may identify a record."""
+    if key in _FORBIDDEN_NAMES or "\0" in key:
+        raise Refused(f"{key!r} cannot identify a record; give it another key.")
+    if len(key) * 4 > CONTRACT.record_id_bytes and len(key.encode()) > CONTRACT.record_id_bytes:
+        raise Refused(
+            f"The record id {key[:40]!r}… is over {CONTRACT.record_id_bytes} bytes; shorten it."
+        )
+    return key
+
+
+def check_nesting(data: dict[str, Any]) -> None:
+    """Refuses values nested so deeply that they could not be written out again."""
+    level: list[Any] = [value for value in data.values() if isinstance(value, (dict, list))]
+    for _ in range(NESTING):
+        if not level:
+            return
+        level = [child for value in level for child in children(value)]
+    raise Refused(f"A value is nested more than {NESTING} levels deep; flatten it.")
+
+
+def children(value: dict[str, Any] | list[Any]) -> Iterator[dict[str, Any] | list[Any]]:
+    """The objects and arrays directly inside an object or array."""
+    for child in value.values() if isinstance(value, dict) else value:
+        if isinstance(child, (dict, list)):
+            yield child
+
+
+def _join_key(parts: list[Any]) -> str:
+    words = []
+    for part in parts:
+        if isinstance(part, bool) or not isinstance(part, (str, int, float)):
+            raise Refused("A key must be a string or a number, or a list of them.")
+        words.append(part if isinstance(part, str) else orjson.dumps(part).decode())
+    return words[0] if len(words) == 1 else orjson.dumps(words).decode()

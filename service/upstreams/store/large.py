@@ -1,0 +1,72 @@
+"""Large values: what is large, and how it lies in chunk rows.
+
+A string over 64 KiB of UTF-8, or a nested value whose canonical JSON is, becomes chunk rows of
+16,384 code points. `document.big` says where: {field: [first, chunks, chars, bytes, type]}.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from evidence.limits import CONTRACT
+
+OVERLAP_CHARS = 64
+GAP = 1
+
+Place = tuple[int, int, int, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class LargeValue:
+    """A value as it is cut into chunks: its text, UTF-8 size and JSON type."""
+
+    text: str
+    size_bytes: int
+    type: str
+
+    @property
+    def chunks(self) -> int:
+        return -(-len(self.text) // CONTRACT.chunk_chars)
+
+    def place(self, first: int) -> Place:
+        """The value's entry in `document.big` when its first chunk has the id `first`."""
+        return first, self.chunks, len(self.text), self.size_bytes, self.type
+
+    def pieces(self) -> Iterator[tuple[str, str]]:
+        """(text of a chunk, text to index it with): the latter runs on into the next chunk."""
+        size = CONTRACT.chunk_chars
+        for start in range(0, len(self.text), size):
+            yield self.text[start : start + size], self.text[start : start + size + OVERLAP_CHARS]
+
+
+def find_large(data: dict[str, Any], json: bytes) -> dict[str, LargeValue]:
+    """The large values among the fields of a record, whose whole JSON is `json`."""
+    if len(json) <= CONTRACT.inline_bytes:
+        return {}
+    found = ((name, _measure(value)) for name, value in data.items())
+    return {name: large for name, large in found if large is not None}
+
+
+def read_chunks(db: sqlite3.Connection, first: int, chunks: int) -> str:
+    """The whole text of a large value."""
+    rows = db.execute(
+        "SELECT text FROM chunk WHERE id >= ? AND id < ? ORDER BY id", (first, first + chunks)
+    )
+    return "".join(row[0] for row in rows)
+
+
+def _measure(value: Any) -> LargeValue | None:
+    if isinstance(value, str):
+        if len(value) * 4 <= CONTRACT.inline_bytes:
+            return None
+        size = len(value) if value.isascii() else len(value.encode())
+        return LargeValue(value, size, "string") if size > CONTRACT.inline_bytes else None
+    if not isinstance(value, (dict, list)):
+        return None
+    json = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    if len(json) <= CONTRACT.inline_bytes:
+        return None
+    return LargeValue(json.decode(), len(json), "object" if isinstance(value, dict) else "array")

@@ -1,0 +1,138 @@
+"""Proven windows: where in a field the words of a query stand, and the text around them."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evidence.find import Span, literal, spans
+from evidence.limits import BUDGETS, CONTRACT
+from evidence.query import Query, Term
+from evidence.text import excerpt, mark
+from service.upstreams.store import documents
+from service.upstreams.store.documents import Big, Stored
+from service.upstreams.store.matching import expression
+
+READ_BEFORE_CHARS = 200
+READ_AFTER_CHARS = 400
+CHUNK_OVERLAP_CHARS = 64
+CHUNKS_TRIED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """One window of a field around a match; offsets are code points of the stored text.
+
+    `first_literal` holds where reading the field with the query lands on this very match.
+    """
+
+    field: str
+    preview: str
+    start: int
+    end: int
+    total: int
+    match_start: int
+    match_end: int
+    first_literal: bool
+
+    def read_arguments(self, query: str) -> dict[str, Any]:
+        """The window arguments of the read that lands on this match."""
+        if self.first_literal:
+            return {
+                "q": query,
+                "before_chars": READ_BEFORE_CHARS,
+                "after_chars": READ_AFTER_CHARS,
+            }
+        offset = max(0, self.match_start - READ_BEFORE_CHARS)
+        size = self.match_end + READ_AFTER_CHARS - offset
+        return {"offset_chars": offset, "limit_chars": min(size, CONTRACT.window_chars_max)}
+
+
+def prove(
+    db: sqlite3.Connection, record: Stored, fields: Sequence[str], query: Query
+) -> list[Proof]:
+    """Up to three windows over the matched fields of a record, the first field's best first."""
+    proofs: list[Proof] = []
+    for field in fields:
+        room = CONTRACT.windows_per_hit - len(proofs)
+        if room <= 0:
+            break
+        if field in record.big:
+            found = _prove_big(db, record.big[field], field, query, room)
+        else:
+            found = _prove_text(field, record.data.get(field), query, room)
+        proofs += found
+    return proofs
+
+
+def _prove_text(field: str, text: Any, query: Query, room: int) -> list[Proof]:
+    if not isinstance(text, str):
+        return []
+    found = spans(text, query, limit=room)
+    if not found:
+        return []
+    first = literal(text, query.text)
+    return [
+        _proof(field, text, span, total=len(text), first=first and first[0] == span.start)
+        for span in found
+    ]
+
+
+def _prove_big(
+    db: sqlite3.Connection, big: Big, field: str, query: Query, room: int
+) -> list[Proof]:
+    proofs: list[Proof] = []
+    for number in _chunks_with(db, big, query.wanted):
+        base = number * CONTRACT.chunk_chars
+        text = chunk_text(db, big, number)
+        for span in spans(text, query, limit=room - len(proofs), partial=True):
+            if span.start < CONTRACT.chunk_chars:
+                proofs.append(_proof(field, text, span, base=base, total=big.chars))
+        if len(proofs) >= room:
+            break
+    return proofs
+
+
+def chunk_text(db: sqlite3.Connection, big: Big, number: int, overlap: int = 0) -> str:
+    """A chunk of a large value with the beginning of the next, so that no word is cut."""
+    last = min(number + 1, big.chunks - 1)
+    text = documents.read_chunks(db, big, number, last)
+    return text[: CONTRACT.chunk_chars + (overlap or CHUNK_OVERLAP_CHARS)]
+
+
+def _chunks_with(db: sqlite3.Connection, big: Big, terms: Sequence[Term]) -> Iterator[int]:
+    """Chunks with all the words, else chunks with any of them, in order."""
+    seen = False
+    for joined in (" AND ", " OR "):
+        for number in chunks_matching(db, big, expression(terms, joined=joined), CHUNKS_TRIED):
+            seen = True
+            yield number
+        if seen:
+            return
+
+
+def chunks_matching(db: sqlite3.Connection, big: Big, match: str, limit: int = -1) -> Iterator[int]:
+    """The numbers of a value's chunks whose text matches an FTS5 expression, in order."""
+    rows = db.execute(
+        "SELECT rowid FROM fts_chunk WHERE fts_chunk MATCH ? AND rowid BETWEEN ? AND ? "
+        "ORDER BY rowid LIMIT ?",
+        (match, big.first, big.first + big.chunks - 1, limit),
+    )
+    return (rowid - big.first for (rowid,) in rows)
+
+
+def _proof(
+    field: str, text: str, span: Span, *, total: int, base: int = 0, first: bool | None = False
+) -> Proof:
+    start, end = excerpt(text, span, size=BUDGETS.excerpt_chars)
+    preview, _ = mark(text, start=start, end=end, marks=span.marks)
+    return Proof(
+        field=field,
+        preview=preview,
+        start=base + start,
+        end=base + end,
+        total=total,
+        match_start=base + span.start,
+        match_end=base + span.end,
+        first_literal=bool(first),
+    )

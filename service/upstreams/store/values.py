@@ -1,0 +1,87 @@
+"""How the scalar values of records are stored for filters, sorting and aggregation."""
+
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+SORTABLE_CHARS = 256
+SCALAR_TYPES = frozenset({"string", "integer", "number", "boolean"})
+JSON_TYPES = SCALAR_TYPES | {"object", "array"}
+TIME_FORMATS = frozenset({"date-time", "date"})
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_SQLITE_INTEGERS = range(-(2**63), 2**63)
+_ISO = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:[Zz]|[+-]\d\d:?\d\d)?)?"
+)
+
+Stored = str | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class FieldType:
+    """What a manifest says about one field. `shown_as` is PDPP's open type word."""
+
+    type: str
+    format: str | None = None
+    role: str | None = None
+    shown_as: str | None = None
+    schema: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def is_time(self) -> bool:
+        return self.type == "string" and self.format in TIME_FORMATS
+
+    @property
+    def is_number(self) -> bool:
+        return self.type in ("integer", "number")
+
+    @property
+    def is_scalar(self) -> bool:
+        return self.type in SCALAR_TYPES
+
+
+def microseconds(text: str) -> int | None:
+    """Microseconds from 1970 UTC to an ISO 8601 date or date-time; None when it is neither.
+
+    A time without an offset counts as UTC, a date as its first moment.
+    """
+    if not _ISO.fullmatch(text):
+        return None
+    try:
+        if len(text) == len("2026-01-31"):
+            found = datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC)
+        else:
+            found = datetime.fromisoformat(text.upper())
+        if found.tzinfo is None:
+            found = found.replace(tzinfo=UTC)
+        return (found - _EPOCH) // _MICROSECOND
+    except (ValueError, OverflowError):
+        return None
+
+
+def moment(stored: int) -> str:
+    """The ISO 8601 text, in UTC, of microseconds since 1970."""
+    found = _EPOCH + timedelta(microseconds=stored)
+    return found.isoformat(timespec="microseconds" if found.microsecond else "seconds").replace(
+        "+00:00", "Z"
+    )
+
+
+def sortable(value: Any, kind: FieldType) -> Stored | None:
+    """The form in which a value is compared, or None when it does not fit its declared type.
+
+    Times are integer microseconds since 1970 UTC, booleans 0 and 1, numbers as they are, other
+    strings as they are, cut to 256 code points.
+    """
+    if kind.is_time:
+        return microseconds(value) if isinstance(value, str) else None
+    if kind.type == "string":
+        return value[:SORTABLE_CHARS] if isinstance(value, str) else None
+    if kind.type == "boolean":
+        return int(value) if isinstance(value, bool) else None
+    if not kind.is_number or isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return value if isinstance(value, float) or value in _SQLITE_INTEGERS else float(value)

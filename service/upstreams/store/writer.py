@@ -1,0 +1,164 @@
+"""The store, open for writing: its file, its transactions and its counters.
+
+One process writes at a time, readers go on reading. Connections and streams are made in
+streams.py, rows come in through ingest.py.
+"""
+
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import orjson
+
+from evidence.errors import InvalidRequest, Unavailable
+from evidence.fold import FOLD_VERSION, fold
+from service.upstreams.store.ddl import MIGRATIONS, migrate
+
+LOCK_SECONDS = 30
+HASH_BYTES = 67_108_864
+CACHE_KIB = 65_536
+SECRET_BYTES = 32
+COUNTERS = ("next_seq", "next_chunk")
+
+
+def open_writer(path: Path | str) -> "Writer":
+    """Opens the store at `path` for writing; makes the folder, the file and its tables if new."""
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    try:
+        db = sqlite3.connect(path, timeout=LOCK_SECONDS, isolation_level=None)
+    except sqlite3.OperationalError as error:
+        raise Unavailable(f"Cannot open the store {path}: {error}. Check the path.") from error
+    try:
+        with explain_locks(path):
+            _prepare(db, path)
+    except BaseException:
+        db.close()
+        raise
+    return Writer(db, Path(path))
+
+
+@contextmanager
+def explain_locks(path: Path | str) -> Iterator[None]:
+    """Turns SQLite's complaints about a busy or foreign file into errors that say what to do."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if "locked" not in str(error):
+            raise
+        raise Unavailable(
+            f"Another process has been writing to {path} for {LOCK_SECONDS} seconds. "
+            "Wait until that import is done, or stop it; then run this again."
+        ) from error
+    except sqlite3.DatabaseError as error:
+        if "not a database" not in str(error):
+            raise
+        raise InvalidRequest(f"{path} is not a Rung store; choose another --store.") from error
+
+
+class Writer:
+    """The store, open for writing. Use as a context manager, or call `close`."""
+
+    def __init__(self, db: sqlite3.Connection, path: Path) -> None:
+        self.db = db
+        self.path = path
+        self.written = False
+        self._next: dict[str, int] = {}
+
+    def __enter__(self) -> "Writer":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.db.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing. Inside another transaction it joins that one."""
+        if self.db.in_transaction:
+            yield
+            return
+        with explain_locks(self.path):
+            self.db.execute("BEGIN IMMEDIATE")
+        try:
+            self._next = {key: int(_meta(self.db, key) or 1) for key in COUNTERS}
+            yield
+            for key, value in self._next.items():
+                _set_meta(self.db, key, value)
+            self.db.execute("COMMIT")
+        except BaseException:
+            self.db.execute("ROLLBACK")
+            raise
+
+    def take(self, counter: str, count: int = 1) -> int:
+        """The first of `count` fresh numbers; numbers of a committed transaction never recur."""
+        first = self._next[counter]
+        self._next[counter] = first + count
+        return first
+
+    def meta(self, key: str) -> Any:
+        """What the store notes about itself under a key; None where there is nothing."""
+        return _meta(self.db, key)
+
+    def set_meta(self, key: str, value: str | int) -> None:
+        _set_meta(self.db, key, value)
+
+    def finish(self) -> None:
+        """Merges the full-text indexes after writing; words of deleted records are gone then."""
+        if not self.written:
+            return
+        with self.transaction():
+            self.db.execute("INSERT INTO fts(fts) VALUES('optimize')")
+            self.db.execute("INSERT INTO fts_chunk(fts_chunk) VALUES('optimize')")
+        self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self.written = False
+
+
+def _prepare(db: sqlite3.Connection, path: Path | str) -> None:
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = NORMAL")
+    db.execute("PRAGMA foreign_keys = ON")
+    db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    db.create_function("fold_text", 1, fold, deterministic=True)
+    db.create_function("fold_field", 2, _fold_field, deterministic=True)
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version > len(MIGRATIONS):
+        raise InvalidRequest(f"{path} was written by a newer Rung. Install that version or later.")
+    migrate(db)
+    if _meta(db, "fold_version") == FOLD_VERSION and _meta(db, "secret"):
+        return
+    db.execute("BEGIN IMMEDIATE")
+    if not _meta(db, "secret"):
+        _set_meta(db, "secret", secrets.token_hex(SECRET_BYTES))
+        db.execute("INSERT INTO fts(fts, rank) VALUES('hashsize', ?)", (HASH_BYTES,))
+        db.execute("INSERT INTO fts_chunk(fts_chunk, rank) VALUES('hashsize', ?)", (HASH_BYTES,))
+    if _meta(db, "fold_version") not in (None, FOLD_VERSION):
+        # Deletes need the very tokens that went in, so a new fold means new indexes.
+        db.execute("INSERT INTO fts(fts) VALUES('rebuild')")
+        db.execute("INSERT INTO fts_chunk(fts_chunk) VALUES('rebuild')")
+    _set_meta(db, "fold_version", FOLD_VERSION)
+    db.execute("COMMIT")
+
+
+def _meta(db: sqlite3.Connection, key: str) -> Any:
+    row = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    return None if row is None else row[0]
+
+
+def _set_meta(db: sqlite3.Connection, key: str, value: str | int) -> None:
+    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (key, value))
+
+
+def _fold_field(data: str, field: str) -> str:
+    value = orjson.loads(data).get(field)
+    return fold(value) if isinstance(value, str) else ""

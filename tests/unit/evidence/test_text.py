@@ -1,0 +1,199 @@
+"""Windows, excerpts, marks and escapes."""
+
+import sys
+from base64 import b64encode, urlsafe_b64encode
+from hashlib import sha512
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evidence.find import Span, spans
+from evidence.fold import extends
+from evidence.query import parse
+from evidence.text import Window, escape, excerpt, looks_binary, mark, unescape, unmark
+
+TRICKY = ["<mark>", "</mark>", "<", "\\", "\\u{", "\\u{41}", "u{", "}", "\u202e", "\x00", "a", "é"]
+tricky = st.lists(st.one_of(st.sampled_from(TRICKY), st.text())).map("".join)
+CHARACTERS = [
+    "e\u0301",
+    "👩\u200d👩\u200d👧",
+    "👍🏽",
+    "🇩🇪",
+    "❤\ufe0f",
+    "हि",
+    "東",
+    "word",
+    " ",
+    "\n",
+]
+
+
+def test_a_window_knows_what_it_leaves_out() -> None:
+    assert Window("abc", 0, 3, 3).complete
+    middle = Window("b", 1, 2, 3)
+    assert (middle.complete, middle.has_before, middle.has_after) == (False, True, True)
+    assert Window("", 0, 0, 0).complete
+
+
+def test_a_short_text_is_its_own_excerpt() -> None:
+    assert excerpt("a lag b", Span(2, 5, ((2, 5),)), size=100) == (0, 7)
+
+
+def test_an_excerpt_shows_more_after_the_span_than_before_it() -> None:
+    text = "word " * 100 + "lag " + "word " * 100
+    (span,) = spans(text, parse("lag"))
+    start, end = excerpt(text, span, size=100)
+    assert text[start:end].startswith("word ") and text[start:end].endswith(" word")
+    assert 25 <= span.start - start <= 33
+    assert 55 <= end - span.end <= 66
+
+
+def test_room_that_one_side_cannot_use_goes_to_the_other() -> None:
+    text = "lag " + "word " * 100
+    assert excerpt(text, Span(0, 3, ((0, 3),)), size=53) == (0, 53)
+    text = "word " * 100 + "lag"
+    assert excerpt(text, Span(500, 503, ((500, 503),)), size=53) == (450, 503)
+
+
+def test_a_span_that_is_too_long_is_shown_by_its_first_mark() -> None:
+    text = "x " * 50 + "lag " + "word " * 100 + "node " + "x " * 50
+    (span,) = spans(text, parse("lag node"))
+    start, end = excerpt(text, span, size=60)
+    assert "lag" in text[start:end] and start < span.start and end - start <= 60
+
+
+def test_a_mark_that_is_too_long_is_cut_to_the_size() -> None:
+    text = "so " + "a" * 50 + " it is"
+    assert excerpt(text, Span(3, 53, ((3, 53),)), size=20) == (3, 23)
+
+
+@given(st.lists(st.sampled_from(CHARACTERS), max_size=60), st.integers(0, 59), st.integers(12, 80))
+def test_an_excerpt_is_never_too_long_and_never_splits_a_character(
+    characters: list[str], before: int, size: int
+) -> None:
+    left = "".join(characters[:before])
+    text = left + " lag " + "".join(characters[before:])
+    span = Span(len(left) + 1, len(left) + 4, ((len(left) + 1, len(left) + 4),))
+    start, end = excerpt(text, span, size=size)
+    assert 0 <= start <= span.start and span.end <= end <= len(text)
+    assert end - start <= size
+    for edge in (start, end):
+        if 0 < edge < len(text):
+            assert not extends(text[edge]) and text[edge - 1] != "\u200d"
+    assert text[start:end].count("🇩") == text[start:end].count("🇪")
+
+
+def test_marks_are_tagged_and_clipped_to_the_range() -> None:
+    text = "one two three"
+    marks = ((0, 3), (4, 7), (8, 13))
+    assert mark(text, start=0, end=13, marks=marks) == (
+        "<mark>one</mark> <mark>two</mark> <mark>three</mark>",
+        0,
+    )
+    assert mark(text, start=2, end=9, marks=marks)[0] == (
+        "<mark>e</mark> <mark>two</mark> <mark>t</mark>"
+    )
+    assert mark(text, start=3, end=4, marks=marks)[0] == " "
+
+
+def test_stored_tags_and_controls_are_told_from_ours() -> None:
+    text = "a <mark>b</mark> \\u{41} \u202e 1 < 2"
+    assert mark(text, start=0, end=len(text), marks=[(3, 7)]) == (
+        "a \\u{3C}<mark>mark</mark>>b\\u{3C}/mark> \\u{5C}u{41} \\u{202E} 1 < 2",
+        4,
+    )
+
+
+@given(tricky, st.lists(st.integers(0, 40), max_size=6), st.integers(0, 40), st.integers(0, 40))
+def test_marked_text_can_be_read_back(text: str, edges: list[int], start: int, end: int) -> None:
+    start, end = min(start, len(text)), min(end, len(text))
+    edges = sorted(min(edge, len(text)) for edge in edges)
+    shown, escapes = mark(text, start=start, end=end, marks=list(zip(edges[::2], edges[1::2])))
+    assert unmark(shown) == text[start:end]
+    assert shown.count("<mark>") == shown.count("</mark>")
+    assert shown.count("\\u{") == escapes
+
+
+@given(tricky)
+def test_marking_nothing_escapes_as_usual(text: str) -> None:
+    shown, _ = mark(text, start=0, end=len(text), marks=())
+    assert unescape(shown) == unescape(escape(text)[0]) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown", "escapes"),
+    [
+        ("plain, tab\t and\nnewline", "plain, tab\t and\nnewline", 0),
+        ("a\x00b\r\x7f\x85", "a\\u{0}b\\u{D}\\u{7F}\\u{85}", 4),
+        ("\u202eevil\u2066", "\\u{202E}evil\\u{2066}", 2),
+        ("\U000e0041\u2028", "\\u{E0041}\\u{2028}", 2),
+        ("\\u{202E} \\n \\\\u{", "\\u{5C}u{202E} \\n \\\\u{5C}u{", 2),
+        ("👩\u200d💻 می\u200cخواهم", "👩\u200d💻 می\u200cخواهم", 0),
+        ("half \ud83d", "half \\u{D83D}", 1),
+        ("<mark>", "<mark>", 0),
+    ],
+)
+def test_what_could_mislead_is_made_visible(text: str, shown: str, escapes: int) -> None:
+    assert escape(text) == (shown, escapes)
+
+
+@given(tricky)
+def test_escaped_text_can_be_read_back(text: str) -> None:
+    shown, escapes = escape(text)
+    assert unescape(shown) == text
+    assert escapes == shown.count("\\u{")
+    assert (escapes == 0) is (shown == text)
+    shown.encode()
+
+
+def test_every_code_point_can_be_escaped_and_read_back() -> None:
+    text = "".join(map(chr, range(sys.maxunicode + 1)))
+    shown, escapes = escape(text)
+    assert unescape(shown) == text
+    assert escapes == 30 + 33 + 12 + 2 + 2_048 + 128
+
+
+def test_reading_back_leaves_what_is_no_escape() -> None:
+    assert unescape("\\u{} \\u{110000} \\u{zz} \\u41") == "\\u{} \\u{110000} \\u{zz} \\u41"
+
+
+def noise(size: int) -> bytes:
+    return b"".join(sha512(bytes([number])).digest() for number in range(size // 64 + 1))[:size]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b64encode(noise(192)).decode(),
+        b64encode(noise(400)).decode(),
+        urlsafe_b64encode(noise(1000)).decode(),
+        "data:image/png;base64," + b64encode(noise(300)).decode(),
+        {"blob_id": "b1"},
+        {"fetch_url": "https://example.org/x", "size": 3},
+    ],
+)
+def test_bytes_in_disguise_are_recognised(value: object) -> None:
+    assert looks_binary(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b64encode(noise(180)).decode(),
+        sha512(b"").hexdigest(),
+        "a" * 1024,
+        "abcdefgh" * 128,
+        "ACGTTGCA" * 128,
+        "12345678" * 128,
+        "Ab1" * 4 + "=" * 300,
+        b64encode(noise(300)).decode() + "\n",
+        "Plain text with words. " * 64,
+        "data:text/plain;base64,aGk=",
+        {"text": "blob_id"},
+        None,
+        12,
+    ],
+)
+def test_text_and_short_values_are_not_binary(value: object) -> None:
+    assert not looks_binary(value)
