@@ -3,8 +3,9 @@
 A resource server takes typed requests and answers with PDPP envelopes, already inside one grant.
 """
 
+import dataclasses
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from evidence.envelope import Envelope
@@ -29,8 +30,9 @@ class RecordQuery:
     stream: str
     connection_id: str | None = None
     fields: tuple[str, ...] = ()
-    filter: Filter = field(default_factory=dict)
+    filter: Filter = dataclasses.field(default_factory=dict)
     sort: str | None = None
+    order: str | None = None
     limit: int = 25
     cursor: str | None = None
     count: str = "none"
@@ -38,7 +40,7 @@ class RecordQuery:
     changes_since: str | None = None
     view: str | None = None
     expand: tuple[str, ...] = ()
-    expand_limit: dict[str, int] = field(default_factory=dict)
+    expand_limit: dict[str, int] = dataclasses.field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class RecordRead:
     fields: tuple[str, ...] = ()
     whole: bool = False
     expand: tuple[str, ...] = ()
-    expand_limit: dict[str, int] = field(default_factory=dict)
+    expand_limit: dict[str, int] = dataclasses.field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class AggregateQuery:
     group_by_time: str | None = None
     granularity: str | None = None
     time_zone: str | None = None
-    filter: Filter = field(default_factory=dict)
+    filter: Filter = dataclasses.field(default_factory=dict)
     limit: int | None = None
 
 
@@ -71,7 +73,7 @@ class SearchQuery:
     query: str
     streams: tuple[str, ...] = ()
     connection_id: str | None = None
-    filter: Filter = field(default_factory=dict)
+    filter: Filter = dataclasses.field(default_factory=dict)
     limit: int = 10
     cursor: str | None = None
 

@@ -4,8 +4,13 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 
+def segment(text: str) -> str:
+    """One percent-encoded path segment or query value."""
+    return quote(text, safe="")
+
+
 def record(stream: str, record_id: str) -> str:
-    return f"/v1/streams/{quote(stream, safe='')}/records/{quote(record_id, safe='')}"
+    return f"/v1/streams/{segment(stream)}/records/{segment(record_id)}"
 
 
 def field_window(stream: str, record_id: str) -> str:
@@ -14,7 +19,7 @@ def field_window(stream: str, record_id: str) -> str:
 
 def blob(blob_id: str, connection_id: str) -> str:
     query = urlencode({"connection_id": connection_id})
-    return f"/v1/blobs/{quote(blob_id, safe='')}?{query}"
+    return f"/v1/blobs/{segment(blob_id)}?{query}"
 
 
 def field_window_read(

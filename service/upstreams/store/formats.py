@@ -184,6 +184,9 @@ def _read_table(lines: Any) -> Iterator[Item]:
     header = next(lines, None)
     if header is None:
         return
+    for name in header:
+        if header.count(name) > 1:
+            raise InvalidRequest(f"The header names the column {name!r} twice; rename one.")
     numbered = ((lines.line_num, cells) for cells in lines if cells)
     sample = list(islice(numbered, SAMPLE_ROWS))
     readers = [_column_reader([c[i] for _, c in sample if i < len(c)]) for i in range(len(header))]

@@ -81,7 +81,7 @@ def _freeze_entry(
     if connection_id not in declared:
         declared[connection_id] = _streams(db, connection_id, path)
     streams, name = declared[connection_id], entry.get("stream")
-    if name is not None and name not in streams:
+    if name is not None and not (isinstance(name, str) and name in streams):
         raise _fault(f"{path}.stream", f"{name!r} is no stream of it{_near(name, streams)}")
     limits = _limits(path, entry)
     for stream in [name] if name is not None else streams:
@@ -117,7 +117,7 @@ def _fields(path: str, entry: dict[str, Any], manifest: StreamManifest) -> list[
     if not isinstance(names, list) or not names:
         raise _fault(f"{path}.fields", "must be a list of field names; leave it out for all")
     for name in names:
-        if name not in manifest.fields:
+        if not isinstance(name, str) or name not in manifest.fields:
             raise _fault(
                 f"{path}.fields",
                 f"{name!r} is no field of {manifest.name!r}{_near(str(name), manifest.fields)}",

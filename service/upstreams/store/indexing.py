@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from evidence.fold import fold
+from service.upstreams.store.ddl import NO_CURSOR
 from service.upstreams.store.large import GAP, LargeValue, Place, read_chunks
 from service.upstreams.store.manifest import StreamManifest
 from service.upstreams.store.scopes import Scopes, row_id
@@ -106,10 +107,11 @@ class Index:
         db.executemany("INSERT INTO cell (seq, ordinal, value) VALUES (?, ?, ?)", self.cells)
 
 
-def order_of(manifest: StreamManifest, data: dict[str, Any]) -> tuple[int | None, Stored | None]:
+def order_of(manifest: StreamManifest, data: dict[str, Any]) -> tuple[int | None, Stored]:
     """(`record.at`, `record.cursor`) of a record."""
     at = _stored(manifest, manifest.time_field, data)
-    return at if isinstance(at, int) else None, _stored(manifest, manifest.cursor_field, data)
+    cursor = _stored(manifest, manifest.cursor_field, data)
+    return at if isinstance(at, int) else None, NO_CURSOR if cursor is None else cursor
 
 
 def reindex(

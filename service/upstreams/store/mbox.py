@@ -111,13 +111,16 @@ def read_mbox(file: BinaryIO, *, folder: str, repair: Repair) -> Iterator[tuple[
 
 
 def _split(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """(line number, raw message), parted at `From ` lines that follow a blank line."""
+    """(line number, raw message), parted at `From ` lines that follow a blank line.
+
+    That blank line belongs to the parting, not to the message before it.
+    """
     lines: list[bytes] = []
     start, blank = 1, True
     for number, line in enumerate(file, start=1):
         if blank and _FROM_LINE.match(line):
             if lines:
-                yield start, b"".join(lines)
+                yield start, b"".join(lines[:-1])
             lines, start = [], number
         elif lines or line.strip():
             lines.append(line)

@@ -36,10 +36,10 @@ def list_records(
 ) -> dict[str, Any]:
     """A page of a stream, all granted connections merged under one order, limit and cursor."""
     streams = view.stream(query.stream, query.connection_id)
-    order = _order(streams, query.sort)
+    order = _order(streams, query.sort, query.order)
     projections = {stream.id: _projection(stream, query) for stream in streams}
     bound = ["records", view.grant.grant_id, query.stream, query.connection_id]
-    bound += [query.filter, query.sort, query.view]
+    bound += [query.filter, query.sort, query.order, query.view]
     after = sealer.open(query.cursor, bound=bound) if query.cursor else None
     conditions = [_condition(db, stream, query) for stream in streams]
     found = _select(db, streams, conditions, order, after, query.limit + 1)
@@ -153,11 +153,15 @@ def presentation(
     return found
 
 
-def _order(streams: Sequence[StreamView], sort: str | None) -> Order:
+def _order(streams: Sequence[StreamView], sort: str | None, order: str | None) -> Order:
     if sort is None:
         by_cursor = all(stream.sort_field for stream in streams)
-        return Order(by_cursor, descending=by_cursor)
+        return Order(by_cursor, descending=by_cursor if order is None else order == "desc")
     field, descending = sort.removeprefix("-"), sort.startswith("-")
+    if order is not None and (order == "desc") != descending:
+        raise InvalidRequest(
+            "sort and order disagree. Give one of them.", code="invalid_sort", param="order"
+        )
     for stream in streams:
         stream.require(field)
         if field != stream.sort_field:

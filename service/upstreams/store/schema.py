@@ -20,7 +20,7 @@ SIDES = ("exact_filter", "range_filter", "lexical_search", "semantic_search")
 
 
 def schema(view: View, query: SchemaQuery) -> dict[str, Any]:
-    """The schema document; `detail="full"` needs a stream, and one connection of it."""
+    """The schema document, `compact`, `full` or as a `document`; full needs one stream."""
     if query.detail == "full" and query.stream is None:
         raise InvalidRequest(
             'detail="full" needs a stream. Retry with stream, and connection_id where the name '

@@ -1,0 +1,138 @@
+"""Who may ask: pure decisions about an origin, a host and a bearer token.
+
+Nothing here knows a web framework or a log, so a token cannot leak from here. Whether a token
+is worth something is the authority's business; this module only finds it.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from secrets import token_hex
+from typing import Any, Final
+
+from evidence.errors import Forbidden, Unauthenticated
+
+REALM: Final = "rung"
+WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
+
+_BEARER: Final = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)
+_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
+
+
+class Access(Enum):
+    """Whether a surface asks for a token. There is no default: who mounts one has to say."""
+
+    OPEN = "open"
+    CLIENT_TOKEN = "client_token"
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What a surface demands of a request before it reads the body.
+
+    `allowed_hosts` is None where any host is welcome; an entry without a port stands for all
+    its ports. `metadata_url` is set where an authorization server is configured, and sends
+    clients there.
+    """
+
+    access: Access
+    allowed_origins: frozenset[str] = field(default_factory=frozenset)
+    allowed_hosts: frozenset[str] | None = None
+    metadata_url: str | None = None
+
+    def knows(self, origin: str) -> bool:
+        """Whether pages of this origin may ask. Scheme, host and port all count."""
+        return origin.lower() in self.allowed_origins
+
+    def check_origin(self, origin: str | None) -> None:
+        """Refuses a browser page from elsewhere. Programs send no origin and pass."""
+        if origin is not None and not self.knows(origin):
+            raise Forbidden(
+                "This origin may not use this server.",
+                code="origin_not_allowed",
+                hint="Its operator can add the origin to RUNG_ALLOWED_ORIGINS, "
+                "spelled like https://app.example.com.",
+            )
+
+    def check_host(self, host: str | None) -> None:
+        """Refuses a host name that is not ours, where names are restricted."""
+        if self.allowed_hosts is None:
+            return
+        name = (host or "").lower()
+        if name not in self.allowed_hosts and _without_port(name) not in self.allowed_hosts:
+            raise Forbidden(
+                "This server does not answer to that host name.",
+                code="host_not_allowed",
+                hint="Ask it by the address it was configured with.",
+            )
+
+    def token(self, authorization: str | None) -> str | None:
+        """The token to open a session with; None on an open surface, whatever was sent."""
+        return None if self.access is Access.OPEN else bearer(authorization)
+
+    def challenge(self, authorization: str | None) -> str:
+        """The `WWW-Authenticate` value for a 401. A token that was presented was no good."""
+        return challenge(self.metadata_url, "invalid_token" if authorization else None)
+
+
+def origins(urls: Iterable[str]) -> frozenset[str]:
+    """Origins in the one spelling browsers send: lower case, no path."""
+    return frozenset(url.strip().rstrip("/").lower() for url in urls)
+
+
+def loopback_origins(port: int) -> frozenset[str]:
+    """The origins of pages this machine serves to itself on `port`."""
+    return frozenset(f"http://{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]"))
+
+
+def bearer(authorization: str | None) -> str:
+    """The token of an `Authorization: Bearer` header. Raises `Unauthenticated` without one."""
+    found = _BEARER.fullmatch(authorization.strip()) if authorization else None
+    if found is None:
+        raise Unauthenticated(
+            "This needs a client token.",
+            hint="Send it as the header `Authorization: Bearer <token>`.",
+        )
+    return found[1]
+
+
+def challenge(metadata_url: str | None, error: str | None) -> str:
+    """A `WWW-Authenticate` value. It names metadata only where clients can find some."""
+    parts = [f'Bearer realm="{REALM}"']
+    if error is not None:
+        parts.append(f'error="{error}"')
+    if metadata_url is not None:
+        parts.append(f'resource_metadata="{metadata_url}"')
+    return ", ".join(parts)
+
+
+def resource_metadata(
+    resource: str, authorization_servers: Sequence[str]
+) -> Mapping[str, Any] | None:
+    """The protected-resource document; None, hence 404, where no server hands out tokens."""
+    if not authorization_servers:
+        return None
+    return {
+        "resource": resource,
+        "authorization_servers": list(authorization_servers),
+        "bearer_methods_supported": ["header"],
+    }
+
+
+def metadata_paths(path: str) -> tuple[str, str]:
+    """Where clients look for the metadata of the resource at `path`, in their order."""
+    return f"{WELL_KNOWN}{path}", WELL_KNOWN
+
+
+def request_id(incoming: str | None) -> str:
+    """The caller's own request id where it is well formed, else a new one."""
+    if incoming is not None and _REQUEST_ID.fullmatch(incoming):
+        return incoming
+    return f"req_{token_hex(8)}"
+
+
+def _without_port(host: str) -> str:
+    """`host` of `host:port`; the brackets of an IPv6 address stay."""
+    name, colon, port = host.rpartition(":")
+    return name if colon and port.isdigit() else host

@@ -1,0 +1,62 @@
+"""What the protocol itself refuses: JSON-RPC errors and the HTTP status each travels with.
+
+A tool that fails is not a fault: it answers with a result that says `isError`. Faults are for
+frames nobody can act on, and for resources, which have no other way to fail.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from evidence.errors import EvidenceError
+
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
+RESOURCE_NOT_FOUND: Final = -32002
+HEADER_MISMATCH: Final = -32020
+MISSING_CAPABILITY: Final = -32021
+UNSUPPORTED_VERSION: Final = -32022
+
+SHOWN_CHARS: Final = 80
+
+
+class Fault(Exception):
+    """One JSON-RPC error. `status` is what HTTP says beside it; a pipe ignores it."""
+
+    def __init__(
+        self, code: int, message: str, *, status: int = 200, data: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.status = status
+        self.data = data
+
+    def body(self, id: str | int | None) -> dict[str, Any]:
+        """The whole JSON-RPC message. `id` stands there even when null: clients look for it."""
+        error: dict[str, Any] = {"code": self.code, "message": self.message}
+        if self.data is not None:
+            error["data"] = self.data
+        return {"jsonrpc": "2.0", "id": id, "error": error}
+
+
+def invalid_request(message: str) -> Fault:
+    """The frame is no JSON-RPC request. Both eras say so with HTTP 400."""
+    return Fault(INVALID_REQUEST, message, status=400)
+
+
+def invalid_params(message: str, **data: Any) -> Fault:
+    """The method is known, its parameters are not usable. In band: HTTP 200 in both eras."""
+    return Fault(INVALID_PARAMS, message, data=data or None)
+
+
+def told(error: EvidenceError) -> str:
+    """An error in one line, what to do included: many clients show the message and nothing else."""
+    return f"{error.message} {error.hint}" if error.hint else error.message
+
+
+def shown(text: str) -> str:
+    """A client's own word, short enough to stand in a message."""
+    return text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "…"

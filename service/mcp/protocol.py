@@ -1,0 +1,159 @@
+"""MCP without a socket: bytes and headers in, a `Reply` out.
+
+    server = Server(surface)
+    handle(server, raw, headers, session) -> Reply                HTTP, one post
+    handle_line(server, raw, session, dialogue) -> bytes | None   a pipe, one line
+
+Both never raise, whatever the bytes. The era of a message is settled in `ladder`, its method
+is answered in `dispatch`; this module parses, batches and serialises.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from evidence.errors import Internal
+from evidence.limits import BUDGETS
+from service.mcp import versions
+from service.mcp.dispatch import Server
+from service.mcp.faults import INTERNAL_ERROR, PARSE_ERROR, Fault, invalid_request, told
+from service.mcp.headers import Headers
+from service.mcp.ladder import (
+    VERSION_HEADER,
+    Request,
+    claimed,
+    climb_http,
+    climb_legacy,
+    climb_modern,
+    header_version,
+)
+
+logger = logging.getLogger(__name__)
+
+Climb = Callable[[Any], Request | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What HTTP sends back. Without a body there was nothing to answer, and the status is 202."""
+
+    status: int
+    body: bytes | None = None
+
+
+ACCEPTED = Reply(202)
+
+
+@dataclass(slots=True)
+class Dialogue:
+    """What one pipe remembers between lines: the revision `initialize` settled on."""
+
+    version: str | None = None
+
+    def climb(self, message: Any) -> Request | None:
+        """The request in a line. It is modern where it says so itself."""
+        own = claimed(message)
+        if own is not None and own not in versions.LEGACY:
+            return climb_modern(message, None)
+        request = climb_legacy(message, own or self.version or versions.LEGACY[0], None)
+        if request is not None and request.method == "initialize":
+            requested = request.params.get("protocolVersion")
+            if isinstance(requested, str):
+                self.version = versions.negotiate(requested, also=versions.STDIO_ONLY)
+        return request
+
+
+def handle(
+    server: Server, raw: bytes, headers: Headers, session: Any, *, request_id: str = ""
+) -> Reply:
+    """The answer to one HTTP post. `headers` look names up without regard to case."""
+    try:
+        message = parsed(raw)
+        batched = (
+            isinstance(message, list)
+            and header_version(headers.get(VERSION_HEADER)) in versions.WITH_BATCHES
+        )
+    except Fault as fault:
+        return refused(fault)
+    if batched:
+        return _answer_batch(server, message, session, request_id, headers)
+    return _answer(server, message, session, request_id, lambda one: climb_http(one, headers))
+
+
+def handle_line(
+    server: Server, raw: bytes, session: Any, dialogue: Dialogue, *, request_id: str = ""
+) -> bytes | None:
+    """The answer to one line of a pipe, without its newline; None where there is none."""
+    try:
+        message = parsed(raw)
+    except Fault as fault:
+        return refused(fault).body
+    if isinstance(message, list) and dialogue.version in (None, *versions.WITH_BATCHES):
+        return _answer_batch(server, message, session, request_id, None).body
+    return _answer(server, message, session, request_id, dialogue.climb).body
+
+
+def parsed(raw: bytes) -> Any:
+    """The message in `raw`. NaN, lone surrogates and bottomless nesting are not JSON here."""
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        message = f"The body is not JSON in UTF-8: {error}."
+        raise Fault(PARSE_ERROR, message, status=400) from None
+
+
+def refused(fault: Fault, id: str | int | None = None) -> Reply:
+    """A fault as a reply. Without an id it answers nobody in particular."""
+    return Reply(fault.status, orjson.dumps(fault.body(id)))
+
+
+def _answer(server: Server, message: Any, session: Any, request_id: str, climb: Climb) -> Reply:
+    """The reply to one message: a result, a fault, or nothing where nothing was asked."""
+    try:
+        request = climb(message)
+        if request is None:
+            return ACCEPTED
+        result = server.answer(request, session)
+        body = {"jsonrpc": "2.0", "id": request.id, "result": result}
+        return Reply(200, orjson.dumps(body))
+    except Fault as fault:
+        return refused(fault, _readable_id(message))
+    except Exception:
+        logger.exception("request %s failed", request_id)
+        return refused(internal(request_id), _readable_id(message))
+
+
+def _answer_batch(
+    server: Server, messages: list[Any], session: Any, request_id: str, headers: Headers | None
+) -> Reply:
+    """The replies to a batch as one array; 202 where nothing in it was asked."""
+    if not messages:
+        return refused(invalid_request("A batch holds at least one message."))
+    if len(messages) > BUDGETS.batch_items:
+        limit = BUDGETS.batch_items
+        return refused(invalid_request(f"A batch holds at most {limit} messages. Send several."))
+
+    def climb(message: Any) -> Request | None:
+        request = climb_legacy(message, versions.ASSUMED_VERSION, headers)
+        if request is not None and request.method == "initialize":
+            raise invalid_request("`initialize` cannot be part of a batch. Send it alone.")
+        return request
+
+    replies = [_answer(server, message, session, request_id, climb) for message in messages]
+    bodies = [reply.body for reply in replies if reply.body is not None]
+    return Reply(200, b"[" + b",".join(bodies) + b"]") if bodies else ACCEPTED
+
+
+def _readable_id(message: Any) -> str | int | None:
+    """The id an answer can repeat; None where the message has none that could be one."""
+    id = message.get("id") if isinstance(message, dict) and "method" in message else None
+    return id if isinstance(id, (str, int)) and not isinstance(id, bool) else None
+
+
+def internal(request_id: str) -> Fault:
+    """A fault of ours. Its text is fixed; the cause stands in the log beside the request id."""
+    error = Internal()
+    return Fault(INTERNAL_ERROR, told(error), data={**error.body(), "request_id": request_id})

@@ -1,0 +1,47 @@
+"""What the protocol asks of whoever stands behind it: tools, resources, and nothing of MCP."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
+
+#: In a tool's `_meta`: the client capability without which the tool cannot work.
+NEEDS_CAPABILITY: Final = "rung/needs-capability"
+
+
+class UnknownTool(LookupError):
+    """`call` was asked for a tool the surface does not have; the argument is its name."""
+
+
+class Surface(Protocol):
+    """A fixed set of tools and resources. `session` is what the transport opened for a caller.
+
+    `tools` and `templates` are complete list entries in the order they are shown. They are
+    serialised once, so they must not change afterwards. `private` says that answers depend on
+    who asks, so no shared cache may keep them.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def instructions(self) -> str: ...
+    @property
+    def tools(self) -> Sequence[Mapping[str, Any]]: ...
+    @property
+    def templates(self) -> Sequence[Mapping[str, Any]]: ...
+    @property
+    def private(self) -> bool: ...
+
+    def call(self, name: str, arguments: dict[str, Any], session: Any) -> dict[str, Any]:
+        """A complete tools/call result, failures included. Raises `UnknownTool(name)`."""
+        ...
+
+    def read(self, uri: str, session: Any) -> list[dict[str, Any]]:
+        """The contents of one resource. Raises `EvidenceError` where there are none."""
+        ...
+
+    def resources(self, session: Any) -> list[dict[str, Any]]:
+        """The resources worth listing for this caller; often none."""
+        ...

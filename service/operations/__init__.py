@@ -1,0 +1,14 @@
+"""Everything that can be asked of records: the table of contents of the product."""
+
+from service.operations import aggregate, fetch, query_records, read_record_field, schema, search
+from service.operations.base import Operation
+
+#: The records surface, in the order tools are listed. Exactly these; a test pins it.
+OPERATIONS: tuple[Operation, ...] = (
+    schema.OPERATION,
+    query_records.OPERATION,
+    aggregate.OPERATION,
+    search.OPERATION,
+    fetch.OPERATION,
+    read_record_field.OPERATION,
+)

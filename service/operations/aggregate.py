@@ -1,0 +1,53 @@
+"""aggregate: one figure, or counts by group, over a stream."""
+
+from typing import Any
+
+from evidence.envelope import Envelope
+from evidence.limits import CONTRACT
+from evidence.model import Buckets
+from evidence.reading import aggregate as reading
+from renderers import aggregate as renderer
+from service.operations import arguments
+from service.operations.base import Arguments, Operation, Route, Session
+from service.upstreams.ports import AggregateQuery
+
+METRICS = ("count", "sum", "min", "max", "count_distinct")
+GRANULARITIES = ("minute", "hour", "day", "week", "month", "quarter", "year")
+
+
+class AggregateArguments(Arguments):
+    stream = arguments.stream(required=True)
+    metric = arguments.Choice("What to compute.", METRICS, required=True)
+    field = arguments.Text("Field of sum, min, max and count_distinct.")
+    group_by = arguments.Text("Count by the values of this field.")
+    group_by_time = arguments.Text("Count by time of this field; needs granularity.")
+    granularity = arguments.Choice("Size of a time bucket.", GRANULARITIES)
+    time_zone = arguments.Text("IANA zone of time buckets, UTC by default.")
+    filter = arguments.TypedFilter()
+    limit = arguments.Number("Most groups, 10 by default.", 1, CONTRACT.page_items)
+    connection_id = arguments.connection_id()
+
+
+def ask(session: Session, *, stream: str, metric: str, **args: Any) -> Envelope:
+    """The aggregation envelope."""
+    return session.rs.aggregate(AggregateQuery(stream, metric, **args))
+
+
+def run(session: Session, **args: Any) -> Buckets:
+    return reading.read(ask(session, **args), args=args)
+
+
+OPERATION = Operation(
+    name="aggregate",
+    title="Count and summarise",
+    description=(
+        "Answers how many, how much, earliest and latest: one metric over a stream, or counts "
+        "grouped by a field or by time. schema(stream) lists the fields that allow it."
+    ),
+    arguments=AggregateArguments(),
+    ask=ask,
+    run=run,
+    render=renderer.render,
+    route=Route("/v1/streams/<stream>/aggregate"),
+    examples=({"stream": "messages", "metric": "count"},),
+)

@@ -1,0 +1,137 @@
+"""The argument types of operations: marshmallow fields that say what they allow, once."""
+
+from typing import Any
+
+from marshmallow import ValidationError, fields, validate
+
+from evidence.limits import CONTRACT
+
+OPERATORS = ("gte", "gt", "lte", "lt")
+FILTER_FIELDS = 20
+FILTER_VALUE_CHARS = 256
+
+
+def _described(description: str, **more: Any) -> dict[str, Any]:
+    return {"metadata": {"description": description, **more}}
+
+
+class Text(fields.String):
+    """Text that can be stored and sent: no NUL, no lone surrogates."""
+
+    def __init__(self, description: str, *, longest: int = CONTRACT.name_chars, **more: Any):
+        checks = [validate.Length(1, longest), *more.pop("checks", ())]
+        super().__init__(validate=checks, **_described(description), **more)
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+        text: str = super()._deserialize(value, attr, data, **kwargs)
+        if "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
+            raise ValidationError("has a character that no text here can have")
+        return text
+
+
+class Choice(fields.String):
+    """One of a few words."""
+
+    def __init__(self, description: str, words: tuple[str, ...], **more: Any):
+        super().__init__(validate=validate.OneOf(words), **_described(description), **more)
+
+
+class Number(fields.Integer):
+    """A whole number between two bounds. `5.0` is one, `"5"` and `true` are not."""
+
+    def __init__(self, description: str, least: int, most: int | None = None, **more: Any):
+        bounds = validate.Range(least, most)
+        super().__init__(strict=True, validate=bounds, **_described(description), **more)
+
+    def _validated(self, value: Any) -> Any:
+        if isinstance(value, (bool, str)):
+            raise self.make_error("invalid")
+        return super()._validated(value)
+
+
+class Names(fields.List):
+    """A list of names."""
+
+    def __init__(self, description: str, **more: Any):
+        inner = fields.String(validate=validate.Length(1, CONTRACT.name_chars))
+        bounds = validate.Length(1, CONTRACT.names_in_list)
+        super().__init__(inner, validate=bounds, **_described(description), **more)
+
+
+class TypedFilter(fields.Field[dict[str, Any]]):
+    """`{field: value}` or `{field: {"gte": value, "lt": value}}`, never a string, never empty."""
+
+    error_code = "invalid_filter"
+
+    def __init__(self, **more: Any):
+        text = (
+            'Typed filter: {"field": value} for equality, {"field": {"gte": value, "lt": value}} '
+            "for a range (gte, gt, lte, lt). schema(stream) lists the fields."
+        )
+        super().__init__(**_described(text), **more)
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> Any:
+        if not isinstance(value, dict):
+            raise ValidationError('is an object such as {"folder": "inbox"}, not text')
+        if not value or len(value) > FILTER_FIELDS:
+            raise ValidationError(f"names 1 to {FILTER_FIELDS} fields; leave it out to filter none")
+        return {str(name): self._spec(name, spec) for name, spec in value.items()}
+
+    def _spec(self, name: Any, spec: Any) -> Any:
+        if not name or "[" in name or "]" in name or "\0" in name:
+            raise ValidationError(f"has a field name that cannot be filtered: {name!r}")
+        if not isinstance(spec, dict):
+            return self._scalar(name, spec)
+        if not spec or any(operator not in OPERATORS for operator in spec):
+            raise ValidationError(f"for {name!r} takes the operators {', '.join(OPERATORS)}")
+        return {operator: self._scalar(name, value) for operator, value in spec.items()}
+
+    def _scalar(self, name: Any, value: Any) -> Any:
+        if not isinstance(value, (str, int, float, bool)):
+            raise ValidationError(f"for {name!r} takes text, a number, true or false")
+        if isinstance(value, str) and len(value) > FILTER_VALUE_CHARS:
+            raise ValidationError(
+                f"for {name!r} takes at most {FILTER_VALUE_CHARS} characters; use search instead"
+            )
+        return value
+
+
+class ExpandLimit(fields.Field[dict[str, int]]):
+    """`{relation: most related records}`."""
+
+    error_code = "invalid_expand"
+
+    def __init__(self, **more: Any):
+        text = 'Most related records per relation, such as {"replies": 5}.'
+        super().__init__(**_described(text), **more)
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> Any:
+        whole = isinstance(value, dict) and value and all(map(_is_count, value.values()))
+        if not whole or any("[" in str(name) for name in value):
+            raise ValidationError('is an object such as {"replies": 5}, numbers from 1')
+        return {str(name): int(count) for name, count in value.items()}
+
+
+def _is_count(value: Any) -> bool:
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return whole and not isinstance(value, bool) and value >= 1
+
+
+def stream(**more: Any) -> Text:
+    return Text("Stream name, as schema lists it.", **more)
+
+
+def connection_id() -> Text:
+    return Text("Only this connection (source).")
+
+
+def cursor() -> Text:
+    return Text("next_cursor of the page before, with the same arguments.", longest=4_096)
+
+
+def record_id() -> Text:
+    return Text("Record id as printed (connection/stream:record).", longest=8_192, required=True)
+
+
+def page_limit(default: int) -> Number:
+    return Number(f"Page size, {default} by default.", 1, CONTRACT.page_items)

@@ -1,0 +1,141 @@
+"""What an operation is: declared once, projected to a tool, a REST route and a command."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cached_property
+from typing import Any
+
+from marshmallow import RAISE, Schema, ValidationError
+
+from evidence.envelope import Envelope
+from evidence.errors import InvalidRequest
+from evidence.limits import BUDGETS, Budgets
+from renderers.rendering import Context, Rendering
+from service.operations.json_schema import tool_schema
+from service.upstreams.ports import ResourceServer
+
+
+class Arguments(Schema):
+    """Arguments of an operation: unknown names are refused, null counts as absent."""
+
+    class Meta:
+        unknown = RAISE
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One caller: the resource server inside its grant, and the public address of this service."""
+
+    rs: ResourceServer
+    base_url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where REST serves an operation, and in which words.
+
+    `names` are REST names of arguments; `defaults` apply over REST only; `tolerant` routes ignore
+    parameters they do not know the way the reference does not: nothing here is tolerant.
+    """
+
+    path: str
+    names: dict[str, str] = field(default_factory=dict)
+    defaults: dict[str, Any] = field(default_factory=dict)
+    extra: tuple[str, ...] = ()
+
+
+def always_fits(reading: Any, budgets: Budgets) -> int | None:
+    """For readings that are bounded by themselves."""
+    return None
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One thing that can be asked.
+
+    `ask` sends the request and gives the upstream's envelope, which is what REST serves; `run`
+    gives the reading of it. `fits` says how many items of a reading fit its budget (None: all).
+    """
+
+    name: str
+    title: str
+    description: str
+    arguments: Schema
+    ask: Callable[..., Envelope]
+    run: Callable[..., Any]
+    render: Callable[[Any, Context], Rendering]
+    route: Route
+    examples: tuple[dict[str, Any], ...]
+    fits: Callable[[Any, Budgets], int | None] = always_fits
+
+    @cached_property
+    def tool(self) -> dict[str, Any]:
+        """The tools/list entry."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "description": self.description,
+            "inputSchema": tool_schema(self.arguments),
+            "annotations": {
+                "title": self.title,
+                "readOnlyHint": True,
+                "destructiveHint": False,
+                "idempotentHint": True,
+                "openWorldHint": False,
+            },
+        }
+
+    def load(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The validated arguments; raises `InvalidRequest` that names the argument and the way."""
+        present = {name: value for name, value in given.items() if value is not None}
+        try:
+            loaded: dict[str, Any] = self.arguments.load(present)
+        except ValidationError as error:
+            raise self._explain(error) from error
+        return loaded
+
+    def _explain(self, error: ValidationError) -> InvalidRequest:
+        messages = error.normalized_messages()
+        name = next(iter(messages))
+        if name not in self.arguments.fields:
+            known = tuple(self.arguments.fields)
+            near = get_close_matches(name, known, n=1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"It takes {', '.join(known)}."
+            return InvalidRequest(
+                f"{self.name} has no argument {name!r}. {hint}",
+                param=name,
+                did_you_mean=near or None,
+            )
+        found = self.arguments.fields[name]
+        return InvalidRequest(
+            f"{name}: {_first(messages[name])}",
+            code=getattr(found, "error_code", "invalid_request"),
+            param=name,
+            hint=f"{name} is: {found.metadata['description']}",
+        )
+
+
+def _first(messages: Any) -> str:
+    """The first message of a nested error."""
+    while isinstance(messages, dict):
+        messages = next(iter(messages.values()))
+    return str(messages[0] if isinstance(messages, list) else messages)
+
+
+def run_bounded(
+    operation: Operation, session: Session, args: dict[str, Any], budgets: Budgets = BUDGETS
+) -> Any:
+    """The reading, asked again for a smaller page where the first would pass its budget."""
+    reading = operation.run(session, **args)
+    kept = operation.fits(reading, budgets)
+    size = _size(reading)
+    while kept is not None and kept < size:
+        reading = operation.run(session, **{**args, "limit": kept})
+        reading.ended_early = True
+        size, kept = kept, operation.fits(reading, budgets)
+    return reading
+
+
+def _size(reading: Any) -> int:
+    return len(getattr(reading, "hits", None) or getattr(reading, "records", ()))

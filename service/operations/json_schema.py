@@ -1,0 +1,59 @@
+"""marshmallow schema -> the JSON Schema of a tool, in the subset every model vendor takes.
+
+apispec reads fields and validators; what it writes is narrowed to object roots, one scalar type
+per property, typed items, and none of `$ref`, `anyOf`, `default`, `format`, `nullable`. A field
+class nobody mapped raises at import, so no limit is enforced without being shown.
+"""
+
+from typing import Any
+
+from apispec.ext.marshmallow.openapi import OpenAPIConverter
+from marshmallow import Schema
+
+from service.operations import arguments
+
+KEPT = (
+    "type",
+    "description",
+    "enum",
+    "items",
+    "minimum",
+    "maximum",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+)
+SPECIAL = {arguments.TypedFilter: {"type": "object"}, arguments.ExpandLimit: {"type": "object"}}
+
+
+def tool_schema(declared: Schema) -> dict[str, Any]:
+    """The `inputSchema` of a tool: closed, so that unknown arguments are told apart."""
+    converter = OpenAPIConverter("3.0.3", lambda schema: None, None)  # type: ignore[arg-type]
+    properties = {
+        name: _property(converter, name, field) for name, field in declared.fields.items()
+    }
+    required = [name for name, field in declared.fields.items() if field.required]
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    if required:
+        schema["required"] = required
+    schema["additionalProperties"] = False
+    return schema
+
+
+def _property(converter: Any, name: str, field: Any) -> dict[str, Any]:
+    found = SPECIAL.get(type(field))
+    if found is None:
+        found = converter.field2property(field)
+    else:
+        found = {**found, "description": field.metadata["description"]}
+    if not isinstance(found.get("type"), str):
+        raise TypeError(f"{name}: {type(field).__name__} has no JSON Schema; map it in SPECIAL")
+    return _narrow(found)
+
+
+def _narrow(found: dict[str, Any]) -> dict[str, Any]:
+    kept = {key: found[key] for key in KEPT if key in found}
+    if "items" in kept:
+        kept["items"] = _narrow(kept["items"])
+    return kept

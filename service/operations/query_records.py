@@ -1,0 +1,57 @@
+"""query_records: a page of one stream, newest first, or what changed since a bookmark."""
+
+from typing import Any
+
+from evidence.envelope import Envelope
+from evidence.limits import CONTRACT
+from evidence.model import RecordPage
+from evidence.reading import records as reading
+from renderers import records as renderer
+from service.operations import arguments
+from service.operations.base import Arguments, Operation, Route, Session
+from service.upstreams.ports import RecordQuery
+
+
+class QueryRecordsArguments(Arguments):
+    stream = arguments.stream(required=True)
+    connection_id = arguments.connection_id()
+    fields = arguments.Names("Only these fields of each record.")
+    filter = arguments.TypedFilter()
+    sort = arguments.Text("Sort field from schema, `-field` for newest first.")
+    limit = arguments.page_limit(CONTRACT.records_default)
+    cursor = arguments.cursor()
+    count = arguments.Choice("exact also counts all matches.", ("none", "exact"))
+    changes_since = arguments.Text(
+        "beginning, or the next_changes_since of an earlier call.", longest=4_096
+    )
+    view = arguments.Text("A named view from schema, instead of fields.")
+    expand = arguments.Names("Relations from schema whose records to add.")
+    expand_limit = arguments.ExpandLimit()
+
+
+def ask(session: Session, *, stream: str, **args: Any) -> Envelope:
+    """The list envelope of a stream."""
+    names = {name: tuple(args.pop(name)) for name in ("fields", "expand") if name in args}
+    return session.rs.records(RecordQuery(stream, **names, **args))
+
+
+def run(session: Session, **args: Any) -> RecordPage:
+    return reading.read_page(ask(session, **args), stream=args["stream"], args=args)
+
+
+OPERATION = Operation(
+    name="query_records",
+    title="List records",
+    description=(
+        "Lists records of one stream, newest first, with filter, sort and projection; long values "
+        "come as previews with the call that reads them. Use search to find words, and "
+        "changes_since to follow updates."
+    ),
+    arguments=QueryRecordsArguments(),
+    ask=ask,
+    run=run,
+    render=renderer.render,
+    fits=renderer.fits,
+    route=Route("/v1/streams/<stream>/records", extra=("order", "window")),
+    examples=({"stream": "messages", "limit": 5}, {"stream": "messages", "count": "exact"}),
+)

@@ -1,0 +1,98 @@
+"""read_record_field: a bounded window of one field, by offset or around a match."""
+
+from typing import Any
+
+from evidence import handles
+from evidence.envelope import Envelope
+from evidence.errors import InvalidRequest
+from evidence.handles import FieldRef
+from evidence.limits import BUDGETS, CONTRACT
+from evidence.model import FieldRead
+from evidence.reading import field as reading
+from renderers import field as renderer
+from service.operations import arguments
+from service.operations.base import Arguments, Operation, Route, Session
+from service.upstreams.ports import WindowRequest
+
+WINDOW = ("offset_chars", "limit_chars", "query", "match", "before_chars", "after_chars")
+
+
+class ReadRecordFieldArguments(Arguments):
+    id = arguments.record_id()
+    field_path = arguments.Text("Field name, or a JSON Pointer such as /to/0/name.", longest=1_024)
+    connection_id = arguments.connection_id()
+    offset_chars = arguments.Number("Where the window starts, 0 by default.", 0)
+    limit_chars = arguments.Number("Window size, 4096 by default.", 1, CONTRACT.window_chars_max)
+    query = arguments.Text(
+        "Open the window at this text instead of an offset.", longest=CONTRACT.query_chars
+    )
+    match = arguments.Number("Which occurrence of query, 1 by default.", 1)
+    before_chars = arguments.Number("Text before the match.", 0, CONTRACT.context_chars_max)
+    after_chars = arguments.Number("Text after the match.", 0, CONTRACT.context_chars_max)
+
+
+def resolve(
+    *, id: str, field_path: str | None = None, connection_id: str | None = None, **window: Any
+) -> tuple[FieldRef, dict[str, Any]]:
+    """The field and the window a call means; a field-window URI brings its own."""
+    if id.startswith(handles.FIELD_WINDOW_SCHEME):
+        named = handles.parse_field_window(id)
+        window = {**dict(named.window), **window}
+        field_path = field_path or named.field_path
+    if not field_path:
+        raise InvalidRequest(
+            "Which field? Pass field_path; search and schema name the fields of a record.",
+            param="field_path",
+        )
+    record = handles.parse(id, connection_id=connection_id)
+    _check(window)
+    return FieldRef(record, field_path), window
+
+
+def ask(session: Session, **args: Any) -> Envelope:
+    """The field-window envelope."""
+    target, window = resolve(**args)
+    return session.rs.field_window(target.record, target.field_path, WindowRequest(**window))
+
+
+def run(session: Session, **args: Any) -> FieldRead:
+    target, window = resolve(**args)
+    envelope = session.rs.field_window(target.record, target.field_path, WindowRequest(**window))
+    found = reading.read(envelope, ref=target.record, field_path=target.field_path, args=window)
+    return renderer.fit(found, BUDGETS)
+
+
+def _check(window: dict[str, Any]) -> None:
+    """`query` and `offset_chars` exclude each other; match and context need `query`."""
+    if "query" in window and "offset_chars" in window:
+        raise InvalidRequest(
+            "Give query or offset_chars, not both.", code="invalid_window", param="offset_chars"
+        )
+    for name in ("match", "before_chars", "after_chars"):
+        if name in window and "query" not in window:
+            raise InvalidRequest(
+                f"{name} needs query. Add query, or use offset_chars and limit_chars.",
+                code="invalid_window",
+                param=name,
+            )
+
+
+OPERATION = Operation(
+    name="read_record_field",
+    title="Read part of a field",
+    description=(
+        "Reads a bounded window of one field, by offset or around a query, with the calls for the "
+        "next, previous and last window and the next match. Long texts are read to the end this "
+        "way; numbers, objects and nested values come as JSON, binary fields as metadata."
+    ),
+    arguments=ReadRecordFieldArguments(),
+    ask=ask,
+    run=run,
+    render=renderer.render,
+    route=Route(
+        "/v1/streams/<stream>/records/<record_id>/field-window",
+        names={"query": "q", "field_path": "field"},
+        extra=("cursor",),
+    ),
+    examples=({"id": "gmail-work/messages:m_007", "field_path": "body"},),
+)

@@ -1,0 +1,63 @@
+"""schema: which connections, streams and fields this grant shows, and what can be asked of them."""
+
+from typing import Any
+
+from evidence.continuation import Continuation
+from evidence.envelope import Envelope
+from evidence.errors import InvalidRequest
+from evidence.model import SchemaIndex
+from evidence.reading import schema as reading
+from renderers import schema as renderer
+from service.operations import arguments
+from service.operations.base import Arguments, Operation, Route, Session
+from service.upstreams.ports import SchemaQuery
+
+
+class SchemaArguments(Arguments):
+    stream = arguments.stream()
+    connection_id = arguments.connection_id()
+    detail = arguments.Choice(
+        "compact (default), or full for one stream: its JSON Schema.", ("compact", "full")
+    )
+    fields_after = arguments.Text("Page on after this field name.")
+
+
+def ask(
+    session: Session,
+    *,
+    stream: str | None = None,
+    connection_id: str | None = None,
+    detail: str = "compact",
+    fields_after: str | None = None,
+) -> Envelope:
+    """The schema document; `full` without a stream is refused before anything is fetched."""
+    if detail == "full" and stream is None:
+        raise InvalidRequest(
+            'detail="full" needs a stream. Find it with schema {}, then retry with '
+            'schema(stream, connection_id, detail: "full").',
+            param="detail",
+            retry_with="stream",
+            calls=(Continuation("schema", {}, "find_stream"),),
+        )
+    return session.rs.schema(SchemaQuery(stream, connection_id, detail, fields_after))
+
+
+def run(session: Session, **args: Any) -> SchemaIndex:
+    return reading.read(ask(session, **args), args=args)
+
+
+OPERATION = Operation(
+    name="schema",
+    title="Discover streams and fields",
+    description=(
+        "Start here. Without arguments: every connection and stream this token may read. With "
+        "stream: its fields, filters, sorting, relations, search and aggregation, with example "
+        "calls."
+    ),
+    arguments=SchemaArguments(),
+    ask=ask,
+    run=run,
+    render=renderer.render,
+    route=Route("/v1/schema", extra=("view",)),
+    examples=({}, {"stream": "messages"}),
+)

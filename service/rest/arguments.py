@@ -1,0 +1,107 @@
+"""Query strings to typed arguments: the only place where text becomes numbers, lists and filters."""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import parse_qsl
+
+from evidence.errors import InvalidRequest
+from service.operations.arguments import ExpandLimit, Names, Number, TypedFilter
+from service.operations.base import Operation
+
+#: Parameters of the PDPP contract that every route knows.
+ALWAYS_KNOWN = ("connector_id", "connector_instance_id", "subject_id")
+PARAMETERS_MAX = 256
+
+_NUMBER = re.compile(r"-?[0-9]{1,18}")
+_BRACKETS = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])*)")
+_PART = re.compile(r"\[([^\[\]]*)\]")
+
+
+def read(operation: Operation, query_string: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """(arguments of the operation, the route's extra parameters) of a query string."""
+    route = operation.route
+    spelled = {route.names.get(name, name): name for name in operation.arguments.fields}
+    given: dict[str, Any] = dict(route.defaults)
+    extra: dict[str, str] = {}
+    for name, path, value in _parameters(query_string):
+        if name in spelled:
+            argument = spelled[name]
+            field = operation.arguments.fields[argument]
+            given[argument] = _merge(given, argument, field, path, value, route.defaults)
+        elif name in route.extra or name in ALWAYS_KNOWN:
+            extra[name] = value
+        else:
+            raise InvalidRequest(
+                f"Unsupported query parameter: {name}. Known: {', '.join(sorted(spelled))}.",
+                param=name,
+            )
+    _alias(given, extra)
+    return given, extra
+
+
+def _parameters(query_string: str) -> Iterable[tuple[str, list[str], str]]:
+    """(name, bracketed path, value) of each parameter."""
+    try:
+        pairs = parse_qsl(query_string, keep_blank_values=True, max_num_fields=PARAMETERS_MAX)
+    except ValueError as error:
+        raise InvalidRequest(f"At most {PARAMETERS_MAX} query parameters are taken.") from error
+    for key, value in pairs:
+        found = _BRACKETS.fullmatch(key)
+        if found is None:
+            raise InvalidRequest(f"Malformed query parameter: {key}", param=key)
+        yield found[1], _PART.findall(found[2]), value
+
+
+def _merge(
+    given: dict[str, Any],
+    argument: str,
+    field: Any,
+    path: list[str],
+    value: str,
+    defaults: dict[str, Any],
+) -> Any:
+    """The argument's value with one more parameter taken in."""
+    before = None if argument in defaults else given.get(argument)
+    if isinstance(field, TypedFilter) and path:
+        return _filter(before or {}, path, value, argument)
+    if isinstance(field, ExpandLimit) and len(path) == 1:
+        return {**(before or {}), path[0]: _number(value)}
+    if isinstance(field, Names) and path in ([], [""]):
+        # `fields` may be a comma list; a stream or relation name may hold a comma itself.
+        names = value.split(",") if argument == "fields" else [value]
+        return [*(before or []), *names]
+    if path:
+        raise InvalidRequest(f"{argument} takes no brackets.", param=argument)
+    return _number(value) if isinstance(field, Number) else value
+
+
+def _filter(before: dict[str, Any], path: list[str], value: str, argument: str) -> dict[str, Any]:
+    if len(path) == 1:
+        return {**before, path[0]: value}
+    if len(path) == 2 and isinstance(before.get(path[0], {}), dict):
+        return {**before, path[0]: {**before.get(path[0], {}), path[1]: value}}
+    raise InvalidRequest(
+        "A filter is filter[field]=value or filter[field][gte]=value.",
+        code="invalid_filter",
+        param=argument,
+    )
+
+
+def _number(value: str) -> Any:
+    """A whole number where the text is one; else the text, for the schema to refuse."""
+    return int(value) if _NUMBER.fullmatch(value) else value
+
+
+def _alias(given: dict[str, Any], extra: dict[str, str]) -> None:
+    """The deprecated name of connection_id; both may stand if they agree."""
+    alias = extra.pop("connector_instance_id", None)
+    if alias is None:
+        return
+    if given.setdefault("connection_id", alias) != alias:
+        raise InvalidRequest(
+            "connection_id and connector_instance_id differ. Give connection_id only.",
+            code="invalid_argument",
+            param="connector_instance_id",
+        )
+    extra["deprecated_alias"] = alias

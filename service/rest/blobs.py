@@ -1,0 +1,53 @@
+"""Blob bytes over HTTP: whole or one range, in pieces, never shown inline unless harmless."""
+
+import re
+
+from flask import Response, request
+
+from service.upstreams.ports import Blob
+
+_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+SHOWN_INLINE = (
+    "application/pdf",
+    "image/avif",
+    "image/bmp",
+    "image/gif",
+    "image/jpeg",
+    "image/png",
+    "image/tiff",
+    "image/webp",
+    "image/x-icon",
+)
+
+
+def respond(blob: Blob, headers: dict[str, str]) -> Response:
+    """200 with all bytes, 206 with one range, 416 for a range outside the blob."""
+    start, stop, partial = 0, blob.size_bytes, False
+    asked = _RANGE.fullmatch(request.headers.get("Range", "").strip())
+    if asked and (asked[1] or asked[2]):
+        start, stop = _bounds(asked[1], asked[2], blob.size_bytes)
+        partial = True
+    if start >= stop and blob.size_bytes:
+        more = {**headers, "Content-Range": f"bytes */{blob.size_bytes}"}
+        return Response("The range lies outside the blob.\n", 416, more, mimetype="text/plain")
+    found = {
+        **headers,
+        "Content-Length": str(stop - start),
+        "Accept-Ranges": "bytes",
+        "ETag": f'"{blob.sha256}"',
+    }
+    if partial:
+        found["Content-Range"] = f"bytes {start}-{stop - 1}/{blob.size_bytes}"
+    if blob.media_type.split(";")[0].strip().lower() not in SHOWN_INLINE:
+        found["Content-Disposition"] = "attachment"
+    body = () if request.method == "HEAD" else blob.chunks(start, stop)
+    response = Response(body, 206 if partial else 200, found)
+    response.headers["Content-Type"] = blob.media_type
+    return response
+
+
+def _bounds(first: str, last: str, size: int) -> tuple[int, int]:
+    """(start, stop) of `first-last`, `first-` or `-length`."""
+    if not first:
+        return max(0, size - int(last)), size
+    return int(first), min(size, int(last) + 1) if last else size

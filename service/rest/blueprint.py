@@ -1,0 +1,261 @@
+"""REST under /v1: one loop over the operations, the port's envelope as the body.
+
+Path segments are decoded once, here, from the address as it was sent: a record id may hold `/`.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlencode
+
+import orjson
+from flask import Blueprint, Flask, Response, g, request
+from werkzeug.exceptions import HTTPException
+from werkzeug.routing import BaseConverter
+
+from evidence.errors import Ambiguous, EvidenceError, Internal, InvalidRequest, NotFound
+from evidence.handles import RecordRef
+from service.access import Guard, request_id
+from service.bootstrap import Services
+from service.operations import OPERATIONS
+from service.operations.base import Operation, Session
+from service.rest import arguments, blobs, errors
+
+PDPP_VERSION = "2026-04-06"
+HEADERS = {
+    "PDPP-Version": PDPP_VERSION,
+    "Cache-Control": "private, no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Vary": "Authorization, Origin",
+}
+PREFIX = "/v1"
+
+logger = logging.getLogger(__name__)
+
+
+class Segment(BaseConverter):
+    """One path segment, still percent-encoded in the route, decoded for the view."""
+
+    regex = "[^/]+"
+    part_isolating = True
+
+    def to_python(self, value: str) -> str:
+        return unquote(value)
+
+
+def mount(app: Flask, services: Services, guard: Guard) -> None:
+    """Adds the read routes and the error bodies of everything under /v1."""
+    app.url_map.converters["segment"] = Segment
+    app.wsgi_app = _raw_paths(app.wsgi_app)  # type: ignore[method-assign]
+    routes = Blueprint("rest", __name__)
+    routes.before_request(lambda: _open(services, guard))
+    for operation in OPERATIONS:
+        rule = operation.route.path.replace("<", "<segment:")
+        routes.add_url_rule(rule, operation.name, _view(operation))
+    for rule, name, ask in _OTHERS:
+        routes.add_url_rule(rule, name, _plain_view(ask))
+    routes.add_url_rule("/v1/blobs/<segment:blob_id>", "blob", _blob)
+    app.register_blueprint(routes)
+    app.register_error_handler(EvidenceError, lambda error: _failure(error, guard))
+    app.register_error_handler(HTTPException, _http_failure)
+    app.register_error_handler(Exception, _unexpected)
+
+
+def _raw_paths(application: Any) -> Any:
+    """Leaves paths under /v1 percent-encoded, so that `%2F` stays inside its segment."""
+
+    def wrapped(environ: dict[str, Any], start_response: Any) -> Any:
+        raw = str(environ.get("RAW_URI") or environ.get("REQUEST_URI") or "").partition("?")[0]
+        if raw.startswith(PREFIX + "/"):
+            environ["PATH_INFO"] = raw
+        return application(environ, start_response)
+
+    return wrapped
+
+
+def _open(services: Services, guard: Guard) -> Response | None:
+    """Every route needs a client token; one that asks for nothing must say so elsewhere."""
+    g.request_id = request_id(request.headers.get("Request-Id") or request.headers.get("X-Request-Id"))
+    guard.check_origin(request.headers.get("Origin"))
+    asked = request.headers.get("PDPP-Version")
+    if asked not in (None, PDPP_VERSION):
+        raise InvalidRequest(
+            f"This service speaks PDPP-Version {PDPP_VERSION}. Send that or no such header.",
+            code="unsupported_version",
+        )
+    g.session = services.open_session(guard.token(request.headers.get("Authorization")))
+    return None
+
+
+def _view(operation: Operation) -> Callable[..., Response]:
+    def view(**path: str) -> Response:
+        given, extra = arguments.read(operation, _query())
+        if "record_id" in path:
+            given["id"] = str(RecordRef(path["stream"], path["record_id"]))
+        elif "stream" in path:
+            given["stream"] = path["stream"]
+        _narrow(given, extra)
+        asked = operation.load(given)
+        body = operation.ask(g.session, **asked, **_extra(operation, extra, asked)).body
+        return _answer(body, alias="deprecated_alias" in extra)
+
+    return view
+
+
+def _extra(operation: Operation, extra: dict[str, str], asked: dict[str, Any]) -> dict[str, Any]:
+    """What only REST can ask for, in the words of the port."""
+    found: dict[str, Any] = {}
+    if operation.name == "fetch" and "fields" in asked:
+        found["whole"] = True
+    for name, words in (("order", ("asc", "desc")), ("window", ("none", "exact"))):
+        if name in extra:
+            found[name] = _one_of(name, extra[name], words)
+    if "cursor" in extra:
+        found["offset_chars"] = _offset(extra["cursor"])
+    if operation.name == "schema" and asked.get("detail") != "full":
+        compact = extra.get("view", "").lower() == "compact" or "detail" in asked
+        asked["detail"] = "compact" if compact else "document"
+    return found
+
+
+def _one_of(name: str, value: str, words: tuple[str, ...]) -> str:
+    if value not in words:
+        raise InvalidRequest(f"{name} is one of {', '.join(words)}.", param=name)
+    return value
+
+
+def _offset(cursor: str) -> int:
+    """The cursor of a field window is its offset."""
+    if not (cursor.isascii() and cursor.isdigit()):
+        raise InvalidRequest("cursor here is next_offset_chars.", param="cursor")
+    return int(cursor)
+
+
+def _narrow(given: dict[str, Any], extra: dict[str, str]) -> None:
+    """`connector_id` narrows to the connection of that connector."""
+    wanted = extra.get("connector_id")
+    if wanted is None or "connection_id" in given:
+        return
+    listed = g.session.rs.connectors().body["data"]
+    found = [
+        connection["connection_id"]
+        for connector in listed
+        if wanted in (connector["connector_key"], connector["source"]["id"])
+        for connection in connector["granted_connections"]
+    ]
+    if not found:
+        raise NotFound(
+            f"No connector {wanted!r} in this grant.", code="connection_not_found", param="connector_id"
+        )
+    if len(found) > 1 and len(listed) > 1:
+        raise Ambiguous("Several connections have this connector.", retry_with="connection_id")
+    if len(found) == 1:
+        given["connection_id"] = found[0]
+
+
+def _connectors(session: Session, **_: str) -> Any:
+    return session.rs.connectors()
+
+
+def _streams(session: Session, **_: str) -> Any:
+    return session.rs.streams(connection_id=request.args.get("connection_id"))
+
+
+def _stream(session: Session, *, stream: str) -> Any:
+    return session.rs.stream(stream, connection_id=request.args.get("connection_id"))
+
+
+_OTHERS: tuple[tuple[str, str, Callable[..., Any]], ...] = (
+    ("/v1/connectors", "connectors", _connectors),
+    ("/v1/streams", "streams", _streams),
+    ("/v1/streams/<segment:stream>", "stream", _stream),
+)
+_KNOWN_BY_OTHERS = ("connection_id", *arguments.ALWAYS_KNOWN)
+
+
+def _plain_view(ask: Callable[..., Any]) -> Callable[..., Response]:
+    def view(**path: str) -> Response:
+        for name in request.args:
+            if name not in _KNOWN_BY_OTHERS:
+                raise InvalidRequest(f"Unsupported query parameter: {name}", param=name)
+        return _answer(ask(g.session, **path).body, alias=False)
+
+    return view
+
+
+def _blob(blob_id: str) -> Response:
+    blob = g.session.rs.blob(blob_id, connection_id=request.args.get("connection_id"))
+    return blobs.respond(blob, _headers())
+
+
+def _query() -> str:
+    return request.query_string.decode("utf-8", "replace")
+
+
+def _answer(body: dict[str, Any], *, alias: bool) -> Response:
+    """The envelope with its links, and `meta` where the upstream left it out."""
+    path, query = request.environ["PATH_INFO"], _query()
+    links = {"self": f"{path}?{query}" if query else path}
+    if "has_more" in body:
+        links["next"] = _next(path, query, body.get("next_cursor"))
+    meta = {"count": {"kind": "none"}, "warnings": [], **body.get("meta", {})}
+    if alias:
+        meta["warnings"] = [*meta["warnings"], ALIAS_WARNING]
+    return _json({**body, "links": links, "meta": meta}, 200)
+
+
+ALIAS_WARNING = {
+    "code": "deprecated_alias_used",
+    "message": "connector_instance_id is deprecated: use connection_id.",
+    "param": "connector_instance_id",
+}
+
+
+def _next(path: str, query: str, cursor: str | None) -> str | None:
+    if cursor is None:
+        return None
+    kept = [pair for pair in parse_qsl(query, keep_blank_values=True) if pair[0] != "cursor"]
+    return f"{path}?{urlencode([*kept, ('cursor', cursor)])}"
+
+
+def _headers() -> dict[str, str]:
+    found = getattr(g, "request_id", None) or request_id(None)
+    return {**HEADERS, "Request-Id": found, "X-Request-Id": found}
+
+
+def _json(body: dict[str, Any], status: int, **more: str) -> Response:
+    response = Response(orjson.dumps(body), status, {**_headers(), **more})
+    response.headers["Content-Type"] = "application/json; charset=utf-8"
+    return response
+
+
+def _failure(error: EvidenceError, guard: Guard) -> Response:
+    headers = _headers()
+    status, body = errors.body(error, headers["Request-Id"])
+    more = {}
+    if status == 401:
+        more["WWW-Authenticate"] = guard.challenge(request.headers.get("Authorization"))
+    if "retry_after" in error.details:
+        more["Retry-After"] = str(error.details["retry_after"])
+    return _json(body, status, **more)
+
+
+def _http_failure(error: HTTPException) -> Response:
+    """What the framework refuses (unknown path, wrong verb) in the same body."""
+    status = error.code or 500
+    code = {404: "not_found", 405: "method_not_allowed"}.get(status, "invalid_request")
+    message = {
+        404: "No such route. The read routes are under /v1; MCP is at /mcp.",
+        405: "This route is read with GET.",
+    }.get(status, error.description or "The request was refused.")
+    kind = errors.TYPES.get(status, "api_error")
+    found = {"type": kind, "code": code, "message": message, "request_id": _headers()["Request-Id"]}
+    more = {"Allow": "GET, HEAD, OPTIONS"} if status == 405 else {}
+    return _json({"error": found}, status, **more)
+
+
+def _unexpected(error: Exception) -> Response:
+    headers = _headers()
+    logger.exception("request %s failed", headers["Request-Id"])
+    status, body = errors.body(Internal(), headers["Request-Id"])
+    return _json(body, status)

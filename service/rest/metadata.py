@@ -1,0 +1,54 @@
+"""What a client finds without a token: discovery, protected-resource metadata, health."""
+
+from typing import Any
+
+import orjson
+from flask import Blueprint, Flask, Response
+
+from evidence.errors import EvidenceError
+from evidence.version import VERSION
+from service.access import metadata_paths, resource_metadata
+from service.bootstrap import Services
+
+
+def mount(app: Flask, services: Services, mcp_path: str) -> None:
+    """Adds `/`, `/healthz`, `/readyz` and, where servers are named, the well-known documents."""
+    routes = Blueprint("metadata", __name__)
+    routes.add_url_rule("/", "index", _index)
+    routes.add_url_rule("/healthz", "healthz", lambda: _json({"status": "ok"}))
+    routes.add_url_rule("/readyz", "readyz", lambda: _ready(services))
+    servers = services.settings.authorization_servers
+    base = services.settings.public_url or f"http://127.0.0.1:{services.settings.port}"
+    document = resource_metadata(base + mcp_path, servers)
+    if document is not None:
+        for number, path in enumerate(metadata_paths(mcp_path)):
+            routes.add_url_rule(path, f"resource_{number}", lambda: _json(dict(document)))
+    app.register_blueprint(routes)
+
+
+def _index() -> Response:
+    return _json(
+        {
+            "object": "pdpp_discovery_index",
+            "resource_name": "Rung",
+            "role": "resource_server",
+            "version": VERSION,
+            "links": {"schema": "/v1/schema", "core_query_base": "/v1", "mcp": "/mcp"},
+        }
+    )
+
+
+def _ready(services: Services) -> Response:
+    """200 when the store answers a search, else 503 with the reason."""
+    try:
+        services.store.ready()
+    except EvidenceError as error:
+        return _json({"status": "unavailable", "reason": error.message}, 503)
+    return _json({"status": "ready"})
+
+
+def _json(body: dict[str, Any], status: int = 200) -> Response:
+    headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+    response = Response(orjson.dumps(body), status, headers)
+    response.headers["Content-Type"] = "application/json; charset=utf-8"
+    return response

@@ -1,0 +1,180 @@
+"""Every setting of a deployment: one row each, read from the environment here and nowhere else."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+
+class SettingsError(ValueError):
+    """All faults at once, a line each: the variable, what is wrong, and an example."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One variable. `read` turns its text into a value or raises `ValueError` with the reason."""
+
+    name: str
+    variable: str
+    default: Any
+    read: Callable[[str], Any]
+    example: str
+    help: str
+    secret: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of this deployment; see `SETTINGS` for what each means."""
+
+    store: Path
+    public_url: str | None
+    allowed_origins: tuple[str, ...]
+    allowed_hosts: tuple[str, ...]
+    trusted_proxy_hops: int
+    secret_key: str | None
+    authorization_servers: tuple[str, ...]
+    threads: int
+    port: int
+    workers: int
+
+
+def _text(value: str) -> str:
+    return value
+
+
+def _path(value: str) -> Path:
+    return Path(value).expanduser()
+
+
+def _whole(value: str) -> int:
+    if not (value.isascii() and value.isdigit()):
+        raise ValueError("must be a whole number")
+    return int(value)
+
+
+def _url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("must be an http or https URL")
+    return value.rstrip("/")
+
+
+def _urls(value: str) -> tuple[str, ...]:
+    return tuple(_url(part) for part in _words(value))
+
+
+def _words(value: str) -> tuple[str, ...]:
+    return tuple(part for part in value.replace(",", " ").split() if part)
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        "store",
+        "RUNG_STORE",
+        Path("var/rung.db"),
+        _path,
+        "/data/rung.db",
+        "The file of the embedded store.",
+    ),
+    Setting(
+        "public_url",
+        "RUNG_PUBLIC_URL",
+        None,
+        _url,
+        "https://rung.example.com",
+        "The address clients use; makes the links of hits and documents absolute.",
+    ),
+    Setting(
+        "allowed_origins",
+        "RUNG_ALLOWED_ORIGINS",
+        (),
+        _urls,
+        "https://app.example.com",
+        "Browser origins that may call, beside the public and the loopback ones.",
+    ),
+    Setting(
+        "allowed_hosts",
+        "RUNG_ALLOWED_HOSTS",
+        (),
+        _words,
+        "rung.example.com",
+        "Host names /mcp answers to; any where none is named.",
+    ),
+    Setting(
+        "trusted_proxy_hops",
+        "RUNG_TRUSTED_PROXY_HOPS",
+        0,
+        _whole,
+        "1",
+        "How many proxies in front set X-Forwarded-*; 1 where DYNO is set.",
+    ),
+    Setting(
+        "secret_key",
+        "RUNG_SECRET_KEY",
+        None,
+        _text,
+        "32 random bytes as hex",
+        "Seals cursors; made and kept in the store, needed where several hosts share one.",
+        secret=True,
+    ),
+    Setting(
+        "authorization_servers",
+        "RUNG_AUTHORIZATION_SERVERS",
+        (),
+        _urls,
+        "https://as.example.com",
+        "Authorization servers that hand out tokens, for protected-resource metadata.",
+    ),
+    Setting(
+        "threads",
+        "RUNG_THREADS",
+        2,
+        _whole,
+        "2",
+        "Threads of a worker.",
+    ),
+    Setting("port", "PORT", 8000, _whole, "8000", "The port to listen on."),
+    Setting(
+        "workers",
+        "WEB_CONCURRENCY",
+        None,
+        _whole,
+        "2",
+        "Worker processes; as many as there are cores by default.",
+    ),
+)
+
+#: Credentials of the owner. Where one stands in the environment, nothing starts.
+OWNER_VARIABLES = ("RUNG_OWNER_TOKEN", "PDPP_OWNER_TOKEN", "PDPP_OWNER_SESSION_COOKIE")
+
+
+def load(environ: Mapping[str, str] | None = None) -> Settings:
+    """The settings of the environment; raises `SettingsError` with every fault in it."""
+    found = os.environ if environ is None else environ
+    faults = [
+        f"{name} holds an owner credential. Owner tokens are refused: unset it and use a client "
+        "token (rung grant create)."
+        for name in OWNER_VARIABLES
+        if found.get(name)
+    ]
+    values: dict[str, Any] = {}
+    for setting in SETTINGS:
+        text = found.get(setting.variable, "").strip()
+        values[setting.name] = setting.default
+        if text:
+            try:
+                values[setting.name] = setting.read(text)
+            except ValueError as error:
+                shown = "(hidden)" if setting.secret else repr(text)
+                faults.append(
+                    f"{setting.variable} is {shown}: it {error}, such as {setting.example}."
+                )
+    if faults:
+        raise SettingsError("\n".join(faults))
+    if found.get("DYNO") and not found.get("RUNG_TRUSTED_PROXY_HOPS"):
+        values["trusted_proxy_hops"] = 1
+    values["workers"] = values["workers"] or os.cpu_count() or 1
+    return Settings(**values)

@@ -1,0 +1,30 @@
+"""Drives the official Python SDK, 1.x. Reads a task from stdin, prints one JSON line per step."""
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+from mcp import ClientSession
+from mcp.client.streamable_http import streamablehttp_client
+
+
+async def drive(task: dict[str, Any]) -> None:
+    """Opens a session, lists the tools, then makes each call of the task."""
+    async with streamablehttp_client(task["url"], headers=task["headers"]) as (read, write, _):
+        async with ClientSession(read, write) as session:
+            opened = await session.initialize()
+            listed = await session.list_tools()
+            told(tools=[tool.name for tool in listed.tools], version=opened.protocolVersion)
+            for call in task["calls"]:
+                result = await session.call_tool(call["tool"], call.get("arguments", {}))
+                texts = [getattr(block, "text", "") for block in result.content]
+                told(text="\n".join(texts), failed=bool(result.isError))
+
+
+def told(**step: Any) -> None:
+    """One step, as a line."""
+    print(json.dumps(step), flush=True)
+
+
+asyncio.run(drive(json.load(sys.stdin)))

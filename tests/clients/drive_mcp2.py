@@ -1,0 +1,30 @@
+"""Drives the official Python SDK, 2.x. Reads a task from stdin, prints one JSON line per step."""
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+from mcp import Client
+from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+
+
+async def drive(task: dict[str, Any]) -> None:
+    """Lists the tools, then makes each call of the task."""
+    async with create_mcp_http_client(headers=task["headers"]) as http:
+        transport = streamable_http_client(task["url"], http_client=http)
+        async with Client(transport, mode=task["mode"]) as client:
+            listed = await client.list_tools()
+            told(tools=[tool.name for tool in listed.tools], version=client.protocol_version)
+            for call in task["calls"]:
+                result = await client.call_tool(call["tool"], call.get("arguments", {}))
+                texts = [getattr(block, "text", "") for block in result.content]
+                told(text="\n".join(texts), failed=bool(result.is_error))
+
+
+def told(**step: Any) -> None:
+    """One step, as a line."""
+    print(json.dumps(step), flush=True)
+
+
+asyncio.run(drive(json.load(sys.stdin)))

@@ -1,0 +1,182 @@
+"""Drives real MCP clients against a server, and exits with 0 only when each step of each works.
+
+    python -m tests.clients.run                                    our fixture server
+    python -m tests.clients.run --url URL [--token T] [--plan F]   a running server
+    python -m tests.clients.run --short                            two clients instead of all
+
+A plan is a JSON list of calls: `{"tool": …, "arguments": {…}, "expect": text in the answer}`.
+Each client first lists the tools, then makes the calls in order. A client's driver only reports
+what the client told it; whether that is right is judged here, by one rule for all.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.helpers.packages import install_node_packages
+from tests.helpers.server import serving
+
+HERE = Path(__file__).resolve().parent
+NODE = HERE / "node_modules" / ".bin" / "node"
+STEP_SECONDS = 60
+
+Call = dict[str, Any]
+Step = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Client:
+    """One client in one mode. Python clients have an environment of their own, by requirements."""
+
+    name: str
+    driver: str
+    mode: str | None = None
+    requirements: tuple[str, ...] = ()
+    package: str | None = None
+    short: bool = False
+
+    @property
+    def environment(self) -> Path:
+        return HERE / ".envs" / self.requirements[0].replace("==", "-")
+
+    @property
+    def command(self) -> list[str]:
+        runner = self.environment / "bin" / "python" if self.requirements else NODE
+        return [str(runner), str(HERE / self.driver)]
+
+
+SDK, CLIENT = "@modelcontextprotocol/sdk", "@modelcontextprotocol/client"
+
+CLIENTS = (
+    Client("mcp 2.3.0 auto", "drive_mcp2.py", "auto", ("mcp==2.3.0",), short=True),
+    Client("mcp 2.3.0 legacy", "drive_mcp2.py", "legacy", ("mcp==2.3.0",)),
+    Client("mcp 1.30.0", "drive_mcp1.py", requirements=("mcp==1.30.0",)),
+    Client("mcp 1.9.4", "drive_mcp1.py", requirements=("mcp==1.9.4", "pydantic<2.12")),
+    Client("typescript sdk 1.32.2", "drive_sdk.mjs", package=SDK),
+    Client("typescript client 2.4.0 auto", "drive_sdk.mjs", "auto", package=CLIENT),
+    Client("typescript client 2.4.0 legacy", "drive_sdk.mjs", "legacy", package=CLIENT),
+    Client("inspector 2.12.0 modern", "drive_inspector.mjs", "modern", short=True),
+    Client("inspector 2.12.0 legacy", "drive_inspector.mjs", "legacy", short=True),
+)
+
+
+def main() -> int:
+    """The exit code: 0 when every step of every client worked."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--url", help="a running server; our fixture server otherwise")
+    parser.add_argument("--token", help="a client token for that server")
+    parser.add_argument("--plan", type=Path, default=HERE / "plan.json", help="the calls to make")
+    parser.add_argument("--short", action="store_true", help="one Python client and the inspector")
+    options = parser.parse_args()
+    calls = json.loads(options.plan.read_text(encoding="utf-8"))
+    clients = [client for client in CLIENTS if client.short or not options.short]
+    install(clients)
+    with target(options.url, options.token) as (url, token):
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        rows = [row for client in clients for row in report(client, url, headers, calls)]
+    print_table(rows)
+    return 0 if all(problem is None for _, _, problem in rows) else 1
+
+
+@contextmanager
+def target(url: str | None, token: str | None) -> Iterator[tuple[str, str | None]]:
+    """(url, token) of the server to drive; the fixture server, behind its token, by default."""
+    if url is not None:
+        yield url, token
+        return
+    with serving("tests.helpers.fixture_app:create_app()") as base:
+        yield f"{base}/private/mcp", "good"
+
+
+def install(clients: list[Client]) -> None:
+    """Installs the pinned clients beside this file, each once."""
+    install_node_packages(HERE)
+    for client in clients:
+        if client.requirements and not (client.environment / "installed").exists():
+            subprocess.run([sys.executable, "-m", "venv", client.environment], check=True)
+            pip = [*client.command[:1], "-m", "pip", "install", "--quiet"]
+            subprocess.run([*pip, *client.requirements], check=True)
+            (client.environment / "installed").touch()
+
+
+def report(
+    client: Client, url: str, headers: dict[str, str], calls: list[Call]
+) -> Iterator[tuple[str, str, str | None]]:
+    """(client, step, problem or None) of each step, also of those that were never reached."""
+    steps, words = drive(client, url, headers, calls)
+    told = iter(steps)
+    for name, call in [("tools/list", None), *((call["tool"], call) for call in calls)]:
+        step = next(told, None)
+        if step is None:
+            yield client.name, name, words
+            words = "not reached"
+        elif call is None:
+            yield client.name, f"{name} ({step['version']})", judge_list(step, calls)
+        else:
+            yield client.name, name, judge_call(step, call)
+
+
+def drive(
+    client: Client, url: str, headers: dict[str, str], calls: list[Call]
+) -> tuple[list[Step], str]:
+    """(the steps a client reported, its last words). The task goes by stdin, out of `ps`."""
+    task = {
+        "url": url,
+        "headers": headers,
+        "calls": calls,
+        "mode": client.mode,
+        "package": client.package,
+    }
+    try:
+        done = subprocess.run(
+            client.command,
+            input=json.dumps(task),
+            capture_output=True,
+            text=True,
+            cwd=HERE,
+            timeout=STEP_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return [], f"no answer in {STEP_SECONDS} seconds"
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    return [json.loads(line) for line in lines], last_words(done.stderr)
+
+
+def last_words(log: str) -> str:
+    """The line of a log that says most about why its program ended."""
+    lines = [line.strip(" |+-") for line in log.splitlines() if line.strip(" |+-")]
+    errors = [line for line in lines if "Error" in line and not line.startswith("at ")]
+    return (errors or lines or ["it ended without a word"])[-1][:300]
+
+
+def judge_list(step: Step, calls: list[Call]) -> str | None:
+    """What is wrong with a list of tools: it must hold every tool of the plan."""
+    missing = {call["tool"] for call in calls} - set(step["tools"])
+    return f"not listed: {', '.join(sorted(missing))}" if missing else None
+
+
+def judge_call(step: Step, call: Call) -> str | None:
+    """What is wrong with an answer: it must be no error and hold what the plan expects."""
+    if step["failed"]:
+        return f"error: {step['text'][:200]}"
+    expected = call.get("expect", "")
+    return None if expected in step["text"] else f"no {expected!r} in {step['text'][:200]!r}"
+
+
+def print_table(rows: list[tuple[str, str, str | None]]) -> None:
+    """One line per client and step, problems spelled out."""
+    width = max(len(name) for name, _, _ in rows)
+    for name, step, problem in rows:
+        print(f"{'ok    ' if problem is None else 'FAILED'}  {name:<{width}}  {step}")
+        if problem is not None:
+            print(f"        {problem}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+"""A real gunicorn on a free loopback port, for what a test client cannot show."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
+
+ROOT = Path(__file__).resolve().parents[2]
+BOOT_SECONDS = 30
+STOP_SECONDS = 10
+
+#: Would change how many workers start or what they read, depending on who runs the tests.
+UNWANTED = ("GUNICORN_CMD_ARGS", "WEB_CONCURRENCY", "FORWARDED_ALLOW_IPS")
+
+
+class BootFailed(RuntimeError):
+    """The server ended, or stayed silent, before it answered; its log is in the message."""
+
+
+@contextmanager
+def serving(
+    app_import: str,
+    env: Mapping[str, str] | None = None,
+    *,
+    workers: int = 1,
+    threads: int = 4,
+    config: str = os.devnull,
+) -> Iterator[str]:
+    """Serves `app_import` (`module:app` or `module:create_app()`) and yields its base URL.
+
+    The application finds its port in `PORT`. `config` names a gunicorn configuration file;
+    none is read otherwise. On exit the server and its workers are gone.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as listener, TemporaryFile() as log:
+        port = listener.getsockname()[1]
+        command = [sys.executable, "-m", "gunicorn", app_import, "--config", config]
+        command += [
+            "--no-control-socket",
+            "--bind",
+            f"fd://{listener.fileno()}",
+            "--workers",
+            str(workers),
+        ]
+        command += ["--worker-class", "gthread", "--threads", str(threads)]
+        kept = {key: value for key, value in os.environ.items() if key not in UNWANTED}
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env={**kept, **(env or {}), "PORT": str(port)},
+            pass_fds=[listener.fileno()],
+            stderr=log,
+            start_new_session=True,
+        )
+        # From here only the server holds the socket: if it dies, connections fail at once.
+        listener.close()
+        try:
+            _await_answer(port, log)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            _stop(process)
+
+
+def _await_answer(port: int, log: IO[bytes]) -> None:
+    """Returns when a worker has answered. The request waits in the listener's queue for it."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=BOOT_SECONDS) as connection:
+            connection.sendall(b"GET / HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")
+            answered = connection.recv(1)
+    except OSError:
+        answered = b""
+    if not answered:
+        log.seek(0)
+        raise BootFailed(f"gunicorn did not answer:\n{log.read().decode(errors='replace')}")
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Ends the server gently, then, where it will not, with all its workers."""
+    process.terminate()
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
