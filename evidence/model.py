@@ -9,6 +9,7 @@ from typing import Any
 
 from evidence.continuation import Continuation
 from evidence.handles import RecordRef
+from evidence.limits import CONTRACT
 
 READ_FIELD = "read_record_field"
 
@@ -178,10 +179,17 @@ class FieldRead:
     args: dict[str, Any] = field(default_factory=dict)
     media_type: str | None = None
     binary: dict[str, Any] | None = None
+    ended_early: bool = False
 
     @property
     def complete(self) -> bool:
         return self.start == 0 and self.end >= self.total
+
+    @property
+    def step(self) -> int:
+        """Size of the windows that follow: as asked for, less where this one did not fit."""
+        asked = self.args.get("limit_chars") or CONTRACT.window_chars
+        return max(1, min(asked, len(self.text))) if self.ended_early else int(asked)
 
     def continuations(self) -> list[Continuation]:
         """next, previous, the read of the end, and the next match, where there are any."""
@@ -191,8 +199,8 @@ class FieldRead:
         if self.end < self.total:
             found.append(self._window(self.end, "next"))
         if self.start > 0:
-            found.append(self._window(max(0, self.start - self.limit), "previous"))
-        last = max(0, self.total - self.limit)
+            found.append(self._window(max(0, self.start - self.step), "previous"))
+        last = max(0, self.total - self.step)
         if self.end < last:
             found.append(self._window(last, "end"))
         if self.next_match is not None:
@@ -202,12 +210,12 @@ class FieldRead:
 
     def _window(self, offset: int, why: str) -> Continuation:
         """A window at an offset; a previous one ends where this one starts."""
-        size = min(self.limit, self.start) if why == "previous" else self.limit
+        size = min(self.step, self.start) if why == "previous" else self.step
         args = {
             "id": self.id,
             "field_path": self.field_path,
             "offset_chars": offset,
-            "limit_chars": max(1, size),
+            "limit_chars": size,
         }
         return Continuation(READ_FIELD, args, why)
 

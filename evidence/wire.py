@@ -35,8 +35,16 @@ def spelled(continuation: Continuation) -> str:
 
 def preview(match: Match) -> str:
     """The text of a window with balanced marks; control characters are written out."""
-    shown, _ = mark(match.text, start=0, end=len(match.text), marks=match.marks)
-    return shown
+    return _marked(match)[0]
+
+
+def preview_escapes(match: Match) -> int:
+    """How many characters of a window are written out in its preview."""
+    return _marked(match)[1]
+
+
+def _marked(match: Match) -> tuple[str, int]:
+    return mark(match.text, start=0, end=len(match.text), marks=match.marks)
 
 
 def search(page: SearchPage, *, base_url: str = "") -> dict[str, Any]:

@@ -53,10 +53,10 @@ def lines(row: StreamRow) -> list[str]:
     return found
 
 
-def examples(row: StreamRow) -> list[Continuation]:
-    """One ready call for each thing the stream offers."""
+def examples(row: StreamRow, *, alone: bool) -> list[Continuation]:
+    """One ready call for each thing the stream offers; `alone` when no other row has its name."""
     base: dict[str, Any] = {"stream": row.name}
-    if len(row.connections) == 1:
+    if row.connections and not (alone and len(row.connections) > 1):
         base["connection_id"] = row.connections[0].connection_id
     flags = {name: flags_of(row, name) for name in row.fields}
     calls = [{**base, "limit": 5}]

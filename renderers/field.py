@@ -28,7 +28,7 @@ def fit(read: FieldRead, budgets: Budgets) -> FieldRead:
         begin = max(0, (read.match_start or read.start) - read.start - len(cut) // 4)
         cut = fit_both(read.text[begin:], **room)
     start = read.start + begin
-    return replace(read, text=cut, start=start, end=start + len(cut), limit=max(1, len(cut)))
+    return replace(read, text=cut, start=start, end=start + len(cut), ended_early=True)
 
 
 def render(read: FieldRead, context: Context) -> Rendering:

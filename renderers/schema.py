@@ -90,7 +90,7 @@ def _details(index: SchemaIndex, budgets: Budgets) -> Rendering:
             if row.connections and len(index.rows) > 1:
                 args["connection_id"] = row.connections[0].connection_id
             following.append(Continuation("schema", args, "more_fields"))
-        following += capabilities.examples(row)
+        following += capabilities.examples(row, alone=len(index.rows) == 1)
         streams.append((row, fields))
     for row in index.rows[ROWS_SHOWN:]:
         args = {"stream": row.name, "connection_id": row.connections[0].connection_id}

@@ -53,7 +53,7 @@ def render(page: SearchPage, context: Context) -> Rendering:
         for match, evidence in zip(hit.matches, rung.get("evidence", ())):
             body.append(_evidence_line(hit, match))
             body.append(fenced(FENCE_SLOT, evidence["preview_text"]))
-            escapes += escape(match.text)[1]
+            escapes += wire.preview_escapes(match)
         if not hit.matches:
             body.append(f"  no proven window; {step(hit.fetch)}")
     first = page.hits[0].id if page.hits else None
@@ -81,9 +81,8 @@ def _header(page: SearchPage, first: str | None, escapes: int) -> str:
 
 
 def _count(page: SearchPage) -> str | None:
-    if page.count is None or page.count < len(page.hits):
-        return None
-    return str(page.count) if page.count_accuracy == "exact" else f"{page.count}+"
+    """The number of hits on all pages, where the upstream counted them."""
+    return str(page.count) if page.count is not None and page.count_accuracy == "exact" else None
 
 
 def _line(number: int, hit: Hit) -> str:

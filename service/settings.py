@@ -147,6 +147,12 @@ SETTINGS: tuple[Setting, ...] = (
     ),
 )
 
+
+def environment(**changes: str) -> dict[str, str]:
+    """The environment for a process we start, with changes."""
+    return {**os.environ, **changes}
+
+
 #: Credentials of the owner. Where one stands in the environment, nothing starts.
 OWNER_VARIABLES = ("RUNG_OWNER_TOKEN", "PDPP_OWNER_TOKEN", "PDPP_OWNER_SESSION_COOKIE")
 

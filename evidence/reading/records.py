@@ -101,8 +101,10 @@ def read_document(
         _fill_text(document, text, number_of(shown, "size_chars") or 0, str(text_field(body)))
     else:
         _fill_json(document, data)
-    if related := _object(body, "expanded"):
-        metadata["expanded"] = {name: _handles(rows, found) for name, rows in related.items()}
+    for name, listed in _object(body, "expanded").items():
+        handles = _handles(listed, found)
+        metadata[f"expanded.{name}"] = " ".join(handles["ids"])
+        metadata[f"expanded.{name}.has_more"] = handles["has_more"]
     metadata["untrusted"] = True
     return document
 
@@ -158,7 +160,7 @@ def _fill_json(document: Document, data: dict[str, Any]) -> None:
     unread = previews + left_out
     document.metadata["text_complete"] = not unread
     if unread:
-        document.metadata["incomplete_fields"] = unread[:LISTED_FIELDS]
+        document.metadata["incomplete_fields"] = ", ".join(unread[:LISTED_FIELDS])
         document.metadata["incomplete_field_count"] = len(unread)
         args = {"id": document.id, "field_path": pointer.path_of(unread[0])}
         document.next_read = Continuation(READ_FIELD, args, "read")
@@ -177,10 +179,10 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _handles(related: Any, parent: RecordRef) -> Any:
+def _handles(related: Any, parent: RecordRef) -> dict[str, Any]:
     """The ids of related records, each one fetchable."""
     if not isinstance(related, dict):
-        return None
+        return {"ids": [], "has_more": False}
     listed = rows(related, "data") if "data" in related and "id" not in related else [related]
     refs = [reference(row, None, source_of(row)) for row in listed]
     ids = [

@@ -1,5 +1,6 @@
 """Commands of the owner: bring records into the store, and see what is there."""
 
+import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from service.upstreams.store.ingest import Counts
 from service.upstreams.store.intake import Refused
 from service.upstreams.store.streams import connect
 from service.upstreams.store.text_repair import Repair
-from service.upstreams.store.writer import Writer, open_writer
+from service.upstreams.store.writer import Writer, explain_locks, open_writer
 
 REPORTED_FIELDS = 20
 
@@ -40,6 +41,9 @@ def teaching() -> Iterator[None]:
         yield
     except (EvidenceError, Refused) as error:
         raise click.ClickException(str(error)) from error
+    except sqlite3.Error as error:
+        advice = "Check the free space and the permissions of its folder."
+        raise click.ClickException(f"The store cannot be used: {error}. {advice}") from error
     except OSError as error:
         raise click.ClickException(f"{error.filename or 'A file'}: {error.strerror}.") from error
 
@@ -181,5 +185,5 @@ def existing(store: Path) -> Iterator[Writer]:
         raise click.ClickException(
             f"There is no store at {store}. Fill one: rung import, rung demo."
         )
-    with open_writer(store) as writer:
+    with open_writer(store) as writer, explain_locks(store):
         yield writer

@@ -3,6 +3,8 @@
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from evidence import pointer
+
 
 def segment(text: str) -> str:
     """One percent-encoded path segment or query value."""
@@ -32,7 +34,7 @@ def field_window_read(
         "route": field_window(stream, record_id),
         "stream": stream,
         "record_id": record_id,
-        "field": field,
+        "field": pointer.path_of(field),
         "connection_id": connection_id,
         **window,
     }

@@ -2,6 +2,7 @@
 
     python -m tests.clients.run                                    our fixture server
     python -m tests.clients.run --url URL [--token T] [--plan F]   a running server
+    python -m tests.clients.run --demo                             the main job on a demo store
     python -m tests.clients.run --short                            two clients instead of all
 
 A plan is a JSON list of calls: `{"tool": …, "arguments": {…}, "expect": text in the answer}`.
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.helpers.demo import journey, serving_demo
 from tests.helpers.packages import install_node_packages
 from tests.helpers.server import serving
 
@@ -72,12 +74,15 @@ def main() -> int:
     parser.add_argument("--url", help="a running server; our fixture server otherwise")
     parser.add_argument("--token", help="a client token for that server")
     parser.add_argument("--plan", type=Path, default=HERE / "plan.json", help="the calls to make")
+    parser.add_argument("--demo", action="store_true", help="serve the demo, do the main job")
     parser.add_argument("--short", action="store_true", help="one Python client and the inspector")
     options = parser.parse_args()
     calls = json.loads(options.plan.read_text(encoding="utf-8"))
     clients = [client for client in CLIENTS if client.short or not options.short]
     install(clients)
-    with target(options.url, options.token) as (url, token):
+    with serving_demo() if options.demo else target(options.url, options.token) as (url, token):
+        if options.demo and token:
+            calls = journey(url, token)
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         rows = [row for client in clients for row in report(client, url, headers, calls)]
     print_table(rows)

@@ -2,6 +2,7 @@
 
     python -m tests.conformance.run                      our fixture server, all that is required
     python -m tests.conformance.run --url URL [--token T]   a running server, what needs no fixture
+    python -m tests.conformance.run --demo               the same for a demo store as it is served
 
 The first mode serves `tests.conformance.app` and runs the frozen requirement set of each
 revision against its baseline. The second asks a server as it ships only for what any server
@@ -16,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.conformance.doorman import doorman
+from tests.helpers.demo import serving_demo
 from tests.helpers.packages import install_node_packages
 from tests.helpers.server import serving
 
@@ -53,9 +55,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--url", help="a running server, such as http://127.0.0.1:8000/mcp")
     parser.add_argument("--token", help="a client token for that server")
+    parser.add_argument("--demo", action="store_true", help="serve the demo and ask it")
     options = parser.parse_args()
     install_node_packages(HERE)
-    if options.url:
+    if options.demo:
+        with serving_demo() as (target, token), doorman(target, token) as url:
+            failed = [name for name, selection in bare_runs() if not run(url, name, selection)]
+    elif options.url:
         with doorman(options.url, options.token) as url:
             failed = [name for name, selection in bare_runs() if not run(url, name, selection)]
     else:

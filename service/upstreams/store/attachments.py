@@ -37,7 +37,7 @@ def take_attachments(data: dict[str, Any], json: bytes) -> list[Attachment]:
     """
     if not any(mark in json for mark in _MARKS):
         return []
-    found = []
+    found: list[Attachment] = []
     for name, value in data.items():
         if isinstance(value, list):
             data[name] = [_take(name, item, found) for item in value]

@@ -107,7 +107,10 @@ def list_grants(db: sqlite3.Connection) -> list[GrantEntry]:
         "SELECT grant_id, label, created_at, expires_at, revoked_at, document"
         ' FROM "grant" ORDER BY id'
     )
-    return [GrantEntry(*row[:5], read(row[5])) for row in rows]
+    return [
+        GrantEntry(grant_id, label, created, expires, revoked, read(document))
+        for grant_id, label, created, expires, revoked, document in rows
+    ]
 
 
 def revoke(db: sqlite3.Connection, name: str, *, now: datetime | None = None) -> list[str]:

@@ -150,28 +150,28 @@ class Batch:
             "SELECT seq, deleted FROM record WHERE stream = ? AND record_key = ?",
             (arrival.stream.id, arrival.key),
         ).fetchone()
-        seq, deleted = row or (None, 1)
+        known: int | None = row[0] if row else None
+        live: int | None = row[0] if row and not row[1] else None
         data = arrival.data
         if data is None:
-            if deleted:
+            if live is None:
                 self.counts.unchanged += 1
                 return None
             self.counts.deleted += 1
-            return _Change(arrival, seq, None, {}, old=self._load(seq), known=True)
+            return _Change(arrival, live, None, {}, old=self._load(live), known=True)
         large = find_large(data, arrival.json)
         small = {name: value for name, value in data.items() if name not in large}
-        if deleted:
+        if live is None:
             self.counts.new += 1
-            if seq is None:
-                seq = self.writer.take("next_seq")
-            return _Change(arrival, seq, small, large, known=row is not None)
-        old = self._load(seq)
+            seq = self.writer.take("next_seq") if known is None else known
+            return _Change(arrival, seq, small, large, known=known is not None)
+        old = self._load(live)
         fields = self._compare(old, small, large, arrival.json)
         if not fields:
             self.counts.unchanged += 1
             return None
         self.counts.changed += 1
-        return _Change(arrival, seq, small, large, old, frozenset(fields), known=True)
+        return _Change(arrival, live, small, large, old, frozenset(fields), known=True)
 
     def _load(self, seq: int) -> _Stored:
         text, big = self.writer.db.execute(

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC
 from email import message_from_bytes, policy
 from email.errors import MessageError
-from email.message import EmailMessage
+from email.message import EmailMessage, MIMEPart
 from email.utils import getaddresses, parsedate_to_datetime
 from html.parser import HTMLParser
 from typing import Any, BinaryIO
@@ -95,7 +95,7 @@ MANIFEST: dict[str, Any] = {
     ]
 }
 
-_FROM_LINE = re.compile(rb"From \S.*")
+_FROM_LINE = re.compile(rb"From \S+ .*\d\d:\d\d")
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
 _MESSAGE_ID = re.compile(r"<([^<>\s]+)>")
 _BLANK_LINES = re.compile(r"\n\s*\n\s*")
@@ -126,7 +126,7 @@ def _split(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
             lines.append(line)
         blank = not line.strip()
     if lines:
-        yield start, b"".join(lines)
+        yield start, b"".join(lines[:-1] if blank else lines)
 
 
 def _rows(raw: bytes, folder: str, repair: Repair) -> Iterator[Row]:
@@ -187,7 +187,7 @@ def _body(message: EmailMessage) -> str:
     return strip_html(text) if part.get_content_subtype() == "html" else text
 
 
-def _decode(part: EmailMessage) -> str:
+def _decode(part: MIMEPart) -> str:
     content = part.get_payload(decode=True)
     raw = content if isinstance(content, bytes) else b""
     try:
@@ -197,7 +197,7 @@ def _decode(part: EmailMessage) -> str:
 
 
 def _attachment(
-    part: EmailMessage, number: int, message_id: str, sent_at: str | None
+    part: MIMEPart, number: int, message_id: str, sent_at: str | None
 ) -> dict[str, Any]:
     payload = part.get_payload(decode=True)
     content = payload if isinstance(payload, bytes) else part.as_bytes()

@@ -17,6 +17,7 @@ READ_BEFORE_CHARS = 200
 READ_AFTER_CHARS = 400
 CHUNK_OVERLAP_CHARS = 64
 CHUNKS_TRIED = 8
+SPANS_CONSIDERED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +69,13 @@ def prove(
 def _prove_text(field: str, text: Any, query: Query, room: int) -> list[Proof]:
     if not isinstance(text, str):
         return []
-    found = spans(text, query, limit=room)
-    if not found:
+    windows = _windows(text, spans(text, query, limit=SPANS_CONSIDERED), room)
+    if not windows:
         return []
     first = literal(text, query.text)
     return [
-        _proof(field, text, span, total=len(text), first=first and first[0] == span.start)
-        for span in found
+        window.proof(field, text, total=len(text), first=first and first[0] == window.span.start)
+        for window in windows
     ]
 
 
@@ -85,12 +86,53 @@ def _prove_big(
     for number in _chunks_with(db, big, query.wanted):
         base = number * CONTRACT.chunk_chars
         text = chunk_text(db, big, number)
-        for span in spans(text, query, limit=room - len(proofs), partial=True):
-            if span.start < CONTRACT.chunk_chars:
-                proofs.append(_proof(field, text, span, base=base, total=big.chars))
+        found = spans(text, query, limit=SPANS_CONSIDERED, partial=True)
+        own = [span for span in found if span.start < CONTRACT.chunk_chars]
+        for window in _windows(text, own, room - len(proofs)):
+            proofs.append(window.proof(field, text, base=base, total=big.chars))
         if len(proofs) >= room:
             break
     return proofs
+
+
+@dataclass(slots=True)
+class _Window:
+    """A stretch of text around its best span; other spans inside it are marked too."""
+
+    span: Span
+    start: int
+    end: int
+    marks: set[tuple[int, int]]
+
+    def proof(
+        self, field: str, text: str, *, total: int, base: int = 0, first: bool | None = False
+    ) -> Proof:
+        preview, _ = mark(text, start=self.start, end=self.end, marks=sorted(self.marks))
+        return Proof(
+            field=field,
+            preview=preview,
+            start=base + self.start,
+            end=base + self.end,
+            total=total,
+            match_start=base + self.span.start,
+            match_end=base + self.span.end,
+            first_literal=bool(first),
+        )
+
+
+def _windows(text: str, found: Sequence[Span], room: int) -> list[_Window]:
+    """At most `room` windows for spans that come best first; none shows what another does."""
+    windows: list[_Window] = []
+    for span in found:
+        for window in windows:
+            if window.start <= span.start and span.end <= window.end:
+                window.marks.update(span.marks)
+                break
+        else:
+            if len(windows) < room:
+                start, end = excerpt(text, span, size=BUDGETS.excerpt_chars)
+                windows.append(_Window(span, start, end, set(span.marks)))
+    return windows
 
 
 def chunk_text(db: sqlite3.Connection, big: Big, number: int, overlap: int = 0) -> str:
@@ -120,19 +162,3 @@ def chunks_matching(db: sqlite3.Connection, big: Big, match: str, limit: int = -
     )
     return (rowid - big.first for (rowid,) in rows)
 
-
-def _proof(
-    field: str, text: str, span: Span, *, total: int, base: int = 0, first: bool | None = False
-) -> Proof:
-    start, end = excerpt(text, span, size=BUDGETS.excerpt_chars)
-    preview, _ = mark(text, start=start, end=end, marks=span.marks)
-    return Proof(
-        field=field,
-        preview=preview,
-        start=base + start,
-        end=base + end,
-        total=total,
-        match_start=base + span.start,
-        match_end=base + span.end,
-        first_literal=bool(first),
-    )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
+from evidence import pointer
 from evidence import query as queries
 from evidence.errors import Forbidden, InvalidRequest
 from evidence.limits import BUDGETS
@@ -174,7 +175,7 @@ def _excerpt(
     )
     return {
         "object": "evidence_excerpt",
-        "field_path": proof.field,
+        "field_path": pointer.path_of(proof.field),
         "preview_text": proof.preview,
         "provenance": "lexical_match",
         "truncated": proof.start > 0 or proof.end < proof.total,

@@ -3,9 +3,12 @@
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 SORTABLE_CHARS = 256
+# The time of a record is asked for three times in a row: for its order, its limit and its cell.
+TIMES_KEPT = 1_024
 SCALAR_TYPES = frozenset({"string", "integer", "number", "boolean"})
 JSON_TYPES = SCALAR_TYPES | {"object", "array"}
 TIME_FORMATS = frozenset({"date-time", "date"})
@@ -43,6 +46,7 @@ class FieldType:
         return self.type in SCALAR_TYPES
 
 
+@lru_cache(maxsize=TIMES_KEPT)
 def microseconds(text: str) -> int | None:
     """Microseconds from 1970 UTC to an ISO 8601 date or date-time; None when it is neither.
 

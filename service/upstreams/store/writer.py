@@ -21,6 +21,7 @@ from service.upstreams.store.ddl import MIGRATIONS, migrate
 LOCK_SECONDS = 30
 HASH_BYTES = 67_108_864
 CACHE_KIB = 65_536
+WAL_PAGES = 16_384
 SECRET_BYTES = 32
 COUNTERS = ("next_seq", "next_chunk")
 
@@ -129,6 +130,7 @@ def _prepare(db: sqlite3.Connection, path: Path | str) -> None:
     db.execute("PRAGMA synchronous = NORMAL")
     db.execute("PRAGMA foreign_keys = ON")
     db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    db.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
     db.create_function("fold_text", 1, fold, deterministic=True)
     db.create_function("fold_field", 2, _fold_field, deterministic=True)
     version = db.execute("PRAGMA user_version").fetchone()[0]

@@ -194,7 +194,9 @@ def test_a_mail_without_an_id_is_known_by_its_hash() -> None:
 
 def test_html_mail_gives_its_readable_text() -> None:
     message = mail(Message_ID="<h@x>")
-    message.set_content("<style>p{}</style><p>Hello &amp; <b>bye</b></p><p>你好</p>", subtype="html")
+    message.set_content(
+        "<style>p{}</style><p>Hello &amp; <b>bye</b></p><p>你好</p>", subtype="html"
+    )
     assert data("mbox", mbox(message))[0]["body"] == "Hello & bye\n你好"
     assert strip_html("<script>x()</script>a<br>b") == "a\nb"
 

@@ -55,7 +55,9 @@ def test_ids_and_tokens_have_their_promised_form(store: Writer) -> None:
 
 def test_a_grant_is_frozen_when_it_is_made(store: Writer) -> None:
     _, token = create(store.db, entry())
-    more = STREAMS[1] | {"schema": {"properties": {"id": {"type": "string"}, "new": {"type": "object"}}}}
+    more = STREAMS[1] | {
+        "schema": {"properties": {"id": {"type": "string"}, "new": {"type": "object"}}}
+    }
     declare(store, "c", parse({"streams": [more, {**STREAMS[0], "name": "later"}]}))
     assert [(item.stream, item.fields) for item in find(store.db, token).streams] == [
         ("notes", ("id", "at")),

@@ -229,6 +229,14 @@ def test_inference_takes_no_key_whose_values_repeat() -> None:
 
 
 def test_inference_copes_with_rows_that_agree_on_nothing() -> None:
-    rows = [{"a": 1}, {"a": "x"}, {"a": None}, {"b": []}, {}, {"": 1}, {"n" * 65: 1}]
+    rows: list[dict[str, Any]] = [
+        {"a": 1},
+        {"a": "x"},
+        {"a": None},
+        {"b": []},
+        {},
+        {"": 1},
+        {"n" * 65: 1},
+    ]
     (found,) = parse({"streams": [infer("x", rows)]})
     assert set(found.fields) == {"a", "b"}

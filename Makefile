@@ -1,0 +1,59 @@
+# Every command of the project. `make` alone prints them.
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+PORT ?= 8000
+CODE := evidence renderers service tests bench wsgi.py gunicorn.conf.py
+
+.DEFAULT_GOAL := help
+.PHONY: help demo demo-debian serve test lint fmt golden docs docs-check conformance clients bench clean
+
+help: ## Print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(VENV)/.installed: setup.cfg requirements.txt
+	python3 -m venv $(VENV)
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check -r requirements.txt -e .
+	@touch $@
+
+$(VENV)/.tools: $(VENV)/.installed
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check -e '.[test,lint]'
+	@touch $@
+
+demo: $(VENV)/.installed ## Fill a demo store, print how to connect, and serve it
+	@$(VENV)/bin/rung demo --serve --port $(PORT)
+
+demo-debian: $(VENV)/.installed ## The same beside the Debian changelogs of this machine
+	@$(VENV)/bin/rung demo --debian --serve --port $(PORT)
+
+serve: $(VENV)/.installed ## Serve the store of RUNG_STORE (var/rung.db)
+	@$(VENV)/bin/rung serve --port $(PORT)
+
+test: $(VENV)/.tools ## Run the tests
+	$(PYTHON) -m pytest
+
+lint: $(VENV)/.tools ## Check style, types and generated documents
+	$(PYTHON) -m black --quiet --check --line-length 100 $(CODE)
+	$(PYTHON) -m flake8 $(CODE)
+	$(PYTHON) -m mypy
+
+fmt: $(VENV)/.tools ## Format the code
+	$(PYTHON) -m black --quiet --line-length 100 $(CODE)
+
+golden: $(VENV)/.tools ## Rewrite the transcripts of model-visible text; review the diff as copy
+	$(PYTHON) -m tests.golden.rewrite
+
+docs: $(VENV)/.tools ## Rewrite docs/reference from the code
+	$(PYTHON) -m service.reference docs/reference
+
+conformance: $(VENV)/.tools ## Run the official MCP conformance suite, both eras
+	$(PYTHON) -m tests.conformance.run
+	$(PYTHON) -m tests.conformance.run --demo
+
+clients: $(VENV)/.tools ## Run the official SDKs and the inspector against a running server
+	$(PYTHON) -m tests.clients.run --demo
+
+bench: $(VENV)/.tools ## Measure ratios against the limit endpoint
+	$(PYTHON) -m bench
+
+clean: ## Remove what these commands made
+	rm -rf $(VENV) var/bench .pytest_cache .mypy_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Benchmarks of Rung against its own limit: `python -m bench`."""

@@ -1,0 +1,164 @@
+"""A made-up corpus that is the same for the same seed: records, and queries by how common they are.
+
+Words follow Zipf's law, lengths a log-normal law with a few very long records; a record has a
+subject, some words it keeps coming back to. One record in ten has words with accents, some of
+those a few words of Chinese or Japanese.
+"""
+
+import math
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate
+
+SEED = 20_260_801
+WORDS = 40_000
+CONNECTIONS = 8
+STREAMS = ("messages", "notes", "documents", "tickets")
+KINDS = ("draft", "sent", "received", "archived")
+
+TITLE_CHARS = 60
+MEDIAN_CHARS, SIGMA = 700, 1.1
+SHORTEST, LONGEST = 200, 20_000
+HUGE_SHARE, HUGE_CHARS = 0.002, (20_000, 200_000)
+ACCENTED_SHARE, CJK_SHARE = 0.10, 0.25
+CHARS_PER_WORD = 6.9  # a word with its space and its share of punctuation
+SUBJECT_WORDS = 6
+
+_ONSETS = ("", "b", "br", "c", "ch", "d", "f", "g", "h", "l", "m", "n", "p", "pr", "r", "s", "st")
+_ONSETS += ("t", "tr", "v", "w")
+_VOWELS = ("a", "e", "i", "o", "u", "ea", "io", "ou")
+_CODAS = ("", "", "", "l", "n", "nd", "r", "rt", "s", "st", "t")
+_ACCENTS = str.maketrans("aeiouc", "áéïöüç")
+_CJK = ("東京の会議", "数据库", "検索結果", "北京大学", "契約書", "発表資料")
+_ENDS = (". ", ". ", ". ", "? ", ": ", ".\n\n")
+_FIRST_DAY = datetime(2021, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record of a stream of a connection; `words` are those of its text, each once."""
+
+    connection: int
+    stream: str
+    id: str
+    title: str
+    body: str
+    sent_at: str
+    kind: str
+    words: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """Queries by document frequency. `two` are pairs of words that must both occur."""
+
+    rare: tuple[str, ...]
+    medium: tuple[str, ...]
+    two: tuple[str, ...]
+
+    @property
+    def mix(self) -> list[str]:
+        """All of them, spread evenly, so that any part of the list is a fair mix."""
+        placed = [
+            ((place + 0.5) / len(group), query)
+            for group in (self.rare, self.medium, self.two)
+            for place, query in enumerate(group)
+        ]
+        return [query for _, query in sorted(placed)]
+
+
+def vocabulary(rng: random.Random, size: int = WORDS) -> list[str]:
+    """`size` different words that could be English, the shorter ones mostly first."""
+    words: dict[str, None] = {}
+    while len(words) < size:
+        syllables = 1 + (len(words) > 300) + (len(words) > 6_000) * (rng.random() < 0.5)
+        parts = (rng.choice(part) for _ in range(syllables) for part in (_ONSETS, _VOWELS, _CODAS))
+        words["".join(parts)] = None
+    return list(words)
+
+
+def records(count: int, seed: int = SEED) -> Iterator[Record]:
+    """`count` records. Fewer records are the beginning of more."""
+    rng = random.Random(seed)
+    words = vocabulary(rng)
+    weights = list(accumulate(1.0 / (rank + 2.7) for rank in range(1, len(words) + 1)))
+    for number in range(count):
+        yield _record(rng, number, words, weights)
+
+
+def _record(
+    rng: random.Random, number: int, vocabulary: Sequence[str], weights: Sequence[float]
+) -> Record:
+    count = max(8, round(_length(rng) / CHARS_PER_WORD))
+    drawn = rng.choices(vocabulary, cum_weights=weights, k=count)
+    subject = rng.sample(drawn, SUBJECT_WORDS)
+    for _ in range(count // 12):
+        drawn[int(rng.random() * count)] = subject[int(rng.random() * len(subject))]
+    found = frozenset(drawn)
+    if rng.random() < ACCENTED_SHARE:
+        _accent(rng, drawn)
+    return Record(
+        connection=rng.randrange(CONNECTIONS),
+        stream=rng.choice(STREAMS),
+        id=f"r{number:06d}",
+        title=" ".join(subject).capitalize()[:TITLE_CHARS].rstrip(),
+        body=_text(rng, drawn),
+        sent_at=_moment(rng),
+        kind=rng.choice(KINDS),
+        words=found,
+    )
+
+
+def _length(rng: random.Random) -> float:
+    if rng.random() < HUGE_SHARE:
+        return math.exp(rng.uniform(math.log(HUGE_CHARS[0]), math.log(HUGE_CHARS[1])))
+    return min(LONGEST, max(SHORTEST, rng.lognormvariate(math.log(MEDIAN_CHARS), SIGMA)))
+
+
+def _accent(rng: random.Random, words: list[str]) -> None:
+    """Gives one word in thirty its accents, and puts something unspaced among some."""
+    for _ in range(1 + len(words) // 30):
+        place = rng.randrange(len(words))
+        words[place] = words[place].translate(_ACCENTS)
+    if rng.random() < CJK_SHARE:
+        words[rng.randrange(len(words))] = rng.choice(_CJK)
+
+
+def _text(rng: random.Random, words: Sequence[str]) -> str:
+    """The words as sentences."""
+    parts, start = [], 0
+    while start < len(words):
+        end = start + 5 + int(rng.random() * 15)
+        sentence = " ".join(words[start:end])
+        parts += [sentence[0].upper(), sentence[1:], _ENDS[int(rng.random() * len(_ENDS))]]
+        start = end
+    return "".join(parts).rstrip()
+
+
+def _moment(rng: random.Random) -> str:
+    found = _FIRST_DAY + timedelta(seconds=rng.randrange(5 * 365 * 86_400))
+    return found.isoformat().replace("+00:00", "Z")
+
+
+def frequencies(found: Iterable[Record]) -> Counter[str]:
+    """In how many records each word occurs."""
+    counted: Counter[str] = Counter()
+    for record in found:
+        counted.update(record.words)
+    return counted
+
+
+def queries(counted: Counter[str], seed: int = SEED) -> Queries:
+    """60 rare (in 5-30 records), 80 medium (200-1,000) and 60 pairs of frequent words."""
+    rng = random.Random(seed)
+    words = sorted(word for word in counted if len(word) > 2)
+
+    def between(least: int, most: int, count: int) -> list[str]:
+        return rng.sample([word for word in words if least <= counted[word] <= most], count)
+
+    frequent = between(1_000, 10_000, 120)
+    pairs = (" ".join(pair) for pair in zip(frequent[::2], frequent[1::2]))
+    return Queries(tuple(between(5, 30, 60)), tuple(between(200, 1_000, 80)), tuple(pairs))

@@ -1,0 +1,31 @@
+"""`rung serve`: the service on this machine, by the same gunicorn that a host runs."""
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from service import settings
+from service.cli.store import store_option
+
+GUNICORN = ("-m", "gunicorn", "service.app:create_app()", "--config", "python:service.serving")
+
+
+@click.command()
+@click.option("--port", type=int, default=8000, envvar="PORT", show_default=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--workers", type=int, default=1, envvar="WEB_CONCURRENCY", show_default=True)
+@store_option
+def serve(port: int, host: str, workers: int, store: Path) -> None:
+    """Serve MCP at /mcp and REST at /v1 over the store, until interrupted."""
+    run(store, host=host, port=port, workers=workers)
+
+
+def run(store: Path, *, host: str, port: int, workers: int) -> None:
+    """Becomes the server; never returns. Refuses a store that is not there."""
+    if not store.exists():
+        raise click.ClickException(f"{store} is not there. Fill it first: rung import, or rung demo.")
+    command = [sys.executable, *GUNICORN, "--bind", f"{host}:{port}", "--workers", str(workers)]
+    changed = settings.environment(RUNG_STORE=str(store.absolute()), PORT=str(port))
+    os.execve(sys.executable, command, changed)

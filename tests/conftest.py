@@ -1,0 +1,46 @@
+"""Stores that many tests read and none changes, each built once for a run."""
+
+from pathlib import Path
+
+import pytest
+
+from service.demo.fill import fill, token_for
+from service.upstreams.store.writer import open_writer
+from tests.helpers import hostile as hostile_world
+from tests.helpers import small as small_world
+from tests.helpers.caller import Local
+from tests.helpers.stores import application, open_store
+
+
+@pytest.fixture(scope="session")
+def demo_store(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The demo's file and the token that reads all of it."""
+    path = tmp_path_factory.mktemp("demo-store") / "rung.db"
+    with open_writer(path) as writer:
+        token = token_for(writer, fill(writer, with_debian=False), path.parent / "token")
+    return path, token
+
+
+@pytest.fixture(scope="session")
+def demo(demo_store: tuple[Path, str]) -> Local:
+    """A client of the demo."""
+    path, token = demo_store
+    return Local(application(path), token)
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Local:
+    """A client of a small store of known words; always the same, to the byte."""
+    return open_store(tmp_path_factory.mktemp("small") / "rung.db", small_world.connections())
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Local:
+    """A client of a store full of odd ids, forged text and huge values."""
+    return open_store(tmp_path_factory.mktemp("hostile") / "rung.db", hostile_world.connections())
+
+
+@pytest.fixture(scope="session")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Local:
+    """A client of 64 connections that share a stream."""
+    return open_store(tmp_path_factory.mktemp("wide") / "rung.db", hostile_world.wide())

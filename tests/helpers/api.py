@@ -1,0 +1,125 @@
+"""A tiny client for both surfaces, over an application in this process or over a real server.
+
+api = Api(app, token)                              # or Api("http://127.0.0.1:8000", token)
+api.mcp("search", query="lantern")["structuredContent"]["results"]
+status, headers, body = api.rest("/v1/streams/messages/records", filter={"size": {"gte": 9}})
+"""
+
+from collections.abc import Iterator, Mapping
+from http.client import HTTPConnection
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode, urlsplit
+
+import orjson
+from flask import Flask
+
+from tests.helpers.posting import JSON, LEGACY, legacy_body
+
+#: Sent with every request, so that answers to the same question are the same bytes.
+REQUEST_ID = "req_of_a_test"
+REAL_SERVER_SECONDS = 20
+
+
+class Answer(NamedTuple):
+    """An HTTP answer. `body` is decoded where it says that it is JSON, else bytes."""
+
+    status: int
+    headers: dict[str, str]
+    body: Any
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """The error object of a REST answer."""
+        found: dict[str, Any] = self.body["error"]
+        return found
+
+
+class Api:
+    """One caller. `token` None sends no Authorization header."""
+
+    def __init__(self, app: Flask | str, token: str | None) -> None:
+        self.app = app
+        self.token = token
+
+    def mcp(self, tool: str, /, **args: Any) -> dict[str, Any]:
+        """The result of a tool call, `isError` ones too; a JSON-RPC error fails the test."""
+        return self.rpc("tools/call", {"name": tool, "arguments": args})["result"]
+
+    def read(self, uri: str) -> dict[str, Any]:
+        """`{"result": …}` or `{"error": …}` of `resources/read`."""
+        return self.rpc("resources/read", {"uri": uri})
+
+    def rpc(self, method: str, params: Any) -> dict[str, Any]:
+        """The JSON-RPC message that answers a request."""
+        answer = self.post(orjson.dumps(legacy_body(method, params)))
+        assert answer.status == 200, answer
+        return dict(answer.body)
+
+    def post(self, body: bytes, **headers: str) -> Answer:
+        """Any bytes to `/mcp`."""
+        version = {"MCP-Protocol-Version": LEGACY[0]}
+        return self.send("POST", "/mcp", body, {**JSON, **version, **headers})
+
+    def rest(self, path: str, /, **params: Any) -> Answer:
+        """A GET; lists repeat a parameter, objects become brackets."""
+        query = urlencode([pair for name in params for pair in flat(name, params[name])])
+        return self.get(f"{path}?{query}" if query else path)
+
+    def get(self, target: str, **headers: str) -> Answer:
+        """A GET of a path and query exactly as they are spelled."""
+        return self.send("GET", target, b"", headers)
+
+    def send(self, method: str, target: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+        """Any request, with the token and a fixed request id."""
+        sent = {"Request-Id": REQUEST_ID, **headers}
+        if self.token is not None:
+            sent.setdefault("Authorization", f"Bearer {self.token}")
+        status, found, raw = (
+            self._over_http(self.app, method, target, body, sent)
+            if isinstance(self.app, str)
+            else self._in_process(self.app, method, target, body, sent)
+        )
+        is_json = found.get("Content-Type", "").startswith("application/json")
+        return Answer(status, found, orjson.loads(raw) if is_json and raw else raw)
+
+    @staticmethod
+    def _in_process(
+        app: Flask, method: str, target: str, body: bytes, headers: dict[str, str]
+    ) -> tuple[int, dict[str, str], bytes]:
+        response = app.test_client().open(target, method=method, data=body, headers=headers)
+        with response:
+            return response.status_code, dict(response.headers), response.get_data()
+
+    @staticmethod
+    def _over_http(
+        base: str, method: str, target: str, body: bytes, headers: dict[str, str]
+    ) -> tuple[int, dict[str, str], bytes]:
+        connection = HTTPConnection(urlsplit(base).netloc, timeout=REAL_SERVER_SECONDS)
+        try:
+            connection.request(method, target, body or None, headers)
+            response = connection.getresponse()
+            return response.status, dict(response.headers), response.read()
+        finally:
+            connection.close()
+
+
+def flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """A parameter as REST spells it: `filter[size][gte]=9`, `fields=a&fields=b`."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from flat(f"{name}[{key}]", item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield name, item
+    elif value is not None:
+        yield name, str(value).lower() if isinstance(value, bool) else value
+
+
+def path(*segments: str) -> str:
+    """`/v1/streams/…` with every segment percent-encoded."""
+    return "/v1/streams/" + "/".join(quote(segment, safe="") for segment in segments)
+
+
+def record_path(stream: str, record_id: str, *more: str) -> str:
+    """The address of a record, or of its field-window."""
+    return path(stream, "records", record_id, *more)

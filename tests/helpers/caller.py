@@ -1,0 +1,138 @@
+"""One client of an application: tools over MCP, routes over REST, by test client or by socket."""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.request import Request, urlopen
+
+import orjson
+from flask import Flask
+from werkzeug.test import TestResponse
+
+VERSION = "2025-11-25"
+
+#: Posts a body with headers and gives back the body of the answer.
+Post = Callable[[bytes, dict[str, str]], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A tools/call result: the text a model sees, the structured twin, and the rest."""
+
+    blocks: list[dict[str, Any]]
+    structured: dict[str, Any]
+    failed: bool = False
+    meta: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        return "\n".join(block["text"] for block in self.blocks)
+
+    @property
+    def lines(self) -> list[str]:
+        return self.text.split("\n")
+
+    @property
+    def error(self) -> dict[str, Any]:
+        assert self.failed, self.text
+        found: dict[str, Any] = self.structured["error"]
+        return found
+
+
+class Caller:
+    """Speaks for one token. `post` decides whether a socket is involved."""
+
+    def __init__(self, post: Post, token: str) -> None:
+        self._post = post
+        self._ids = itertools.count(1)
+        self.headers = {
+            "Authorization": f"Bearer {token}",
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            "MCP-Protocol-Version": VERSION,
+        }
+
+    def rpc(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The whole JSON-RPC answer."""
+        body = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params or {}}
+        found: dict[str, Any] = orjson.loads(self._post(orjson.dumps(body), self.headers))
+        return found
+
+    def result(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The result of a request that must succeed."""
+        answer = self.rpc(method, params)
+        assert "result" in answer, answer
+        found: dict[str, Any] = answer["result"]
+        return found
+
+    def call(self, tool: str, **arguments: Any) -> Answer:
+        """A tool call, as it came out."""
+        found = self.result("tools/call", {"name": tool, "arguments": arguments})
+        meta = found.get("_meta", {})
+        return Answer(
+            found["content"], found["structuredContent"], found.get("isError", False), meta
+        )
+
+    def ok(self, tool: str, **arguments: Any) -> Answer:
+        """A tool call that must not fail."""
+        answer = self.call(tool, **arguments)
+        assert not answer.failed, f"{tool} {arguments}\n{answer.text}"
+        return answer
+
+    def fails(self, tool: str, **arguments: Any) -> Answer:
+        """A tool call that must fail."""
+        answer = self.call(tool, **arguments)
+        assert answer.failed, f"{tool} {arguments}\n{answer.text}"
+        return answer
+
+    def read(self, uri: str) -> str:
+        """The text of a resource."""
+        contents = self.result("resources/read", {"uri": uri})["contents"]
+        assert len(contents) == 1
+        text: str = contents[0]["text"]
+        return text
+
+
+class Local(Caller):
+    """A caller of an application in this process, which can also ask over REST."""
+
+    def __init__(self, app: Flask, token: str) -> None:
+        self.client = app.test_client()
+        super().__init__(self._send, token)
+
+    def _send(self, body: bytes, headers: dict[str, str]) -> bytes:
+        return self.client.post("/mcp", data=body, headers=headers).data
+
+    def ask(self, path: str, *, method: str = "GET", **headers: str) -> TestResponse:
+        """A REST answer; the path is sent as it is written, escapes included."""
+        sent = {"Authorization": self.headers["Authorization"]}
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        environ = {"RAW_URI": path}
+        return self.client.open(path, method=method, headers=sent, environ_overrides=environ)
+
+    def get(self, path: str) -> dict[str, Any]:
+        """The body of a REST answer that must succeed."""
+        response = self.ask(path)
+        assert response.status_code == 200, response.data
+        body: dict[str, Any] = orjson.loads(response.data)
+        return body
+
+    def refused(self, path: str, status: int) -> dict[str, Any]:
+        """The error of a REST answer that must have this status."""
+        response = self.ask(path)
+        assert response.status_code == status, response.data
+        error: dict[str, Any] = orjson.loads(response.data)["error"]
+        return error
+
+
+def over_http(base_url: str, token: str) -> Caller:
+    """A caller of a server at an address."""
+
+    def post(body: bytes, headers: dict[str, str]) -> bytes:
+        request = Request(f"{base_url}/mcp", data=body, headers=headers, method="POST")
+        with urlopen(request, timeout=30) as response:
+            found: bytes = response.read()
+        return found
+
+    return Caller(post, token)

@@ -1,0 +1,49 @@
+"""The demo store behind a real gunicorn, as a stranger would serve it."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.request import Request, urlopen
+
+from service.demo.fill import fill, token_for
+from service.upstreams.store.writer import open_writer
+from tests.helpers.server import serving
+
+NEEDLE = "lantern jetty"
+
+
+@contextmanager
+def serving_demo() -> Iterator[tuple[str, str]]:
+    """Yields (MCP URL, client token) of a served demo store."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "rung.db"
+        with open_writer(path) as writer:
+            connections = fill(writer, with_debian=False)
+            token = token_for(writer, connections, Path(folder) / "token")
+        with serving("wsgi:app", {"RUNG_STORE": str(path)}) as base:
+            yield f"{base}/mcp", token
+
+
+def journey(url: str, token: str) -> list[dict[str, Any]]:
+    """The main job as a plan of calls: search, open the hit where it matched, fetch it."""
+    found = _call(url, token, "search", {"query": NEEDLE})
+    rung = found["structuredContent"]["content_ladder"]["records"][0]
+    read = rung["evidence"][0]["read"]
+    return [
+        {"tool": "schema", "arguments": {}, "expect": "streams="},
+        {"tool": "search", "arguments": {"query": NEEDLE}, "expect": rung["id"]},
+        {"tool": read["tool"], "arguments": read["args"], "expect": "lantern"},
+        {"tool": "fetch", "arguments": {"id": rung["id"]}, "expect": "lantern"},
+        {"tool": "query_records", "arguments": {"stream": "notes", "limit": 2}, "expect": "notes"},
+    ]
+
+
+def _call(url: str, token: str, tool: str, arguments: dict[str, Any]) -> Any:
+    params = {"name": tool, "arguments": arguments}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    with urlopen(Request(url, json.dumps(message).encode(), headers)) as answer:
+        return json.load(answer)["result"]

@@ -1,0 +1,58 @@
+"""A store with one stream of notes, and questions to ask it."""
+
+import json
+from typing import Any
+
+from evidence.fold import fold
+from service.upstreams.store.ingest import Counts
+from service.upstreams.store.writer import Writer
+
+NOTES: dict[str, Any] = {
+    "name": "notes",
+    "primary_key": ["id"],
+    "cursor_field": "at",
+    "schema": {
+        "properties": {
+            "id": {"type": "string"},
+            "title": {"type": "string"},
+            "text": {"type": "string"},
+            "size": {"type": "integer"},
+            "at": {"type": "string", "format": "date-time"},
+            "tree": {"type": "object"},
+            "file": {"type": "object"},
+        }
+    },
+    "query": {
+        "exact_filters": ["id", "title"],
+        "range_filters": {"size": ["gte"], "at": ["gte"]},
+        "search": {"lexical_fields": ["title", "text"]},
+    },
+}
+LONG = "lantern " * 10_000
+
+
+def check(writer: Writer) -> None:
+    """Both indexes agree with what they index, and nothing points nowhere."""
+    writer.db.execute("INSERT INTO fts(fts, rank) VALUES('integrity-check', 1)")
+    writer.db.execute("INSERT INTO fts_chunk(fts_chunk, rank) VALUES('integrity-check', 1)")
+    assert writer.db.execute("PRAGMA foreign_key_check").fetchall() == []
+
+
+def changes(writer: Writer) -> list[tuple[str, Any]]:
+    rows = writer.db.execute(
+        "SELECT record_key, fields FROM change JOIN record USING (seq) ORDER BY version"
+    )
+    return [(key, fields and json.loads(fields)) for key, fields in rows]
+
+
+def matches(writer: Writer, words: str) -> int:
+    found = writer.db.execute("SELECT count(*) FROM fts WHERE fts MATCH ?", (fold(words),))
+    return int(found.fetchone()[0])
+
+
+def tally(counts: Counts) -> tuple[int, int, int, int]:
+    return counts.new, counts.changed, counts.unchanged, counts.deleted
+
+
+def one(writer: Writer, sql: str) -> Any:
+    return writer.db.execute(sql).fetchone()

@@ -1,0 +1,95 @@
+"""What a reader finds in an answer: fenced text, printed calls, calls as data, ids and cursors."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+TOOLS = ("schema", "query_records", "aggregate", "search", "fetch", "read_record_field")
+
+_CALL = re.compile(r"(?:^|[\s(])(?:(\w+): )?(%s) (\{)" % "|".join(TOOLS))
+_FENCE = re.compile(r"^<<<([0-9a-f]{12})[^\n]*\n(.*?)\n\1>>>$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call found in an answer; `why` is the word before it, where there is one."""
+
+    tool: str
+    args: dict[str, Any]
+    why: str = ""
+
+    def key(self) -> bytes:
+        """The same for the same call."""
+        return orjson.dumps([self.tool, self.args], option=orjson.OPT_SORT_KEYS)
+
+
+def fenced(text: str) -> list[str]:
+    """The record texts of an answer, as they are shown."""
+    return [found[2] for found in _FENCE.finditer(text)]
+
+
+def ours(text: str) -> str:
+    """The answer without its record texts."""
+    return _FENCE.sub("", text)
+
+
+def printed_calls(text: str) -> list[Call]:
+    """Every complete call on our own lines, in order. A fetched document has one in its JSON."""
+    if text.startswith('{"id":'):
+        document = orjson.loads(text)
+        text = document["metadata"].get("next_read", "")
+    found = []
+    for line in ours(text).split("\n"):
+        for match in _CALL.finditer(line):
+            args = _json_at(line, match.start(3))
+            if args is not None:
+                found.append(Call(match[2], args, match[1] or ""))
+    return found
+
+
+def _json_at(line: str, start: int) -> dict[str, Any] | None:
+    """The JSON object that begins at `start`, the shortest that parses."""
+    for end in range(start + 1, len(line) + 1):
+        if line[end - 1] == "}":
+            try:
+                found: dict[str, Any] = orjson.loads(line[start:end])
+            except orjson.JSONDecodeError:
+                continue
+            return found
+    return None
+
+
+def structured_calls(value: Any) -> list[Call]:
+    """Every call of structured content, wherever it stands."""
+    found = []
+    for item in walk(value):
+        if isinstance(item, dict) and "tool" in item and isinstance(item.get("args"), dict):
+            found.append(Call(item["tool"], item["args"], item.get("why", "")))
+        elif isinstance(item, dict) and isinstance(item.get("next_read"), str):
+            found += printed_calls(item["next_read"])
+    return found
+
+
+def walk(value: Any) -> Iterator[Any]:
+    """A JSON value and everything inside it."""
+    yield value
+    if isinstance(value, dict):
+        for inner in value.values():
+            yield from walk(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from walk(inner)
+
+
+def named(value: Any, *names: str) -> list[Any]:
+    """What stands under one of these keys, anywhere inside; nothing for null."""
+    return [
+        inner
+        for item in walk(value)
+        if isinstance(item, dict)
+        for name, inner in item.items()
+        if name in names and inner is not None
+    ]

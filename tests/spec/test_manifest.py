@@ -1,0 +1,74 @@
+"""The manifest and the tests hold each other to account."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.spec.scenarios import BY_ID, PARTS, SCENARIOS, scenario
+
+TESTS = Path(__file__).parents[1]
+FOLDERS = ("spec", "journeys")
+PER_SPECIFICATION = {"000": 10, "001": 6, "002": 19, "003": 10, "004": 20}
+
+
+def decorated() -> dict[str, list[str]]:
+    """Scenario ids to the functions that are marked with them, read from the sources."""
+    found = defaultdict(list)
+    for folder in FOLDERS:
+        for path in sorted((TESTS / folder).rglob("test_*.py")):
+            for function in _functions(path):
+                for name in _marks(function):
+                    found[name].append(f"{path.name}::{function.name}")
+    return dict(found)
+
+
+def _functions(path: Path) -> Iterator[ast.FunctionDef]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef):
+            yield node
+
+
+def _marks(function: ast.FunctionDef) -> Iterator[str]:
+    for mark in function.decorator_list:
+        if isinstance(mark, ast.Call) and getattr(mark.func, "id", "") == "scenario":
+            for argument in mark.args:
+                assert isinstance(argument, ast.Constant), f"{function.name}: ids are literals"
+                yield str(argument.value)
+
+
+def test_there_are_exactly_65_scenarios_with_ids_of_their_own() -> None:
+    assert len(SCENARIOS) == len(BY_ID) == 65
+    counted = {name: 0 for name in PER_SPECIFICATION}
+    for one in SCENARIOS:
+        counted[one.specification] += 1
+    assert counted == PER_SPECIFICATION
+
+
+def test_every_scenario_says_in_one_line_what_it_demands() -> None:
+    for one in SCENARIOS:
+        assert one.requirement.endswith(".") and "\n" not in one.requirement, one.id
+        assert one.id.count("/") == 2 and one.id == one.id.lower()
+
+
+def test_every_scenario_is_tested_or_deferred_with_a_reason_and_never_both() -> None:
+    tested = decorated()
+    for one in SCENARIOS:
+        if one.waits_for is None:
+            assert one.id in tested, f"{one.id} has no test"
+        else:
+            assert one.waits_for in PARTS and one.reason, one.id
+            assert one.id not in tested, f"{one.id} is tested by {tested.get(one.id)}: undefer it"
+
+
+def test_every_marked_test_names_a_known_scenario_and_is_collected() -> None:
+    for name, functions in decorated().items():
+        assert name in BY_ID, functions
+        assert all("::test_" in function for function in functions), functions
+
+
+def test_an_unknown_scenario_fails_when_the_test_is_imported() -> None:
+    with pytest.raises(LookupError, match="004/no/such"):
+        scenario("004/no/such")

@@ -1,0 +1,199 @@
+"""What search finds, how honestly, and how it is written down."""
+
+import re
+
+import pytest
+
+from evidence.text import unmark
+from tests.helpers.caller import Answer, Local
+from tests.helpers.reading import fenced, named, printed_calls
+from tests.helpers.small import CLOSE, FAR
+from tests.spec.scenarios import scenario
+
+
+def ids(answer: Answer) -> list[str]:
+    return [result["id"] for result in answer.structured["results"]]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("flow control", {"phrase", "apart"}),
+        ('"flow control"', {"phrase"}),
+        ("“flow control”", {"phrase"}),
+        ('control -"flow control"', {"apart"}),
+        ("launch celebrate", {"emoji"}),
+        ("celebr*", {"emoji"}),
+        ("celebr", set()),
+        ("CRÈME", {"accents"}),
+        ("creme brulee", {"accents"}),
+        ("strasse", {"accents"}),
+        ("foo-bar.baz", {"punctuation"}),
+        ("foo bar baz", {"punctuation"}),
+        ("baz-foo", set()),
+        ("don't", {"punctuation"}),
+        ("C++", {"punctuation"}),
+        ("a_b", {"punctuation"}),
+        ("猫", {"cjk"}),
+        ("会議", {"cjk"}),
+        ("議会", set()),
+        ("東京で", {"cjk"}),
+        ("🚀", {"emoji"}),
+        ("🎉 Monday", {"emoji"}),
+        ("OR flow AND", set()),
+        ("tag", {"tags"}),
+    ],
+)
+def test_a_query_finds_exactly_what_its_words_say(
+    small: Local, query: str, found: set[str]
+) -> None:
+    answer = small.ok("search", query=query, connection_id="notes", streams=["notes"])
+    assert set(ids(answer)) == {f"notes/notes:{name}" for name in found}
+
+
+@pytest.mark.parametrize("query", ["-flow", "!!!", "*", '""', "…"])
+def test_a_query_without_a_word_to_find_is_refused_and_says_what_to_give(
+    small: Local, query: str
+) -> None:
+    answer = small.fails("search", query=query)
+    assert answer.error["param"] == "query"
+    assert "at least one word" in answer.text
+
+
+@pytest.mark.parametrize("size", [0, 501])
+def test_a_query_is_1_to_500_characters(small: Local, size: int) -> None:
+    assert small.fails("search", query="x" * size).error["param"] == "query"
+    assert small.ok("search", query="x" * 500).structured["results"] == []
+
+
+@pytest.mark.parametrize("query", ["invoice", "standup", "会議", "🎉", "flow control", "tag"])
+def test_marks_are_balanced_and_mark_the_words_that_were_asked_for(
+    small: Local, query: str
+) -> None:
+    answer = small.ok("search", query=query)
+    assert answer.structured["results"]
+    for preview in named(answer.structured, "preview_text"):
+        tags = re.findall("</?mark>", preview)
+        assert tags and tags == ["<mark>", "</mark>"] * (len(tags) // 2)
+        assert not re.search(r"<<|\*\*|\[\[", preview)
+
+
+def test_a_stored_tag_is_told_from_a_mark_of_ours(small: Local) -> None:
+    answer = small.ok("search", query="tag word")
+    (preview,) = named(answer.structured, "preview_text")
+    assert preview.count("<mark>") == 2
+    assert unmark(preview) == "A stored <mark>tag</mark> stays a word."
+    assert "escaped=2" in answer.lines[0], "the header counts what was written out"
+
+
+def test_a_hit_shows_up_to_three_windows_and_the_tightest_first(small: Local) -> None:
+    answer = small.ok("search", query="lily orchid")
+    (rung,) = answer.structured["content_ladder"]["records"]
+    first, second, third = (unmark(one["preview_text"]) for one in rung["evidence"])
+    assert "orchid lily" in first and CLOSE in second and FAR in third
+    assert [call.tool for call in printed_calls(answer.text)] == ["read_record_field"] * 3
+
+
+def test_each_hit_has_a_line_of_its_own_and_the_header_names_the_first(demo: Local) -> None:
+    answer = demo.ok("search", query="invoice", limit=25)
+    found = ids(answer)
+    numbered = [line.split(" ", 2) for line in answer.lines if re.match(r"\d+ \S+/\S+:", line)]
+    assert [parts[0] for parts in numbered] == [str(n) for n in range(1, len(found) + 1)]
+    assert [parts[1] for parts in numbered] == found
+    assert f"first_id={found[0]}" in answer.lines[0]
+
+
+@pytest.mark.parametrize("query", ["invoice", "copper blue stone", "三番目", "Möwen", "☕️"])
+def test_every_printed_call_of_a_hit_lands_on_its_match(demo: Local, query: str) -> None:
+    answer = demo.ok("search", query=query)
+    evidence = [e for rung in answer.structured["content_ladder"]["records"] for e in rung["evidence"]]
+    calls = [call for call in printed_calls(answer.text) if call.tool == "read_record_field"]
+    assert len(calls) == len(evidence) > 0
+    for one, call in zip(evidence, calls):
+        window = demo.ok(call.tool, **call.args).structured["window"]
+        assert window["start_chars"] <= one["match_start_chars"]
+        shown = min(one["match_end_chars"], one["match_start_chars"] + 16_384)
+        assert window["end_chars"] >= shown, call
+        if "query" in call.args:
+            assert window["match_start_chars"] == one["match_start_chars"]
+
+
+def test_recall_is_told_and_never_inferred(demo: Local, small: Local) -> None:
+    for client, query in ((demo, "invoice"), (small, "standup")):
+        answer = client.ok("search", query=query)
+        recall = answer.structured["data"]["meta"]["recall"]
+        assert f"complete={str(recall['complete']).lower()}" in answer.lines[0]
+
+
+def test_paging_through_search_gives_every_hit_once(small: Local) -> None:
+    args: dict[str, object] | None = {"query": "standup", "limit": 7}
+    found: list[str] = []
+    while args:
+        answer = small.ok("search", **args)
+        found += ids(answer)
+        following = [call for call in printed_calls(answer.text) if call.why == "next_page"]
+        assert bool(following) == answer.structured["data"]["has_more"]
+        args = following[0].args if following else None
+    assert len(found) == len(set(found)) == 21
+
+
+def test_a_count_that_is_exact_is_printed(small: Local) -> None:
+    assert " of=2 " in small.ok("search", query="invoice number").lines[0]
+
+
+@scenario("004/fan-in/limit-is-global")
+def test_without_a_connection_the_limit_is_for_all_of_them_together(wide: Local) -> None:
+    answer = wide.ok("search", query="common", limit=7)
+    results = answer.structured["results"]
+    assert len(results) == 7
+    for result in results:
+        assert result["connection_id"].startswith("box-") and result["connector_key"] == "box"
+        assert result["stream"] == "messages" and result["record_id"]
+        assert result["display_name"].startswith("Box ")
+        assert f'"{result["display_name"]}"' in answer.text
+        assert result["title"] not in fenced(answer.text)
+
+
+@scenario("004/fan-in/limit-is-global")
+def test_hits_of_several_connections_come_with_a_source_mix(small: Local) -> None:
+    answer = small.ok("search", query="invoice")
+    (mix,) = [line for line in answer.lines if line.startswith("sources: ")]
+    assert '"Work mail" (mail-work) 3' in mix and '"Home mail" (mail-home) 1' in mix
+
+
+@scenario("004/fan-in/limit-is-global")
+def test_a_title_is_the_declared_one_or_what_and_when_the_record_is(small: Local) -> None:
+    declared = small.ok("search", query="invoice number").structured["results"][0]
+    assert declared["title"] == "Invoice 4711"
+    (made,) = small.ok("search", query="jetty", limit=1).structured["results"]
+    assert made["title"] == "Notes · diary · 2026-03-07T20:00:00Z", "not the time it came in"
+
+
+@scenario("004/fan-in/one-connection")
+def test_a_connection_keeps_the_search_and_its_limit(small: Local) -> None:
+    answer = small.ok("search", query="invoice", connection_id="mail-work", limit=2)
+    results = answer.structured["results"]
+    assert [result["connection_id"] for result in results] == ["mail-work"] * 2
+    rest = printed_calls(answer.text)[-1]
+    assert rest.args["connection_id"] == "mail-work"
+    assert ids(small.ok("search", **rest.args)) == ["mail-work/messages:m_long"]
+
+
+def test_a_filter_narrows_a_search_of_one_stream(small: Local) -> None:
+    found = small.ok(
+        "search", query="invoice", streams=["messages"], filter={"sender": "Noor Haddad"}
+    )
+    assert ids(found) == ["mail-work/messages:m_002"]
+    error = small.fails("search", query="invoice", filter={"sender": "Noor Haddad"}).error
+    assert error["retry_with"] == "streams"
+
+
+def test_a_page_of_100_hits_stays_inside_the_result_and_goes_on(small: Local) -> None:
+    answer = small.ok("search", query="standup*", limit=100)
+    assert len(answer.text.encode()) <= 24_576
+    assert len(ids(answer)) == 21 or printed_calls(answer.text)[-1].why == "next_page"
+
+
+@pytest.mark.parametrize("limit", [0, 101, "5", 1.5, True])
+def test_a_limit_outside_1_to_100_is_refused_and_not_clamped(small: Local, limit: object) -> None:
+    assert small.fails("search", query="invoice", limit=limit).error["param"] == "limit"

@@ -1,0 +1,142 @@
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evidence.errors import InvalidRequest, Unavailable
+from evidence.fold import FOLD_VERSION, fold
+from service.upstreams.store import writer as writer_module
+from service.upstreams.store.ddl import CONNECTION_BLOCK, NO_CURSOR, SEQ_BITS, STREAM_BLOCK
+from service.upstreams.store.ingest import put
+from service.upstreams.store.intake import Row
+from service.upstreams.store.manifest import parse
+from service.upstreams.store.streams import StreamHandle, connect, declare, open_stream
+from service.upstreams.store.writer import Writer, open_writer
+from tests.helpers.notes import LONG, NOTES, changes, check, matches, one
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[Writer]:
+    with open_writer(tmp_path / "folder" / "rung.db") as opened:
+        declare(opened, "c", parse({"streams": [NOTES]}))
+        yield opened
+
+
+@pytest.fixture
+def notes(writer: Writer) -> StreamHandle:
+    return open_stream(writer, "c", "notes")
+
+
+def test_ordinals_of_a_stream_stand_side_by_side_and_streams_in_blocks(writer: Writer) -> None:
+    more = NOTES | {"name": "more"}
+    declare(writer, "c", parse({"streams": [more]}))
+    declare(writer, "d", parse({"streams": [NOTES]}))
+    first = open_stream(writer, "c", "notes").scopes
+    second = open_stream(writer, "c", "more").scopes
+    third = open_stream(writer, "d", "notes").scopes
+    assert first.searchable == {"title": 0, "text": 1}
+    assert set(second.searchable.values()) == {STREAM_BLOCK, STREAM_BLOCK + 1}
+    assert set(third.searchable.values()) == {CONNECTION_BLOCK, CONNECTION_BLOCK + 1}
+    assert first.cells == {"id": 2, "title": 0, "size": 3, "at": 4}
+
+
+def test_a_stream_that_outgrows_its_block_gets_another_one(writer: Writer) -> None:
+    wide = {f"f{n}": {"type": "string"} for n in range(70)}
+    document = {"name": "wide", "schema": {"properties": wide}}
+    declare(writer, "c", parse({"streams": [document]}))
+    declare(writer, "c", parse({"streams": [NOTES | {"name": "after"}]}))
+    ordinals = sorted(open_stream(writer, "c", "wide").scopes.cells.values())
+    assert ordinals == list(range(STREAM_BLOCK, STREAM_BLOCK + 70))
+    assert min(open_stream(writer, "c", "after").scopes.cells.values()) == 3 * STREAM_BLOCK
+
+
+def test_a_changed_manifest_indexes_what_is_already_there(
+    writer: Writer, notes: StreamHandle
+) -> None:
+    put(writer, notes, [Row({"id": "a", "title": "owl", "text": LONG, "at": "1970-01-01"})])
+    changed = json.loads(json.dumps(NOTES))
+    changed["query"] = {"exact_filters": ["size"], "search": {"lexical_fields": ["text"]}}
+    changed["cursor_field"] = "size"
+    changed["schema"]["properties"]["added"] = {"type": "string"}
+    declare(writer, "c", parse({"streams": [changed]}))
+    assert (matches(writer, "owl"), matches(writer, "lantern")) == (0, 1)
+    assert one(writer, "SELECT count(*) FROM cell") == (0,)
+    assert one(writer, "SELECT at, cursor FROM record") == (None, NO_CURSOR)
+    check(writer)
+    declare(writer, "c", parse({"streams": [NOTES]}))
+    assert (matches(writer, "owl"), matches(writer, "lantern")) == (1, 1)
+    assert one(writer, "SELECT count(*) FROM cell") == (3,)
+    assert changes(writer) == [("a", None)]
+    check(writer)
+
+
+def test_a_foreign_key_declared_by_another_stream_gets_cells(writer: Writer) -> None:
+    child = {"name": "lines", "schema": {"properties": {"of": {"type": "string"}}}}
+    child["query"] = {"exact_filters": []}
+    declare(writer, "c", parse({"streams": [child]}))
+    assert open_stream(writer, "c", "lines").scopes.cells == {}
+    relation = {"name": "lines", "stream": "lines", "foreign_key": "of"}
+    declare(writer, "c", parse({"streams": [NOTES | {"relationships": [relation]}]}))
+    assert list(open_stream(writer, "c", "lines").scopes.cells) == ["of"]
+
+
+def test_a_new_fold_rebuilds_the_indexes(
+    writer: Writer, notes: StreamHandle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(writer, notes, [Row({"id": "a", "title": "owl", "text": LONG})])
+    monkeypatch.setattr(writer_module, "FOLD_VERSION", FOLD_VERSION + 1)
+    monkeypatch.setattr(writer_module, "fold", lambda text: fold(text).replace("owl", "eule"))
+    with open_writer(writer.path) as again:
+        assert (matches(again, "owl"), matches(again, "eule")) == (0, 1)
+        assert again.meta("fold_version") == FOLD_VERSION + 1
+
+
+def test_the_secret_is_made_once(writer: Writer) -> None:
+    secret = writer.meta("secret")
+    assert len(bytes.fromhex(secret)) == 32
+    with open_writer(writer.path) as again:
+        assert again.meta("secret") == secret
+
+
+def test_a_failed_batch_leaves_no_trace(writer: Writer, notes: StreamHandle) -> None:
+    with pytest.raises(RuntimeError):
+        with writer.transaction():
+            put(writer, notes, [Row({"id": "a", "text": LONG})])
+            raise RuntimeError("stop")
+    assert one(writer, "SELECT count(*) FROM record") == (0,)
+    put(writer, notes, [Row({"id": "b", "text": LONG})])
+    assert one(writer, "SELECT seq FROM record") == (1,)
+    check(writer)
+
+
+def test_a_store_that_stays_locked_says_what_to_do(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_module, "LOCK_SECONDS", 0)
+    with open_writer(writer.path) as second:
+        writer.db.execute("BEGIN IMMEDIATE")
+        with pytest.raises(Unavailable, match="Another process"):
+            connect(second, "d")
+        writer.db.execute("ROLLBACK")
+
+
+def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.db").write_text("hello " * 1_000, encoding="utf-8")
+    with pytest.raises(InvalidRequest, match="not a Rung store"):
+        open_writer(tmp_path / "x.db")
+
+
+def test_a_store_of_a_newer_rung_is_left_alone(tmp_path: Path) -> None:
+    db = sqlite3.connect(tmp_path / "x.db")
+    db.execute("PRAGMA user_version = 99")
+    db.close()
+    with pytest.raises(InvalidRequest, match="newer Rung"):
+        open_writer(tmp_path / "x.db")
+
+
+def test_row_ids_carry_ordinal_and_record(writer: Writer, notes: StreamHandle) -> None:
+    put(writer, notes, [Row({"id": "a", "title": "owl", "text": "owl"}), Row({"id": "b"})])
+    rows = writer.db.execute("SELECT rowid FROM fts WHERE fts MATCH 'owl' ORDER BY 1").fetchall()
+    assert rows == [(1,), (1 << SEQ_BITS | 1,)]
