@@ -1,7 +1,7 @@
 """A made-up corpus that is the same for the same seed: records, and queries by how common they are.
 
-Words follow Zipf's law, lengths a log-normal law with a few very long records; a record has a
-subject, some words it keeps coming back to. One record in ten has words with accents, some of
+Words follow Zipf's law, and rare words fall off faster, as they do in natural text. Lengths follow
+a log-normal law with a few very long records. A record has a subject, words it keeps coming back to. One record in ten has words with accents, some of
 those a few words of Chinese or Japanese.
 """
 
@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 
 SEED = 20_260_801
-WORDS = 40_000
+WORDS, COMMON_WORDS = 40_000, 8_000
 CONNECTIONS = 8
 STREAMS = ("messages", "notes", "documents", "tickets")
 KINDS = ("draft", "sent", "received", "archived")
@@ -84,9 +84,14 @@ def records(count: int, seed: int = SEED) -> Iterator[Record]:
     """`count` records. Fewer records are the beginning of more."""
     rng = random.Random(seed)
     words = vocabulary(rng)
-    weights = list(accumulate(1.0 / (rank + 2.7) for rank in range(1, len(words) + 1)))
+    weights = list(accumulate(map(_weight, range(1, len(words) + 1))))
     for number in range(count):
         yield _record(rng, number, words, weights)
+
+
+def _weight(rank: int) -> float:
+    """How often the word of this rank is used: by Zipf's law with two slopes."""
+    return min(1.0, COMMON_WORDS / rank) / (rank + 2.7)
 
 
 def _record(

@@ -27,7 +27,7 @@ from service.upstreams.store.streams import StreamHandle, connect, declare, open
 from service.upstreams.store.writer import Writer, open_writer
 
 HOME = Path("var/bench")
-CORPUS_VERSION = 2
+CORPUS_VERSION = 3
 EMITTED_AT = "2026-08-01T00:00:00Z"
 
 DEEP_CHARS = 100 * 1024 * 1024
@@ -85,11 +85,10 @@ def _kept(name: str, build: Callable[[Path], None]) -> Path:
 
 
 def _build_corpus(folder: Path, count: int) -> None:
-    counted = corpus.frequencies(corpus.records(count))
+    found = corpus.queries(corpus.frequencies(corpus.records(count)))
     with open_writer(folder / "store.db") as writer:
         token = _fill(writer, corpus.records(count))
     _fill_limit(folder / "limit.db", corpus.records(count))
-    found = corpus.queries(counted)
     groups = {"rare": found.rare, "medium": found.medium, "two": found.two}
     (folder / "corpus.json").write_bytes(orjson.dumps({"token": token, "queries": groups}))
 

@@ -31,13 +31,13 @@ class Source:
 class Match:
     """A window an upstream proved to hold the match. Without a proof there is no `Match`.
 
-    `text` is plain; `marks` are ranges inside it. `start`, `total` and `match_*` are None where
-    the upstream did not say. `window` are the arguments of the read that lands on the match.
+    `shown` is the text with balanced marks, control characters written out (`text.mark`).
+    `start`, `total` and `match_*` are None where the upstream did not say. `window` are the
+    arguments of the read that lands on the match.
     """
 
     field_path: str
-    text: str
-    marks: tuple[tuple[int, int], ...]
+    shown: str
     start: int | None
     end: int | None
     total: int | None

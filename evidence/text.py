@@ -154,6 +154,32 @@ def mark(text: str, *, start: int, end: int, marks: Iterable[tuple[int, int]]) -
     return "".join(pieces), escapes
 
 
+def split(shown: str, *, escaped: bool = True) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """The plain text of a marked one, and the ranges that are marked in it.
+
+    With `escaped=False` nothing is read back: the text was marked by somebody else. A mark that is
+    not closed counts for nothing.
+    """
+    plain, marks, opened, position = "", list[tuple[int, int]](), -1, 0
+    for tag in _TAG.finditer(shown):
+        piece = shown[position : tag.start()]
+        plain += unmark(piece) if escaped else piece
+        position = tag.end()
+        if tag.group() == "<mark>":
+            opened = len(plain)
+        elif opened >= 0:
+            marks.append((opened, len(plain)))
+            opened = -1
+    piece = shown[position:]
+    return plain + (unmark(piece) if escaped else piece), tuple(marks)
+
+
+def balanced(shown: str) -> str:
+    """Text somebody else marked, with balanced marks and control characters written out."""
+    plain, marks = split(shown, escaped=False)
+    return mark(plain, start=0, end=len(plain), marks=marks)[0]
+
+
 def unmark(shown: str) -> str:
     """The text that `mark` showed, without its marks."""
     return unescape(_TAG.sub("", shown))

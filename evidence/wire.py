@@ -20,7 +20,6 @@ from evidence.model import (
     SearchPage,
     Source,
 )
-from evidence.text import mark
 
 
 def call(continuation: Continuation) -> dict[str, Any]:
@@ -33,23 +32,8 @@ def spelled(continuation: Continuation) -> str:
     return f"{continuation.operation} {orjson.dumps(continuation.args).decode()}"
 
 
-def preview(match: Match) -> str:
-    """The text of a window with balanced marks; control characters are written out."""
-    return _marked(match)[0]
-
-
-def preview_escapes(match: Match) -> int:
-    """How many characters of a window are written out in its preview."""
-    return _marked(match)[1]
-
-
-def _marked(match: Match) -> tuple[str, int]:
-    return mark(match.text, start=0, end=len(match.text), marks=match.marks)
-
-
 def search(page: SearchPage, *, base_url: str = "") -> dict[str, Any]:
     """`{data, results, content_ladder}`; the hits stand in `results` only."""
-    previews = [[preview(match) for match in hit.matches] for hit in page.hits]
     data = {
         "object": "list",
         "has_more": page.has_more,
@@ -61,21 +45,19 @@ def search(page: SearchPage, *, base_url: str = "") -> dict[str, Any]:
             "warnings": page.warnings,
         },
     }
-    ladder = [_rung(hit, shown) for hit, shown in zip(page.hits, previews)]
-    results = [_result(hit, shown, base_url) for hit, shown in zip(page.hits, previews)]
     return {
         "data": _paged(data, page.continuations(), page.ended_early),
-        "results": results,
+        "results": [_result(hit, base_url) for hit in page.hits],
         "content_ladder": {
             "kind": "search_results",
             "read_tool": "read_record_field",
-            "records": ladder,
+            "records": [_rung(hit) for hit in page.hits],
         },
         "untrusted": True,
     }
 
 
-def _result(hit: Hit, previews: list[str], base_url: str) -> dict[str, Any]:
+def _result(hit: Hit, base_url: str) -> dict[str, Any]:
     result = {
         "id": hit.id,
         "title": title(hit),
@@ -88,33 +70,32 @@ def _result(hit: Hit, previews: list[str], base_url: str) -> dict[str, Any]:
         result["at"] = hit.at
     if hit.matched_fields:
         result["matched_fields"] = hit.matched_fields
-    if previews:
-        result["evidence_preview"] = previews[0]
+    if hit.matches:
+        result["evidence_preview"] = hit.matches[0].shown
     return result
 
 
-def _rung(hit: Hit, previews: list[str]) -> dict[str, Any]:
-    rung: dict[str, Any] = {"id": hit.id}
-    if not previews:
-        rung["fetch"] = call(hit.fetch)
-        return rung
-    rung["evidence_preview"] = previews[0]
-    rung["evidence"] = [_evidence(hit, match, shown) for match, shown in zip(hit.matches, previews)]
-    return rung
-
-
-def _evidence(hit: Hit, match: Match, shown: str) -> dict[str, Any]:
-    found = {
-        "field_path": match.field_path,
-        "preview_text": shown,
-        "start_chars": match.start,
-        "end_chars": match.end,
-        "total_chars": match.total,
-        "match_start_chars": match.match_start,
-        "match_end_chars": match.match_end,
+def _rung(hit: Hit) -> dict[str, Any]:
+    if not hit.matches:
+        return {"id": hit.id, "fetch": call(hit.fetch)}
+    return {
+        "id": hit.id,
+        "evidence_preview": hit.matches[0].shown,
+        "evidence": [_evidence(hit, match) for match in hit.matches],
     }
-    known = {name: value for name, value in found.items() if value is not None}
-    return {**known, "complete": match.complete, "read": call(hit.read(match))}
+
+
+def _evidence(hit: Hit, match: Match) -> dict[str, Any]:
+    found: dict[str, Any] = {"field_path": match.field_path, "preview_text": match.shown}
+    if match.start is not None:
+        found["start_chars"], found["end_chars"] = match.start, match.end
+        found["total_chars"] = match.total
+    if match.match_start is not None:
+        found["match_start_chars"] = match.match_start
+        found["match_end_chars"] = match.match_end
+    found["complete"] = match.complete
+    found["read"] = call(hit.read(match))
+    return found
 
 
 def title(hit: Hit) -> str:

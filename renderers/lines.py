@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -11,7 +12,8 @@ from evidence.model import Source
 from evidence.text import escape
 from evidence.wire import spelled
 
-_PLAIN = re.compile(r'[^\s"\\=,;{}\[\]<>]+')
+# Words that need no quotes: nothing in them separates, opens, or hides.
+_PLAIN = re.compile(r"[\w./:@%+~|*()#!?&$^'-]+")
 
 
 def header(operation: str, **facts: Any) -> str:
@@ -25,7 +27,7 @@ def value_of(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     text = str(value)
-    return text if _PLAIN.fullmatch(text) and escape(text)[1] == 0 else quoted(text)
+    return text if _PLAIN.fullmatch(text) else quoted(text)
 
 
 def quoted(text: str, limit: int | None = None) -> str:
@@ -35,6 +37,7 @@ def quoted(text: str, limit: int | None = None) -> str:
     return orjson.dumps(escape(text)[0]).decode()
 
 
+@lru_cache(maxsize=512)
 def name_source(source: Source) -> str:
     """`Label (connection_id)`, quoted where it must be."""
     if source.connection_id is None or source.label == source.connection_id:

@@ -9,7 +9,8 @@ from service.upstreams.store.writer import open_writer
 from tests.helpers import hostile as hostile_world
 from tests.helpers import small as small_world
 from tests.helpers.caller import Local
-from tests.helpers.stores import application, open_store
+from tests.helpers.stores import build, client, steady_client
+from tests.helpers.worlds import House
 
 
 @pytest.fixture(scope="session")
@@ -25,22 +26,28 @@ def demo_store(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 def demo(demo_store: tuple[Path, str]) -> Local:
     """A client of the demo."""
     path, token = demo_store
-    return Local(application(path), token)
+    return Local(House(path).app, token)
 
 
 @pytest.fixture(scope="session")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Local:
-    """A client of a small store of known words; always the same, to the byte."""
-    return open_store(tmp_path_factory.mktemp("small") / "rung.db", small_world.connections())
+def small_house(tmp_path_factory: pytest.TempPathFactory) -> House:
+    """A small store of known words. Grants may be added; records may not be changed."""
+    return build(small_world.connections(), tmp_path_factory.mktemp("small"))
+
+
+@pytest.fixture(scope="session")
+def small(small_house: House) -> Local:
+    """A client of the small store; its answers are always the same, to the byte."""
+    return steady_client(small_house)
 
 
 @pytest.fixture(scope="session")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Local:
     """A client of a store full of odd ids, forged text and huge values."""
-    return open_store(tmp_path_factory.mktemp("hostile") / "rung.db", hostile_world.connections())
+    return client(build(hostile_world.connections(), tmp_path_factory.mktemp("hostile")))
 
 
 @pytest.fixture(scope="session")
 def wide(tmp_path_factory: pytest.TempPathFactory) -> Local:
     """A client of 64 connections that share a stream."""
-    return open_store(tmp_path_factory.mktemp("wide") / "rung.db", hostile_world.wide())
+    return client(build(hostile_world.wide(), tmp_path_factory.mktemp("wide")))

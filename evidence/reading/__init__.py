@@ -1,6 +1,7 @@
 """From envelopes to typed values: the only place that knows how upstreams spell things."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from evidence.handles import RecordRef
@@ -17,9 +18,11 @@ def pick(body: Any, *names: str) -> Any:
     return None
 
 
-def text_of(body: Any, *names: str) -> str | None:
-    """As `pick`, where it is text that is not empty."""
-    value = pick(body, *names)
+def text_of(body: Any, name: str, *others: str) -> str | None:
+    """The first of the names that holds text, where that is not empty."""
+    value = body.get(name) if isinstance(body, dict) else None
+    if value is None and others:
+        value = pick(body, *others)
     return value if isinstance(value, str) and value else None
 
 
@@ -29,19 +32,26 @@ def rows(body: Any, *names: str) -> list[dict[str, Any]]:
     return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
 
-def number_of(body: Any, *names: str) -> int | None:
-    """As `pick`, where it is a whole number and not a boolean."""
-    value = pick(body, *names)
+def number_of(body: Any, name: str) -> int | None:
+    """The member, where it is a whole number and not a boolean."""
+    value = body.get(name) if isinstance(body, dict) else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def source_of(body: dict[str, Any]) -> Source:
     """Which connection a row came from."""
-    return Source(
+    return _source(
         text_of(body, "connection_id", "connector_instance_id"),
         text_of(body, "connector_key", "connector_id"),
         text_of(body, "display_name"),
     )
+
+
+@lru_cache(maxsize=1024)
+def _source(
+    connection_id: str | None, connector_key: str | None, display_name: str | None
+) -> Source:
+    return Source(connection_id, connector_key, display_name)
 
 
 def warnings_of(body: dict[str, Any]) -> list[dict[str, Any]]:

@@ -46,6 +46,8 @@ class Number(fields.Integer):
     def _validated(self, value: Any) -> Any:
         if isinstance(value, (bool, str)):
             raise self.make_error("invalid")
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
         return super()._validated(value)
 
 

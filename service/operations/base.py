@@ -35,14 +35,15 @@ class Session:
 class Route:
     """Where REST serves an operation, and in which words.
 
-    `names` are REST names of arguments; `defaults` apply over REST only; `tolerant` routes ignore
-    parameters they do not know the way the reference does not: nothing here is tolerant.
+    `names` are REST names of arguments, `defaults` apply over REST only, `extra` are parameters
+    only REST has; `link` adds addresses to the body.
     """
 
     path: str
     names: dict[str, str] = field(default_factory=dict)
     defaults: dict[str, Any] = field(default_factory=dict)
     extra: tuple[str, ...] = ()
+    link: Callable[[dict[str, Any]], dict[str, Any]] | None = None
 
 
 def always_fits(reading: Any, budgets: Budgets) -> int | None:
@@ -97,7 +98,9 @@ class Operation:
 
     def _explain(self, error: ValidationError) -> InvalidRequest:
         messages = error.normalized_messages()
-        name = next(iter(messages))
+        # An unknown name first: it is often the misspelt form of one that is missing.
+        name = next((each for each in messages if each not in self.arguments.fields), None)
+        name = name or next(iter(messages))
         if name not in self.arguments.fields:
             known = tuple(self.arguments.fields)
             near = get_close_matches(name, known, n=1)
@@ -108,8 +111,9 @@ class Operation:
                 did_you_mean=near or None,
             )
         found = self.arguments.fields[name]
+        absent = _first(messages[name]) == found.error_messages["required"]
         return InvalidRequest(
-            f"{name}: {_first(messages[name])}",
+            f"{self.name} needs {name}." if absent else f"{name}: {_first(messages[name])}",
             code=getattr(found, "error_code", "invalid_request"),
             param=name,
             hint=f"{name} is: {found.metadata['description']}",

@@ -37,7 +37,8 @@ def resolve(
     """The field and the window a call means; a field-window URI brings its own."""
     if id.startswith(handles.FIELD_WINDOW_SCHEME):
         named = handles.parse_field_window(id)
-        window = {**dict(named.window), **window}
+        checked = OPERATION.load({"id": id, **dict(named.window)})
+        window = {**{name: checked[name] for name in WINDOW if name in checked}, **window}
         field_path = field_path or named.field_path
     if not field_path:
         raise InvalidRequest(

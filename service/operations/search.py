@@ -9,6 +9,7 @@ from evidence.reading import search as reading
 from renderers import search as renderer
 from service.operations import arguments
 from service.operations.base import Arguments, Operation, Route, Session
+from service.upstreams import routes
 from service.upstreams.ports import SearchQuery
 
 
@@ -48,7 +49,10 @@ OPERATION = Operation(
     render=renderer.render,
     fits=renderer.fits,
     route=Route(
-        "/v1/search", names={"query": "q"}, defaults={"limit": CONTRACT.search_rest_default}
+        "/v1/search",
+        names={"query": "q"},
+        defaults={"limit": CONTRACT.search_rest_default},
+        link=routes.link_excerpts,
     ),
     examples=({"query": "invoice", "limit": 5},),
 )

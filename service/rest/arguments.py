@@ -15,13 +15,19 @@ PARAMETERS_MAX = 256
 
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 _BRACKETS = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])*)")
+_PATH_NAMES = re.compile(r"<([a-z_]+)>")
 _PART = re.compile(r"\[([^\[\]]*)\]")
 
 
 def read(operation: Operation, query_string: str) -> tuple[dict[str, Any], dict[str, str]]:
     """(arguments of the operation, the route's extra parameters) of a query string."""
     route = operation.route
-    spelled = {route.names.get(name, name): name for name in operation.arguments.fields}
+    bound = _PATH_NAMES.findall(route.path)
+    spelled = {
+        route.names.get(name, name): name
+        for name in operation.arguments.fields
+        if name not in bound and not (name == "id" and "record_id" in bound)
+    }
     given: dict[str, Any] = dict(route.defaults)
     extra: dict[str, str] = {}
     for name, path, value in _parameters(query_string):
@@ -36,7 +42,7 @@ def read(operation: Operation, query_string: str) -> tuple[dict[str, Any], dict[
                 f"Unsupported query parameter: {name}. Known: {', '.join(sorted(spelled))}.",
                 param=name,
             )
-    _alias(given, extra)
+    take_alias(given, extra)
     return given, extra
 
 
@@ -63,6 +69,8 @@ def _merge(
 ) -> Any:
     """The argument's value with one more parameter taken in."""
     before = None if argument in defaults else given.get(argument)
+    if path and isinstance(before, str):
+        raise InvalidRequest(f"{argument} is given with and without brackets.", param=argument)
     if isinstance(field, TypedFilter) and path:
         return _filter(before or {}, path, value, argument)
     if isinstance(field, ExpandLimit) and len(path) == 1:
@@ -93,7 +101,7 @@ def _number(value: str) -> Any:
     return int(value) if _NUMBER.fullmatch(value) else value
 
 
-def _alias(given: dict[str, Any], extra: dict[str, str]) -> None:
+def take_alias(given: dict[str, Any], extra: dict[str, str]) -> None:
     """The deprecated name of connection_id; both may stand if they agree."""
     alias = extra.pop("connector_instance_id", None)
     if alias is None:

@@ -6,7 +6,7 @@ from flask import Response, request
 
 from service.upstreams.ports import Blob
 
-_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+_RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 SHOWN_INLINE = (
     "application/pdf",
     "image/avif",

@@ -4,6 +4,7 @@ Path segments are decoded once, here, from the address as it was sent: a record 
 """
 
 import logging
+import re
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlencode
@@ -97,6 +98,8 @@ def _view(operation: Operation) -> Callable[..., Response]:
         _narrow(given, extra)
         asked = operation.load(given)
         body = operation.ask(g.session, **asked, **_extra(operation, extra, asked)).body
+        if operation.route.link:
+            body = operation.route.link(body)
         return _answer(body, alias="deprecated_alias" in extra)
 
     return view
@@ -111,6 +114,8 @@ def _extra(operation: Operation, extra: dict[str, str], asked: dict[str, Any]) -
         if name in extra:
             found[name] = _one_of(name, extra[name], words)
     if "cursor" in extra:
+        if asked.get("offset_chars") is not None:
+            raise InvalidRequest("Give cursor or offset_chars, not both.", param="cursor")
         found["offset_chars"] = _offset(extra["cursor"])
     if operation.name == "schema" and asked.get("detail") != "full":
         compact = extra.get("view", "").lower() == "compact" or "detail" in asked
@@ -126,7 +131,7 @@ def _one_of(name: str, value: str, words: tuple[str, ...]) -> str:
 
 def _offset(cursor: str) -> int:
     """The cursor of a field window is its offset."""
-    if not (cursor.isascii() and cursor.isdigit()):
+    if not re.fullmatch("[0-9]{1,18}", cursor):
         raise InvalidRequest("cursor here is next_offset_chars.", param="cursor")
     return int(cursor)
 
@@ -153,16 +158,16 @@ def _narrow(given: dict[str, Any], extra: dict[str, str]) -> None:
         given["connection_id"] = found[0]
 
 
-def _connectors(session: Session, **_: str) -> Any:
+def _connectors(session: Session, **_: str | None) -> Any:
     return session.rs.connectors()
 
 
-def _streams(session: Session, **_: str) -> Any:
-    return session.rs.streams(connection_id=request.args.get("connection_id"))
+def _streams(session: Session, *, connection_id: str | None) -> Any:
+    return session.rs.streams(connection_id=connection_id)
 
 
-def _stream(session: Session, *, stream: str) -> Any:
-    return session.rs.stream(stream, connection_id=request.args.get("connection_id"))
+def _stream(session: Session, *, connection_id: str | None, stream: str) -> Any:
+    return session.rs.stream(stream, connection_id=connection_id)
 
 
 _OTHERS: tuple[tuple[str, str, Callable[..., Any]], ...] = (
@@ -175,17 +180,30 @@ _KNOWN_BY_OTHERS = ("connection_id", *arguments.ALWAYS_KNOWN)
 
 def _plain_view(ask: Callable[..., Any]) -> Callable[..., Response]:
     def view(**path: str) -> Response:
-        for name in request.args:
-            if name not in _KNOWN_BY_OTHERS:
-                raise InvalidRequest(f"Unsupported query parameter: {name}", param=name)
-        return _answer(ask(g.session, **path).body, alias=False)
+        connection_id, alias = _connection()
+        found = ask(g.session, connection_id=connection_id, **path)
+        return _answer(found.body, alias=alias)
 
     return view
 
 
+def _connection() -> tuple[str | None, bool]:
+    """The connection asked for by any of its names, and whether by the deprecated one."""
+    extra = dict(request.args)
+    for name in extra:
+        if name not in _KNOWN_BY_OTHERS:
+            raise InvalidRequest(f"Unsupported query parameter: {name}", param=name)
+    given = {"connection_id": extra.pop("connection_id")} if "connection_id" in extra else {}
+    arguments.take_alias(given, extra)
+    _narrow(given, extra)
+    return given.get("connection_id"), "deprecated_alias" in extra
+
+
 def _blob(blob_id: str) -> Response:
-    blob = g.session.rs.blob(blob_id, connection_id=request.args.get("connection_id"))
-    return blobs.respond(blob, _headers())
+    connection_id, alias = _connection()
+    warning = {"PDPP-Warning": "deprecated_alias_used: connector_instance_id"} if alias else {}
+    blob = g.session.rs.blob(blob_id, connection_id=connection_id)
+    return blobs.respond(blob, {**_headers(), **warning})
 
 
 def _query() -> str:

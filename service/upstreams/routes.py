@@ -1,14 +1,17 @@
 """The REST addresses a PDPP body points at: relative, each segment percent-encoded once."""
 
+import re
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from evidence import pointer
 
+_UNRESERVED = re.compile(r"[A-Za-z0-9_.~-]*")
+
 
 def segment(text: str) -> str:
     """One percent-encoded path segment or query value."""
-    return quote(text, safe="")
+    return text if _UNRESERVED.fullmatch(text) else quote(text, safe="")
 
 
 def record(stream: str, record_id: str) -> str:
@@ -20,8 +23,7 @@ def field_window(stream: str, record_id: str) -> str:
 
 
 def blob(blob_id: str, connection_id: str) -> str:
-    query = urlencode({"connection_id": connection_id})
-    return f"/v1/blobs/{segment(blob_id)}?{query}"
+    return f"/v1/blobs/{segment(blob_id)}?connection_id={segment(connection_id)}"
 
 
 def field_window_read(
@@ -40,7 +42,20 @@ def field_window_read(
     }
 
 
-def follow(read: dict[str, Any]) -> str:
-    """The address of a `read` descriptor, ready for a GET."""
+def link_excerpts(body: dict[str, Any]) -> dict[str, Any]:
+    """A search body whose excerpts carry `links.read`: the address that opens the match."""
+    hits = [{**hit, "evidence_excerpts": _linked(hit)} for hit in body["data"]]
+    return {**body, "data": hits}
+
+
+def _linked(hit: dict[str, Any]) -> list[dict[str, Any]]:
+    excerpts = hit.get("evidence_excerpts") or []
+    return [
+        {**excerpt, "links": {"read": _address(excerpt["read"])}} if "read" in excerpt else excerpt
+        for excerpt in excerpts
+    ]
+
+
+def _address(read: dict[str, Any]) -> str:
     skip = ("object", "method", "route", "stream", "record_id")
     return f"{read['route']}?{urlencode({k: v for k, v in read.items() if k not in skip})}"

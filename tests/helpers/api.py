@@ -13,6 +13,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import orjson
 from flask import Flask
 
+from evidence import handles
 from tests.helpers.posting import JSON, LEGACY, legacy_body
 
 #: Sent with every request, so that answers to the same question are the same bytes.
@@ -123,3 +124,23 @@ def path(*segments: str) -> str:
 def record_path(stream: str, record_id: str, *more: str) -> str:
     """The address of a record, or of its field-window."""
     return path(stream, "records", record_id, *more)
+
+
+#: What REST calls an argument otherwise than the tools do.
+REST_NAMES = {"query": "q", "field_path": "field"}
+
+
+def route_of(tool: str, args: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """(path, parameters) of the REST request that asks what a tool call asks."""
+    rest = {REST_NAMES.get(name, name): value for name, value in args.items()}
+    if tool == "schema":
+        return "/v1/schema", {"view": "compact", **args}
+    if tool == "search":
+        return "/v1/search", rest
+    if tool in ("fetch", "read_record_field"):
+        ref = handles.parse(rest.pop("id"), connection_id=rest.pop("connection_id", None))
+        more = ("field-window",) if tool == "read_record_field" else ()
+        where = {"connection_id": ref.connection_id, **rest}
+        return record_path(ref.stream, ref.record_id, *more), where
+    tail = {"query_records": "records", "aggregate": "aggregate"}[tool]
+    return path(str(rest.pop("stream")), tail), rest

@@ -8,7 +8,9 @@ from urllib.request import Request, urlopen
 
 import orjson
 from flask import Flask
-from werkzeug.test import TestResponse
+from flask.testing import FlaskClient
+
+from tests.helpers.api import Api
 
 VERSION = "2025-11-25"
 
@@ -98,32 +100,30 @@ class Local(Caller):
     """A caller of an application in this process, which can also ask over REST."""
 
     def __init__(self, app: Flask, token: str) -> None:
-        self.client = app.test_client()
+        self.api = Api(app, token)
         super().__init__(self._send, token)
 
     def _send(self, body: bytes, headers: dict[str, str]) -> bytes:
-        return self.client.post("/mcp", data=body, headers=headers).data
+        return app_client(self.api).post("/mcp", data=body, headers=headers).data
 
-    def ask(self, path: str, *, method: str = "GET", **headers: str) -> TestResponse:
-        """A REST answer; the path is sent as it is written, escapes included."""
-        sent = {"Authorization": self.headers["Authorization"]}
-        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
-        environ = {"RAW_URI": path}
-        return self.client.open(path, method=method, headers=sent, environ_overrides=environ)
-
-    def get(self, path: str) -> dict[str, Any]:
+    def get(self, target: str) -> dict[str, Any]:
         """The body of a REST answer that must succeed."""
-        response = self.ask(path)
-        assert response.status_code == 200, response.data
-        body: dict[str, Any] = orjson.loads(response.data)
-        return body
+        answer = self.api.get(target)
+        assert answer.status == 200, answer
+        found: dict[str, Any] = answer.body
+        return found
 
-    def refused(self, path: str, status: int) -> dict[str, Any]:
+    def refused(self, target: str, status: int) -> dict[str, Any]:
         """The error of a REST answer that must have this status."""
-        response = self.ask(path)
-        assert response.status_code == status, response.data
-        error: dict[str, Any] = orjson.loads(response.data)["error"]
-        return error
+        answer = self.api.get(target)
+        assert answer.status == status, answer
+        return answer.error
+
+
+def app_client(api: Api) -> FlaskClient:
+    """A test client of the application behind an `Api`."""
+    assert isinstance(api.app, Flask)
+    return api.app.test_client()
 
 
 def over_http(base_url: str, token: str) -> Caller:

@@ -17,6 +17,7 @@ from service.upstreams.store.visible import StreamView, View, limits
 
 GRANULARITIES = ("minute", "hour", "day", "week", "month", "quarter", "year")
 MICROSECONDS = 1_000_000
+LARGEST = 2**63 - 1
 # Every offset of a time zone from UTC is a multiple of this, so buckets of it never straddle two.
 QUARTER_HOUR = 15 * 60 * MICROSECONDS
 MINUTE = 60 * MICROSECONDS
@@ -134,9 +135,19 @@ def _value(
             seen.update(value for (value,) in rows)
         return len(seen)
     if query.metric == "sum":
-        sums = [_scalar(db, *s.rows("sum(v.value)", joined=field)) for s in sources]
-        return sum(value for value in sums if value is not None)
+        total = sum(_sum(db, source, field) for source in sources)
+        return total if abs(total) <= LARGEST else float(total)
     return _extreme(db, sources, query.metric, field)
+
+
+def _sum(db: sqlite3.Connection, source: Source, field: str) -> int | float:
+    """The sum, exact where it is a 64-bit integer."""
+    try:
+        return _scalar(db, *source.rows("sum(v.value)", joined=field)) or 0
+    except sqlite3.OperationalError as error:
+        if "integer overflow" not in str(error):
+            raise
+        return float(_scalar(db, *source.rows("total(v.value)", joined=field)))
 
 
 def _extreme(db: sqlite3.Connection, sources: Sequence[Source], metric: str, field: str) -> Any:
@@ -204,7 +215,10 @@ def _by_time(
 def _bucket(slot: int, granularity: str, zone: ZoneInfo) -> str:
     """The key of the bucket a time lies in: its first day, or day and minute for short ones."""
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=slot)
-    local = moment.astimezone(zone)
+    try:
+        local = moment.astimezone(zone)
+    except OverflowError:  # the first or the last hours that can be told
+        local = moment
     if granularity in ("minute", "hour"):
         local = local.replace(minute=0) if granularity == "hour" else local
         return local.strftime("%Y-%m-%dT%H:%M")

@@ -43,12 +43,12 @@ def is_reference(value: Any) -> bool:
 
 
 def metadata(
-    db: sqlite3.Connection, stream: StreamView, stored: Stored, value: Any
+    db: sqlite3.Connection, stream: StreamView, stored: Stored, field: str, value: Any
 ) -> dict[str, Any] | None:
-    """What is known of a binary value without its bytes, or None where the value is text."""
+    """What is known of a binary value in a field without its bytes, or None where it is text."""
     if is_reference(value):
         known = {key: value[key] for key in value if key != "data_base64"}
-        row = _of_record(db, stored, value["blob_id"])
+        row = _of_field(db, stored, field, value["blob_id"])
         if row:
             known |= {"mime_type": row[1], "size_bytes": row[2], "sha256": row[3]}
         return {**known, "fetch_url": routes.blob(value["blob_id"], stream.connection_id)}
@@ -57,17 +57,15 @@ def metadata(
     return None
 
 
-def text_of(db: sqlite3.Connection, stream: StreamView, known: dict[str, Any]) -> str | None:
-    """The text of a text blob of at most 32 MB, or None where it is not text."""
+def text_of(
+    db: sqlite3.Connection, stored: Stored, field: str, known: dict[str, Any]
+) -> str | None:
+    """The text of a text blob of the field, of at most 32 MB, or None where it is not text."""
     media_type = str(known.get("mime_type", "")).split(";")[0].strip().lower()
     if "blob_id" not in known or not (media_type.startswith("text/") or media_type in _TEXT_TYPES):
         return None
-    row = db.execute(
-        "SELECT b.id, b.size_bytes FROM blob b JOIN connection c ON c.id = b.connection "
-        "WHERE b.blob_id = ? AND c.connection_id = ?",
-        (known["blob_id"], stream.connection_id),
-    ).fetchone()
-    if row is None or row[1] > CONTRACT.export_bytes:
+    row = _of_field(db, stored, field, known["blob_id"])
+    if row is None or row[2] > CONTRACT.export_bytes:
         return None
     parts = db.execute("SELECT data FROM blob_part WHERE blob = ? ORDER BY no", (row[0],))
     try:
@@ -102,11 +100,12 @@ def _reachable(
     return [(row[:4], stream) for row in rows if row[4] in stream.granted]
 
 
-def _of_record(db: sqlite3.Connection, stored: Stored, blob_id: str) -> Any:
+def _of_field(db: sqlite3.Connection, stored: Stored, field: str, blob_id: str) -> Any:
+    """(key, media type, bytes, SHA-256) of a blob, only where this field of the record uses it."""
     return db.execute(
-        "SELECT b.id, b.media_type, b.size_bytes, b.sha256 FROM blob b "
-        "JOIN blob_use u ON u.blob = b.id WHERE u.seq = ? AND b.blob_id = ?",
-        (stored.seq, blob_id),
+        "SELECT b.id, b.media_type, b.size_bytes, b.sha256 FROM blob b JOIN blob_use u "
+        "ON u.blob = b.id WHERE u.seq = ? AND u.field = ? AND b.blob_id = ?",
+        (stored.seq, field, blob_id),
     ).fetchone()
 
 

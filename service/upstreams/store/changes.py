@@ -47,11 +47,11 @@ def list_changes(
         "url": f"/v1/streams/{query.stream}/records",
         "has_more": more,
         "data": page,
-        "next_changes_since": sealer.seal(position, bound=bound),
+        "next_changes_since": sealer.seal(_place(position), bound=bound),
         "meta": {"count": {"kind": "none"}, "warnings": []},
     }
     if more:
-        body["next_cursor"] = CURSOR_PREFIX + sealer.seal(position, bound=bound)
+        body["next_cursor"] = CURSOR_PREFIX + sealer.seal(_place(position), bound=bound)
     return body
 
 
@@ -78,6 +78,11 @@ def _start(query: RecordQuery, sealer: Sealer, bound: list[Any]) -> int:
     if query.changes_since == BEGINNING:
         return 0
     return int(sealer.open(query.changes_since or "", bound=bound, param="changes_since"))
+
+
+def _place(position: int) -> str:
+    """A position of fixed length, so that a bookmark does not tell how much else there is."""
+    return f"{position:019}"
 
 
 def _relevant(

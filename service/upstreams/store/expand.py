@@ -1,9 +1,10 @@
 """Related records of a record: declared relations, inside the grant, one level deep."""
 
 import sqlite3
+from collections.abc import Collection
 from typing import Any
 
-from evidence.errors import Forbidden, InvalidRequest
+from evidence.errors import InvalidRequest
 from service.upstreams.store import documents
 from service.upstreams.store.manifest import Expansion
 from service.upstreams.store.values import SORTABLE_CHARS
@@ -20,23 +21,33 @@ def expand(
 ) -> dict[str, Any]:
     """The related records of `parent`, by relation name.
 
-    Raises 400 `invalid_expand` for relations or limits the stream does not declare, 403
-    `insufficient_scope` where the related stream is not in the grant.
+    Raises 400 `invalid_expand` for limits the stream does not declare, and for every other name
+    than that of a relation whose stream and joining key are granted.
     """
-    _refuse_unknown(stream, (*names, *limit_of))
+    usable = _usable(view, stream)
+    _refuse_unknown(stream, usable, (*names, *limit_of))
     expanded = {}
     for name in names:
-        relation = stream.manifest.expansions[name]
+        relation, target = usable[name]
         limit = _limit(relation, limit_of.get(name))
-        target = _target(view, stream, relation)
         expanded[name] = _related(db, parent, relation, target, limit)
     return expanded
 
 
-def _refuse_unknown(stream: StreamView, names: tuple[str, ...]) -> None:
+def _usable(view: View, stream: StreamView) -> dict[str, tuple[Expansion, StreamView]]:
+    """The relations to streams of the same connection that the grant can follow."""
+    targets = {s.name: s for s in view.streams if s.connection_id == stream.connection_id}
+    return {
+        relation.name: (relation, targets[relation.stream])
+        for relation in stream.manifest.expansions.values()
+        if relation.stream in targets and relation.foreign_key in targets[relation.stream].ordinals
+    }
+
+
+def _refuse_unknown(stream: StreamView, usable: Collection[str], names: tuple[str, ...]) -> None:
     for name in names:
-        if name not in stream.manifest.expansions:
-            known = ", ".join(sorted(stream.manifest.expansions)) or "none"
+        if name not in usable:
+            known = ", ".join(sorted(usable)) or "none"
             raise InvalidRequest(
                 f"The stream {stream.name!r} has no relation {name!r}. Relations: {known}.",
                 code="invalid_expand",
@@ -55,19 +66,6 @@ def _limit(relation: Expansion, wanted: int | None) -> int:
             retry_arguments={"expand_limit": {relation.name: relation.max_limit}},
         )
     return wanted
-
-
-def _target(view: View, stream: StreamView, relation: Expansion) -> StreamView:
-    """The related stream of the same connection, with the key that joins them granted."""
-    for target in view.streams:
-        if target.name == relation.stream and target.connection_id == stream.connection_id:
-            target.require(relation.foreign_key)
-            return target
-    raise Forbidden(
-        f"The relation {relation.name!r} leads to a stream that is not in this grant.",
-        code="insufficient_scope",
-        param="expand",
-    )
 
 
 def _related(

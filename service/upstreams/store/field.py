@@ -110,9 +110,9 @@ def read_window(
     }
     kind, value = _value(db, stored, path, name)
     body["field"] = {"path": path, "type": kind}
-    binary = blobs.metadata(db, stream, stored, value)
+    binary = blobs.metadata(db, stream, stored, name, value)
     if binary is not None:
-        text = blobs.text_of(db, stream, binary)
+        text = blobs.text_of(db, stored, name, binary)
         if text is None:
             body["field"]["type"] = "binary"
             body["binary"] = binary
@@ -164,7 +164,8 @@ def _window(text: Text, window: WindowRequest) -> dict[str, Any]:
         start = min(window.offset_chars or 0, text.total)
         size = window.limit_chars or CONTRACT.window_chars
         return _describe(text, start, min(start + size, text.total), size)
-    found = list(islice(_matches(text, window.query), window.match - 1, window.match + 1))
+    number = min(window.match, text.total + 1)  # no text has more matches than characters
+    found = list(islice(_matches(text, window.query), number - 1, number + 1))
     if not found:
         raise _not_found(window)
     begin, stop = found[0]

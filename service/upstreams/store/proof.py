@@ -72,11 +72,19 @@ def _prove_text(field: str, text: Any, query: Query, room: int) -> list[Proof]:
     windows = _windows(text, spans(text, query, limit=SPANS_CONSIDERED), room)
     if not windows:
         return []
-    first = literal(text, query.text)
+    first = _first_literal(text, query.text)
     return [
-        window.proof(field, text, total=len(text), first=first and first[0] == window.span.start)
+        window.proof(field, text, total=len(text), first=first == window.span.start)
         for window in windows
     ]
+
+
+def _first_literal(text: str, query: str) -> int | None:
+    """Where the query stands word for word for the first time, as a read by query finds it."""
+    if text.isascii() and query.isascii():  # the same, without folding
+        return text.lower().find(query.lower())
+    found = literal(text, query)
+    return found[0] if found else None
 
 
 def _prove_big(
@@ -105,7 +113,7 @@ class _Window:
     marks: set[tuple[int, int]]
 
     def proof(
-        self, field: str, text: str, *, total: int, base: int = 0, first: bool | None = False
+        self, field: str, text: str, *, total: int, base: int = 0, first: bool = False
     ) -> Proof:
         preview, _ = mark(text, start=self.start, end=self.end, marks=sorted(self.marks))
         return Proof(
@@ -116,7 +124,7 @@ class _Window:
             total=total,
             match_start=base + self.span.start,
             match_end=base + self.span.end,
-            first_literal=bool(first),
+            first_literal=first,
         )
 
 

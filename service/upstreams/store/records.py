@@ -181,14 +181,17 @@ def _projection(stream: StreamView, query: RecordQuery) -> tuple[str, ...]:
         return stream.project(query.fields)
     if query.fields:
         raise InvalidRequest("Give fields or view, not both.", param="view")
-    if query.view not in stream.manifest.views:
-        names = ", ".join(sorted(stream.manifest.views)) or "none"
+    views = {
+        name: fields
+        for name, view in stream.manifest.views.items()
+        if (fields := tuple(field for field in view.fields if field in stream.granted))
+    }
+    if query.view not in views:
+        names = ", ".join(sorted(views)) or "none"
         raise InvalidRequest(
             f"The stream {stream.name!r} has no view {query.view!r}. Views: {names}.", param="view"
         )
-    return tuple(
-        field for field in stream.manifest.views[query.view].fields if field in stream.granted
-    )
+    return views[query.view]
 
 
 def _condition(db: sqlite3.Connection, stream: StreamView, query: RecordQuery) -> Condition:

@@ -4,7 +4,6 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlencode
 
 from evidence import pointer
 from evidence import query as queries
@@ -146,7 +145,7 @@ def _hit(
     query: str,
     rank: int,
 ) -> dict[str, Any]:
-    where = urlencode({"connection_id": stream.connection_id})
+    where = f"connection_id={routes.segment(stream.connection_id)}"
     hit: dict[str, Any] = {
         "object": "search_result",
         "stream": stream.name,
@@ -185,7 +184,6 @@ def _excerpt(
         "match_start_chars": proof.match_start,
         "match_end_chars": proof.match_end,
         "read": read,
-        "links": {"read": routes.follow(read)},
     }
 
 

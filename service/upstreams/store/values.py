@@ -50,7 +50,7 @@ class FieldType:
 def microseconds(text: str) -> int | None:
     """Microseconds from 1970 UTC to an ISO 8601 date or date-time; None when it is neither.
 
-    A time without an offset counts as UTC, a date as its first moment.
+    None too for a time that lies outside the years 1 to 9999 in UTC, and could not be shown. A time without an offset counts as UTC, a date as its first moment.
     """
     if not _ISO.fullmatch(text):
         return None
@@ -61,7 +61,7 @@ def microseconds(text: str) -> int | None:
             found = datetime.fromisoformat(text.upper())
         if found.tzinfo is None:
             found = found.replace(tzinfo=UTC)
-        return (found - _EPOCH) // _MICROSECOND
+        return (found.astimezone(UTC) - _EPOCH) // _MICROSECOND
     except (ValueError, OverflowError):
         return None
 

@@ -1,0 +1,97 @@
+"""Where the time of a request goes, in this process: each stage without the stages inside it."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Any
+from unittest.mock import patch
+
+#: Stages are (owner, attribute) pairs: whatever looks the attribute up there is measured.
+Place = tuple[Any, str]
+
+
+@dataclass(slots=True)
+class Stages:
+    """Seconds by stage. A stage's own time leaves out the measured calls it makes."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    _open: list[float] = field(default_factory=list)
+
+    def measured(self, stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The same function, with its time put down to `stage`."""
+
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            self._open.append(0.0)
+            begun = time.perf_counter()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                took = time.perf_counter() - begun
+                own = took - self._open.pop()
+                self.seconds[stage] = self.seconds.get(stage, 0.0) + own
+                if self._open:
+                    self._open[-1] += took
+
+        return timed
+
+    @contextmanager
+    def watching(self, places: Sequence[tuple[str, Place]]) -> Iterator[None]:
+        """Measures what stands at each place, by the name of its stage, for a while."""
+        patches = []
+        for stage, (owner, name) in places:
+            patches.append(patch.object(owner, name, self.measured(stage, getattr(owner, name))))
+        try:
+            for each in patches:
+                each.start()
+            yield
+        finally:
+            for each in reversed(patches):
+                each.stop()
+
+    def share(self, *names: str) -> float:
+        """The part of all the time that went into some stages."""
+        return sum(self.seconds.get(name, 0.0) for name in names) / sum(self.seconds.values())
+
+
+def environ(path: str, body: bytes, headers: dict[str, str]) -> dict[str, Any]:
+    """The WSGI environment of a post, as a server would make it."""
+    found = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in headers.items()}
+    return found | {
+        "REQUEST_METHOD": "POST",
+        "SCRIPT_NAME": "",
+        "PATH_INFO": path,
+        "QUERY_STRING": "",
+        "SERVER_NAME": "127.0.0.1",
+        "SERVER_PORT": "80",
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "HTTP_HOST": "127.0.0.1",
+        "CONTENT_TYPE": "application/json",
+        "CONTENT_LENGTH": str(len(body)),
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": "http",
+        "wsgi.input": BytesIO(body),
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": True,
+        "wsgi.run_once": False,
+    }
+
+
+def answer(app: Callable[..., Any], sent: dict[str, Any]) -> bytes:
+    """The body of the application's answer; raises `RuntimeError` unless it is 200."""
+    statuses: list[str] = []
+
+    def start(status: str, headers: Any, exc_info: Any = None) -> None:
+        statuses.append(status)
+
+    parts = app(sent, start)
+    try:
+        body = b"".join(parts)
+    finally:
+        getattr(parts, "close", lambda: None)()
+    if not statuses[0].startswith("200 "):
+        raise RuntimeError(f"the application answered {statuses[0]}: {body[:200]!r}")
+    return body

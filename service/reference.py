@@ -1,0 +1,199 @@
+"""Writes docs/reference from the code: what can be asked, set, bounded, answered and typed.
+
+python -m service.reference docs/reference            writes the pages
+python -m service.reference --check docs/reference    fails where they differ
+"""
+
+import inspect
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from evidence import errors, limits
+from service.__main__ import rung
+from service.operations import OPERATIONS
+from service.operations.base import Operation
+from service.rest.errors import STATUS
+from service.settings import OWNER_VARIABLES, SETTINGS, Setting
+
+NOTE = "<!-- Written by `make docs` from the code. Change the code, not this page. -->"
+HELP_COLUMNS = 80
+# (smallest, largest, how the pair is said); a smallest text or list of 1 goes without saying.
+BOUNDS = (
+    ("minimum", "maximum", "{} to {}", "from {}"),
+    ("minLength", "maxLength", "at most {1} characters", ""),
+    ("minItems", "maxItems", "at most {1} names", ""),
+)
+
+
+def tools() -> str:
+    """Every operation: its arguments, as the tool schema states them, and calls that work."""
+    return page("Tools", *(_tool(operation) for operation in OPERATIONS))
+
+
+def _tool(operation: Operation) -> str:
+    schema = operation.tool["inputSchema"]
+    required = schema.get("required", ())
+    spelled = operation.route.names
+    rows = [
+        (
+            f"`{name}`" + (f" (REST `{spelled[name]}`)" if name in spelled else ""),
+            f"{_type(found)}, required" if name in required else _type(found),
+            _allowed(found),
+            found["description"],
+        )
+        for name, found in schema["properties"].items()
+    ]
+    examples = "\n".join(
+        f"{operation.name} {orjson.dumps(example).decode()}" for example in operation.examples
+    )
+    return "\n\n".join(
+        (
+            f"## {operation.name}",
+            operation.description,
+            _route(operation),
+            table(("argument", "type", "allowed", "meaning"), rows),
+            f"```\n{examples}\n```",
+        )
+    )
+
+
+def _route(operation: Operation) -> str:
+    defaults = [f"`{name}` is {value}" for name, value in operation.route.defaults.items()]
+    beside = f", where {', '.join(defaults)} by default" if defaults else ""
+    return f"REST: `GET {operation.route.path}`{beside}"
+
+
+def _type(found: dict[str, Any]) -> str:
+    inner = found.get("items", {}).get("type")
+    return f"{found['type']} of {inner}" if inner else str(found["type"])
+
+
+def _allowed(found: dict[str, Any]) -> str:
+    if "enum" in found:
+        return ", ".join(f"`{word}`" for word in found["enum"])
+    for least, most, both, alone in BOUNDS:
+        if most in found:
+            return both.format(found[least], f"{found[most]:,}")
+        if least in found:
+            return alone.format(found[least])
+    return ""
+
+
+def settings() -> str:
+    """Every environment variable that is read."""
+    rows = [
+        (f"`{found.variable}`", _default(found), f"`{found.example}`", found.help)
+        for found in SETTINGS
+    ]
+    refused = ", ".join(f"`{name}`" for name in OWNER_VARIABLES)
+    return page(
+        "Settings",
+        "Read from the environment when the service starts. All faults are reported at once.",
+        table(("variable", "default", "example", "meaning"), rows),
+        f"Where one of {refused} is set, nothing starts: owner credentials are refused.",
+    )
+
+
+def _default(found: Setting) -> str:
+    return "none" if found.default in (None, ()) else f"`{found.default}`"
+
+
+def bounds() -> str:
+    """Every number that bounds something."""
+    header = ("limit", "value", "what it bounds")
+    return page(
+        "Limits",
+        "`_chars` are code points, `_bytes` are UTF-8 bytes, `_seconds` are seconds.",
+        "## Contract\n\nPromised on the wire. Not configurable.",
+        table(header, _limits(limits.CONTRACT)),
+        "## Budgets\n\nOur own choices of size and time.",
+        table(header, _limits(limits.BUDGETS)),
+    )
+
+
+def _limits(found: Any) -> Iterator[tuple[str, str, str]]:
+    for name, value, why in limits.describe(found):
+        yield f"`{name}`", f"{value:,}", why
+
+
+def failures() -> str:
+    """Every kind of error and what HTTP says beside it."""
+    rows = [
+        (f"`{kind.kind}`", str(STATUS[kind.kind]), f"`{kind.default_code}`", f"`{kind.__name__}`")
+        for kind in errors.KINDS
+    ]
+    return page(
+        "Errors",
+        table(("kind", "REST status", "usual code", "class"), rows),
+        "An MCP tool that fails answers with HTTP 200 and a result that says `isError`.",
+        f"```\n{inspect.getdoc(errors)}\n```",
+    )
+
+
+def commands() -> str:
+    """The help of every command."""
+    context = click.Context(
+        rung, info_name="rung", terminal_width=HELP_COLUMNS, **rung.context_settings
+    )
+    return page("Commands", *_helps(rung, context))
+
+
+def _helps(command: click.Command, context: click.Context) -> Iterator[str]:
+    yield f"## {context.command_path}\n\n```\n{command.get_help(context)}\n```"
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            inner = command.commands[name]
+            yield from _helps(
+                inner,
+                click.Context(inner, parent=context, info_name=name, terminal_width=HELP_COLUMNS),
+            )
+
+
+def page(title: str, *parts: str) -> str:
+    """A page of Markdown."""
+    return "\n\n".join((f"# {title}", NOTE, *parts)) + "\n"
+
+
+def table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """A Markdown table."""
+    lines = [header, tuple("---" for _ in header), *rows]
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines
+    )
+
+
+PAGES = {
+    "tools.md": tools,
+    "settings.md": settings,
+    "limits.md": bounds,
+    "errors.md": failures,
+    "cli.md": commands,
+}
+
+
+@click.command()
+@click.option("--check", is_flag=True, help="Write nothing; fail where a page differs.")
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+def main(folder: Path, check: bool) -> None:
+    """Write the reference pages into FOLDER."""
+    written = {name: build() for name, build in PAGES.items()}
+    if check:
+        differing = [name for name, text in written.items() if _read(folder / name) != text]
+        if differing:
+            raise click.ClickException(f"{', '.join(differing)} in {folder}: run `make docs`.")
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in written.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _read(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.exists() else None
+
+
+if __name__ == "__main__":
+    main()
