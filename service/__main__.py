@@ -5,9 +5,10 @@ import click
 from evidence.version import VERSION
 from service.cli.demo import demo
 from service.cli.grants import grant
+from service.cli.serve import serve
 from service.cli.store import import_, stats
 
-COMMANDS: tuple[click.Command, ...] = (import_, grant, stats, demo)
+COMMANDS: tuple[click.Command, ...] = (import_, grant, stats, serve, demo)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

@@ -1,0 +1,128 @@
+"""Imports run one way, and each library has its place: evidence <- renderers <- service."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.sources import PACKAGES, files, imports, text
+
+STORE = "service/upstreams/store/"
+OUR_OWN = ("evidence", "renderers", "service")
+
+# The first line that fits a file says what of ours it may import.
+FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("evidence/", ("evidence",), "the vocabulary stands on nothing"),
+    ("renderers/", ("evidence", "renderers"), "renderers are pure, pass the value in instead"),
+    (
+        "service/upstreams/",
+        ("evidence", "service.upstreams"),
+        "upstreams answer; they know nobody who asks",
+    ),
+    (
+        "service/operations/",
+        (
+            *("evidence", "renderers", "service.operations"),
+            *("service.upstreams.ports", "service.upstreams.routes"),
+        ),
+        "operations see upstreams through the port only",
+    ),
+    ("service/access.py", ("evidence",), "access decides, it asks nobody"),
+    ("service/settings.py", (), "settings are read first, before everything else"),
+    (
+        "service/mcp/",
+        ("evidence", "renderers", "service.access", "service.mcp", "service.operations"),
+        "surfaces know operations, and no other surface or upstream",
+    ),
+    (
+        "service/rest/",
+        (
+            *("evidence", "service.access", "service.operations", "service.rest"),
+            *("service.upstreams.ports", "service.bootstrap.Services"),
+        ),
+        "surfaces know operations, and no other surface or upstream",
+    ),
+    ("service/demo/", ("evidence", "service.demo", STORE), "the demo fills a store"),
+    (
+        "service/cli/",
+        ("evidence", "service.cli", "service.demo", "service.settings", STORE),
+        "commands are the owner's: they work on the store, and know no other surface",
+    ),
+    (
+        "service/bootstrap.py",
+        ("evidence", "service.operations", "service.settings", "service.upstreams"),
+        "bootstrap builds what surfaces stand on, and knows no surface",
+    ),
+    ("service/", OUR_OWN, "the top floor may import everything"),
+)
+
+# Libraries and corners of the standard library, and the only places that may import them.
+FENCES: dict[str, tuple[str, ...]] = {
+    "orjson": tuple(f"{package}/" for package in PACKAGES),
+    "flask": ("service/app.py", "service/mcp/blueprint.py", "service/rest/"),
+    "werkzeug": ("service/app.py", "service/mcp/blueprint.py", "service/rest/"),
+    "requests": ("service/upstreams/http.py", "service/upstreams/assets.py"),
+    "sqlite3": (STORE, "service/cli/store.py"),
+    "sqlite_utils": (STORE, "service/cli/store.py"),
+    "click": ("service/cli/", "service/__main__.py", "service/reference.py"),
+    "marshmallow": ("service/operations/",),
+    "apispec": ("service/operations/json_schema.py",),
+    "cryptography": ("service/upstreams/cursors.py",),
+    "os.environ": ("service/settings.py",),
+    "os.getenv": ("service/settings.py",),
+    # A progress bar counts seconds for a person; every deadline is `Deadline`.
+    "time": ("evidence/work.py", "service/cli/progress.py"),
+}
+
+FILES = [path.as_posix() for path in files(*PACKAGES)]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_file_imports_only_from_its_own_floor_and_below(file: str) -> None:
+    allowed, rule = next(
+        (allowed, rule) for start, allowed, rule in FLOORS if file.startswith(start)
+    )
+    names = [name.strip("/").replace("/", ".") for name in allowed]
+    for module in imports(Path(file)):
+        if module.split(".")[0] in OUR_OWN:
+            assert any(_inside(module, name) for name in names), f"{file} imports {module}: {rule}."
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_library_is_imported_only_in_its_place(file: str) -> None:
+    for module in [*imports(Path(file)), *_attributes_of_os(file)]:
+        top = module.split(".")[0]
+        fence = next((name for name in FENCES if _inside(module, name)), None)
+        if fence is not None:
+            assert _stands_in(file, FENCES[fence]), (
+                f"{file} imports {module}: {fence} belongs in {', '.join(FENCES[fence])}. "
+                "Pass the value in instead."
+            )
+        else:
+            known = top in OUR_OWN or top in sys.stdlib_module_names
+            assert known, f"{file} imports {module}: give {top} a place in FENCES first."
+
+
+def test_every_fence_and_floor_is_about_something() -> None:
+    for start, _, _ in FLOORS:
+        assert any(file.startswith(start) for file in FILES), f"FLOORS names {start}, which is gone"
+    to_come = {"service/upstreams/http.py", "service/upstreams/assets.py"}
+    for name, places in FENCES.items():
+        for place in set(places) - to_come:
+            assert any(file.startswith(place) for file in FILES), f"{name}: {place} is gone"
+
+
+def _inside(module: str, name: str) -> bool:
+    return module == name or module.startswith(f"{name}.")
+
+
+def _stands_in(file: str, places: Sequence[str]) -> bool:
+    return any(
+        file == place or (place.endswith("/") and file.startswith(place)) for place in places
+    )
+
+
+def _attributes_of_os(file: str) -> list[str]:
+    """`os.environ` is reached by attribute, so imports alone do not show it."""
+    return [name for name in ("os.environ", "os.getenv") if name in text(Path(file))]
