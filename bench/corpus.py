@@ -1,8 +1,8 @@
 """A made-up corpus that is the same for the same seed: records, and queries by how common they are.
 
 Words follow Zipf's law, and rare words fall off faster, as they do in natural text. Lengths follow
-a log-normal law with a few very long records. A record has a subject, words it keeps coming back to. One record in ten has words with accents, some of
-those a few words of Chinese or Japanese.
+a log-normal law with a few very long records. A record has a subject, words it keeps coming back
+to. One record in ten has words with accents, some of those a few words of Chinese or Japanese.
 """
 
 import math
@@ -27,7 +27,25 @@ ACCENTED_SHARE, CJK_SHARE = 0.10, 0.25
 CHARS_PER_WORD = 6.9  # a word with its space and its share of punctuation
 SUBJECT_WORDS = 6
 
-_ONSETS = ("", "b", "br", "c", "ch", "d", "f", "g", "h", "l", "m", "n", "p", "pr", "r", "s", "st")
+_ONSETS: tuple[str, ...] = (
+    "",
+    "b",
+    "br",
+    "c",
+    "ch",
+    "d",
+    "f",
+    "g",
+    "h",
+    "l",
+    "m",
+    "n",
+    "p",
+    "pr",
+    "r",
+    "s",
+    "st",
+)
 _ONSETS += ("t", "tr", "v", "w")
 _VOWELS = ("a", "e", "i", "o", "u", "ea", "io", "ou")
 _CODAS = ("", "", "", "l", "n", "nd", "r", "rt", "s", "st", "t")

@@ -7,6 +7,7 @@ cursors, no proof that the window matches, no budgets, no fences.
 
 import os
 import sqlite3
+import threading
 from typing import Any
 
 import orjson
@@ -19,8 +20,8 @@ CREATE VIRTUAL TABLE fts USING fts5(
   title, body, content='record', content_rowid='seq', columnsize=1);
 """
 DATABASE = "BENCH_LIMIT_DB"
-WINDOW_CHARS = 480
-BEFORE_CHARS = 160
+WINDOW_CHARS = 350
+BEFORE_CHARS = 110
 
 _FIND = "SELECT rowid FROM fts WHERE fts MATCH ? ORDER BY bm25(fts) LIMIT ?"
 _READ = "SELECT id, source, stream, title, body, sent_at FROM record WHERE seq = ?"
@@ -29,15 +30,15 @@ _READ = "SELECT id, source, stream, title, body, sent_at FROM record WHERE seq =
 def create_app() -> Flask:
     """The limit endpoint over the database named in the environment."""
     app = Flask("limit", static_folder=None)
-    # Read only, and SQLite itself is serialised: the threads may share the one connection.
-    db = sqlite3.connect(f"file:{os.environ[DATABASE]}?mode=ro", uri=True, check_same_thread=False)
-    db.execute("PRAGMA mmap_size = 1073741824")
+    local = threading.local()
 
     @app.post("/mcp")
     def call() -> Response:
         message = orjson.loads(request.get_data())
         arguments = message["params"]["arguments"]
-        hits = search(db, arguments["query"], arguments.get("limit", 10))
+        if not hasattr(local, "db"):
+            local.db = connect(os.environ[DATABASE])
+        hits = search(local.db, arguments["query"], arguments.get("limit", 10))
         result = {
             "content": [{"type": "text", "text": "\n".join(map(_line, hits))}],
             "structuredContent": {"results": hits},
@@ -46,6 +47,13 @@ def create_app() -> Flask:
         return Response(orjson.dumps(body), mimetype="application/json")
 
     return app
+
+
+def connect(path: str) -> sqlite3.Connection:
+    """A connection to read by; each thread keeps its own."""
+    db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    db.execute("PRAGMA mmap_size = 1073741824")
+    return db
 
 
 def search(db: sqlite3.Connection, query: str, limit: int) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from tests.helpers.server import serving
 
 KIB = 1024
 THREADS = 2
+CONFIG = "python:service.serving"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +33,11 @@ class Server:
 
 @contextmanager
 def running(app_import: str, env: Mapping[str, str], *, core: int) -> Iterator[Server]:
-    """Serves an application from one core: gthread, one worker, two threads."""
+    """Serves an application from one core, as Rung is served: gthread, one worker, two threads."""
     own, before = os.sched_getaffinity(0), _children(os.getpid())
     os.sched_setaffinity(0, {core})  # the server inherits it
     begun = time.perf_counter()
-    with serving(app_import, env, workers=1, threads=THREADS) as url:
+    with serving(app_import, env, workers=1, threads=THREADS, config=CONFIG) as url:
         boot = time.perf_counter() - begun
         os.sched_setaffinity(0, own)
         (arbiter,) = _children(os.getpid()) - before

@@ -4,10 +4,24 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from typing import Any
 from unittest.mock import patch
+
+import orjson
+from flask import Flask
+
+from bench.stores import Corpus
+from evidence import wire
+from evidence.reading import search as reading
+from service import bootstrap, settings
+from service.access import Access, Guard
+from service.mcp import blueprint as mcp
+from service.mcp.tools import RecordsSurface
+from service.operations import OPERATIONS
+from service.operations.base import Operation
+from service.upstreams.store import StoreResourceServer
 
 #: Stages are (owner, attribute) pairs: whatever looks the attribute up there is measured.
 Place = tuple[Any, str]
@@ -54,6 +68,44 @@ class Stages:
     def share(self, *names: str) -> float:
         """The part of all the time that went into some stages."""
         return sum(self.seconds.get(name, 0.0) for name in names) / sum(self.seconds.values())
+
+
+def profile(corpus: Corpus, *, passes: int) -> Stages:
+    """The stages of MCP searches over the mix of a corpus, after one pass that warms everything."""
+    found = Stages()
+
+    def watched(operation: Operation) -> Operation:
+        render, fits = operation.render, operation.fits
+        return replace(
+            operation, render=found.measured("render", render), fits=found.measured("fits", fits)
+        )
+
+    services = bootstrap.build(settings.load({"RUNG_STORE": str(corpus.store)}))
+    surface = RecordsSurface(services.fence_key, [watched(one) for one in OPERATIONS])
+    app = Flask("bench", static_folder=None)
+    guard = Guard(Access.CLIENT_TOKEN)
+    app.register_blueprint(
+        mcp.blueprint(surface, path="/mcp", guard=guard, open_session=services.open_session)
+    )
+    places = [
+        ("store", (StoreResourceServer, "search")),
+        ("reading", (reading, "read")),
+        ("wire", (wire, "search")),
+    ]
+    whole = found.measured("all else", answer)
+    with found.watching(places):
+        for turn in range(passes + 1):
+            for query in corpus.queries.mix:
+                whole(app, _search(corpus.token, query))
+            if turn == 0:
+                found.seconds.clear()
+    return found
+
+
+def _search(token: str, query: str) -> dict[str, Any]:
+    params = {"name": "search", "arguments": {"query": query, "limit": 10}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    return environ("/mcp", orjson.dumps(message), {"Authorization": f"Bearer {token}"})
 
 
 def environ(path: str, body: bytes, headers: dict[str, str]) -> dict[str, Any]:

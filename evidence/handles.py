@@ -207,7 +207,10 @@ def _decode_handle(handle: str, *, kind: str) -> dict[str, Any] | None:
     if not isinstance(body, dict):
         return None
     if body.get("v") != HANDLE_VERSION or body.get("kind") != kind:
-        raise InvalidRequest(f"This handle is not a {kind} handle of version 1.", param="id")
+        raise InvalidRequest(
+            f"This handle is not a {kind} handle of version 1. Pass an id as it was printed.",
+            param="id",
+        )
     return body
 
 

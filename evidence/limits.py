@@ -1,4 +1,4 @@
-"""Every number that bounds something. `CONTRACT` is promised on the wire; `Budgets` are our choices.
+"""Every number that bounds something: `CONTRACT` is promised, `Budgets` are our own choices.
 
 Sizes are code points (`_chars`) or UTF-8 bytes (`_bytes`); times are seconds.
 """

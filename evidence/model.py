@@ -85,6 +85,8 @@ class SearchPage:
     ended_early: bool = False
 
     def continuations(self) -> list[Continuation]:
+        if not self.hits and not self.next_cursor:
+            return [Continuation("schema", {}, "streams")]
         return next_page("search", self.args, self.next_cursor)
 
 

@@ -88,7 +88,7 @@ def _names(names: Any) -> str:
 def _relations(row: StreamRow) -> str:
     return ", ".join(
         f"{value_of(r.get('name'))} -> {value_of(r.get('target_stream') or r.get('stream'))} "
-        f"({r.get('cardinality')}, {r.get('default_limit')} by default, {r.get('max_limit')} at most)"
+        f"({r.get('cardinality')}, default {r.get('default_limit')}, at most {r.get('max_limit')})"
         for r in row.relations
     )
 

@@ -77,13 +77,9 @@ def _footer(page: SearchPage) -> list[str]:
     lines += [warning(found) for found in page.warnings]
     if page.ended_early:
         lines.append("The page ended early to stay within its size; next_page goes on.")
-    lines += [step(continuation) for continuation in page.continuations()]
     if not page.hits:
-        lines.append(
-            "Nothing matched. Try fewer or other words, prefix* or a wider scope; "
-            "schema {} lists the streams that can be searched."
-        )
-    return lines
+        lines.append("Nothing matched. Try fewer or other words, prefix* or a wider scope.")
+    return lines + [step(continuation) for continuation in page.continuations()]
 
 
 def _recall(page: SearchPage) -> str:
@@ -93,5 +89,3 @@ def _recall(page: SearchPage) -> str:
         f"recall: {window} matches were ranked, others were not; "
         "narrow with streams, connection_id or filter to reach them."
     )
-
-

@@ -1,4 +1,4 @@
-"""What a search page costs in bytes, and how it is made to fit: estimates from above, no strings."""
+"""What a search page costs in bytes, and how it is made to fit: estimated, and from above."""
 
 from dataclasses import replace
 

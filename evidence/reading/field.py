@@ -1,4 +1,4 @@
-"""The field-window envelope -> `FieldRead`. Offsets count code points, whatever the upstream did."""
+"""The field-window envelope -> `FieldRead`. Offsets count code points, whatever upstreams do."""
 
 from typing import Any
 

@@ -25,7 +25,9 @@ def serve(port: int, host: str, workers: int, store: Path) -> None:
 def run(store: Path, *, host: str, port: int, workers: int) -> None:
     """Becomes the server; never returns. Refuses a store that is not there."""
     if not store.exists():
-        raise click.ClickException(f"{store} is not there. Fill it first: rung import, or rung demo.")
+        raise click.ClickException(
+            f"{store} is not there. Fill it first: rung import, or rung demo."
+        )
     command = [sys.executable, *GUNICORN, "--bind", f"{host}:{port}", "--workers", str(workers)]
     changed = settings.environment(RUNG_STORE=str(store.absolute()), PORT=str(port))
     os.execve(sys.executable, command, changed)

@@ -102,7 +102,9 @@ class RecordsSurface:
     def _run(self, operation: Operation, given: dict[str, Any], session: Session) -> Rendering:
         arguments = operation.load(given)
         reading = run_bounded(operation, session, arguments)
-        return operation.render(reading, Context(fence_key=self._fence_key, base_url=session.base_url))
+        return operation.render(
+            reading, Context(fence_key=self._fence_key, base_url=session.base_url)
+        )
 
 
 def _record_arguments(uri: str) -> dict[str, Any]:

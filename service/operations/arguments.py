@@ -51,7 +51,7 @@ class Number(fields.Integer):
         return super()._validated(value)
 
 
-class Names(fields.List):
+class Names(fields.List):  # type: ignore[type-arg]
     """A list of names."""
 
     def __init__(self, description: str, **more: Any):

@@ -1,6 +1,6 @@
 """What an operation is: declared once, projected to a tool, a REST route and a command."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
@@ -97,7 +97,7 @@ class Operation:
         return loaded
 
     def _explain(self, error: ValidationError) -> InvalidRequest:
-        messages = error.normalized_messages()
+        messages = error.normalized_messages()  # type: ignore[no-untyped-call]
         # An unknown name first: it is often the misspelt form of one that is missing.
         name = next((each for each in messages if each not in self.arguments.fields), None)
         name = name or next(iter(messages))
@@ -142,4 +142,6 @@ def run_bounded(
 
 
 def _size(reading: Any) -> int:
-    return len(getattr(reading, "hits", None) or getattr(reading, "records", ()))
+    """How many items a page holds; nothing else is asked for twice."""
+    items: Sized = getattr(reading, "hits", None) or getattr(reading, "records", ())
+    return len(items)

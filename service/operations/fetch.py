@@ -18,7 +18,7 @@ from service.upstreams.ports import RecordRead, WindowRequest
 class FetchArguments(Arguments):
     id = arguments.record_id()
     connection_id = arguments.connection_id()
-    fields = arguments.Names("Only these fields of the record.")
+    fields = arguments.Names("Only these fields of the record.")  # type: ignore[assignment]
     expand = arguments.Names("Relations from schema whose record ids to add.")
     expand_limit = arguments.ExpandLimit()
 
@@ -28,7 +28,9 @@ def ask(
 ) -> Envelope:
     """The record envelope; `whole` gives the named fields without the inline bound."""
     ref = handles.parse(id, connection_id=connection_id)
-    names = {name: tuple(args.pop(name)) for name in ("fields", "expand") if name in args}
+    names: dict[str, Any] = {
+        name: tuple(args.pop(name)) for name in ("fields", "expand") if name in args
+    }
     return session.rs.record(RecordRead(ref, whole=whole, **names, **args))
 
 

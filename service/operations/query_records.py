@@ -15,7 +15,7 @@ from service.upstreams.ports import RecordQuery
 class QueryRecordsArguments(Arguments):
     stream = arguments.stream(required=True)
     connection_id = arguments.connection_id()
-    fields = arguments.Names("Only these fields of each record.")
+    fields = arguments.Names("Only these fields of each record.")  # type: ignore[assignment]
     filter = arguments.TypedFilter()
     sort = arguments.Text("Sort field from schema, `-field` for newest first.")
     limit = arguments.page_limit(CONTRACT.records_default)
@@ -31,7 +31,9 @@ class QueryRecordsArguments(Arguments):
 
 def ask(session: Session, *, stream: str, **args: Any) -> Envelope:
     """The list envelope of a stream."""
-    names = {name: tuple(args.pop(name)) for name in ("fields", "expand") if name in args}
+    names: dict[str, Any] = {
+        name: tuple(args.pop(name)) for name in ("fields", "expand") if name in args
+    }
     return session.rs.records(RecordQuery(stream, **names, **args))
 
 

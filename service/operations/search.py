@@ -28,7 +28,7 @@ class SearchArguments(Arguments):
 
 def ask(session: Session, *, query: str, **args: Any) -> Envelope:
     """The search envelope."""
-    names = {name: tuple(args.pop(name)) for name in ("streams",) if name in args}
+    names: dict[str, Any] = {name: tuple(args.pop(name)) for name in ("streams",) if name in args}
     return session.rs.search(SearchQuery(query, **names, **args))
 
 

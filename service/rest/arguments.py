@@ -1,7 +1,8 @@
-"""Query strings to typed arguments: the only place where text becomes numbers, lists and filters."""
+"""Query strings to typed arguments: the only place where text becomes numbers and lists."""
 
 import re
 from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -38,9 +39,12 @@ def read(operation: Operation, query_string: str) -> tuple[dict[str, Any], dict[
         elif name in route.extra or name in ALWAYS_KNOWN:
             extra[name] = value
         else:
+            near = get_close_matches(name, spelled, n=1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(sorted(spelled))}."
             raise InvalidRequest(
-                f"Unsupported query parameter: {name}. Known: {', '.join(sorted(spelled))}.",
+                f"Unsupported query parameter: {name}. {hint}",
                 param=name,
+                did_you_mean=near or None,
             )
     take_alias(given, extra)
     return given, extra

@@ -47,6 +47,7 @@ class Segment(BaseConverter):
 def mount(app: Flask, services: Services, guard: Guard) -> None:
     """Adds the read routes and the error bodies of everything under /v1."""
     app.url_map.converters["segment"] = Segment
+    app.url_map.merge_slashes = False  # an empty segment is no route, and never a redirect
     app.wsgi_app = _raw_paths(app.wsgi_app)  # type: ignore[method-assign]
     routes = Blueprint("rest", __name__)
     routes.before_request(lambda: _open(services, guard))
@@ -76,7 +77,9 @@ def _raw_paths(application: Any) -> Any:
 
 def _open(services: Services, guard: Guard) -> Response | None:
     """Every route needs a client token; one that asks for nothing must say so elsewhere."""
-    g.request_id = request_id(request.headers.get("Request-Id") or request.headers.get("X-Request-Id"))
+    g.request_id = request_id(
+        request.headers.get("Request-Id") or request.headers.get("X-Request-Id")
+    )
     guard.check_origin(request.headers.get("Origin"))
     asked = request.headers.get("PDPP-Version")
     if asked not in (None, PDPP_VERSION):
@@ -150,7 +153,9 @@ def _narrow(given: dict[str, Any], extra: dict[str, str]) -> None:
     ]
     if not found:
         raise NotFound(
-            f"No connector {wanted!r} in this grant.", code="connection_not_found", param="connector_id"
+            f"No connector {wanted!r} in this grant.",
+            code="connection_not_found",
+            param="connector_id",
         )
     if len(found) > 1 and len(listed) > 1:
         raise Ambiguous("Several connections have this connector.", retry_with="connection_id")

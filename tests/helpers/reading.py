@@ -44,10 +44,15 @@ def printed_calls(text: str) -> list[Call]:
     found = []
     for line in ours(text).split("\n"):
         for match in _CALL.finditer(line):
-            args = _json_at(line, match.start(3))
+            args = None if _quoted(line, match.start(2)) else _json_at(line, match.start(3))
             if args is not None:
                 found.append(Call(match[2], args, match[1] or ""))
     return found
+
+
+def _quoted(line: str, place: int) -> bool:
+    """Whether `place` lies inside a quoted value: a title or a label may hold anything."""
+    return len(re.findall(r'(?<!\\)"', line[:place])) % 2 == 1
 
 
 def _json_at(line: str, start: int) -> dict[str, Any] | None:

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from service.upstreams.store.ingest import Batch
+from service.upstreams.store.streams import open_stream
+from service.upstreams.store.writer import open_writer
 from tests.helpers import worlds
 from tests.helpers.caller import Local
 from tests.helpers.worlds import EMITTED_AT, House, Row, World
@@ -74,3 +77,12 @@ def steady_client(house: House) -> Local:
     grant_id, token = house.grant()
     house.change('UPDATE "grant" SET grant_id = ? WHERE grant_id = ?', GRANT_ID, grant_id)
     return Local(house.app, token)
+
+
+def bring(house: House, connection_id: str, *rows: Row) -> None:
+    """Imports more records into a store that is in use."""
+    with open_writer(house.path) as writer:
+        batch = Batch(writer)
+        for row in rows:
+            batch.add(open_stream(writer, connection_id, row.stream or ""), row)
+        batch.flush()

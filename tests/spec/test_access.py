@@ -142,8 +142,8 @@ def test_an_ambiguous_read_lists_a_dozen_candidates_of_many_and_the_way_to_all(
         assert entry["connection_id"] in answer.text
     assert "64 connections in all" in answer.text and "schema {}" in answer.text
     chosen = listed[3]["connection_id"]
-    assert wide.ok("fetch", id="messages:w1", connection_id=chosen).structured["id"].startswith(
-        chosen
+    assert (
+        wide.ok("fetch", id="messages:w1", connection_id=chosen).structured["id"].startswith(chosen)
     )
 
 

@@ -140,7 +140,7 @@ def test_the_hidden_uri_of_a_window_reads_as_the_same_window(small: Local) -> No
 def test_what_a_uri_names_is_reached_by_the_ids_of_its_own_text(small: Local) -> None:
     uri = field_window_uri(LONG, "body", offset_chars=0, limit_chars=100)
     text = small.read(uri)
-    (next_call, end_call) = printed_calls(text)
+    next_call, end_call = printed_calls(text)
     assert next_call.args["id"] == end_call.args["id"] == LONG_ID
     assert small.ok("fetch", id=next_call.args["id"]).structured["id"] == LONG_ID
 

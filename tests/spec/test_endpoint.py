@@ -23,7 +23,9 @@ def test_get_is_405_with_the_verbs_that_work(small: Local) -> None:
 
 
 @scenario("002/endpoint/unknown-version-is-400")
-@pytest.mark.parametrize(("version", "status"), [("2024-01-01", 400), ("x", 400), ("2025-03-26", 200)])
+@pytest.mark.parametrize(
+    ("version", "status"), [("2024-01-01", 400), ("x", 400), ("2025-03-26", 200)]
+)
 def test_only_known_versions_are_taken(small: Local, version: str, status: int) -> None:
     body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
     answer = small.api.post(body, **{"MCP-Protocol-Version": version})

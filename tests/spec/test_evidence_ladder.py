@@ -50,9 +50,7 @@ def test_a_proven_window_stands_in_text_in_results_and_in_the_ladder(small: Loca
 
 @pytest.mark.parametrize("query", QUERIES)
 @scenario("000/ladder/context-around-the-mark")
-def test_a_window_is_never_the_term_alone_where_the_field_has_more(
-    demo: Local, query: str
-) -> None:
+def test_a_window_is_never_the_term_alone_where_the_field_has_more(demo: Local, query: str) -> None:
     answer = demo.ok("search", query=query)
     evidence = [e for e in named(answer.structured, "evidence") for e in e]
     assert evidence

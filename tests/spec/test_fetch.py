@@ -25,7 +25,7 @@ def mirror(answer: Answer) -> None:
 
 @scenario("004/fetch/five-members-mirrored")
 def test_a_document_from_search_has_five_members_and_is_mirrored_in_text(small: Local) -> None:
-    (first, *_) = small.ok("search", query="invoice number").structured["results"]
+    first, *_ = small.ok("search", query="invoice number").structured["results"]
     answer = small.ok("fetch", id=first["id"])
     mirror(answer)
     document = answer.structured
@@ -39,7 +39,11 @@ def test_a_document_from_search_has_five_members_and_is_mirrored_in_text(small: 
 
 
 def test_metadata_is_flat_so_that_strict_hosts_take_it(small: Local) -> None:
-    for id, more in ((INVOICE, {}), (LONG_ID, {}), ("mail-work/messages:m_001", {"expand": ["attachments"]})):
+    for id, more in (
+        (INVOICE, {}),
+        (LONG_ID, {}),
+        ("mail-work/messages:m_001", {"expand": ["attachments"]}),
+    ):
         metadata = small.ok("fetch", id=id, **more).structured["metadata"]
         assert all(isinstance(value, (str, int, bool)) for value in metadata.values()), metadata
 
@@ -94,9 +98,9 @@ def test_fields_without_declared_roles_are_not_promoted_by_their_names(small: Lo
 
 
 def test_related_records_are_ids_that_can_be_fetched(small: Local) -> None:
-    metadata = small.ok(
-        "fetch", id="mail-work/messages:m_001", expand=["attachments"]
-    ).structured["metadata"]
+    metadata = small.ok("fetch", id="mail-work/messages:m_001", expand=["attachments"]).structured[
+        "metadata"
+    ]
     ids = metadata["expanded.attachments"].split()
     assert ids == ["mail-work/attachments:a%2F1.png", "mail-work/attachments:a%2F2.txt"]
     for id in ids:

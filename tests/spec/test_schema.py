@@ -134,9 +134,7 @@ def test_full_detail_of_a_shared_stream_asks_for_a_connection(demo: Local) -> No
     assert answer.error["retry_with"] == "connection_id"
     for entry in answer.error["available_connections"]:
         assert f"connection_id={entry['connection_id']}" in answer.text
-        demo.ok(
-            "schema", stream="messages", detail="full", connection_id=entry["connection_id"]
-        )
+        demo.ok("schema", stream="messages", detail="full", connection_id=entry["connection_id"])
 
 
 @scenario("004/schema/full-is-scoped")

@@ -106,7 +106,9 @@ def test_each_hit_has_a_line_of_its_own_and_the_header_names_the_first(demo: Loc
 @pytest.mark.parametrize("query", ["invoice", "copper blue stone", "三番目", "Möwen", "☕️"])
 def test_every_printed_call_of_a_hit_lands_on_its_match(demo: Local, query: str) -> None:
     answer = demo.ok("search", query=query)
-    evidence = [e for rung in answer.structured["content_ladder"]["records"] for e in rung["evidence"]]
+    evidence = [
+        e for rung in answer.structured["content_ladder"]["records"] for e in rung["evidence"]
+    ]
     calls = [call for call in printed_calls(answer.text) if call.tool == "read_record_field"]
     assert len(calls) == len(evidence) > 0
     for one, call in zip(evidence, calls):

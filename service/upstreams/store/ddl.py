@@ -18,6 +18,7 @@ How it fits together:
 """
 
 import sqlite3
+from collections.abc import Iterator
 
 TOKENIZER = "unicode61 remove_diacritics 0 categories 'L* N* Co Mn Mc'"
 SEQ_BITS = 32
@@ -161,7 +162,34 @@ MIGRATIONS: tuple[str, ...] = (_VERSION_1,)
 
 
 def migrate(db: sqlite3.Connection) -> None:
-    """Brings a store to the newest layout, one transaction per version. Never goes back."""
-    version = db.execute("PRAGMA user_version").fetchone()[0]
-    for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
-        db.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {number}; COMMIT;")
+    """Brings a store to the newest layout, one transaction per version. Never goes back.
+
+    The version is read inside the lock: two processes may open a new store at the same moment.
+    """
+    for number, script in enumerate(MIGRATIONS, start=1):
+        if _version(db) >= number:
+            continue
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            if _version(db) < number:
+                for statement in _statements(script):
+                    db.execute(statement)
+                db.execute(f"PRAGMA user_version = {number}")
+            db.execute("COMMIT")
+        except BaseException:
+            db.execute("ROLLBACK")
+            raise
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _statements(script: str) -> Iterator[str]:
+    """The statements of a script, which `executescript` would commit one by one."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""

@@ -10,6 +10,8 @@ from service.upstreams.store.manifest import Expansion
 from service.upstreams.store.values import SORTABLE_CHARS
 from service.upstreams.store.visible import StreamView, View, limits
 
+SQLITE_DIGITS = 19
+
 
 def expand(
     db: sqlite3.Connection,
@@ -79,12 +81,12 @@ def _related(
     order = "r.cursor DESC, r.record_key" if target.sort_field else "r.record_key"
     rows = db.execute(
         "SELECT r.seq FROM record r WHERE r.stream = ? AND r.deleted = 0 "
-        "AND r.seq IN (SELECT c.seq FROM cell c WHERE c.ordinal = ? AND c.value = ?) "
+        "AND r.seq IN (SELECT c.seq FROM cell c WHERE c.ordinal = ? AND c.value IN (?, ?)) "
         f"AND {clause} ORDER BY {order} LIMIT ?",
         (
             target.id,
             target.ordinals[relation.foreign_key],
-            parent.record_key[:SORTABLE_CHARS],
+            *_keys(parent.record_key),
             *values,
             limit + 1,
         ),
@@ -94,6 +96,12 @@ def _related(
     if relation.cardinality == "has_one":
         return found[0] if found else None
     return {"object": "list", "has_more": len(rows) > limit, "data": found}
+
+
+def _keys(record_key: str) -> tuple[str, int | str]:
+    """A record key as a foreign key may spell it: as text, or as a number."""
+    text = record_key[:SORTABLE_CHARS]
+    return text, int(text) if text.isdecimal() and len(text) < SQLITE_DIGITS else text
 
 
 def _record(db: sqlite3.Connection, target: StreamView, stored: documents.Stored) -> dict[str, Any]:

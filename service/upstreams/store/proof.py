@@ -169,4 +169,3 @@ def chunks_matching(db: sqlite3.Connection, big: Big, match: str, limit: int = -
         (match, big.first, big.first + big.chunks - 1, limit),
     )
     return (rowid - big.first for (rowid,) in rows)
-

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from evidence.continuation import Continuation
 from evidence.errors import Ambiguous, InvalidRequest, NotFound
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
@@ -38,7 +39,7 @@ def list_records(
     streams = view.stream(query.stream, query.connection_id)
     order = _order(streams, query.sort, query.order)
     projections = {stream.id: _projection(stream, query) for stream in streams}
-    bound = ["records", view.grant.grant_id, query.stream, query.connection_id]
+    bound: list[Any] = ["records", view.grant.grant_id, query.stream, query.connection_id]
     bound += [query.filter, query.sort, query.order, query.view]
     after = sealer.open(query.cursor, bound=bound) if query.cursor else None
     conditions = [_condition(db, stream, query) for stream in streams]
@@ -110,6 +111,7 @@ def ambiguous(view: View, streams: Sequence[StreamView]) -> Ambiguous:
         retry_with="connection_id",
         available_connections=listed,
         available_connection_count=len(streams),
+        calls=(Continuation("schema", {}, "all_connections"),) if len(streams) > len(listed) else (),
     )
 
 

@@ -296,5 +296,6 @@ def _ambiguous(view: View, streams: Sequence[StreamView]) -> Ambiguous:
         f"connection_id (at most {CONTRACT.candidates} are listed).",
         code="ambiguous_schema_detail",
         retry_with="connection_id",
+        calls=listed.calls,
         **listed.details,
     )

@@ -1,4 +1,4 @@
-"""Search in two steps: the best full-text rows inside the grant, then proven windows of the page."""
+"""Search in two steps: the best full-text rows inside the grant, then windows of the page."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -37,7 +37,7 @@ def search(
     """A page of hits with their proven windows, as the PDPP search envelope."""
     query = _parse(request.query)
     streams = _streams(view, request)
-    bound = ["search", view.grant.grant_id, request.query, request.streams]
+    bound: list[Any] = ["search", view.grant.grant_id, request.query, request.streams]
     bound += [request.connection_id, request.filter]
     offset = int(sealer.open(request.cursor, bound=bound)) if request.cursor else 0
     filters = {s.id: compile_filter(db, s, request.filter) for s in streams if request.filter}

@@ -50,7 +50,8 @@ class FieldType:
 def microseconds(text: str) -> int | None:
     """Microseconds from 1970 UTC to an ISO 8601 date or date-time; None when it is neither.
 
-    None too for a time that lies outside the years 1 to 9999 in UTC, and could not be shown. A time without an offset counts as UTC, a date as its first moment.
+    None too for a time outside the years 1 to 9999 in UTC, which could not be shown. A time
+    without an offset counts as UTC, a date as its first moment.
     """
     if not _ISO.fullmatch(text):
         return None
