@@ -35,6 +35,7 @@ lint: $(VENV)/.tools ## Check style, types and generated documents
 	$(PYTHON) -m black --quiet --check --line-length 100 $(CODE)
 	$(PYTHON) -m flake8 $(CODE)
 	$(PYTHON) -m mypy
+	$(PYTHON) -m service.reference --check docs/reference
 
 fmt: $(VENV)/.tools ## Format the code
 	$(PYTHON) -m black --quiet --line-length 100 $(CODE)
@@ -44,6 +45,9 @@ golden: $(VENV)/.tools ## Rewrite the transcripts of model-visible text; review 
 
 docs: $(VENV)/.tools ## Rewrite docs/reference from the code
 	$(PYTHON) -m service.reference docs/reference
+
+docs-check: $(VENV)/.tools ## Fail where docs/reference differs from the code
+	$(PYTHON) -m service.reference --check docs/reference
 
 conformance: $(VENV)/.tools ## Run the official MCP conformance suite, both eras
 	$(PYTHON) -m tests.conformance.run

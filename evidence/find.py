@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
+from typing import NamedTuple
 
 from evidence.fold import Folded, fold_literal
 from evidence.query import Query, Term
@@ -13,8 +13,7 @@ OCCURRENCES_MAX: int = 2_000
 """Occurrences of one term that are looked at; in a text with more of them the first ones count."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """A stretch of text that proves a match, and the terms in it: ascending, without overlap."""
 
     start: int
@@ -35,6 +34,10 @@ def spans(text: str, query: Query, *, limit: int = 3, partial: bool = False) -> 
     folded = Folded(text)
     padded = f" {folded.folded} "
     wanted = query.wanted
+    if len(wanted) == 1 and _needle(wanted[0])[1] is None:
+        # Every place of a whole word is as long as any other, so the first ones win.
+        places = _occurrences(padded, wanted[0], 0, limit)
+        return [_span(folded, [place]) for place in places]
     found = [_occurrences(padded, term, number) for number, term in enumerate(wanted)]
     present = sum(map(bool, found))
     if not present or (present < len(wanted) and not partial):
@@ -83,12 +86,14 @@ def _needle(term: Term) -> tuple[str, re.Pattern[str] | None]:
     return f" {first} ", re.compile(f" {words}(?= )") if others else None
 
 
-def _occurrences(padded: str, term: Term, number: int) -> list[Occurrence]:
+def _occurrences(
+    padded: str, term: Term, number: int, most: int = OCCURRENCES_MAX
+) -> list[Occurrence]:
     """Where `term` stands in folded text that was `padded` with a space at both ends."""
     needle, pattern = _needle(term)
     found: list[Occurrence] = []
     position = padded.find(needle)
-    while position >= 0 and len(found) < OCCURRENCES_MAX:
+    while position >= 0 and len(found) < most:
         after = position + len(needle) - 1
         if pattern is None:
             found.append((position, after - 1, number))

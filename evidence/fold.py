@@ -178,8 +178,12 @@ class Folded:
             self._starts = self._block_starts()
         block = bisect_right(self._starts, offset) - 1
         ahead = offset - self._starts[block]
-        for index in range(block * _BLOCK, len(self.text)):
-            ahead -= len(self._table[self.text[index]])
+        first = block * _BLOCK
+        piece = self.text[first : first + _BLOCK]
+        if piece.isascii():
+            return min(first + ahead, len(self.text))
+        for index, char in enumerate(piece, start=first):
+            ahead -= len(self._table[char])
             if ahead < 0:
                 return index
         return len(self.text)

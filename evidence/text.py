@@ -122,7 +122,14 @@ def _is_flag_letter(char: str) -> bool:
 
 def escape(text: str) -> tuple[str, int]:
     """`text` with everything misleading made visible, and the number of escapes."""
+    if _is_harmless(text):
+        return text, 0
     return _ESCAPED_ALONE.subn(_visible, text)
+
+
+def _is_harmless(text: str) -> bool:
+    """Whether nothing in `text` can need an escape. A quick look, right for nearly every text."""
+    return "\\" not in text and text.replace("\n", " ").isprintable()
 
 
 def unescape(shown: str) -> str:
@@ -136,10 +143,11 @@ def mark(text: str, *, start: int, end: int, marks: Iterable[tuple[int, int]]) -
     Marks are clipped to the range, so the tags are always balanced.
     """
     # At one place a tag closes before the next opens, and both stand before the escaped character.
-    edits = [
-        (start + found.start(), 2, 1, _visible(found))
-        for found in _ESCAPED_IN_MARKED.finditer(text[start:end])
-    ]
+    piece = text[start:end]
+    edits: list[tuple[int, int, int, str]] = []
+    if "<" in piece or not _is_harmless(piece):
+        for found in _ESCAPED_IN_MARKED.finditer(piece):
+            edits.append((start + found.start(), 2, 1, _visible(found)))
     escapes = len(edits)
     for first, last in marks:
         first, last = max(first, start), min(last, end)

@@ -27,7 +27,7 @@ def render_lines(error: EvidenceError) -> str:
     lines += [_candidate(entry) for entry in listed[: CONTRACT.candidates]]
     total = details.get("available_connection_count", len(listed))
     if total > len(listed):
-        lines.append(f"{total} connections in all; these are the first.")
+        lines.append(f"These are {len(listed)} of {total} connections.")
     for name, value in details.items():
         if name not in _OWN_LINES:
             lines.append(f"{name}: {_detail(value)}")

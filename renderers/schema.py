@@ -51,10 +51,9 @@ def _index(index: SchemaIndex, budgets: Budgets) -> Rendering:
     if index.rows:
         following = [Continuation("schema", {"stream": index.rows[0].name}, "details")]
     lines += [warning(found) for found in index.warnings]
-    lines += [
-        step(one) + " for fields, filters and examples; likewise for each stream"
-        for one in following
-    ]
+    if following:
+        lines.append("Fields, filters and example calls of a stream, here of the first:")
+    lines += [step(one) for one in following]
     if not index.rows:
         lines.append("This grant shows no stream. Ask the owner for a grant that names some.")
     connectors = [

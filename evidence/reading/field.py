@@ -37,6 +37,10 @@ def read(envelope: Envelope, *, ref: RecordRef, field_path: str, args: dict[str,
         match_end=number_of(window, "match_end_chars"),
         match=number_of(window, "match"),
         next_match=number_of(window, "next_match"),
-        args={**without(args, ("connection_id",)), "id": str(found), "field_path": field_path},
+        args={
+            "id": str(found),
+            "field_path": field_path,
+            **without(args, ("id", "field_path", "connection_id")),
+        },
         binary=binary if isinstance(binary, dict) else None,
     )

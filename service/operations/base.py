@@ -143,5 +143,5 @@ def run_bounded(
 
 def _size(reading: Any) -> int:
     """How many items a page holds; nothing else is asked for twice."""
-    items: Sized = getattr(reading, "hits", None) or getattr(reading, "records", ())
+    items: Sized = getattr(reading, "hits", None) or getattr(reading, "records", None) or ()
     return len(items)

@@ -77,9 +77,6 @@ def _raw_paths(application: Any) -> Any:
 
 def _open(services: Services, guard: Guard) -> Response | None:
     """Every route needs a client token; one that asks for nothing must say so elsewhere."""
-    g.request_id = request_id(
-        request.headers.get("Request-Id") or request.headers.get("X-Request-Id")
-    )
     guard.check_origin(request.headers.get("Origin"))
     asked = request.headers.get("PDPP-Version")
     if asked not in (None, PDPP_VERSION):
@@ -242,8 +239,10 @@ def _next(path: str, query: str, cursor: str | None) -> str | None:
 
 
 def _headers() -> dict[str, str]:
-    found = getattr(g, "request_id", None) or request_id(None)
-    return {**HEADERS, "Request-Id": found, "X-Request-Id": found}
+    if "request_id" not in g:  # once for a request: body and headers of an answer agree
+        told = request.headers.get("Request-Id") or request.headers.get("X-Request-Id")
+        g.request_id = request_id(told)
+    return {**HEADERS, "Request-Id": g.request_id, "X-Request-Id": g.request_id}
 
 
 def _json(body: dict[str, Any], status: int, **more: str) -> Response:

@@ -70,7 +70,8 @@ LIMIT = "between|greater than|integer"
 CASES: dict[str, Bad] = {
     # arguments nobody declared
     "schema: unknown": Bad("schema", {"streams": "x"}, "invalid_request", "'stream'", ""),
-    "records: typo": listed("invalid_request", "'stream'|stream", streem="x"),
+    "records: name": listed("invalid_request", "'stream'", "", streem="x"),
+    "records: typo": listed("invalid_request", "'sort'", sortt="x"),
     "records: case": listed("invalid_request", "'limit'|limit", Limit=5),
     "search: unknown": search("x", says="'limit'|limit", limits=5),
     "aggregate: unknown": counted("invalid_request", "group_by", metric="count", groupby="x"),

@@ -87,7 +87,10 @@ def test_a_field_outside_the_grant_cannot_be_read_filtered_sorted_or_counted(
     answers = [narrow.fails("read_record_field", **read)]
     asked = {"stream": "messages"}
     answers.append(narrow.fails("query_records", **asked, filter={field: "x"}))
+    answers.append(narrow.fails("query_records", **asked, sort=field))
     answers.append(narrow.fails("aggregate", **asked, metric="count", group_by=field))
+    params = [answer.error["param"] for answer in answers]
+    assert params == ["field_path", "filter", "sort", "group_by"]
     assert all(field in answer.text for answer in answers)
     assert answers[0].error["code"] == "field_not_granted"
 
@@ -140,7 +143,7 @@ def test_an_ambiguous_read_lists_a_dozen_candidates_of_many_and_the_way_to_all(
     for entry in listed:
         assert {"grant_id", "connector_key", "connection_id"} <= set(entry)
         assert entry["connection_id"] in answer.text
-    assert "64 connections in all" in answer.text and "schema {}" in answer.text
+    assert "12 of 64 connections" in answer.text and "schema {}" in answer.text
     chosen = listed[3]["connection_id"]
     assert (
         wide.ok("fetch", id="messages:w1", connection_id=chosen).structured["id"].startswith(chosen)

@@ -96,13 +96,14 @@ def _check(streams: Sequence[StreamView], query: AggregateQuery) -> None:
 
 
 def _declared(stream: StreamView, field: str, kind: str) -> None:
-    stream.require(field)
+    param = kind if kind in ("group_by", "group_by_time") else "field"
+    stream.require(field, param=param)
     allowed = stream.manifest.aggregations.get(kind, ())
     if field not in allowed or field not in stream.ordinals:
         usable = ", ".join(name for name in allowed if name in stream.granted) or "none"
         raise InvalidRequest(
             f"{kind} is not declared for {field!r} in stream {stream.name!r}. Fields: {usable}.",
-            param="field" if kind not in ("group_by", "group_by_time") else kind,
+            param=param,
         )
 
 

@@ -144,5 +144,5 @@ def _change(
         "deleted": True,
         "deleted_at": deleted_at,
         "emitted_at": deleted_at,
-        **records.source(stream),
+        **stream.source,
     }

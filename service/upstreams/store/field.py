@@ -26,15 +26,15 @@ def read_window(
     name = pointer.top_level(path)
     candidates = view.stream(ref.stream, ref.connection_id)
     if not any(name in candidate.granted for candidate in candidates):
-        candidates[0].require(name)
+        candidates[0].require(name, param="field_path")
     stream, seq = records.find(db, view, ref)
-    stream.require(name)
+    stream.require(name, param="field_path")
     stored = documents.load(db, [seq])[seq]
     body: dict[str, Any] = {
         "object": "field_window",
         "stream": stream.name,
         "record_id": stored.record_key,
-        **records.source(stream),
+        **stream.source,
         "url": routes.field_window(stream.name, stored.record_key),
     }
     kind, value = _value(db, stored, path, name)

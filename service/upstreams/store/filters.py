@@ -33,7 +33,7 @@ def compile_filter(db: sqlite3.Connection, view: StreamView, wanted: Filter) -> 
     """
     condition = Condition()
     for name, spec in wanted.items():
-        view.require(name)
+        view.require(name, param="filter")
         bounds = spec if isinstance(spec, dict) else {"eq": spec}
         tests = [_test(view, name, operator, value) for operator, value in bounds.items()]
         ordinal = view.ordinals[name]

@@ -1,5 +1,6 @@
 """Where a query stands in one field, in the order a reader walks through its matches."""
 
+import re
 from collections.abc import Iterator
 
 from evidence import query as queries
@@ -10,13 +11,19 @@ from service.upstreams.store.texts import Text
 
 # Spans of separate words considered in one large value before the tightest is chosen.
 SPANS_CONSIDERED = 64
+# Signs that only a search for the very text can tell apart: not words, not spaces between them.
+_PUNCTUATION = re.compile(r"[^\w\s]")
 
 
 def matches(text: Text, needle: str) -> Iterator[tuple[int, int]]:
-    """Ranges that match, in walking order: the literal text, else the tightest spans of its words,
-    else the text anywhere inside words."""
+    """Ranges that match, in walking order.
+
+    The text itself first, in whole words: with its punctuation where it has some, else as a
+    phrase. Where that is nowhere, the tightest spans of its words; where those are nowhere, the
+    text anywhere, inside words too.
+    """
     query = queries.parse(needle)
-    for finder in (_literal_matches, _word_matches, _inner_matches):
+    for finder in (_punctuated_matches, _phrase_matches, _word_matches, _inner_matches):
         first = True
         for found in finder(text, query):
             first = False
@@ -25,14 +32,28 @@ def matches(text: Text, needle: str) -> Iterator[tuple[int, int]]:
             return
 
 
-def _literal_matches(text: Text, query: Query) -> Iterator[tuple[int, int]]:
+def _has_punctuation(query: Query) -> bool:
+    return _PUNCTUATION.search(query.text) is not None
+
+
+def _punctuated_matches(text: Text, query: Query) -> Iterator[tuple[int, int]]:
+    words = tuple(fold(query.text).split())
+    if not words or not _has_punctuation(query):
+        return
+    for base, piece, own in text.pieces(query, (Term(words, prefix=True),)):
+        for start, end in literals(piece, query.text):
+            if start < own and _starts_word(piece, start):
+                yield base + start, base + end
+
+
+def _phrase_matches(text: Text, query: Query) -> Iterator[tuple[int, int]]:
     words = tuple(fold(query.text).split())
     if not words:
         return
-    phrase = Term(words, prefix=True)
-    for base, piece, own in text.pieces(query, (phrase,)):
-        for start, end in literals(piece, query.text):
-            if start < own and _starts_word(piece, start):
+    phrase = Query(query.text, (Term(words),))
+    for base, piece, own in text.pieces(query, phrase.terms):
+        for start, end in sorted((s.start, s.end) for s in spans(piece, phrase, limit=len(piece))):
+            if start < own:
                 yield base + start, base + end
 
 

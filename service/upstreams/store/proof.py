@@ -1,11 +1,13 @@
 """Proven windows: where in a field the words of a query stand, and the text around them."""
 
+import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evidence.find import Span, literal, spans
+from evidence.find import Span, spans
+from evidence.fold import fold
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.query import Query, Term
 from evidence.text import excerpt, mark
@@ -18,13 +20,14 @@ READ_AFTER_CHARS = 400
 CHUNK_OVERLAP_CHARS = 64
 CHUNKS_TRIED = 8
 SPANS_CONSIDERED = 8
+_WORDS_ONLY = re.compile(r"[\w\s]+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Proof:
     """One window of a field around a match; offsets are code points of the stored text.
 
-    `first_literal` holds where reading the field with the query lands on this very match.
+    `by_query` holds where reading the field by the query lands on this very match.
     """
 
     field: str
@@ -34,11 +37,11 @@ class Proof:
     total: int
     match_start: int
     match_end: int
-    first_literal: bool
+    by_query: bool = False
 
     def read_arguments(self, query: str) -> dict[str, Any]:
         """The window arguments of the read that lands on this match."""
-        if self.first_literal:
+        if self.by_query:
             return {
                 "q": query,
                 "before_chars": READ_BEFORE_CHARS,
@@ -69,22 +72,25 @@ def prove(
 def _prove_text(field: str, text: Any, query: Query, room: int) -> list[Proof]:
     if not isinstance(text, str):
         return []
-    windows = _windows(text, spans(text, query, limit=SPANS_CONSIDERED), room)
-    if not windows:
+    found = spans(text, query, limit=SPANS_CONSIDERED)
+    if not found:
         return []
-    first = _first_literal(text, query.text)
-    return [
-        window.proof(field, text, total=len(text), first=first == window.span.start)
-        for window in windows
-    ]
+    proofs = [window.proof(field, text, len(text)) for window in _windows(text, found, room)]
+    proofs[0].by_query = _reads_first(text, query, found)
+    return proofs
 
 
-def _first_literal(text: str, query: str) -> int | None:
-    """Where the query stands word for word for the first time, as a read by query finds it."""
-    if text.isascii() and query.isascii():  # the same, without folding
-        return text.lower().find(query.lower())
-    found = literal(text, query)
-    return found[0] if found else None
+def _reads_first(text: str, query: Query, found: Sequence[Span]) -> bool:
+    """Whether reading the field by the query, as `finding.matches` walks, meets `found[0]` first."""
+    if not _WORDS_ONLY.fullmatch(query.text):
+        return False
+    words = [word for term in query.terms for word in term.words]
+    if len(words) == 1:
+        return True
+    if len(found) == SPANS_CONSIDERED:  # there may be more, and one of them may come first
+        return False
+    phrases = [span for span in found if fold(text[span.start : span.end]).split() == words]
+    return min(phrases, key=lambda span: span.start, default=found[0]) is found[0]
 
 
 def _prove_big(
@@ -97,7 +103,7 @@ def _prove_big(
         found = spans(text, query, limit=SPANS_CONSIDERED, partial=True)
         own = [span for span in found if span.start < CONTRACT.chunk_chars]
         for window in _windows(text, own, room - len(proofs)):
-            proofs.append(window.proof(field, text, base=base, total=big.chars))
+            proofs.append(window.proof(field, text, big.chars, base))
         if len(proofs) >= room:
             break
     return proofs
@@ -112,9 +118,7 @@ class _Window:
     end: int
     marks: set[tuple[int, int]]
 
-    def proof(
-        self, field: str, text: str, *, total: int, base: int = 0, first: bool = False
-    ) -> Proof:
+    def proof(self, field: str, text: str, total: int, base: int = 0) -> Proof:
         preview, _ = mark(text, start=self.start, end=self.end, marks=sorted(self.marks))
         return Proof(
             field=field,
@@ -124,7 +128,6 @@ class _Window:
             total=total,
             match_start=base + self.span.start,
             match_end=base + self.span.end,
-            first_literal=first,
         )
 
 

@@ -70,7 +70,8 @@ def read_record(db: sqlite3.Connection, view: View, read: RecordRead) -> dict[st
     body = {"connector_key": stream.connector_key, **describe(stream, stored)}
     body["data"] = show(db, stream, stored, fields)
     body["roles"] = {role: name for role, name in stream.roles.items() if name in fields}
-    body |= presentation(stream, stored, frozenset(fields), names=("authored_at",))
+    if at := time_of(stream, stored, frozenset(fields)):
+        body["authored_at"] = at
     if read.expand:
         body["expanded"] = expand(db, view, stream, stored, read.expand, read.expand_limit)
     return body
@@ -122,37 +123,22 @@ def describe(stream: StreamView, stored: documents.Stored) -> dict[str, Any]:
         "id": stored.record_key,
         "stream": stream.name,
         "emitted_at": stored.emitted_at,
-        **source(stream),
+        **stream.source,
     }
 
 
-def source(stream: StreamView) -> dict[str, Any]:
-    """Which connection something came from, in PDPP's words."""
-    named = {
-        "connection_id": stream.connection_id,
-        "connector_instance_id": stream.connection_id,
-    }
-    if stream.display_name:
-        named["display_name"] = stream.display_name
-    return named
+def title_of(stream: StreamView, record: documents.Stored) -> str | None:
+    """The text of the declared title field, where the grant shows it."""
+    title = record.data.get(stream.title_field) if stream.title_field else None
+    return title if isinstance(title, str) else None
 
 
-def presentation(
-    stream: StreamView,
-    record: documents.Stored,
-    shown: frozenset[str],
-    names: tuple[str, ...] = ("title", "authored_at"),
-) -> dict[str, str]:
-    """Title and time of a record from declared roles, out of the fields that may be shown."""
-    found = {}
-    title = stream.roles.get("primary-title")
-    if "title" in names and title in shown and isinstance(record.data.get(title), str):
-        found["title"] = record.data[title]
-    for name in (stream.roles.get("event-time"), stream.sort_field):
-        if name in shown and stream.manifest.fields[name].is_time and record.data.get(name):
-            found["authored_at"] = str(record.data[name])
-            break
-    return found
+def time_of(stream: StreamView, record: documents.Stored, shown: frozenset[str]) -> str | None:
+    """When it happened, by declared role or cursor, out of the fields that may be shown."""
+    for name in stream.time_fields:
+        if name in shown and record.data.get(name):
+            return str(record.data[name])
+    return None
 
 
 def _order(streams: Sequence[StreamView], sort: str | None, order: str | None) -> Order:
@@ -165,7 +151,7 @@ def _order(streams: Sequence[StreamView], sort: str | None, order: str | None) -
             "sort and order disagree. Give one of them.", code="invalid_sort", param="order"
         )
     for stream in streams:
-        stream.require(field)
+        stream.require(field, param="sort")
         if field != stream.sort_field:
             works = f"-{stream.sort_field}" if stream.sort_field else None
             raise InvalidRequest(

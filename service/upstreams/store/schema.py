@@ -63,7 +63,7 @@ def list_streams(db: sqlite3.Connection, view: View, connection_id: str | None) 
             (stream.id, *values),
         ).fetchone()
         row = {"object": "stream", "name": stream.name, "record_count": count}
-        row |= records.source(stream)
+        row |= stream.source
         row["freshness"] = {"status": "unknown"}
         if last is not None and stream.manifest.time_field in stream.granted:
             row["last_updated"] = row["freshness"]["captured_at"] = moment(last)

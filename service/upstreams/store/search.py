@@ -54,7 +54,7 @@ def search(
         "object": "list",
         "url": "/v1/search",
         "has_more": more,
-        "data": _hits(db, streams, page, query, offset),
+        "data": _hits(db, view, page, query, offset),
         "meta": _meta(ranked, found, streams, deep=more and not reachable),
     }
     if more and reachable:
@@ -112,16 +112,15 @@ def _merge(rows: Iterable[tuple[int, float]], allowed: frozenset[int]) -> list[F
 
 def _hits(
     db: sqlite3.Connection,
-    streams: Sequence[StreamView],
+    view: View,
     page: Sequence[Found],
     query: Query,
     offset: int,
 ) -> list[dict[str, Any]]:
-    owner = {ordinal: stream for stream in streams for ordinal in stream.searchable}
     stored = documents.load(db, [found.seq for found in page])
     proven = []
     for found in page:
-        stream, record = owner[found.ordinals[0]], stored[found.seq]
+        stream, record = view.owners[found.ordinals[0]], stored[found.seq]
         fields = [stream.searchable[ordinal] for ordinal in found.ordinals]
         proofs = prove(db, record, fields, query)
         proven.append((found.score, _tightness(proofs), stream, record, fields, proofs))
@@ -154,11 +153,14 @@ def _hit(
         "connector_key": stream.connector_key,
         "emitted_at": record.emitted_at,
         "record_url": f"{routes.record(stream.name, record.record_key)}?{where}",
-        **records.source(stream),
+        **stream.source,
         "matched_fields": list(fields),
         "score": {"kind": "rank", "value": rank, "order": "lower_is_better"},
     }
-    hit |= records.presentation(stream, record, stream.granted)
+    if title := records.title_of(stream, record):
+        hit["title"] = title
+    if at := records.time_of(stream, record, stream.granted):
+        hit["authored_at"] = at
     if proofs:
         hit["snippet"] = {"field": proofs[0].field, "text": proofs[0].preview}
     hit["evidence_excerpts"] = [_excerpt(stream, record, proof, query) for proof in proofs]

@@ -35,6 +35,11 @@ class StreamView:
     since: int | None
     until: int | None
     resources: frozenset[str] | None
+    #: Which connection this is, as every row of it says in PDPP's words.
+    source: dict[str, Any]
+    #: Where titles and times come from: declared roles and the cursor, where granted.
+    title_field: str | None
+    time_fields: tuple[str, ...]
 
     @property
     def name(self) -> str:
@@ -46,7 +51,7 @@ class StreamView:
         cursor = self.manifest.cursor_field
         return cursor if cursor in self.granted else None
 
-    def require(self, field: str) -> None:
+    def require(self, field: str, *, param: str = "fields") -> None:
         """Raises 403 `field_not_granted`, alike for hidden fields and fields that are not there."""
         if field not in self.granted:
             near = get_close_matches(field, self.fields, n=3)
@@ -54,7 +59,7 @@ class StreamView:
                 f"The field {field!r} is not in this grant for stream {self.name!r}. "
                 "Use a field that schema lists for the stream.",
                 code="field_not_granted",
-                param="fields",
+                param=param,
                 field=field,
                 did_you_mean=near or None,
             )
@@ -69,10 +74,14 @@ class StreamView:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """All streams of one grant. Streams that are gone from the store are left out."""
+    """All streams of one grant. Streams that are gone from the store are left out.
+
+    `owners` tells whose a granted full-text scope is.
+    """
 
     grant: Grant
     streams: tuple[StreamView, ...]
+    owners: dict[int, StreamView]
 
     @property
     def connection_ids(self) -> list[str]:
@@ -107,9 +116,6 @@ class View:
             )
         return tuple(sorted(found, key=lambda stream: stream.connection_id))
 
-    def by_id(self) -> dict[int, StreamView]:
-        return {stream.id: stream for stream in self.streams}
-
 
 _FIND = """
 SELECT s.id, s.manifest, c.connector_key, c.display_name,
@@ -123,7 +129,9 @@ WHERE c.connection_id = ? AND s.name = ?
 def open_view(db: sqlite3.Connection, grant: Grant) -> View:
     """Resolves a grant against the store as `db` shows it."""
     found = (_open_stream(db, item) for item in grant.streams)
-    return View(grant, tuple(stream for stream in found if stream is not None))
+    streams = tuple(stream for stream in found if stream is not None)
+    owners = {ordinal: stream for stream in streams for ordinal in stream.searchable}
+    return View(grant, streams, owners)
 
 
 def _open_stream(db: sqlite3.Connection, item: StreamGrant) -> StreamView | None:
@@ -133,6 +141,8 @@ def _open_stream(db: sqlite3.Connection, item: StreamGrant) -> StreamView | None
     stream_id, text, connector_key, display_name, scopes = row
     manifest = _manifest(text)
     granted = frozenset(item.fields)
+    roles = {role: name for role, name in manifest.roles.items() if name in granted}
+    times = (roles.get("event-time"), manifest.cursor_field)
     ordinals = {field: (ordinal, searchable) for ordinal, field, searchable in orjson.loads(scopes)}
     ordinals = {field: pair for field, pair in ordinals.items() if field in granted}
     return StreamView(
@@ -141,7 +151,7 @@ def _open_stream(db: sqlite3.Connection, item: StreamGrant) -> StreamView | None
         connector_key=connector_key,
         display_name=display_name,
         manifest=manifest,
-        roles=manifest.roles,
+        roles=roles,
         fields=tuple(item.fields),
         granted=granted,
         ordinals={field: ordinal for field, (ordinal, _) in ordinals.items()},
@@ -149,7 +159,17 @@ def _open_stream(db: sqlite3.Connection, item: StreamGrant) -> StreamView | None
         since=item.since,
         until=item.until,
         resources=item.resources,
+        source=_source(item.connection_id, display_name),
+        title_field=roles.get("primary-title"),
+        time_fields=tuple(
+            name for name in times if name in granted and manifest.fields[str(name)].is_time
+        ),
     )
+
+
+def _source(connection_id: str, display_name: str | None) -> dict[str, Any]:
+    named = {"connection_id": connection_id, "connector_instance_id": connection_id}
+    return {**named, "display_name": display_name} if display_name else named
 
 
 @lru_cache(maxsize=1024)

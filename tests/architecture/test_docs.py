@@ -1,0 +1,153 @@
+"""The documents say what is there: the tour, the reference, the commands, the links."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from evidence import errors, limits
+from service import reference
+from service.__main__ import rung
+from service.operations import OPERATIONS
+from service.settings import SETTINGS
+from tests.architecture.sources import CODE, PACKAGES, ROOT, files, text
+
+README, TOUR = Path("README.md"), Path("docs/tour.md")
+PAGES = [README, Path("CONTRIBUTING.md"), Path("CHANGELOG.md"), *files("docs", ending=".md")]
+BLOCK = re.compile(r"^ *```\w*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+#: Places of one machine, and nobody's business elsewhere.
+FORBIDDEN = ("/" + "work/", "/" + "farm", "." + "library")
+
+
+def rows(page: Path, heading: str) -> list[str]:
+    """The first cells, where they are code, of the tables under a heading."""
+    _, _, section = text(page).partition(f"\n## {heading}\n")
+    section = section.partition("\n## ")[0]
+    return re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE)
+
+
+def folders() -> set[str]:
+    return {path.parent.as_posix() for path in files(*PACKAGES)}
+
+
+@pytest.mark.parametrize("folder", sorted(folders()))
+def test_the_tour_names_each_file_of_a_folder_and_no_other(folder: str) -> None:
+    there = {path.name for path in files(folder) if path.parent.as_posix() == folder and text(path)}
+    named = rows(TOUR, f"`{folder}/`")
+    assert set(named) == there, f"docs/tour.md, {folder}/: each file has a line of its own"
+    assert len(named) == len(set(named))
+
+
+def test_the_tour_names_each_folder_and_no_other() -> None:
+    named = set(re.findall(r"^## `([^`]+)/`$", text(TOUR), re.MULTILINE)) - {"."}
+    assert named == folders()
+    beside = {name.strip("/") for name in rows(TOUR, "Beside the code")}
+    assert all((ROOT / name).is_dir() for name in beside), beside
+    used = {"/".join(path.parts[:2]) for path in files("docs", "tests", ending="")}
+    assert {name for name in used if (ROOT / name).is_dir()} <= beside
+    for name in rows(TOUR, "`./`"):
+        assert (ROOT / name).is_file(), name
+
+
+def test_the_reference_is_up_to_date() -> None:
+    found = CliRunner().invoke(reference.main, ["--check", str(ROOT / "docs/reference")])
+    assert found.exit_code == 0, found.output
+
+
+def test_the_check_of_the_reference_fails_for_a_page_that_differs(tmp_path: Path) -> None:
+    run = CliRunner().invoke
+    assert run(reference.main, [str(tmp_path)]).exit_code == 0
+    assert run(reference.main, ["--check", str(tmp_path)]).exit_code == 0
+    (tmp_path / "tools.md").write_text("# Tools\n", encoding="utf-8")
+    found = run(reference.main, ["--check", str(tmp_path)])
+    assert found.exit_code == 1 and "tools.md" in found.output and "make docs" in found.output
+
+
+@pytest.mark.parametrize(
+    "page, entries",
+    [
+        ("tools.md", [f"## {operation.name}" for operation in OPERATIONS]),
+        ("tools.md", [f"`{name}`" for one in OPERATIONS for name in one.arguments.fields]),
+        ("settings.md", [f"| `{setting.variable}` |" for setting in SETTINGS]),
+        ("limits.md", [f"| `{name}` |" for name, _, _ in limits.describe(limits.CONTRACT)]),
+        ("limits.md", [f"| `{name}` |" for name, _, _ in limits.describe(limits.BUDGETS)]),
+        ("errors.md", [f"| `{kind.kind}` |" for kind in errors.KINDS]),
+        ("cli.md", [f"## rung {name}" for name in rung.commands]),
+    ],
+)
+def test_everything_that_can_be_asked_set_or_met_has_an_entry(
+    page: str, entries: list[str]
+) -> None:
+    found = text(Path("docs/reference") / page)
+    missing = [entry for entry in entries if entry not in found]
+    assert entries and not missing, f"docs/reference/{page} has no entry {missing}"
+
+
+def test_the_readme_lists_every_setting_and_no_other() -> None:
+    assert rows(README, "Deploy") == [setting.variable for setting in SETTINGS]
+
+
+def commands(page: Path) -> Iterator[list[str]]:
+    """The words of every `make` and `rung` command a page shows."""
+    shown = text(page)
+    lines = [line for block in BLOCK.findall(shown) for line in block.splitlines()]
+    lines += re.findall(r"`([^`\n]+)`", BLOCK.sub("", shown))
+    for line in lines:
+        words = line.strip().removeprefix(".venv/bin/")
+        if re.match(r"(make|rung) [a-z]", words):
+            yield shlex.split(words, comments=True)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_every_command_a_page_shows_is_there(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", text(Path("Makefile")), re.MULTILINE))
+    for name, *words in commands(page):
+        if name == "make":
+            assert set(words) <= targets, f"{page}: make {' '.join(words)}"
+        else:
+            _check_rung(page, words)
+
+
+def _check_rung(page: Path, words: list[str]) -> None:
+    command: click.Command = rung
+    said = f"{page}: rung {' '.join(words)}"
+    while isinstance(command, click.Group) and words:
+        assert words[0] in command.commands, said
+        command, words = command.commands[words[0]], words[1:]
+    options = {name for param in command.params for name in param.opts} | {"--help"}
+    given = {word.partition("=")[0] for word in words if word.startswith("--")}
+    assert given <= options, said
+
+
+def test_the_readme_shows_the_two_set_up_commands_first() -> None:
+    assert list(commands(README))[:2] == [["make", "demo"], ["make", "test"]]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_every_link_inside_the_project_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", BLOCK.sub("", text(page))):
+        if not target.startswith(("http://", "https://", "#")):
+            path = ROOT / page.parent / target.partition("#")[0]
+            assert path.exists(), f"{page} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_every_file_a_page_names_is_there(page: Path) -> None:
+    for name in re.findall(
+        r"`((?:evidence|renderers|service|tests|bench|docs)/[\w./-]+)`", text(page)
+    ):
+        assert (ROOT / name).exists() or "/NAME" in name, f"{page} names {name}"
+
+
+def test_nothing_tells_of_the_machine_it_was_written_on() -> None:
+    endings = (".py", ".md", ".mjs", ".json", ".yml", ".txt", ".cfg", ".toml")
+    found = [Path(".ci/run"), Path("Makefile"), Path("Procfile")]
+    found += [Path(path.name) for path in ROOT.iterdir() if path.suffix in endings]
+    found += [path for ending in endings for path in files(*CODE, "docs", ending=ending)]
+    for path in found:
+        for word in FORBIDDEN:
+            assert word not in text(path), f"{path} holds {word}"

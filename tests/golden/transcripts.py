@@ -1,0 +1,73 @@
+"""The calls whose text is kept to the byte, and how a transcript is written down."""
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from evidence.limits import BUDGETS
+from tests.helpers.caller import Answer, Caller
+
+FOLDER = Path(__file__).parent
+WORK = {"stream": "messages", "connection_id": "mail-work"}
+LONG = {"id": "mail-work/messages:m_long", "field_path": "body"}
+
+CALLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "schema-index": ("schema", {}),
+    "schema-stream": ("schema", WORK),
+    "search": ("search", {"query": "invoice number"}),
+    "search-page": ("search", {"query": "standup*", "limit": 3}),
+    "search-sources": ("search", {"query": "invoice", "limit": 4}),
+    "search-windows": ("search", {"query": "lily orchid"}),
+    "search-fallback-titles": ("search", {"query": "jetty", "limit": 2}),
+    "search-nothing": ("search", {"query": "zebra"}),
+    "records": ("query_records", {**WORK, "limit": 2, "count": "exact"}),
+    "records-previews": ("query_records", {**WORK, "filter": {"id": "m_long"}}),
+    "records-binary": ("query_records", {"stream": "notes", "filter": {"id": "picture"}}),
+    "records-changes": ("query_records", {"stream": "diary", "changes_since": "beginning"}),
+    "aggregate-groups": ("aggregate", {**WORK, "metric": "count", "group_by": "folder", "limit": 1}),
+    "aggregate-value": ("aggregate", {**WORK, "metric": "max", "field": "received_at"}),
+    "fetch": ("fetch", {"id": "mail-work/messages:m_002"}),
+    "fetch-expanded": ("fetch", {"id": "mail-work/messages:m_001", "expand": ["attachments"]}),
+    "field-small": ("read_record_field", {"id": "notes/notes:accents", "field_path": "text"}),
+    "field-match": (
+        "read_record_field",
+        {**LONG, "query": "invoice number", "before_chars": 60, "after_chars": 60},
+    ),
+    "field-next-match": ("read_record_field", {**LONG, "query": "ipsum", "limit_chars": 60}),
+    "field-blob": (
+        "read_record_field",
+        {"id": "mail-work/attachments:a%2F1.png", "field_path": "blob_ref"},
+    ),
+    "error-ambiguous": ("fetch", {"id": "messages:m_001"}),
+    "error-full-schema": ("schema", {"stream": "messages", "detail": "full"}),
+    "error-argument": ("query_records", {"streem": "messages"}),
+    "error-missing": ("search", {}),
+    "error-filter": ("query_records", {**WORK, "filter": {"body": "invoice"}}),
+    "error-field": ("read_record_field", {"id": "notes/notes:accents", "field_path": "txet"}),
+    "error-not-there": ("fetch", {"id": "mail-work/messages:m_999"}),
+}
+
+
+def path_of(name: str) -> Path:
+    return FOLDER / f"{name}.txt"
+
+
+def budget(tool: str) -> int:
+    """The most bytes of text an answer of this tool may have."""
+    found = {"search": BUDGETS.search_text_bytes, "schema": BUDGETS.schema_bytes}
+    return found.get(tool, BUDGETS.text_bytes)
+
+
+def transcript(caller: Caller, name: str) -> str:
+    """The request, the text a model sees, and its size."""
+    tool, args = CALLS[name]
+    return written(tool, args, caller.call(tool, **args))
+
+
+def written(tool: str, args: dict[str, Any], answer: Answer) -> str:
+    size = len(answer.text.encode())
+    return (
+        f"> {tool} {orjson.dumps(args).decode()}\n\n{answer.text}\n\n"
+        f"< {'error, ' if answer.failed else ''}{size} bytes of {budget(tool)}\n"
+    )

@@ -1,0 +1,134 @@
+"""Nothing outside a grant is ever told: not by name, not by value, not by what is missing.
+
+Every name and text of the world under test is a canary, a word found nowhere else. Whatever is
+asked under a random grant, an answer (status, headers, body, log) holds only canaries that the
+grant shows or that the caller said itself. What an answer offers (pages, bookmarks, reads,
+addresses) is followed one step and checked alike.
+"""
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.helpers import canaries, worlds
+from tests.helpers.api import Answer, Api
+from tests.helpers.canaries import words_in
+from tests.spec.isolation_calls import (
+    EXCLUDING,
+    PLAN,
+    QUERY,
+    TERM,
+    Call,
+    ask,
+    calls,
+    followed,
+    grants,
+    written,
+)
+
+SEVERAL = st.lists(TERM, min_size=2, max_size=3).map(" ".join)
+ANY = settings(
+    deadline=None,
+    max_examples=80,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+class Kept(logging.Handler):
+    """Keeps everything that is logged, tracebacks too."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.setFormatter(logging.Formatter("%(name)s %(message)s %(args)s"))
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(self.format(record))
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> worlds.House:
+    return worlds.build(canaries.world_of(PLAN), tmp_path_factory.mktemp("canaries"))
+
+
+@pytest.fixture(scope="module")
+def log() -> Iterator[Kept]:
+    """All logs of the process from the finest level on."""
+    kept, root = Kept(), logging.getLogger()
+    before = root.level
+    root.addHandler(kept)
+    root.setLevel(logging.DEBUG)
+    yield kept
+    root.setLevel(before)
+    root.removeHandler(kept)
+
+
+def check(call: Call, answers: list[Answer], log: Kept, allowed: frozenset[str]) -> None:
+    """No answer and no line of the log has a canary that is neither allowed nor said."""
+    said = words_in(call.said)
+    for shown in [*map(written, answers), "\n".join(log.lines)]:
+        leaked = words_in(shown) - allowed - said
+        assert not leaked, (call, leaked, shown[:3_000])
+    assert all(answer.status < 500 for answer in answers), (call, answers)
+    log.lines.clear()
+
+
+@ANY
+@given(
+    entries=grants(),
+    asked=st.lists(calls(QUERY | EXCLUDING | SEVERAL), min_size=4, max_size=12),
+)
+def test_no_answer_has_a_word_that_is_not_granted(
+    house: worlds.House, log: Kept, entries: list[dict[str, object]], asked: list[Call]
+) -> None:
+    api = house.api(*entries)
+    allowed = canaries.permitted(PLAN, entries)
+    log.lines.clear()
+    for call in asked:
+        answers = ask(api, call)
+        check(call, answers, log, allowed)
+        for offer in followed(call, answers):
+            check(offer, ask(api, offer), log, allowed)
+
+
+def test_the_net_catches_what_it_should(house: worlds.House) -> None:
+    """With everything granted, every tool tells canaries: an empty net would prove nothing."""
+    api = house.api()
+    seen: set[str] = set()
+    for call in (
+        Call("mcp", "schema", {"stream": canaries.NOTES}),
+        Call("mcp", "search", {"query": "common", "limit": 100}),
+        Call("mcp", "query_records", {"stream": canaries.NOTES, "limit": 100}),
+        Call("rest", "/v1/connectors", {}),
+    ):
+        for answer in ask(api, call):
+            assert words_in(written(answer))
+            seen |= words_in(written(answer))
+    everything = canaries.permitted(PLAN, full_grant())
+    assert len(seen & everything) > 100
+    assert len(everything) > 3 * 100
+
+
+def full_grant() -> list[dict[str, object]]:
+    """Entries that grant everything."""
+    return [
+        {
+            "connection_id": connection["id"],
+            "stream": stream["name"],
+            "fields": list(stream["schema"]["properties"]),
+        }
+        for connection in PLAN["connections"]
+        for stream in connection["streams"]
+    ]
+
+
+def test_words_inside_base64_and_percent_encoding_are_caught() -> None:
+    word = canaries.NOTES
+    api = Api("http://nowhere", None)
+    assert api.token is None
+    assert words_in(f"x%20{word}%2F") == {word}
+    hidden = canaries.base64.b64encode(f'{{"stream":"{word}"}}'.encode()).decode().rstrip("=")
+    assert words_in(f"pdpp://record/{hidden}") == {word}
