@@ -81,7 +81,7 @@ def profile(corpus: Corpus, *, passes: int) -> Stages:
         )
 
     services = bootstrap.build(settings.load({"RUNG_STORE": str(corpus.store)}))
-    surface = RecordsSurface(services.fence_key, [watched(one) for one in OPERATIONS])
+    surface = RecordsSurface([watched(one) for one in OPERATIONS])
     app = Flask("bench", static_folder=None)
     guard = Guard(Access.CLIENT_TOKEN)
     app.register_blueprint(

@@ -52,14 +52,9 @@ from evidence.query import (
     Query,
     Term,
 )
-from evidence.text import Window
 from evidence.version import VERSION
 from evidence.work import (
     Deadline,
-    Done,
-    Failed,
-    Late,
-    Outcome,
 )
 
 __all__ = [
@@ -72,10 +67,8 @@ __all__ = [
     "Contract",
     "Deadline",
     "Document",
-    "Done",
     "Envelope",
     "EvidenceError",
-    "Failed",
     "FieldRead",
     "FieldRef",
     "Folded",
@@ -85,11 +78,9 @@ __all__ = [
     "Internal",
     "InvalidRequest",
     "KINDS",
-    "Late",
     "Match",
     "NotFound",
     "NotText",
-    "Outcome",
     "Partial",
     "Query",
     "RateLimited",
@@ -107,5 +98,4 @@ __all__ = [
     "Unauthenticated",
     "Unavailable",
     "VERSION",
-    "Window",
 ]

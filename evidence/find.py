@@ -22,6 +22,7 @@ class Span(NamedTuple):
 
 
 Occurrence = tuple[int, int, int]  # start and end in folded text, number of the term
+Needle = tuple[str, re.Pattern[str] | None]  # see `_needle`
 Stretch = tuple[int, int, int, int]  # length, start, first and last of the occurrences in it
 
 
@@ -34,11 +35,12 @@ def spans(text: str, query: Query, *, limit: int = 3, partial: bool = False) -> 
     folded = Folded(text)
     padded = f" {folded.folded} "
     wanted = query.wanted
-    if len(wanted) == 1 and _needle(wanted[0])[1] is None:
+    needles = [_needle(term) for term in wanted]
+    if len(needles) == 1 and needles[0][1] is None:
         # Every place of a whole word is as long as any other, so the first ones win.
-        places = _occurrences(padded, wanted[0], 0, limit)
+        places = _occurrences(padded, needles[0], 0, limit)
         return [_span(folded, [place]) for place in places]
-    found = [_occurrences(padded, term, number) for number, term in enumerate(wanted)]
+    found = [_occurrences(padded, needle, number) for number, needle in enumerate(needles)]
     present = sum(map(bool, found))
     if not present or (present < len(wanted) and not partial):
         return []
@@ -74,7 +76,7 @@ def literals(text: str, needle: str) -> Iterator[tuple[int, int]]:
 
 
 @lru_cache(maxsize=256)
-def _needle(term: Term) -> tuple[str, re.Pattern[str] | None]:
+def _needle(term: Term) -> Needle:
     """A string to look for, and unless that is proof enough, what must match where it is found.
 
     Both begin with the space before the term; the pattern stops short of the space after it.
@@ -87,10 +89,10 @@ def _needle(term: Term) -> tuple[str, re.Pattern[str] | None]:
 
 
 def _occurrences(
-    padded: str, term: Term, number: int, most: int = OCCURRENCES_MAX
+    padded: str, wanted: Needle, number: int, most: int = OCCURRENCES_MAX
 ) -> list[Occurrence]:
-    """Where `term` stands in folded text that was `padded` with a space at both ends."""
-    needle, pattern = _needle(term)
+    """Where term `number` stands in folded text that was `padded` with a space at both ends."""
+    needle, pattern = wanted
     found: list[Occurrence] = []
     position = padded.find(needle)
     while position >= 0 and len(found) < most:

@@ -42,6 +42,7 @@ class Contract:
     names_in_list: int = _limit(100, "most names in one list argument (fields, streams, expand)")
     name_chars: int = _limit(256, "longest single name, connection id or relation in an argument")
     handle_chars: int = _limit(8_192, "longest id, URI or cursor in an argument")
+    path_chars: int = _limit(1_024, "longest field path in an argument")
 
 
 CONTRACT = Contract()

@@ -1,4 +1,4 @@
-"""Pieces of text as a reader sees them: windows, excerpts, marks, visible control characters.
+"""Pieces of text as a reader sees them: excerpts, marks, visible control characters.
 
 Everything invisible that could mislead is written `\\u{HEX}`, with as many digits as it takes. A
 backslash that would begin such an escape in the text itself is written `\\u{5C}`, so that reading
@@ -11,7 +11,6 @@ back is exact. Marked text is escaped text with tags: `mark` does both in one go
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from evidence.fold import extends
 from evidence.find import Span
@@ -39,29 +38,6 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _BASE64_URI = re.compile(r"data:[^,\s]*;base64,")
 _BASE64_MIN = 256  # code points; shorter values are hashes, keys and long words
 _ONE_KIND = re.compile("[a-z]+|[A-Z]+|[0-9]+")
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """`text` is what stands from `start` to `end` in a value of `total` code points."""
-
-    text: str
-    start: int
-    end: int
-    total: int
-
-    @property
-    def complete(self) -> bool:
-        """Whether the window is the whole value."""
-        return not self.has_before and not self.has_after
-
-    @property
-    def has_before(self) -> bool:
-        return self.start > 0
-
-    @property
-    def has_after(self) -> bool:
-        return self.end < self.total
 
 
 def excerpt(text: str, span: Span, *, size: int) -> tuple[int, int]:

@@ -1,14 +1,10 @@
-"""Deadlines and the outcomes of work done item by item. The one place that reads the clock."""
+"""Deadlines. The one place that reads the clock."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
 
 from evidence.errors import TimedOut
-
-Item = TypeVar("Item")
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,32 +33,3 @@ class Deadline:
     def sooner(self, seconds: float) -> "Deadline":
         """This deadline, or one `seconds` from now, whichever comes first."""
         return Deadline(min(self.at, self.clock() + seconds), self.clock)
-
-
-@dataclass(frozen=True, slots=True)
-class Done(Generic[Value]):
-    value: Value
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    error: Exception
-
-
-@dataclass(frozen=True, slots=True)
-class Late:
-    """The item did not finish within the deadline."""
-
-
-Outcome = Done[Any] | Failed | Late
-
-
-def serial(function: Callable[[Item], Any], items: Iterable[Item]) -> list[Outcome]:
-    """Runs `function` over `items` in order, in this thread; failures become outcomes."""
-    outcomes: list[Outcome] = []
-    for item in items:
-        try:
-            outcomes.append(Done(function(item)))
-        except Exception as error:
-            outcomes.append(Failed(error))
-    return outcomes

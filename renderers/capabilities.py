@@ -1,5 +1,6 @@
 """What one stream can be asked, in words, and calls that ask it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from evidence.continuation import Continuation
@@ -16,6 +17,8 @@ LEGEND = {
 }
 # What stays beside the requested fields of a projected record, because calls need it.
 IDENTITY = "id, stream, connection_id, display_name and emitted_at"
+# The names one list may show before it says how many more there are.
+LIST_BYTES = 400
 EXAMPLE_TIME = "2026-01-01T00:00:00Z"
 
 
@@ -36,18 +39,18 @@ def lines(row: StreamRow) -> list[str]:
     searched = [name for name in flags if "lex" in flags[name]]
     sort = f"-{row.cursor_field} (default) or {row.cursor_field}" if row.cursor_field else "none"
     found = [
-        f"filter exact: {_names(exact)}; range: {', '.join(ranges) or 'none'}",
+        f"filter exact: {_names(exact)}; range: {_listed(ranges)}",
         f"sort: {sort}",
         f"projection: fields=[names] keeps those fields; {IDENTITY} always stay",
         'count: count="exact" counts all matches; changes: changes_since="beginning", '
         "then the bookmark",
-        f"expand: {_relations(row) or 'none'}",
+        f"expand: {_listed(_relations(row))}",
         f"search: full text in {_names(searched)}; no semantic search",
         f"aggregate: count{_aggregations(flags)}",
     ]
     if row.views:
-        shown = ", ".join(f"{value_of(v.get('id'))} ({_names(v.get('fields'))})" for v in row.views)
-        found.append(f"views: {shown}")
+        shown = [f"{value_of(v.get('id'))} ({_names(v.get('fields'))})" for v in row.views]
+        found.append(f"views: {_listed(shown)}")
     if row.primary_key:
         found.append(f"primary_key: {_names(row.primary_key)}")
     return found
@@ -82,15 +85,26 @@ def examples(row: StreamRow, *, alone: bool) -> list[Continuation]:
 
 
 def _names(names: Any) -> str:
-    return ", ".join(value_of(name) for name in names or ()) or "none"
+    return _listed([value_of(name) for name in names or ()])
 
 
-def _relations(row: StreamRow) -> str:
-    return ", ".join(
+def _listed(shown: Sequence[str]) -> str:
+    """Some of a list where it is long; the flags of each field say the same."""
+    kept, room = 0, LIST_BYTES
+    for one in shown:
+        room -= len(one.encode()) + 2
+        if room < 0 and kept:
+            return f"{', '.join(shown[:kept])} and {len(shown) - kept} more"
+        kept += 1
+    return ", ".join(shown) or "none"
+
+
+def _relations(row: StreamRow) -> list[str]:
+    return [
         f"{value_of(r.get('name'))} -> {value_of(r.get('target_stream') or r.get('stream'))} "
         f"({r.get('cardinality')}, default {r.get('default_limit')}, at most {r.get('max_limit')})"
         for r in row.relations
-    )
+    ]
 
 
 def _aggregations(flags: dict[str, dict[str, str]]) -> str:

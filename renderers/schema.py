@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from evidence.continuation import Continuation
-from evidence.limits import BUDGETS, CONTRACT, Budgets
+from evidence.limits import CONTRACT, Budgets
 from evidence.model import SchemaIndex, Source, StreamRow
 from evidence.wire import call
 from renderers import capabilities
@@ -15,6 +15,9 @@ from renderers.rendering import Context, Rendering
 
 ROWS_SHOWN = 8
 PAGE_BYTES = 3_000
+# The example calls of a row, and the call that shows a row there is no room for.
+EXAMPLES_BYTES = 1_300
+OTHER_ROW_BYTES = 90
 
 
 def render(index: SchemaIndex, context: Context) -> Rendering:
@@ -37,7 +40,7 @@ def _index(index: SchemaIndex, budgets: Budgets) -> Rendering:
     room = (
         budgets.schema_bytes
         - PAGE_BYTES
-        - sum(len(value_of(name).encode()) + 1 for found in names.values() for name in found)
+        - sum(_name_cost(name) for found in names.values() for name in found)
     )
     kept = {key: _fitting(found, room // max(1, len(sources))) for key, found in sources.items()}
     lines = [header("schema", connectors=len(grouped), streams=len(index.rows))]
@@ -75,22 +78,28 @@ def _details(index: SchemaIndex, budgets: Budgets) -> Rendering:
     """The rows of one stream, each with as many fields as there is room for."""
     full = index.detail == "full"
     shown = index.rows[:ROWS_SHOWN]
-    share = (budgets.schema_bytes - PAGE_BYTES) // max(1, len(shown))
+    others = min(len(index.rows) - len(shown), CONTRACT.page_items)
+    room = budgets.schema_bytes - PAGE_BYTES - OTHER_ROW_BYTES * others
+    share = room // max(1, len(shown)) - EXAMPLES_BYTES
     lines = [
         header("schema", stream=index.args["stream"], detail=index.detail, rows=len(index.rows)),
         "legend: " + " ".join(f"{flag}={text}" for flag, text in capabilities.LEGEND.items()),
     ]
-    streams, following = [], list[Continuation]()
+    streams = list[tuple[StreamRow, list[str], list[Source]]]()
+    following = list[Continuation]()
     for row in shown:
-        fields, more = _page(row, index.args.get("fields_after"), share, full)
-        lines += _row_lines(row, fields, full)
+        sources = _fitting(row.connections, share // 4)
+        told = ["  " + line for line in capabilities.lines(row)]
+        room = share - share // 4 - sum(len(line.encode()) + 1 for line in told)
+        fields, more = _page(row, index.args.get("fields_after"), room, full)
+        lines += [*_row_lines(row, fields, sources, full), *told]
         if more:
             args = {**index.args, "fields_after": more}
             if row.connections and len(index.rows) > 1:
                 args["connection_id"] = row.connections[0].connection_id
             following.append(Continuation("schema", args, "more_fields"))
         following += capabilities.examples(row, alone=len(index.rows) == 1)
-        streams.append((row, fields))
+        streams.append((row, fields, sources))
     for row in index.rows[ROWS_SHOWN:]:
         args = {"stream": row.name, "connection_id": row.connections[0].connection_id}
         following.append(Continuation("schema", args, "another_connection"))
@@ -99,7 +108,7 @@ def _details(index: SchemaIndex, budgets: Budgets) -> Rendering:
     lines += [step(one) for one in following]
     data = {
         **_head(index, index.detail),
-        "connectors": [_connector(row, fields, full) for row, fields in streams],
+        "connectors": [_connector(*one, full) for one in streams],
         "field_capability_legend": capabilities.LEGEND,
     }
     if following:
@@ -123,10 +132,17 @@ def _named(source: Source) -> dict[str, Any]:
     return {name: value for name, value in named.items() if value is not None}
 
 
+def _name_cost(name: str) -> int:
+    """Bytes of a stream's name in the channel where it takes more."""
+    return max(len(value_of(name).encode()) + 1, len(orjson.dumps({"name": name})) + 1)
+
+
 def _fitting(sources: Sequence[Source], room: int) -> list[Source]:
+    """As many connections as there is room for in both channels, at least one."""
     kept: list[Source] = []
     for source in sources:
-        room -= len(_connection(source).encode()) + 2
+        cost = (len(_connection(source).encode()), len(orjson.dumps(_named(source))))
+        room -= max(cost) + 2
         if room < 0 and kept:
             break
         kept.append(source)
@@ -148,10 +164,11 @@ def _page(row: StreamRow, after: str | None, room: int, full: bool) -> tuple[lis
     return shown, None
 
 
-def _row_lines(row: StreamRow, fields: Sequence[str], full: bool) -> list[str]:
-    connections = _fitting(row.connections, BUDGETS.search_text_bytes)
-    listed = ", ".join(map(_connection, connections))
-    if left := len(row.connections) - len(connections):
+def _row_lines(
+    row: StreamRow, fields: Sequence[str], sources: Sequence[Source], full: bool
+) -> list[str]:
+    listed = ", ".join(map(_connection, sources))
+    if left := len(row.connections) - len(sources):
         listed += f" and {left} more"
     label = f" label={quoted(row.label)}" if row.label else ""
     lines = [
@@ -163,10 +180,12 @@ def _row_lines(row: StreamRow, fields: Sequence[str], full: bool) -> list[str]:
         flags = row.fields[name].replace(",", " ")
         schema = f" {orjson.dumps(_json_schema(row, name)).decode()}" if full else ""
         lines.append(f"    {value_of(name)} {flags}{schema}")
-    return lines + ["  " + line for line in capabilities.lines(row)]
+    return lines
 
 
-def _connector(row: StreamRow, fields: Sequence[str], full: bool) -> dict[str, Any]:
+def _connector(
+    row: StreamRow, fields: Sequence[str], sources: Sequence[Source], full: bool
+) -> dict[str, Any]:
     kept = {
         key: value
         for key, value in row.envelope.items()
@@ -181,9 +200,7 @@ def _connector(row: StreamRow, fields: Sequence[str], full: bool) -> dict[str, A
     kept["field_count"] = len(row.fields)
     return {
         "connector_key": row.connector_key,
-        "granted_connections": [
-            _named(source) for source in _fitting(row.connections, BUDGETS.search_text_bytes)
-        ],
+        "granted_connections": [_named(source) for source in sources],
         "connection_count": len(row.connections),
         "streams": [kept],
     }

@@ -3,6 +3,7 @@
 from collections import Counter
 
 from evidence import wire
+from evidence.limits import BUDGETS
 from evidence.model import Hit, Match, SearchPage
 from renderers.lines import fenced, header, joined, name_source, quoted, step, value_of, warning
 from renderers.rendering import Context, Rendering
@@ -11,7 +12,6 @@ from renderers.search_size import fits
 __all__ = ["fits", "render"]
 
 FENCE_SLOT = "\x00fence\x00"
-TITLE_CHARS = 80
 ESCAPE = "\\u{"
 
 
@@ -52,7 +52,7 @@ def _count(page: SearchPage) -> str | None:
 
 def _line(number: int, hit: Hit) -> str:
     at = f" {value_of(hit.at)}" if hit.at else ""
-    title = quoted(wire.title(hit), TITLE_CHARS)
+    title = quoted(wire.title(hit), BUDGETS.title_chars)
     return f"{number} {hit.id} {title}{at} source={name_source(hit.source)}"
 
 

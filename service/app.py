@@ -20,7 +20,7 @@ def create_app(services: Services | None = None) -> Flask:
     app = Flask("rung", static_folder=None)
     app.extensions["rung"] = services
     guard = _guard(services)
-    surface = RecordsSurface(services.fence_key)
+    surface = RecordsSurface()
     app.register_blueprint(
         mcp.blueprint(surface, path=MCP_PATH, guard=guard, open_session=services.open_session)
     )

@@ -1,6 +1,5 @@
 """Settings to services: the only place that names concrete upstreams."""
 
-import hashlib
 from dataclasses import dataclass
 
 from service.operations.base import Session
@@ -14,15 +13,13 @@ class Services:
 
     settings: Settings
     store: Store
-    fence_key: bytes
 
     def open_session(self, token: str | None) -> Session:
         """A caller's session; raises `Unauthenticated` or `Forbidden`."""
-        return Session(self.store.open(token or ""), self.settings.public_url or "")
+        server = self.store.open(token or "")
+        return Session(server, self.settings.public_url or "", self.store.fence_key)
 
 
 def build(settings: Settings) -> Services:
     """The services of a deployment. Opens nothing yet: workers fork first."""
-    key = settings.secret_key or str(settings.store.absolute())
-    fence_key = hashlib.sha256(b"rung fence\0" + key.encode()).digest()
-    return Services(settings, Store(settings.store, settings.secret_key), fence_key)
+    return Services(settings, Store(settings.store, settings.secret_key))

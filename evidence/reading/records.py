@@ -12,10 +12,11 @@ from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import READ_FIELD, Document, RecordItem, RecordPage, Source
 from evidence.reading import number_of, pick, reference, rows, source_of, text_of, warnings_of
 from evidence.reading import without
-from evidence.size import fit_json
+from evidence.size import fit_json, json_bytes
 from evidence.text import looks_binary
 
 LISTED_FIELDS = 20
+TITLE_CHARS = 300
 
 IDENTITY = (
     "object",
@@ -92,6 +93,9 @@ def read_document(
     metadata = {name: value for name, value in metadata.items() if value is not None}
     at = _text(data, roles.get("event-time")) or text_of(body, "authored_at", "emitted_at")
     title = _text(data, roles.get("primary-title")) or fallback_title(source, found.stream, at)
+    if len(title) > TITLE_CHARS:
+        title = title[: TITLE_CHARS - 1] + "…"
+        metadata |= {"title_complete": False, "title_field": roles.get("primary-title") or ""}
     document = Document(str(found), title, "", url, metadata)
     shown = data.get(text_field(body) or "")
     if isinstance(shown, str) and not looks_binary(shown):
@@ -132,7 +136,7 @@ def _text(data: dict[str, Any], field: Any) -> str | None:
 
 def _fill_text(document: Document, text: str, total: int, field: str) -> None:
     """The beginning of a text field, at most 16,384 code points, and how to read on."""
-    document.text = fit_json(text[: CONTRACT.document_chars], BUDGETS.document_bytes)
+    document.text = fit_json(text[: CONTRACT.document_chars], _room(document))
     end = len(document.text)
     document.metadata |= {
         "text_field": field,
@@ -144,10 +148,17 @@ def _fill_text(document: Document, text: str, total: int, field: str) -> None:
         document.next_read = Continuation(READ_FIELD, args, "next")
 
 
+def _room(document: Document) -> int:
+    """Bytes for the text: a long id stands in `id`, in `metadata` and in the next read."""
+    return BUDGETS.document_bytes - 2 * len(document.id.encode())
+
+
 def _fill_json(document: Document, data: dict[str, Any]) -> None:
     """The fields as JSON, the smaller ones first; what does not fit is named, with its read."""
-    sizes = {name: len(_dump({name: _plain(value)})) for name, value in data.items()}
-    room = BUDGETS.document_bytes
+    sizes = {
+        name: json_bytes(_dump({name: _plain(value)}).decode()) for name, value in data.items()
+    }
+    room = _room(document)
     kept, left_out = set[str](), []
     for name in sorted(sizes, key=lambda name: sizes[name]):
         room -= sizes[name]

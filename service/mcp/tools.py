@@ -65,8 +65,7 @@ class RecordsSurface:
     templates: Sequence[Mapping[str, Any]] = TEMPLATES
     private = True
 
-    def __init__(self, fence_key: bytes, operations: Sequence[Operation] = OPERATIONS) -> None:
-        self._fence_key = fence_key
+    def __init__(self, operations: Sequence[Operation] = OPERATIONS) -> None:
         self._operations = {operation.name: operation for operation in operations}
         self.tools: Sequence[Mapping[str, Any]] = tuple(op.tool for op in operations)
 
@@ -103,7 +102,7 @@ class RecordsSurface:
         arguments = operation.load(given)
         reading = run_bounded(operation, session, arguments)
         return operation.render(
-            reading, Context(fence_key=self._fence_key, base_url=session.base_url)
+            reading, Context(fence_key=session.fence_key, base_url=session.base_url)
         )
 
 

@@ -128,11 +128,17 @@ def connection_id() -> Text:
 
 
 def cursor() -> Text:
-    return Text("next_cursor of the page before, with the same arguments.", longest=4_096)
+    return Text(
+        "next_cursor of the page before, with the same arguments.", longest=CONTRACT.handle_chars
+    )
 
 
 def record_id() -> Text:
-    return Text("Record id as printed (connection/stream:record).", longest=8_192, required=True)
+    return Text(
+        "Record id as printed (connection/stream:record).",
+        longest=CONTRACT.handle_chars,
+        required=True,
+    )
 
 
 def page_limit(default: int) -> Number:

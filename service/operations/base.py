@@ -25,10 +25,11 @@ class Arguments(Schema):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One caller: the resource server inside its grant, and the public address of this service."""
+    """One caller: the resource server inside its grant, and what rendering for it depends on."""
 
     rs: ResourceServer
     base_url: str = ""
+    fence_key: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,7 @@ def run_bounded(
     size = _size(reading)
     while kept is not None and kept < size:
         reading = operation.run(session, **{**args, "limit": kept})
-        reading.ended_early = True
+        reading.ended_early, reading.args = True, args  # the next page asks as the caller did
         size, kept = kept, operation.fits(reading, budgets)
     return reading
 

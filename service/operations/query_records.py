@@ -22,7 +22,7 @@ class QueryRecordsArguments(Arguments):
     cursor = arguments.cursor()
     count = arguments.Choice("exact also counts all matches.", ("none", "exact"))
     changes_since = arguments.Text(
-        "beginning, or the next_changes_since of an earlier call.", longest=4_096
+        "beginning, or the next_changes_since of an earlier call.", longest=CONTRACT.handle_chars
     )
     view = arguments.Text("A named view from schema, instead of fields.")
     expand = arguments.Names("Relations from schema whose records to add.")

@@ -19,7 +19,9 @@ WINDOW = ("offset_chars", "limit_chars", "query", "match", "before_chars", "afte
 
 class ReadRecordFieldArguments(Arguments):
     id = arguments.record_id()
-    field_path = arguments.Text("Field name, or a JSON Pointer such as /to/0/name.", longest=1_024)
+    field_path = arguments.Text(
+        "Field name, or a JSON Pointer such as /to/0/name.", longest=CONTRACT.path_chars
+    )
     connection_id = arguments.connection_id()
     offset_chars = arguments.Number("Where the window starts, 0 by default.", 0)
     limit_chars = arguments.Number("Window size, 4096 by default.", 1, CONTRACT.window_chars_max)

@@ -7,6 +7,9 @@ from flask import Response, request
 from service.upstreams.ports import Blob
 
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
+_TOKEN = r"[A-Za-z0-9!#$&^_.+-]+"
+_MEDIA_TYPE = re.compile(rf'{_TOKEN}/{_TOKEN}( *; *{_TOKEN}=({_TOKEN}|"[A-Za-z0-9 /_.:+-]*"))*')
+UNKNOWN_TYPE = "application/octet-stream"
 SHOWN_INLINE = (
     "application/pdf",
     "image/avif",
@@ -42,7 +45,8 @@ def respond(blob: Blob, headers: dict[str, str]) -> Response:
         found["Content-Disposition"] = "attachment"
     body = () if request.method == "HEAD" else blob.chunks(start, stop)
     response = Response(body, 206 if partial else 200, found)
-    response.headers["Content-Type"] = blob.media_type
+    known = len(blob.media_type) < 256 and _MEDIA_TYPE.fullmatch(blob.media_type)
+    response.headers["Content-Type"] = blob.media_type if known else UNKNOWN_TYPE
     return response
 
 

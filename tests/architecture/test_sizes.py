@@ -9,7 +9,7 @@ FUNCTION_LINES = 60
 
 #: Files and functions above the ceiling, with their size today.
 LONG_FILES: dict[str, int] = {}
-LONG_FUNCTIONS: dict[str, int] = {}
+LONG_FUNCTIONS: dict[str, int] = {"tests/spec/isolation_calls.py::calls": 70}
 
 
 def file_sizes() -> dict[str, int]:

@@ -25,7 +25,10 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "records-previews": ("query_records", {**WORK, "filter": {"id": "m_long"}}),
     "records-binary": ("query_records", {"stream": "notes", "filter": {"id": "picture"}}),
     "records-changes": ("query_records", {"stream": "diary", "changes_since": "beginning"}),
-    "aggregate-groups": ("aggregate", {**WORK, "metric": "count", "group_by": "folder", "limit": 1}),
+    "aggregate-groups": (
+        "aggregate",
+        {**WORK, "metric": "count", "group_by": "folder", "limit": 1},
+    ),
     "aggregate-value": ("aggregate", {**WORK, "metric": "max", "field": "received_at"}),
     "fetch": ("fetch", {"id": "mail-work/messages:m_002"}),
     "fetch-expanded": ("fetch", {"id": "mail-work/messages:m_001", "expand": ["attachments"]}),

@@ -121,7 +121,11 @@ def _notes() -> Stream:
         },
         {"id": "picture", "title": "Picture", "text": "See the drawing.", "image": PIXELS},
         {"id": "nested", "title": "Nested", "text": "Deep.", "outline": {"a/b": [{"c": "marrow"}]}},
-        {"id": "windows", "title": "Beds", "text": f"{FAR}. {FILLER * 9}{CLOSE}. {FILLER * 9}orchid lily."},
+        {
+            "id": "windows",
+            "title": "Beds",
+            "text": f"{FAR}. {FILLER * 9}{CLOSE}. {FILLER * 9}orchid lily.",
+        },
         {"id": "tags", "title": "Tags", "text": "A stored <mark>tag</mark> stays a word."},
     )
     properties = {"title": TITLE, "text": BODY, "image": WORD, "outline": OBJECT}

@@ -1,4 +1,4 @@
-"""A second world that differs from a first in everything a grant does not show, and in nothing else.
+"""A second world that differs from a first in all that a grant does not show, and in nothing else.
 
     other = variants.vary(plan, entries, Random(seed))
 

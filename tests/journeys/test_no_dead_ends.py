@@ -22,11 +22,17 @@ DEMO = (
     ("query_records", {"stream": "notes", "limit": 30}),
     ("query_records", {"stream": "messages", "limit": 100}),
     ("query_records", {"stream": "threads", "limit": 3, "expand": ["messages"]}),
-    ("query_records", {"stream": "messages", "connection_id": "gmail-work", "changes_since": "beginning"}),
+    (
+        "query_records",
+        {"stream": "messages", "connection_id": "gmail-work", "changes_since": "beginning"},
+    ),
     ("fetch", {"id": "notes/notes:chronicle"}),
     ("fetch", {"id": "notes/notes:log", "fields": ["outline"]}),
     ("read_record_field", {"id": "notes/notes:atlas", "field_path": "text", "query": "copper key"}),
-    ("read_record_field", {"id": "notes/notes:log", "field_path": "outline", "limit_chars": 16_384}),
+    (
+        "read_record_field",
+        {"id": "notes/notes:log", "field_path": "outline", "limit_chars": 16_384},
+    ),
 )
 HOSTILE = (
     ("schema", {}),
@@ -99,7 +105,10 @@ def test_everything_an_answer_of_a_hostile_world_offers_works(
 
 
 def test_ambiguity_leads_to_calls_that_work(wide: Local) -> None:
-    for tool, args in (("fetch", {"id": "messages:w1"}), ("schema", {"stream": "messages", "detail": "full"})):
+    for tool, args in (
+        ("fetch", {"id": "messages:w1"}),
+        ("schema", {"stream": "messages", "detail": "full"}),
+    ):
         answer = wide.fails(tool, **args)
         for entry in answer.error["available_connections"]:
             wide.ok(tool, **args, connection_id=entry["connection_id"])

@@ -27,6 +27,7 @@ from tests.helpers.canaries import (
 
 PLAN = canaries.plan()
 STREAMS = {one["id"]: [s["name"] for s in one["streams"]] for one in PLAN["connections"]}
+PLACES = [(one["id"], row[0], row[1]) for one in PLAN["connections"] for row in one["rows"]]
 KEYS = sorted({row[1] for one in PLAN["connections"] for row in one["rows"]})
 NAMES = sorted({name for fields in FIELDS.values() for name in fields.values()})
 FOLLOWED = 3
@@ -52,23 +53,31 @@ class Call:
 
 @st.composite
 def grants(draw: Any) -> list[dict[str, Any]]:
-    """Entries of a grant: some streams, of each some fields, perhaps by time or by record."""
+    """Entries of a grant: some streams, of each some fields, perhaps by time or by record.
+
+    One in three is a whole connection, all fields, with limits: the joins within it are many.
+    """
     pairs = [(name, stream) for name in CONNECTIONS for stream in STREAMS[name]]
+    if draw(st.integers(0, 2)) == 0:
+        name = draw(st.sampled_from(CONNECTIONS))
+        return [draw(_entry(name, stream, True)) for stream in STREAMS[name]]
     chosen = draw(st.lists(st.sampled_from(pairs), min_size=1, max_size=5, unique=True))
     return [draw(_entry(*pair)) for pair in chosen]
 
 
 @st.composite
-def _entry(draw: Any, connection: str, stream: str) -> dict[str, Any]:
+def _entry(draw: Any, connection: str, stream: str, whole: bool = False) -> dict[str, Any]:
     fields = list(FIELDS[stream].values())
-    shown = draw(st.just(fields) | st.lists(st.sampled_from(fields), min_size=1, unique=True))
+    some = st.lists(st.sampled_from(fields), min_size=1, unique=True)
+    shown = fields if whole else draw(st.just(fields) | some)
     entry = {"connection_id": connection, "stream": stream, "fields": shown}
-    if draw(st.integers(0, 3)) == 0:
+    if draw(st.integers(0, 3)) <= whole:
         bounds = draw(st.sampled_from([("since",), ("until",), ("since", "until")]))
         months = {"since": draw(st.integers(1, 3)), "until": draw(st.integers(3, 6))}
         entry["time_constraint"] = {name: f"2026-0{months[name]}-15" for name in bounds}
     if draw(st.integers(0, 3)) == 0:
-        entry["resources"] = draw(st.lists(st.sampled_from(KEYS), min_size=1, unique=True))
+        own = [k for c, s, k in PLACES if (c, s) == (connection, stream)]
+        entry["resources"] = draw(st.lists(st.sampled_from(own), min_size=1, unique=True))
     return entry
 
 
@@ -91,8 +100,9 @@ BULK = [canaries.word("big", c, NOTES, 3, 20) for c in CONNECTIONS]
 ENUM = [canaries.word("enum", c, n) for c in CONNECTIONS for n in range(2)]
 SINGLE = st.sampled_from(["common", "filler", "bulk", "comm*", '"common common"', "zq*"] + BULK)
 TERM = SINGLE | _typed(EXTRA + BODIES)
-EXCLUDING = st.builds(lambda one, two: f"{one} -{two.strip('*')}", TERM, TERM)
-QUERY = TERM | EXCLUDING
+OTHER = st.sampled_from(["bulk", "filler", "common"]) | _typed(EXTRA + BODIES)
+EXCLUDING = st.builds(lambda wanted, other: f"{wanted} -{other}", TERM, OTHER)
+QUERY = TERM | TERM | EXCLUDING
 LIMIT = st.sampled_from([1, 2, 5, 100])
 KIND, AMOUNT, FLAG, AT = (FIELDS[NOTES][name] for name in ("kind", "amount", "flag", "at"))
 FILTER = st.one_of(
@@ -121,17 +131,21 @@ def calls(query: st.SearchStrategy[str] = QUERY) -> st.SearchStrategy[Call]:
     fields = st.lists(FIELD, min_size=1, max_size=2)
     relations = st.lists(st.sampled_from(list(RELATIONS.values())), min_size=1, max_size=2)
     limits = st.dictionaries(_typed(list(RELATIONS.values())), st.integers(1, 60), min_size=1)
-    listing = _args(
-        {"stream": STREAM},
-        connection_id=CONNECTION,
-        fields=fields,
-        filter=FILTER,
-        sort=FIELD | FIELD.map("-".__add__),
-        limit=LIMIT,
-        count=st.just("exact"),
-        view=_typed(list(VIEWS.values())),
-        expand=relations,
-        expand_limit=limits,
+    options: dict[str, st.SearchStrategy[Any]] = {
+        "fields": fields,
+        "filter": FILTER,
+        "sort": FIELD | FIELD.map("-".__add__),
+        "count": st.just("exact"),
+        "view": _typed(list(VIEWS.values())),
+        "expand": relations,
+        "expand_limit": limits,
+    }
+    listing = st.one_of(
+        *(
+            _args({"stream": STREAM, name: option}, connection_id=CONNECTION, limit=LIMIT)
+            for name, option in options.items()
+        ),
+        _args({"stream": STREAM}, **options),
     )
     simple = _args({"stream": STREAM}, connection_id=CONNECTION, limit=LIMIT, filter=FILTER)
     changes = _args(
@@ -169,10 +183,10 @@ def calls(query: st.SearchStrategy[str] = QUERY) -> st.SearchStrategy[Call]:
     schemas = _args(
         {}, stream=STREAM, connection_id=CONNECTION, detail=st.sampled_from(["compact", "full"])
     )
-    fetches = _args({"id": HANDLE}, fields=fields, expand=relations)
+    fetches = _args({"id": HANDLE, "expand": relations}) | _args({"id": HANDLE}, fields=fields)
     tools: dict[str, st.SearchStrategy[dict[str, Any]]] = {
         "schema": schemas,
-        "query_records": st.one_of(listing, simple, simple, changes),
+        "query_records": st.one_of(listing, listing, simple, changes),
         "aggregate": st.builds(lambda one, two: {**one, **two}, scope, figures),
         "search": searches | _args({"query": query}, limit=LIMIT),
         "fetch": fetches | _args({"id": HANDLE}),
@@ -182,6 +196,31 @@ def calls(query: st.SearchStrategy[str] = QUERY) -> st.SearchStrategy[Call]:
         args.map(lambda found, tool=tool: Call("mcp", tool, found)) for tool, args in tools.items()
     ]
     return st.one_of(*asked, *asked, _addresses(), _resources())
+
+
+def aimed(call: Call, entry: dict[str, Any]) -> Call:
+    """The same call about the stream of a grant's entry, so that it gets past the first checks."""
+    where = {"stream": entry["stream"], "connection_id": entry["connection_id"]}
+    if "id" in call.args:
+        ref = handles.parse(call.args["id"])
+        own = RecordRef(entry["stream"], ref.record_id, entry["connection_id"])
+        return Call(call.kind, call.name, {**call.args, "id": str(own)})
+    if "stream" in call.args:
+        return Call(call.kind, call.name, {**call.args, **where})
+    return call
+
+
+@st.composite
+def worlds_of_calls(
+    draw: Any, query: st.SearchStrategy[str] = QUERY
+) -> tuple[list[dict[str, Any]], list[Call]]:
+    """A grant, and calls of which most are about what it shows."""
+    entries = draw(grants())
+    found = []
+    for call in draw(st.lists(calls(query), min_size=4, max_size=12)):
+        near = draw(st.integers(0, 3)) > 0
+        found.append(aimed(call, draw(st.sampled_from(entries))) if near else call)
+    return entries, found
 
 
 def _addresses() -> st.SearchStrategy[Call]:

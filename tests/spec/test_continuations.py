@@ -63,13 +63,14 @@ def test_following_previous_from_the_end_rebuilds_the_field_too(small: Local) ->
 
 
 def test_next_match_walks_every_occurrence_and_then_stops(small: Local) -> None:
-    args = {"id": LONG_ID, "field_path": "body", "query": "Lorem ipsum dolor", "limit_chars": 40}
+    beds = {"id": "notes/notes:windows", "field_path": "text"}
+    args = {**beds, "query": "Lorem ipsum dolor", "limit_chars": 40}
     starts = []
-    while args and len(starts) < 500:
+    while args and len(starts) < 50:
         answer = small.ok("read_record_field", **args)
         starts.append(answer.structured["window"]["match_start_chars"])
         args = answer.structured.get("next_match", {}).get("args")
-    assert len(starts) == LONG_BODY.count("Lorem ipsum dolor") == 450
+    assert len(starts) == 18
     assert starts == sorted(set(starts))
 
 

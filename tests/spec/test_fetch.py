@@ -1,4 +1,6 @@
-"""A record as a document: five members, mirrored in text, bounded, and nothing that was not asked."""
+"""A record as a document: five members, mirrored in text, bounded, and nothing unasked."""
+
+from pathlib import Path
 
 import orjson
 import pytest
@@ -126,9 +128,10 @@ def test_what_is_not_there_and_what_is_not_granted_read_alike(small: Local, id: 
 
 
 def test_an_address_is_absolute_where_a_public_one_is_known_and_else_empty(
-    small: Local, tmp_path: object
+    small: Local, tmp_path: Path
 ) -> None:
     assert small.ok("fetch", id=INVOICE).structured["url"] == ""
-    house = build(small_world.connections(), tmp_path, RUNG_PUBLIC_URL="https://rung.example")  # type: ignore[arg-type]
+    public = "https://rung.example"
+    house = build(small_world.connections(), tmp_path, RUNG_PUBLIC_URL=public)
     url = client(house).ok("fetch", id=INVOICE).structured["url"]
-    assert url == "https://rung.example/v1/streams/messages/records/m_002?connection_id=mail-work"
+    assert url == f"{public}/v1/streams/messages/records/m_002?connection_id=mail-work"

@@ -14,18 +14,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.helpers import canaries, worlds
-from tests.helpers.api import Answer, Api
+from tests.helpers.api import Answer
 from tests.helpers.canaries import words_in
 from tests.spec.isolation_calls import (
-    EXCLUDING,
     PLAN,
     QUERY,
     TERM,
     Call,
     ask,
-    calls,
     followed,
-    grants,
+    worlds_of_calls,
     written,
 )
 
@@ -77,13 +75,11 @@ def check(call: Call, answers: list[Answer], log: Kept, allowed: frozenset[str])
 
 
 @ANY
-@given(
-    entries=grants(),
-    asked=st.lists(calls(QUERY | EXCLUDING | SEVERAL), min_size=4, max_size=12),
-)
+@given(scene=worlds_of_calls(QUERY | SEVERAL))
 def test_no_answer_has_a_word_that_is_not_granted(
-    house: worlds.House, log: Kept, entries: list[dict[str, object]], asked: list[Call]
+    house: worlds.House, log: Kept, scene: tuple[list[dict[str, object]], list[Call]]
 ) -> None:
+    entries, asked = scene
     api = house.api(*entries)
     allowed = canaries.permitted(PLAN, entries)
     log.lines.clear()
@@ -127,8 +123,6 @@ def full_grant() -> list[dict[str, object]]:
 
 def test_words_inside_base64_and_percent_encoding_are_caught() -> None:
     word = canaries.NOTES
-    api = Api("http://nowhere", None)
-    assert api.token is None
     assert words_in(f"x%20{word}%2F") == {word}
     hidden = canaries.base64.b64encode(f'{{"stream":"{word}"}}'.encode()).decode().rstrip("=")
     assert words_in(f"pdpp://record/{hidden}") == {word}

@@ -109,7 +109,7 @@ def test_every_operation_has_an_example_and_its_own_examples_load() -> None:
         assert operation.examples
         for example in operation.examples:
             operation.load(example)
-    assert [tool["name"] for tool in RecordsSurface(b"k").tools] == [o.name for o in OPERATIONS]
+    assert [tool["name"] for tool in RecordsSurface().tools] == [o.name for o in OPERATIONS]
 
 
 @EVERY

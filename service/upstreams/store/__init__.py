@@ -4,6 +4,7 @@ import hashlib
 import sqlite3
 import threading
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,6 @@ class Store:
     def __init__(self, path: Path, secret: str | None = None) -> None:
         self.reader = Reader(path)
         self._secret = secret
-        self._sealer: Sealer | None = None
         # Per thread: generations of different connections cannot be compared.
         self._local = threading.local()
 
@@ -74,14 +74,23 @@ class Store:
             views[key] = generation, view
         return view
 
-    def sealer(self, db: sqlite3.Connection) -> Sealer:
-        """What seals cursors: by the deployment's secret, or the one kept in the store."""
-        if self._sealer is None:
-            secret = self._secret
-            if secret is None:
-                (secret,) = db.execute("SELECT value FROM meta WHERE key = 'secret'").fetchone()
-            self._sealer = Sealer(str(secret).encode())
-        return self._sealer
+    @cached_property
+    def fence_key(self) -> bytes:
+        """What fences of record text are made with; record text cannot know it."""
+        return hashlib.sha256(b"rung fence\0" + self.secret()).digest()
+
+    @cached_property
+    def sealer(self) -> Sealer:
+        """What seals cursors."""
+        return Sealer(self.secret())
+
+    def secret(self) -> bytes:
+        """The deployment's secret, or the one kept in the store."""
+        if self._secret is None:
+            with self.reader.snapshot() as db:
+                row = db.execute("SELECT value FROM meta WHERE key = 'secret'").fetchone()
+            self._secret = str(row[0])
+        return self._secret.encode()
 
     def ready(self) -> None:
         """Raises `Unavailable` with the reason when the store cannot answer."""
@@ -112,7 +121,8 @@ class StoreResourceServer:
 
     def records(self, query: RecordQuery) -> Envelope:
         lister = changes.list_changes if changes.asked(query) else records.list_records
-        return self._ask(lambda db, view: lister(db, view, query, self._store.sealer(db)))
+        sealer = self._store.sealer
+        return self._ask(lambda db, view: lister(db, view, query, sealer))
 
     def record(self, read: RecordRead) -> Envelope:
         return self._ask(lambda db, view: records.read_record(db, view, read))
@@ -121,7 +131,8 @@ class StoreResourceServer:
         return self._ask(lambda db, view: aggregate.aggregate(db, view, query))
 
     def search(self, query: SearchQuery) -> Envelope:
-        return self._ask(lambda db, view: search.search(db, view, query, self._store.sealer(db)))
+        sealer = self._store.sealer
+        return self._ask(lambda db, view: search.search(db, view, query, sealer))
 
     def field_window(self, ref: RecordRef, field_path: str, window: WindowRequest) -> Envelope:
         return self._ask(lambda db, view: field.read_window(db, view, ref, field_path, window))

@@ -8,8 +8,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 from evidence.errors import TimedOut, Unavailable
+from evidence.fold import FOLD_VERSION
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
+from service.upstreams.store.ddl import MIGRATIONS
 
 # Virtual machine steps between two looks at the clock: about a fifth of a millisecond.
 STEPS_BETWEEN_CHECKS = 20_000
@@ -67,10 +69,23 @@ class Reader:
             cached_statements=STATEMENTS_CACHED,
             check_same_thread=False,
         )
+        _check_layout(db)
         db.execute("PRAGMA trusted_schema = OFF")
         db.execute("PRAGMA query_only = ON")
         db.execute(f"PRAGMA mmap_size = {MMAP_BYTES}")
         return db
+
+
+def _check_layout(db: sqlite3.Connection) -> None:
+    """Refuses a store that another version of the code wrote: words would be folded otherwise."""
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    fold = db.execute("SELECT value FROM meta WHERE key = 'fold_version'").fetchone()
+    if version != len(MIGRATIONS) or fold is None or fold[0] != FOLD_VERSION:
+        db.close()
+        raise Unavailable(
+            "The store was written by another version. Bring it up to date with `rung stats`.",
+            code="store_unavailable",
+        )
 
 
 def _translate(error: sqlite3.OperationalError) -> Exception:

@@ -112,7 +112,9 @@ def ambiguous(view: View, streams: Sequence[StreamView]) -> Ambiguous:
         retry_with="connection_id",
         available_connections=listed,
         available_connection_count=len(streams),
-        calls=(Continuation("schema", {}, "all_connections"),) if len(streams) > len(listed) else (),
+        calls=(
+            (Continuation("schema", {}, "all_connections"),) if len(streams) > len(listed) else ()
+        ),
     )
 
 

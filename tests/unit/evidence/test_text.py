@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evidence.find import Span, spans
 from evidence.fold import extends
 from evidence.query import parse
-from evidence.text import Window, escape, excerpt, looks_binary, mark, unescape, unmark
+from evidence.text import escape, excerpt, looks_binary, mark, unescape, unmark
 
 TRICKY = ["<mark>", "</mark>", "<", "\\", "\\u{", "\\u{41}", "u{", "}", "\u202e", "\x00", "a", "é"]
 tricky = st.lists(st.one_of(st.sampled_from(TRICKY), st.text())).map("".join)
@@ -27,13 +27,6 @@ CHARACTERS = [
     " ",
     "\n",
 ]
-
-
-def test_a_window_knows_what_it_leaves_out() -> None:
-    assert Window("abc", 0, 3, 3).complete
-    middle = Window("b", 1, 2, 3)
-    assert (middle.complete, middle.has_before, middle.has_after) == (False, True, True)
-    assert Window("", 0, 0, 0).complete
 
 
 def test_a_short_text_is_its_own_excerpt() -> None:

@@ -1,0 +1,130 @@
+"""What a grant hides changes nothing: two stores that agree in what is granted answer alike.
+
+The second store (see `tests/helpers/variants.py`) has other names and values wherever the grant
+does not look, other hidden records, other hidden changes and one more connection. Every answer to
+the same call, and to every call that answer offers, must be equal: status, headers, body, the order
+of hits, counts, cursors, calls. The request id is fixed by the caller.
+
+Left out, on purpose:
+- Word statistics. bm25 weighs words by their frequency in the whole store, so the order of hits for
+  several words, or of texts of several lengths, may depend on texts that are hidden. Searches here
+  are for one word in texts of equal length, where it cannot; several words compare as sets.
+- Bookmarks of `changes_since`. They seal a place in the store's one log, so they differ between two
+  stores; compared are their length and what follows from them, each in its own store.
+- `emitted_at`. It tells when a record came in last, whatever changed then; both stores agree on it.
+- Time. How long an answer takes is not looked at.
+"""
+
+import re
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.helpers import canaries, variants, worlds
+from tests.helpers.api import Answer, Api
+from tests.spec.isolation_calls import (
+    FENCE,
+    PLAN,
+    QUERY,
+    TERM,
+    Call,
+    ask,
+    followed,
+    grants,
+    worlds_of_calls,
+    written,
+)
+
+GRANT_ID = "grt_0123456789abcdef"
+ANY = settings(
+    deadline=None,
+    max_examples=40,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+BOOKMARK = re.compile(r'"next_changes_since": "([^"]+)"|"next_cursor": "(c\.[^"]+)"')
+SEVERAL = st.lists(TERM, min_size=2, max_size=3).map(" ".join)
+
+Scene = tuple[list[dict[str, Any]], list[Call]]
+
+
+def opened(plan: canaries.Plan, folder: str, entries: list[dict[str, Any]]) -> Api:
+    """A client of a plan's world, with a grant that has the same id in every store."""
+    Path(folder).mkdir()
+    house = worlds.build(canaries.world_of(plan), Path(folder))
+    grant_id, token = house.grant(*entries)
+    house.change('UPDATE "grant" SET grant_id = ? WHERE grant_id = ?', GRANT_ID, grant_id)
+    return Api(house.app, token)
+
+
+class Talk:
+    """What one store says, with its bookmarks replaced by their lengths."""
+
+    def __init__(self, api: Api) -> None:
+        self.api = api
+        self.bookmarks: list[str] = []
+
+    def ask(self, call: Call) -> tuple[list[Answer], str]:
+        answers = ask(self.api, call)
+        told = "\n".join(map(written, answers))
+        self.bookmarks += [one or other for one, other in BOOKMARK.findall(told)]
+        if self.bookmarks:
+            for bookmark in sorted(set(self.bookmarks), key=len, reverse=True):
+                told = told.replace(bookmark, f"<bookmark of {len(bookmark)}>")
+            told = FENCE.sub("<fence>", told)
+        return answers, told
+
+
+@ANY
+@given(scene=worlds_of_calls(QUERY), seed=st.integers(0, 2**32))
+def test_what_is_hidden_changes_no_answer(scene: Scene, seed: int) -> None:
+    entries, asked = scene
+    with TemporaryDirectory() as folder:
+        one = Talk(opened(PLAN, f"{folder}/one", entries))
+        other = Talk(opened(variants.vary(PLAN, entries, Random(seed)), f"{folder}/two", entries))
+        for call in asked:
+            answers, told = one.ask(call)
+            theirs, told_there = other.ask(call)
+            assert told == told_there, call
+            mine, yours = followed(call, answers), followed(call, theirs)
+            assert [offer.name for offer in mine] == [offer.name for offer in yours]
+            for offer, same in zip(mine, yours):
+                assert one.ask(offer)[1] == other.ask(same)[1], (offer, same)
+
+
+@settings(ANY, max_examples=15)
+@given(entries=grants(), queries=st.lists(SEVERAL, min_size=2, max_size=6), seed=st.integers())
+def test_what_is_hidden_changes_no_set_of_hits(
+    entries: list[dict[str, Any]], queries: list[str], seed: int
+) -> None:
+    with TemporaryDirectory() as folder:
+        one = opened(PLAN, f"{folder}/one", entries)
+        other = opened(variants.vary(PLAN, entries, Random(seed)), f"{folder}/two", entries)
+        for query in queries:
+            assert hits_of(one, query) == hits_of(other, query), query
+
+
+def hits_of(api: Api, query: str) -> tuple[int, list[Any], Any]:
+    """The hits of a query as a sorted list, without their order, and the rest of the answer."""
+    status, _, body = api.rest("/v1/search", q=query, limit=100)
+    hits = [
+        (hit["connection_id"], hit["stream"], hit["record_key"], sorted(hit["matched_fields"]))
+        for hit in body.get("data", ())
+    ]
+    return status, sorted(hits), body.get("meta") or body["error"]
+
+
+def test_the_second_store_does_differ_and_its_owner_sees_it(tmp_path: Path) -> None:
+    """The net again: with everything granted in both, the two stores do not answer alike."""
+    entry = {"connection_id": canaries.CONNECTIONS[0], "stream": canaries.NOTES}
+    shown = list(canaries.FIELDS[canaries.NOTES].values())[:3]
+    plan = variants.vary(PLAN, [{**entry, "fields": shown}], Random(7))
+    one = worlds.build(canaries.world_of(PLAN), tmp_path)
+    (tmp_path / "two").mkdir()
+    other = worlds.build(canaries.world_of(plan), tmp_path / "two")
+    told = [house.api().rest("/v1/search", q="common", limit=100).body for house in (one, other)]
+    assert told[0]["meta"]["count"] != told[1]["meta"]["count"]
+    assert len(other.api().rest("/v1/streams").body["data"]) > 6

@@ -1,0 +1,84 @@
+"""What a benchmark stands on: the same corpus every time, and figures that are worked out right."""
+
+from collections import Counter
+
+import pytest
+
+from bench import corpus, goals
+from bench.load import percentiles, post
+from bench.stages import Stages
+
+
+def test_the_corpus_is_the_same_for_its_seed_and_another_for_another() -> None:
+    assert list(corpus.records(40)) == list(corpus.records(40))
+    assert list(corpus.records(40))[:10] == list(corpus.records(10))
+    assert list(corpus.records(5)) != list(corpus.records(5, seed=1))
+
+
+def test_records_keep_to_their_bounds_and_hold_their_words() -> None:
+    found = list(corpus.records(300))
+    assert all(len(record.title) <= corpus.TITLE_CHARS for record in found)
+    assert any(not record.body.isascii() for record in found)
+    assert {record.connection for record in found} == set(range(corpus.CONNECTIONS))
+    for record in found:
+        if record.body.isascii():
+            shown = record.body.lower().translate(str.maketrans(".?:", "   ")).split()
+            assert set(shown) == record.words
+
+
+def test_queries_are_chosen_by_how_many_records_hold_their_words() -> None:
+    counted = Counter({f"rare{n}": 20 for n in range(70)})
+    counted |= Counter({f"medium{n}": 500 for n in range(90)})
+    counted |= Counter({f"often{n}": 5_000 for n in range(130)})
+    found = corpus.queries(counted)
+    assert found == corpus.queries(counted)
+    assert {word.rstrip("0123456789") for word in found.rare} == {"rare"}
+    assert {word.rstrip("0123456789") for word in found.medium} == {"medium"}
+    assert all(len(set(pair.split())) == 2 for pair in found.two)
+    assert len(found.mix) == 60 + 80 + 60
+
+
+def test_any_part_of_the_mix_is_a_mix() -> None:
+    mix = corpus.Queries(("r",) * 60, ("m",) * 80, ("t",) * 60).mix
+    for start in range(0, 200, 20):
+        assert Counter(mix[start : start + 20]) == {"r": 6, "m": 8, "t": 6}
+
+
+def test_a_ratio_is_the_median_of_the_ratios_of_rounds() -> None:
+    assert goals.ratio([2.0, 9.0, 3.0], [4.0, 3.0, 3.0]) == 1.0
+    with pytest.raises(ValueError):
+        goals.ratio([1.0], [1.0, 2.0])
+
+
+def test_overlap_counts_what_stands_in_both_lists_whatever_its_place() -> None:
+    assert goals.overlap(["a", "b", "c"], ["c", "a", "d"]) == pytest.approx(2 / 3)
+    assert goals.overlap(["a"], ["b", "a"]) == 1.0
+    assert goals.overlap([], []) == 1.0
+    assert goals.overlap([], ["a"]) == 0.0
+
+
+def test_a_goal_is_judged_by_what_was_measured_not_by_what_is_printed() -> None:
+    assert goals.at_least("ratio", 0.6999, 0.7).verdict == "MISSED"
+    assert goals.at_most("size", 10, 10).verdict == "ok"
+    assert goals.note("only told", "5").verdict == ""
+    assert goals.table([goals.at_least("a", 1, 0.7)]).splitlines()[1].split() == [
+        *("a", "1.00", ">=", "0.7", "ok"),
+    ]
+
+
+def test_percentiles_are_values_that_occurred() -> None:
+    assert percentiles([3.0, 1.0, 2.0]) == (2.0, 3.0, 3.0)
+    assert percentiles([float(n) for n in range(100)]) == (50.0, 95.0, 99.0)
+
+
+def test_a_request_says_how_long_its_body_is() -> None:
+    assert post("/mcp", b"{}", {"A": "b"}).endswith(b"\r\nA: b\r\nContent-Length: 2\r\n\r\n{}")
+
+
+def test_a_stage_leaves_out_the_stages_inside_it() -> None:
+    stages = Stages()
+    inner = stages.measured("inner", sum)
+    outer = stages.measured("outer", lambda: inner(range(200_000)))
+    assert outer() == sum(range(200_000))
+    assert stages.seconds["outer"] < stages.seconds["inner"]
+    assert stages.share("inner", "outer", "never ran") == pytest.approx(1.0)
