@@ -16,6 +16,7 @@ from renderers.rendering import Context, Rendering
 
 FENCE_SLOT = "\x00fence\x00"
 PAGE_BYTES = 1_600
+PARTIAL_BYTES = 100  # what stands around the call that reads on
 # Sizes of previews, in bytes of JSON; the largest that lets the whole page fit is taken.
 PREVIEW_BYTES = (8_192, 2_048, 512, 160, 80)
 
@@ -27,9 +28,10 @@ def fits(page: RecordPage, budgets: Budgets) -> int:
         shown = [_trim(item, size, budgets) for item in items]
         kept = _how_many(shown, budgets)
         if kept == len(items):
-            page.records = shown
-            return kept
-    return max(1, kept)
+            break
+    if kept == len(items) or len(items) == 1:
+        page.records = shown
+    return max(min(1, len(items)), kept)
 
 
 def render(page: RecordPage, context: Context) -> Rendering:
@@ -111,7 +113,8 @@ def _trim(item: RecordItem, size: int, budgets: Budgets) -> RecordItem:
     room = budgets.text_bytes // 2
     for name, value in item.data.items():
         shown, part = _preview(item, name, value, size)
-        room -= len(orjson.dumps({name: shown})) + (300 if part else 0)
+        room -= len(orjson.dumps({name: shown}))
+        room -= len(wire.spelled(part.read).encode()) + PARTIAL_BYTES if part else 0
         if room < 0 and data:
             left_out.append(name)
             continue

@@ -4,18 +4,22 @@ from dataclasses import replace
 
 import orjson
 
+from evidence import wire
 from evidence.find import Span
 from evidence.limits import Budgets
 from evidence.model import Hit, Match, SearchPage
 from evidence.text import excerpt, mark, split
+from renderers import search_lines
+from renderers.lines import joined
 
-# Our own words around the data of a hit, a window and a page, in bytes, rounded up.
+# Our own words around the data of a hit and a window, in bytes, rounded up.
 HIT_BYTES = 45
 WINDOW_BYTES = 190
-PAGE_BYTES = 700
-STRUCTURED_HIT_BYTES = 420
-STRUCTURED_WINDOW_BYTES = 300
+STRUCTURED_PAGE_BYTES = 600
+STRUCTURED_HIT_BYTES = 450
+STRUCTURED_WINDOW_BYTES = 330
 MARKS_BYTES = 13 * 4
+WINDOWS_IN_STRUCTURED = 3
 TEXT_BYTES_PER_HIT = 820
 
 
@@ -26,21 +30,23 @@ def fits(page: SearchPage, budgets: Budgets) -> int:
     and call never do.
     """
     hits = page.hits
-    query = len(orjson.dumps(str(page.args.get("query", ""))))
+    around = _size(joined([search_lines.header(page, 0), *search_lines.footer(page)]))
     room = min(budgets.text_bytes, max(budgets.search_text_bytes, TEXT_BYTES_PER_HIT * len(hits)))
-    room -= PAGE_BYTES + 2 * query + 2 * _size(page.next_cursor or "")
+    text, data = room - around, budgets.structured_bytes - STRUCTURED_PAGE_BYTES - 3 * around
+    query = _size(str(page.args.get("query", "")))
     smallest = budgets.excerpt_chars_min
     lines = [_line_cost(hit) for hit in hits]
-    kept = 0
-    text, data = room, budgets.structured_bytes - PAGE_BYTES - 2 * query
+    kept, left = 0, text
     for hit, line in zip(hits, lines):
         least = _shown_cost(hit.matches[0], smallest) if hit.matches else 0
-        text -= line + (_window_cost(hit, query) + least if hit.matches else 0)
+        left -= line + (_window_cost(hit, query) + least if hit.matches else 0)
         data -= _structured_cost(hit, query, least)
-        if text < 0 or data < 0:
+        if left < 0 or data < 0:
             return max(1, kept)
         kept += 1
-    _shrink(hits, room - sum(lines), query, budgets)
+    # A window stands once in the text and three times in structuredContent.
+    most = min(text, text - left + data // WINDOWS_IN_STRUCTURED)
+    _shrink(hits, most - sum(lines), query, budgets)
     return kept
 
 
@@ -84,16 +90,16 @@ def _cut(match: Match, share: float, smallest: int) -> Match:
 
 
 def _size(text: str) -> int:
-    """UTF-8 bytes."""
-    return len(text) if text.isascii() else len(text.encode())
+    """UTF-8 bytes inside JSON, which is never less than as plain text."""
+    return len(orjson.dumps(text)) - 2
 
 
 def _line_cost(hit: Hit) -> int:
-    title = hit.title or ""
-    shown = _size(title) if title.isprintable() else 8 * len(title)
     source = hit.source
+    title = wire.title(hit)
+    shown = _size(title) if title.isprintable() else 8 * len(title)
     labels = _size(source.label) + _size(source.connection_id or "")
-    return HIT_BYTES + _size(hit.id) + min(shown, 700) + labels + len(hit.at or "")
+    return HIT_BYTES + _size(hit.id) + shown + labels + _size(hit.at or "")
 
 
 def _window_cost(hit: Hit, query: int) -> int:
@@ -109,6 +115,7 @@ def _shown_cost(match: Match, size: int) -> int:
 
 
 def _structured_cost(hit: Hit, query: int, shown: int) -> int:
-    ids = 5 * _size(hit.id) + 2 * _size(hit.title or "") + 2 * _size(hit.url)
-    windows = STRUCTURED_WINDOW_BYTES + query + 3 * shown if hit.matches else 0
-    return STRUCTURED_HIT_BYTES + ids + 2 * _size(hit.source.label) + windows
+    ids = 5 * _size(hit.id) + _size(wire.title(hit)) + 2 * _size(hit.url)
+    names = sum(_size(name) + 3 for name in hit.matched_fields) + 2 * _size(hit.source.label)
+    windows = STRUCTURED_WINDOW_BYTES + query + WINDOWS_IN_STRUCTURED * shown if hit.matches else 0
+    return STRUCTURED_HIT_BYTES + ids + names + windows

@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from evidence.handles import RecordRef
+from evidence.limits import BUDGETS
 from evidence.model import Source
 
 
@@ -43,8 +44,13 @@ def source_of(body: dict[str, Any]) -> Source:
     return _source(
         text_of(body, "connection_id", "connector_instance_id"),
         text_of(body, "connector_key", "connector_id"),
-        text_of(body, "display_name"),
+        short(text_of(body, "display_name"), BUDGETS.label_chars),
     )
+
+
+def short(text: str | None, most: int) -> str | None:
+    """A label that says where it was cut."""
+    return text if text is None or len(text) <= most else text[: most - 1] + "…"
 
 
 @lru_cache(maxsize=1024)

@@ -3,10 +3,10 @@
 from typing import Any
 
 from evidence.envelope import Envelope
-from evidence.limits import CONTRACT
+from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import Hit, Match, SearchPage
 from evidence.reading import number_of, pick, reference, rows, source_of, text_of, warnings_of
-from evidence.reading import without
+from evidence.reading import short, without
 from evidence.text import balanced
 
 _WINDOW_ARGUMENTS = (
@@ -18,6 +18,7 @@ _WINDOW_ARGUMENTS = (
     ("before_chars", "before_chars"),
     ("after_chars", "after_chars"),
 )
+_TIMES = ("sent_at", "authored_at", "occurred_at", "created_at", "emitted_at")
 _EXCERPTS = ("evidence_excerpts", "match_windows", "field_windows", "matches")
 
 
@@ -47,8 +48,8 @@ def _hit(row: dict[str, Any]) -> Hit | None:
     return Hit(
         ref=ref,
         id=str(ref),
-        title=text_of(row, "title"),
-        at=text_of(row, "sent_at", "authored_at", "occurred_at", "created_at", "emitted_at"),
+        title=short(text_of(row, "title"), BUDGETS.title_chars),
+        at=short(text_of(row, *_TIMES), BUDGETS.time_chars),
         source=source,
         url=text_of(row, "record_url", "url") or "",
         matched_fields=[name for name in row.get("matched_fields") or () if isinstance(name, str)],

@@ -1,0 +1,71 @@
+"""The lines of a search page, each ours alone; record text stands in fences between them."""
+
+from collections import Counter
+
+from evidence import wire
+from evidence.model import Hit, Match, SearchPage
+from renderers.lines import header as head
+from renderers.lines import name_source, quoted, step, value_of, warning
+
+
+def header(page: SearchPage, escapes: int) -> str:
+    """What was found, and the first handle."""
+    return head(
+        "search",
+        query=str(page.args.get("query", "")),
+        hits=len(page.hits),
+        of=_count(page),
+        complete=page.recall.get("complete", True) is not False,
+        has_more=page.has_more,
+        first_id=page.hits[0].id if page.hits else None,
+        escaped=escapes or None,
+    )
+
+
+def _count(page: SearchPage) -> str | None:
+    """The number of hits on all pages, where the upstream counted them."""
+    return str(page.count) if page.count is not None and page.count_accuracy == "exact" else None
+
+
+def line(number: int, hit: Hit) -> str:
+    """A hit: number, id, title, time, source."""
+    at = f" {value_of(hit.at)}" if hit.at else ""
+    title = quoted(wire.title(hit))
+    return f"{number} {hit.id} {title}{at} source={name_source(hit.source)}"
+
+
+def evidence_line(hit: Hit, match: Match) -> str:
+    """Where a window lies, and the call that opens it."""
+    if match.start is None:
+        where = f" complete={value_of(match.complete)}"
+    else:
+        where = f" {match.start}..{match.end} of {match.total}"
+    if match.match_start is not None:
+        where += f" match={match.match_start}..{match.match_end}"
+    return f"  {value_of(match.field_path)}{where} {wire.spelled(hit.read(match))}"
+
+
+def footer(page: SearchPage) -> list[str]:
+    """Sources, warnings, the next page, or what to do where nothing was found."""
+    mix = Counter(hit.source for hit in page.hits)
+    lines = []
+    if len(mix) > 1:
+        shown = ", ".join(f"{name_source(source)} {count}" for source, count in mix.items())
+        lines.append(f"sources: {shown}")
+    if page.recall.get("complete") is False:
+        lines.append(_recall(page))
+    lines += [warning(found) for found in page.warnings]
+    if page.ended_early:
+        lines.append("The page ended early to stay within its size; next_page goes on.")
+    if not page.hits:
+        lines.append("Nothing matched. Try fewer or other words, prefix* or a wider scope.")
+    return lines + [step(continuation) for continuation in page.continuations()]
+
+
+def _recall(page: SearchPage) -> str:
+    limit = page.recall.get("candidate_window_limit")
+    window = f"the newest {limit}" if limit else "a bounded window of"
+    return (
+        f"recall: {window} matches were ranked, others were not; "
+        "narrow with streams, connection_id or filter to reach them."
+    )
