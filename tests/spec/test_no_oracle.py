@@ -169,6 +169,30 @@ def test_a_granted_name_of_each_kind_is_told_otherwise(api: Api) -> None:
         assert len(differing) > len(pairs) // 2
 
 
+def test_words_of_hidden_fields_exclude_nothing(api: Api) -> None:
+    word = canaries.word("text", "later", "body", HERE, 0)
+    found = [api.rest("/v1/search", q=f"common{more}").body["data"] for more in ("", f" -{word}")]
+    assert found[0] and worlds.keys_of(found[0]) == worlds.keys_of(found[1])
+
+
+def test_related_records_stay_inside_the_limits_of_their_own_stream(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    house = worlds.build(canaries.world_of(PLAN), tmp_path_factory.mktemp("related"))
+    tasks = [canaries.word("record", HERE, TASKS, number) for number in (1, 3)]
+    limits: tuple[dict[str, Any], ...] = (
+        {"resources": tasks[:1]},
+        {"time_constraint": {"until": "2026-04-01"}},
+    )
+    for limit in ({}, *limits):
+        related = {"connection_id": HERE, "stream": TASKS, **limit}
+        api = house.api({"connection_id": HERE, "stream": NOTES}, related)
+        name = RELATIONS["tasks"]
+        body = api.rest(record_path(NOTES, RECORDS[0]), expand=name).body["expanded"][name]
+        assert sorted(worlds.keys_of(body["data"])) == sorted(tasks[:1] if limit else tasks)
+        assert body["has_more"] is False
+
+
 def test_a_reference_inside_a_value_opens_no_blob_of_another_record(tmp_path: Path) -> None:
     """A record that merely names a blob deeper in a value does not get to read it."""
     mailbox = worlds.household().connections[0]

@@ -25,7 +25,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.helpers import canaries, variants, worlds
-from tests.helpers.api import Answer, Api
+from tests.helpers.api import Answer, Api, path
+from tests.helpers.canaries import NOTES, RELATIONS
 from tests.spec.isolation_calls import (
     FENCE,
     PLAN,
@@ -42,7 +43,7 @@ from tests.spec.isolation_calls import (
 GRANT_ID = "grt_0123456789abcdef"
 ANY = settings(
     deadline=None,
-    max_examples=40,
+    max_examples=25,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 BOOKMARK = re.compile(r'"next_changes_since": "([^"]+)"|"next_cursor": "(c\.[^"]+)"')
@@ -58,6 +59,23 @@ def opened(plan: canaries.Plan, folder: str, entries: list[dict[str, Any]]) -> A
     grant_id, token = house.grant(*entries)
     house.change('UPDATE "grant" SET grant_id = ? WHERE grant_id = ?', GRANT_ID, grant_id)
     return Api(house.app, token)
+
+
+def agenda(entry: dict[str, Any]) -> list[Call]:
+    """What is always asked of a granted stream, beside what chance asks."""
+    stream, fields = entry["stream"], entry["fields"]
+    where = {"stream": stream, "connection_id": entry["connection_id"]}
+    near = {"streams": [stream], "connection_id": entry["connection_id"], "limit": 100}
+    calls = [
+        Call("mcp", "query_records", {**where, "count": "exact", "limit": 2}),
+        Call("mcp", "query_records", {**where, "changes_since": "beginning", "limit": 2}),
+        Call("rest", path(stream, "records"), {"window": "exact", "fields": fields[0]}),
+        Call("mcp", "aggregate", {**where, "metric": "count", "group_by": fields[-1]}),
+        *(Call("mcp", "search", {**near, "query": text}) for text in ("common", "common -bulk")),
+        Call("rest", "/v1/streams", {}),
+    ]
+    relations = RELATIONS["tasks"] if stream == NOTES else RELATIONS["parent"]
+    return [*calls, Call("mcp", "query_records", {**where, "expand": [relations], "limit": 100})]
 
 
 class Talk:
@@ -93,7 +111,7 @@ def test_what_is_hidden_changes_no_answer(scene: Scene, seed: int) -> None:
     with TemporaryDirectory() as folder:
         one = Talk(opened(PLAN, f"{folder}/one", entries))
         other = Talk(opened(variants.vary(PLAN, entries, Random(seed)), f"{folder}/two", entries))
-        for call in asked:
+        for call in [*(call for entry in entries for call in agenda(entry)), *asked]:
             answers, told = one.ask(call)
             theirs, told_there = other.ask(call)
             agree(told, told_there, call)

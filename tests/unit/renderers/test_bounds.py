@@ -1,20 +1,16 @@
 """Monstrous readings: whatever an upstream sends, an answer stays inside its budget and whole."""
 
-from typing import Any, Generic, TypeVar
-
 import orjson
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence import wire
 from evidence.continuation import Continuation
-from evidence.handles import RecordRef
+from evidence.envelope import Envelope
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import (
     Document,
     FieldRead,
-    Hit,
-    Match,
     RecordItem,
     RecordPage,
     SchemaIndex,
@@ -22,136 +18,25 @@ from evidence.model import (
     Source,
     StreamRow,
 )
-from evidence.envelope import Envelope
 from evidence.reading import records as reading
-from evidence.text import mark
-from renderers import field, records, schema, search
+from evidence.reading import search as search_reading
 from renderers import document as documents
+from renderers import field, records, schema, search
 from renderers.rendering import Context, Rendering
+from tests.helpers.monsters import (
+    Held,
+    held,
+    items,
+    monstrous,
+    names,
+    ordinary_pages,
+    pages,
+    record_pages,
+    refs,
+    sources,
+    texts,
+)
 from tests.helpers.reading import fenced, printed_calls, structured_calls
-
-Reading = TypeVar("Reading")
-
-monstrous = settings(
-    max_examples=20,
-    deadline=None,
-    derandomize=True,
-    phases=(Phase.explicit, Phase.generate),  # shrinking monsters takes minutes
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-
-ALPHABETS = (
-    "a",
-    "ab c.",
-    "猫犬",
-    "é\u0301ß",
-    "👩‍🚀🎉",
-    "\x01\u202e",
-    "\\u{41}",
-    '"\\\n\t',
-    "<mark>",
-    "{}[]",
-)
-
-
-class Held(Generic[Reading]):
-    """A reading that hypothesis can print without writing megabytes."""
-
-    def __init__(self, reading: Reading) -> None:
-        self.reading = reading
-
-    def __repr__(self) -> str:
-        return f"a monstrous {type(self.reading).__name__}"
-
-
-def held(strategy: st.SearchStrategy[Reading]) -> st.SearchStrategy[Held[Reading]]:
-    return strategy.map(Held)
-
-
-@st.composite
-def texts(draw: st.DrawFn, *, most: int = 4_000, least: int = 0) -> str:
-    """A text of some kind of character and any length up to `most`; big ones are cheap."""
-    alphabet = draw(st.sampled_from(ALPHABETS))
-    size = draw(st.integers(least, most))
-    return (alphabet * (size // len(alphabet) + 1))[:size]
-
-
-def names(most_bytes: int) -> st.SearchStrategy[str]:
-    """A name the store would take: not empty, bounded in bytes."""
-    return texts(most=most_bytes, least=1).map(
-        lambda text: text.encode()[:most_bytes].decode(errors="ignore") or "x"
-    )
-
-
-@st.composite
-def sources(draw: st.DrawFn) -> Source:
-    key, label = draw(st.none() | names(64)), draw(st.none() | texts(most=120))
-    return Source(draw(names(200)), key, label)
-
-
-@st.composite
-def refs(draw: st.DrawFn, source: Source) -> RecordRef:
-    return RecordRef(draw(names(64)), draw(names(CONTRACT.record_id_bytes)), source.connection_id)
-
-
-@st.composite
-def matches(draw: st.DrawFn) -> Match:
-    text = draw(texts(most=BUDGETS.excerpt_chars, least=1))
-    cuts = sorted(draw(st.lists(st.integers(0, len(text)), min_size=2, max_size=12)))
-    marks = tuple((a, b) for a, b in zip(cuts[::2], cuts[1::2]) if a < b) or ((0, 1),)
-    start = draw(st.integers(0, 10**9))
-    known = draw(st.booleans())
-    window = {"offset_chars": start, "limit_chars": 626}
-    return Match(
-        field_path=draw(names(64)),
-        shown=mark(text, start=0, end=len(text), marks=marks)[0],
-        start=start if known else None,
-        end=start + len(text) if known else None,
-        total=10**10 if known else None,
-        match_start=start + marks[0][0] if known else None,
-        match_end=start + marks[-1][1] if known else None,
-        complete=False,
-        window=window,
-    )
-
-
-@st.composite
-def hits(draw: st.DrawFn) -> Hit:
-    source = draw(sources())
-    ref = draw(refs(source))
-    return Hit(
-        ref=ref,
-        id=str(ref),
-        title=draw(st.none() | texts(most=20_000)),
-        at=draw(st.none() | st.just("2026-04-01T00:00:00Z")),
-        source=source,
-        url="/v1/streams/x/records/y",
-        matched_fields=draw(st.lists(names(64), max_size=5)),
-        matches=draw(st.lists(matches(), max_size=3)),
-    )
-
-
-@st.composite
-def pages(draw: st.DrawFn, *, most: int) -> SearchPage:
-    found = draw(st.lists(hits(), min_size=1, max_size=3))
-    count = draw(st.integers(1, most))
-    query = draw(texts(most=CONTRACT.query_chars, least=1))
-    for match in (match for hit in found for match in hit.matches if draw(st.booleans())):
-        match.window = {"query": query, "before_chars": 200, "after_chars": 400}
-    return SearchPage(
-        args={"query": query},
-        hits=[
-            Hit(h.ref, h.id, h.title, h.at, h.source, h.url, h.matched_fields, list(h.matches))
-            for h in (found * count)[:count]
-        ],
-        has_more=True,
-        next_cursor="c" * draw(st.integers(1, 200)),
-        count=draw(st.none() | st.integers(0, 10**6)),
-        count_accuracy="exact",
-        recall={"complete": draw(st.booleans()), "candidate_window_limit": 4_000},
-        warnings=[{"code": "partial_results", "message": draw(texts(most=200))}],
-        envelope={},
-    )
 
 
 def bounded(rendering: Rendering, text_bytes: int = BUDGETS.text_bytes) -> str:
@@ -186,23 +71,6 @@ def test_a_search_page_of_any_hits_is_bounded_and_no_id_is_cut(monster: Held[Sea
     carries(rendering, [*first, *page.continuations()])
 
 
-@st.composite
-def ordinary_pages(draw: st.DrawFn) -> SearchPage:
-    """Ten hits as stores have them: ASCII or CJK, ids of some words, three full windows each."""
-    letter = draw(st.sampled_from(["lorem ipsum ", "明日の会議は", "Straße Köln "]))
-    text = (letter * 60)[: BUDGETS.excerpt_chars]
-    source = Source("gmail-work", "gmail", "Work mail")
-    ref = RecordRef("messages", "m_0042", "gmail-work")
-    window = {"query": "lorem ipsum", "before_chars": 200, "after_chars": 400}
-    shown, _ = mark(text, start=0, end=len(text), marks=((9, 14), (20, 25)))
-    one = Match("body", shown, 0, len(text), 10**6, 9, 25, False, window)
-    listed = [
-        Hit(ref, str(ref), letter * 3, "2026-04-01T00:00:00Z", source, "", ["body"], [one] * 3)
-        for _ in range(10)
-    ]
-    return SearchPage({"query": "x"}, listed, True, "c" * 40, 99, "exact", {}, [], {})
-
-
 @monstrous
 @given(held(ordinary_pages()))
 def test_ten_ordinary_hits_all_fit_8_kb_each_with_a_window(monster: Held[SearchPage]) -> None:
@@ -210,49 +78,6 @@ def test_ten_ordinary_hits_all_fit_8_kb_each_with_a_window(monster: Held[SearchP
     assert search.fits(page, BUDGETS) == 10
     text = bounded(search.render(page, Context()), BUDGETS.search_text_bytes)
     assert len(fenced(text)) >= 10
-
-
-@st.composite
-def values(draw: st.DrawFn, *, most: int) -> Any:
-    text = draw(texts(most=most))
-    nested = {"deep": [{"text": text[:9_000]}] * 3}
-    preview = {
-        "object": "field_preview",
-        "preview_text": text,
-        "size_chars": 10**7,
-        "type": "string",
-    }
-    blob = {
-        "blob_id": "b" * 70,
-        "mime_type": "image/png",
-        "size_bytes": 9,
-        "fetch_url": "/v1/blobs/b",
-    }
-    return draw(
-        st.sampled_from([text, text[:200], nested, preview, blob, 7, None, True, "QUJD" * 90])
-    )
-
-
-@st.composite
-def items(draw: st.DrawFn) -> RecordItem:
-    source = draw(sources())
-    ref = draw(refs(source))
-    # A page of an upstream has some megabytes at most: long values or many fields, not both.
-    count, most = draw(st.sampled_from([(1, 60_000), (3, 20_000), (30, 2_000), (2_000, 30)]))
-    few = draw(st.lists(values(most=most), min_size=1, max_size=4))
-    prefix = draw(names(40))
-    data = {f"{prefix}{n}": few[n % len(few)] for n in range(count)}
-    return RecordItem(ref, str(ref), source, "2026-04-01T00:00:00Z", data, False, {})
-
-
-@st.composite
-def record_pages(draw: st.DrawFn) -> RecordPage:
-    few = draw(st.lists(items(), min_size=1, max_size=2))
-    most = 100 if all(len(item.data) <= 30 for item in few) else 3
-    listed = (few * 100)[: draw(st.sampled_from([1, 2, 25, most]))][:most]
-    return RecordPage(
-        {"stream": "s", "limit": 100}, "s", listed, True, "c" * 80, None, {"kind": "none"}, [], {}
-    )
 
 
 @monstrous
@@ -346,3 +171,12 @@ def test_details_of_thousands_of_fields_are_bounded_and_paged(data: st.DataObjec
     assert len(rendering.blocks[0].encode()) <= BUDGETS.schema_bytes
     assert len(orjson.dumps(rendering.structured)) <= BUDGETS.structured_bytes
     assert len(printed_calls(rendering.blocks[0])) == len(structured_calls(rendering.structured))
+
+
+def test_titles_of_any_length_are_short_before_they_are_rendered() -> None:
+    row = {"stream": "s", "record_key": "r", "connection_id": "c", "title": "T" * 50_000}
+    page = search_reading.read(Envelope({"data": [row]}), args={"query": "x"})
+    assert len(page.hits[0].title or "") <= BUDGETS.title_chars
+    body = {"id": "r", "data": {"t": "T" * 50_000}, "roles": {"primary-title": "t"}}
+    document = reading.read_document(Envelope(body), ref=page.hits[0].ref)
+    assert len(document.title) <= 300 and document.metadata["title_field"] == "t"
