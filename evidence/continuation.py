@@ -1,11 +1,9 @@
 """What to call next, as data. Renderers spell it as a tool call, a link or a command."""
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Continuation:
+class Continuation(NamedTuple):
     """A complete call of one operation: `args` are its arguments as MCP spells them.
 
     `why` says what it is for: read, next, previous, next_match, end, fetch, next_page, narrow,

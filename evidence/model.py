@@ -5,7 +5,7 @@ never stored beside them, so that all surfaces offer the same next step.
 """
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from evidence.continuation import Continuation
 from evidence.handles import RecordRef
@@ -14,8 +14,7 @@ from evidence.limits import CONTRACT
 READ_FIELD = "read_record_field"
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """Which configured connection something came from."""
 
     connection_id: str | None

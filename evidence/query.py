@@ -11,6 +11,7 @@ There are no operators: AND, OR and NEAR are words like any other.
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 from evidence.fold import fold
 
@@ -34,19 +35,19 @@ class Term:
     excluded: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Query:
     """A text as typed, and its terms in that order without repeats."""
 
     text: str
     terms: tuple[Term, ...]
 
-    @property
+    @cached_property
     def wanted(self) -> tuple[Term, ...]:
         """The terms a match must hold. Empty when nothing in the text can be searched for."""
         return tuple(term for term in self.terms if not term.excluded)
 
-    @property
+    @cached_property
     def excluded(self) -> tuple[Term, ...]:
         """The terms a match must not hold."""
         return tuple(term for term in self.terms if term.excluded)

@@ -118,12 +118,13 @@ def mark(text: str, *, start: int, end: int, marks: Iterable[tuple[int, int]]) -
 
     Marks are clipped to the range, so the tags are always balanced.
     """
-    # At one place a tag closes before the next opens, and both stand before the escaped character.
     piece = text[start:end]
+    if "<" not in piece and _is_harmless(piece):
+        return _tagged(text, start, end, marks), 0
+    # At one place a tag closes before the next opens, and both stand before the escaped character.
     edits: list[tuple[int, int, int, str]] = []
-    if "<" in piece or not _is_harmless(piece):
-        for found in _ESCAPED_IN_MARKED.finditer(piece):
-            edits.append((start + found.start(), 2, 1, _visible(found)))
+    for found in _ESCAPED_IN_MARKED.finditer(piece):
+        edits.append((start + found.start(), 2, 1, _visible(found)))
     escapes = len(edits)
     for first, last in marks:
         first, last = max(first, start), min(last, end)
@@ -136,6 +137,17 @@ def mark(text: str, *, start: int, end: int, marks: Iterable[tuple[int, int]]) -
         done = place + replaced
     pieces.append(text[done:end])
     return "".join(pieces), escapes
+
+
+def _tagged(text: str, start: int, end: int, marks: Iterable[tuple[int, int]]) -> str:
+    """`text[start:end]` with tags around ascending marks; nothing in it needs an escape."""
+    shown, done = "", start
+    for first, last in marks:
+        first, last = max(first, done), min(last, end)
+        if first < last:
+            shown += f"{text[done:first]}<mark>{text[first:last]}</mark>"
+            done = last
+    return shown + text[done:end]
 
 
 def split(shown: str, *, escaped: bool = True) -> tuple[str, tuple[tuple[int, int], ...]]:

@@ -1,6 +1,5 @@
 """What a renderer gives back, and what it may know."""
 
-import hashlib
 import hmac
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,5 +28,5 @@ class Context:
 
     def fence(self, text: str) -> str:
         """12 hex digits that record text cannot know: the same for the same text."""
-        digest = hmac.new(self.fence_key, text.encode("utf-8", "surrogatepass"), hashlib.sha256)
-        return digest.hexdigest()[:FENCE_DIGITS]
+        digest = hmac.digest(self.fence_key, text.encode("utf-8", "surrogatepass"), "sha256")
+        return digest.hex()[:FENCE_DIGITS]

@@ -1,6 +1,7 @@
 """What a search page costs in bytes, and how it is made to fit: estimated, and from above."""
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import orjson
 
@@ -23,6 +24,17 @@ WINDOWS_IN_STRUCTURED = 3
 TEXT_BYTES_PER_HIT = 820
 
 
+class Cost(NamedTuple):
+    """Bytes of one hit: its line, a window's own line with call and fence, the first window whole
+    and at its smallest, and the least it takes in structuredContent."""
+
+    line: int
+    window: int
+    shown: int
+    least: int
+    structured: int
+
+
 def fits(page: SearchPage, budgets: Budgets) -> int:
     """How many of the page's hits can be shown, each with its first window; also shrinks the page.
 
@@ -34,37 +46,35 @@ def fits(page: SearchPage, budgets: Budgets) -> int:
     room = min(budgets.text_bytes, max(budgets.search_text_bytes, TEXT_BYTES_PER_HIT * len(hits)))
     text, data = room - around, budgets.structured_bytes - STRUCTURED_PAGE_BYTES - 3 * around
     query = _size(str(page.args.get("query", "")))
-    smallest = budgets.excerpt_chars_min
-    lines = [_line_cost(hit) for hit in hits]
+    costs = [_cost(hit, query, budgets.excerpt_chars_min) for hit in hits]
     kept, left = 0, text
-    for hit, line in zip(hits, lines):
-        least = _shown_cost(hit.matches[0], smallest) if hit.matches else 0
-        left -= line + (_window_cost(hit, query) + least if hit.matches else 0)
-        data -= _structured_cost(hit, query, least)
+    for cost in costs:
+        left -= cost.line + cost.window + cost.least
+        data -= cost.structured
         if left < 0 or data < 0:
             return max(1, kept)
         kept += 1
     # A window stands once in the text and three times in structuredContent.
     most = min(text, text - left + data // WINDOWS_IN_STRUCTURED)
-    _shrink(hits, most - sum(lines), query, budgets)
+    _shrink(hits, costs, most, budgets)
     return kept
 
 
-def _shrink(hits: list[Hit], room: int, query: int, budgets: Budgets) -> None:
+def _shrink(hits: list[Hit], costs: list[Cost], room: int, budgets: Budgets) -> None:
     """Gives every hit its first window, as large as there is room for, then further ones."""
-    shown = [hit for hit in hits if hit.matches]
-    costs = [_window_cost(hit, query) for hit in shown]
-    full = [_size(hit.matches[0].shown) for hit in shown]
-    room -= sum(costs) + sum(full)
+    full = sum(cost.shown for cost in costs)
+    room -= sum(cost.line + cost.window for cost in costs) + full
     if room < 0:
-        share = max(0.0, 1 + room / max(1, sum(full)))
-        for hit in shown:
-            hit.matches = [_cut(hit.matches[0], share, budgets.excerpt_chars_min)]
+        share = max(0.0, 1 + room / max(1, full))
+        for hit in hits:
+            hit.matches = [
+                _cut(match, share, budgets.excerpt_chars_min) for match in hit.matches[:1]
+            ]
         return
-    for hit, cost in zip(shown, costs):
-        kept = [hit.matches[0]]
+    for hit, cost in zip(hits, costs):
+        kept = hit.matches[:1]
         for match in hit.matches[1:]:
-            room -= cost + _size(match.shown)
+            room -= cost.window + _size(match.shown)
             if room < 0:
                 break
             kept.append(match)
@@ -94,28 +104,20 @@ def _size(text: str) -> int:
     return len(orjson.dumps(text)) - 2
 
 
-def _line_cost(hit: Hit) -> int:
-    source = hit.source
+def _cost(hit: Hit, query: int, smallest: int) -> Cost:
+    handle, label = _size(hit.id), _size(hit.source.label)
     title = wire.title(hit)
-    shown = _size(title) if title.isprintable() else 8 * len(title)
-    labels = _size(source.label) + _size(source.connection_id or "")
-    return HIT_BYTES + _size(hit.id) + shown + labels + _size(hit.at or "")
-
-
-def _window_cost(hit: Hit, query: int) -> int:
-    """Bytes of a window's own line, its call and its fence."""
-    return WINDOW_BYTES + _size(hit.id) + query + 2 * _size(hit.matches[0].field_path)
-
-
-def _shown_cost(match: Match, size: int) -> int:
-    """Bytes of a window when it is cut to about `size` code points."""
-    length = len(match.shown)
-    whole = _size(match.shown)
-    return whole if length <= size else whole * size // length + MARKS_BYTES
-
-
-def _structured_cost(hit: Hit, query: int, shown: int) -> int:
-    ids = 5 * _size(hit.id) + _size(wire.title(hit)) + 2 * _size(hit.url)
-    names = sum(_size(name) + 3 for name in hit.matched_fields) + 2 * _size(hit.source.label)
-    windows = STRUCTURED_WINDOW_BYTES + query + WINDOWS_IN_STRUCTURED * shown if hit.matches else 0
-    return STRUCTURED_HIT_BYTES + ids + names + windows
+    named = _size(title) if title.isprintable() else 8 * len(title)
+    source = label + _size(hit.source.connection_id or "")
+    line = HIT_BYTES + handle + named + source + _size(hit.at or "")
+    structured = STRUCTURED_HIT_BYTES + 5 * handle + named + 2 * _size(hit.url) + 2 * label
+    structured += sum(_size(name) + 3 for name in hit.matched_fields)
+    if not hit.matches:
+        return Cost(line + handle, 0, 0, 0, structured)
+    match = hit.matches[0]
+    window = WINDOW_BYTES + handle + query + 2 * _size(match.field_path)
+    shown = least = _size(match.shown)
+    if len(match.shown) > smallest:
+        least = shown * smallest // len(match.shown) + MARKS_BYTES
+    structured += STRUCTURED_WINDOW_BYTES + query + WINDOWS_IN_STRUCTURED * least
+    return Cost(line, window, shown, least, structured)

@@ -105,7 +105,7 @@ HANDLES = st.dictionaries(
 URIS = st.text() | st.builds(
     str.__add__, st.sampled_from(SCHEMES), st.text() | WORDS | WORDS.map(quote) | HANDLES
 )
-ANY = settings(deadline=None, max_examples=400, suppress_health_check=list(HealthCheck))
+ANY = settings(deadline=None, max_examples=250, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(scope="module")

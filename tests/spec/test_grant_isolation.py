@@ -30,7 +30,7 @@ from tests.spec.isolation_calls import (
 SEVERAL = st.lists(TERM, min_size=2, max_size=3).map(" ".join)
 ANY = settings(
     deadline=None,
-    max_examples=60,
+    max_examples=50,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 

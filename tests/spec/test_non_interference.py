@@ -121,7 +121,7 @@ def test_what_is_hidden_changes_no_answer(scene: Scene, seed: int) -> None:
                 agree(one.ask(offer)[1], other.ask(same)[1], offer)
 
 
-@settings(ANY, max_examples=15)
+@settings(ANY, max_examples=10)
 @given(entries=grants(), queries=st.lists(SEVERAL, min_size=2, max_size=6), seed=st.integers())
 def test_what_is_hidden_changes_no_set_of_hits(
     entries: list[dict[str, Any]], queries: list[str], seed: int

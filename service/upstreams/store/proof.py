@@ -4,6 +4,7 @@ import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from evidence.find import Span, spans
@@ -81,16 +82,20 @@ def _prove_text(field: str, text: Any, query: Query, room: int) -> list[Proof]:
 
 
 def _reads_first(text: str, query: Query, found: Sequence[Span]) -> bool:
-    """Whether reading the field by the query, as `finding.matches` walks, meets `found[0]` first."""
-    if not _WORDS_ONLY.fullmatch(query.text):
-        return False
-    words = [word for term in query.terms for word in term.words]
-    if len(words) == 1:
-        return True
+    """Whether reading the field by the query, as `finding.matches` walks, meets `found[0]`."""
+    words = _plain_words(query.text)
+    if len(words) < 2:
+        return bool(words)
     if len(found) == SPANS_CONSIDERED:  # there may be more, and one of them may come first
         return False
     phrases = [span for span in found if fold(text[span.start : span.end]).split() == words]
     return min(phrases, key=lambda span: span.start, default=found[0]) is found[0]
+
+
+@lru_cache(maxsize=256)
+def _plain_words(text: str) -> list[str]:
+    """The words of a query that has nothing but words in it, else none."""
+    return fold(text).split() if _WORDS_ONLY.fullmatch(text) else []
 
 
 def _prove_big(
