@@ -9,7 +9,13 @@ from evidence.errors import EvidenceError
 from evidence.limits import CONTRACT
 from renderers.lines import header, joined, quoted, step, value_of
 
-_OWN_LINES = ("available_connections", "available_connection_count", "did_you_mean")
+_OWN_LINES = (
+    "available_connections",
+    "available_connection_count",
+    "did_you_mean",
+    "retry_arguments",
+    "field",
+)
 
 
 def render_lines(error: EvidenceError) -> str:

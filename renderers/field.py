@@ -57,6 +57,9 @@ def render(read: FieldRead, context: Context) -> Rendering:
         ),
         *(step(continuation) for continuation in read.continuations()),
     ]
+    if not read.text:
+        lines.append(f"Nothing stands here: the field ends at {read.total}.")
+        return Rendering((joined(lines),), structured, {"resource": uri})
     fence = context.fence(joined([*lines, shown]))
     text = joined([*lines, fenced(fence, shown)])
     return Rendering((text,), structured, {"resource": uri})

@@ -76,12 +76,16 @@ def _payload(item: RecordItem) -> str:
 
 def _reads(item: RecordItem) -> list[str]:
     lines = [
-        f"  {value_of(part.field_path)} 0..{part.end} of {part.total} {wire.spelled(part.read)}"
+        f"  {value_of(part.field_path)} {_extent(part)} {wire.spelled(part.read)}"
         for part in item.partial
     ]
     if rest := item.rest():
         lines.append(f"  {len(item.left_out)} more fields; {step(rest)}")
     return lines
+
+
+def _extent(part: Partial) -> str:
+    return f"0..{part.end} of {part.total}" if part.end else f"binary, {part.total} characters"
 
 
 def _footer(page: RecordPage) -> list[str]:

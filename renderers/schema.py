@@ -186,11 +186,7 @@ def _row_lines(
 def _connector(
     row: StreamRow, fields: Sequence[str], sources: Sequence[Source], full: bool
 ) -> dict[str, Any]:
-    kept = {
-        key: value
-        for key, value in row.envelope.items()
-        if key not in ("field_capabilities", "schema", "granted_connections")
-    }
+    kept = _narrow(row.envelope, frozenset(fields))
     if full:
         kept["schema"] = {
             "type": "object",
@@ -204,6 +200,25 @@ def _connector(
         "connection_count": len(row.connections),
         "streams": [kept],
     }
+
+
+def _narrow(value: Any, fields: frozenset[str], known: frozenset[str] | None = None) -> Any:
+    """A description of a stream with nothing in it about fields of other pages."""
+    if known is None:
+        dropped = ("field_capabilities", "schema", "granted_connections")
+        known = frozenset(value.get("field_capabilities") or ())
+        value = {key: part for key, part in value.items() if key not in dropped}
+    others = known - fields
+    if isinstance(value, dict):
+        return {k: _narrow(v, fields, known) for k, v in value.items() if k not in others}
+    if isinstance(value, list):
+        kept = [_narrow(part, fields, known) for part in value if not _names(part, others)]
+        return kept[: CONTRACT.page_items]
+    return value
+
+
+def _names(part: Any, others: frozenset[str]) -> bool:
+    return isinstance(part, str) and part in others
 
 
 def _full_field(row: StreamRow, name: str) -> Any:

@@ -10,7 +10,7 @@ from renderers import failure
 from renderers.rendering import Context, Rendering
 from service.mcp.surface import UnknownTool
 from service.operations import OPERATIONS
-from service.operations.base import Operation, Session, run_bounded
+from service.operations.base import Operation, Session, retries, run_bounded
 
 #: The key of hidden metadata: URIs for hosts that read resources, never needed by a model.
 HIDDEN = "rung/resource"
@@ -77,6 +77,7 @@ class RecordsSurface:
         try:
             return _result(self._run(operation, arguments, session))
         except EvidenceError as error:
+            error.calls += retries(error, operation, arguments)
             return {
                 "content": [_text(failure.render_lines(error))],
                 "structuredContent": failure.structured(error),

@@ -8,12 +8,15 @@ from typing import Any
 
 from marshmallow import RAISE, Schema, ValidationError
 
+from evidence.continuation import Continuation
 from evidence.envelope import Envelope
-from evidence.errors import InvalidRequest
+from evidence.errors import EvidenceError, InvalidRequest
 from evidence.limits import BUDGETS, Budgets
 from renderers.rendering import Context, Rendering
 from service.operations.json_schema import tool_schema
 from service.upstreams.ports import ResourceServer
+
+RETRIES_SHOWN = 3
 
 
 class Arguments(Schema):
@@ -117,7 +120,7 @@ class Operation:
             f"{self.name} needs {name}." if absent else f"{name}: {_first(messages[name])}",
             code=getattr(found, "error_code", "invalid_request"),
             param=name,
-            hint=f"{name} is: {found.metadata['description']}",
+            hint=f"{name}: {found.metadata['description']}",
         )
 
 
@@ -126,6 +129,17 @@ def _first(messages: Any) -> str:
     while isinstance(messages, dict):
         messages = next(iter(messages.values()))
     return str(messages[0] if isinstance(messages, list) else messages)
+
+
+def retries(
+    error: EvidenceError, operation: Operation, given: dict[str, Any]
+) -> tuple[Continuation, ...]:
+    """The same call with what the error says would work: another argument, or one connection."""
+    changes = [error.details["retry_arguments"]] if "retry_arguments" in error.details else []
+    if error.retry_with == "connection_id":
+        listed = error.details.get("available_connections", ())
+        changes += [{"connection_id": one["connection_id"]} for one in listed[:RETRIES_SHOWN]]
+    return tuple(Continuation(operation.name, {**given, **change}, "retry") for change in changes)
 
 
 def run_bounded(

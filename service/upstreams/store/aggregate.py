@@ -17,6 +17,8 @@ from service.upstreams.store.visible import StreamView, View, limits
 
 GRANULARITIES = ("minute", "hour", "day", "week", "month", "quarter", "year")
 MICROSECONDS = 1_000_000
+# Sums of decimal fractions are rounded here, far below what they are given with.
+DECIMALS = 9
 LARGEST = 2**63 - 1
 # Every offset of a time zone from UTC is a multiple of this, so buckets of it never straddle two.
 QUARTER_HOUR = 15 * 60 * MICROSECONDS
@@ -137,6 +139,7 @@ def _value(
         return len(seen)
     if query.metric == "sum":
         total = sum(_sum(db, source, field) for source in sources)
+        total = round(total, DECIMALS) if isinstance(total, float) else total
         return total if abs(total) <= LARGEST else float(total)
     return _extreme(db, sources, query.metric, field)
 

@@ -8,7 +8,9 @@ How it fits together:
   `document` (or in `chunk` when large); `fts` indexes the folded text it reads through a view.
 * `record` is narrow: the time limit of a grant probes it once per match. `document` holds the JSON
   of a record without its large fields; `document.big` says where those are:
-  {field: [first chunk, chunks, chars, bytes, JSON type]}.
+  {field: [first chunk, chunks, chars, bytes, JSON type]}. `document.emitted_at` is the time of the
+  record's first version, `document.changed` the times of later changes, oldest first:
+  {field: emitted_at}. A grant sees the time of the last change among its own fields.
 * `chunk` rows hold 16,384 code points; the id after a value's last chunk is never used, so that a
   chunk can be indexed with the beginning of the next one.
 * `cell` holds the scalar fields a manifest declares for filters, aggregations and relations:
@@ -74,7 +76,8 @@ CREATE TABLE document (
   seq INTEGER PRIMARY KEY REFERENCES record(seq),
   emitted_at TEXT NOT NULL,
   data TEXT NOT NULL,
-  big TEXT
+  big TEXT,
+  changed TEXT
 );
 
 CREATE TABLE tombstone (

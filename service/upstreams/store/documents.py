@@ -35,13 +35,19 @@ class Stored:
 
     seq: int
     record_key: str
-    emitted_at: str
+    first_emitted_at: str
     data: dict[str, Any]
     big: dict[str, Big]
+    changed: dict[str, str]
+
+    def emitted_at(self, granted: frozenset[str]) -> str:
+        """When the record or a granted field of it was last emitted; hidden changes never show."""
+        seen = (at for field, at in reversed(self.changed.items()) if field in granted)
+        return next(seen, self.first_emitted_at)
 
 
 _LOAD = """
-SELECT d.seq, r.record_key, d.emitted_at, d.data, d.big
+SELECT d.seq, r.record_key, d.emitted_at, d.data, d.big, d.changed
 FROM document d JOIN record r ON r.seq = d.seq WHERE d.seq IN (SELECT value FROM json_each(?))
 """
 
@@ -53,9 +59,10 @@ def load(db: sqlite3.Connection, seqs: Iterable[int]) -> dict[int, Stored]:
 
 
 def _stored(row: tuple[Any, ...]) -> Stored:
-    seq, record_key, emitted_at, data, big = row
+    seq, record_key, emitted_at, data, big, changed = row
     places = {field: Big(*place) for field, place in orjson.loads(big).items()} if big else {}
-    return Stored(seq, record_key, emitted_at, orjson.loads(data), places)
+    times = orjson.loads(changed) if changed else {}
+    return Stored(seq, record_key, emitted_at, orjson.loads(data), places, times)
 
 
 def read_chunks(db: sqlite3.Connection, big: Big, first: int = 0, last: int | None = None) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from evidence.errors import InvalidRequest
 from service.upstreams.store import documents
 from service.upstreams.store.manifest import Expansion
-from service.upstreams.store.values import SORTABLE_CHARS
+from service.upstreams.store.values import comparable
 from service.upstreams.store.visible import StreamView, View, limits
 
 SQLITE_DIGITS = 19
@@ -100,7 +100,7 @@ def _related(
 
 def _keys(record_key: str) -> tuple[str, int | str]:
     """A record key as a foreign key may spell it: as text, or as a number."""
-    text = record_key[:SORTABLE_CHARS]
+    text = comparable(record_key)
     return text, int(text) if text.isdecimal() and len(text) < SQLITE_DIGITS else text
 
 
@@ -109,7 +109,7 @@ def _record(db: sqlite3.Connection, target: StreamView, stored: documents.Stored
         "object": "record",
         "id": stored.record_key,
         "stream": target.name,
-        "emitted_at": stored.emitted_at,
+        "emitted_at": stored.emitted_at(target.granted),
         "connection_id": target.connection_id,
         "data": documents.show(db, target, stored, target.fields),
     }

@@ -77,7 +77,7 @@ def _test(view: StreamView, name: str, operator: str, value: Scalar) -> tuple[st
     stored = sortable(_typed(value, kind), kind)
     if stored is None:
         raise InvalidRequest(
-            f"The filter value for {name!r} is not a {kind.format or kind.type}.",
+            f"The filter value for {name!r} is not of type {kind.format or kind.type}.",
             code="invalid_filter",
             param="filter",
             field=name,

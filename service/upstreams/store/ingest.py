@@ -74,6 +74,8 @@ class _Stored:
     json: str
     data: dict[str, Any]
     places: dict[str, Place]
+    emitted_at: str
+    changed: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,10 +176,11 @@ class Batch:
         return _Change(arrival, live, small, large, old, frozenset(fields), known=True)
 
     def _load(self, seq: int) -> _Stored:
-        text, big = self.writer.db.execute(
-            "SELECT data, big FROM document WHERE seq = ?", (seq,)
+        text, big, emitted_at, changed = self.writer.db.execute(
+            "SELECT data, big, emitted_at, changed FROM document WHERE seq = ?", (seq,)
         ).fetchone()
-        return _Stored(text, orjson.loads(text), orjson.loads(big) if big else {})
+        places, times = (orjson.loads(column) if column else {} for column in (big, changed))
+        return _Stored(text, orjson.loads(text), places, emitted_at, times)
 
     def _compare(
         self, old: _Stored, data: dict[str, Any], large: dict[str, LargeValue], json: bytes
@@ -255,11 +258,13 @@ class Batch:
                 "INSERT INTO record (seq, stream, record_key, at, cursor) VALUES (?, ?, ?, ?, ?)",
                 (seq, arrival.stream.id, arrival.key, at, cursor),
             )
+        first, times = _times(change)
         big = _dump(kept | places).decode() if kept or places else None
         json = _dump(change.data) if change.large else arrival.json
         db.execute(
-            "INSERT OR REPLACE INTO document (seq, emitted_at, data, big) VALUES (?, ?, ?, ?)",
-            (seq, arrival.emitted_at, json.decode(), big),
+            "INSERT OR REPLACE INTO document (seq, emitted_at, data, big, changed)"
+            " VALUES (?, ?, ?, ?, ?)",
+            (seq, first, json.decode(), big, _dump(times).decode() if times else None),
         )
         changed = {name: value for name, value in whole.items() if name in fields}
         index.add(manifest, arrival.stream.scopes, seq, changed, places)
@@ -278,6 +283,15 @@ class Batch:
                 for change in changes
             ),
         )
+
+
+def _times(change: _Change) -> tuple[str, dict[str, str]]:
+    """(when the record was first emitted, when its fields changed since, oldest first)."""
+    now, old = change.arrival.emitted_at, change.old
+    if old is None or change.fields is None:
+        return now, {}
+    kept = {name: at for name, at in old.changed.items() if name not in change.fields}
+    return old.emitted_at, kept | dict.fromkeys(sorted(change.fields), now)
 
 
 def put(

@@ -147,6 +147,11 @@ def _windows(text: str, found: Sequence[Span], room: int) -> list[_Window]:
         else:
             if len(windows) < room:
                 start, end = excerpt(text, span, size=BUDGETS.excerpt_chars)
+                for window in windows:  # begins and ends where another window does
+                    if window.start < end <= window.end:
+                        end = max(span.end, window.start)
+                    if window.start <= start < window.end:
+                        start = min(span.start, window.end)
                 windows.append(_Window(span, start, end, set(span.marks)))
     return windows
 

@@ -124,7 +124,7 @@ def describe(stream: StreamView, stored: documents.Stored) -> dict[str, Any]:
         "object": "record",
         "id": stored.record_key,
         "stream": stream.name,
-        "emitted_at": stored.emitted_at,
+        "emitted_at": stored.emitted_at(stream.granted),
         **stream.source,
     }
 

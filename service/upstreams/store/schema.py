@@ -255,7 +255,7 @@ def _expansions(view: View, stream: StreamView) -> list[Expansion]:
         expansion
         for expansion in stream.manifest.expansions.values()
         if expansion.stream in targets
-        and expansion.foreign_key in targets[expansion.stream].granted
+        and expansion.foreign_key in targets[expansion.stream].ordinals
     ]
 
 

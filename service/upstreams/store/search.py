@@ -151,7 +151,7 @@ def _hit(
         "record_key": record.record_key,
         "connector_id": stream.connector_key,
         "connector_key": stream.connector_key,
-        "emitted_at": record.emitted_at,
+        "emitted_at": record.emitted_at(stream.granted),
         "record_url": f"{routes.record(stream.name, record.record_key)}?{where}",
         **stream.source,
         "matched_fields": list(fields),

@@ -3,10 +3,12 @@
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from hashlib import sha256
 from functools import lru_cache
 from typing import Any
 
 SORTABLE_CHARS = 256
+DIGEST_MARK = "…#"
 # The time of a record is asked for three times in a row: for its order, its limit and its cell.
 TIMES_KEPT = 1_024
 SCALAR_TYPES = frozenset({"string", "integer", "number", "boolean"})
@@ -75,16 +77,23 @@ def moment(stored: int) -> str:
     )
 
 
+def comparable(text: str) -> str:
+    """Text as cells hold it: whole, or its beginning and a digest that tells it from others."""
+    if len(text) <= SORTABLE_CHARS:
+        return text
+    return f"{text[:SORTABLE_CHARS]}{DIGEST_MARK}{sha256(text.encode()).hexdigest()}"
+
+
 def sortable(value: Any, kind: FieldType) -> Stored | None:
     """The form in which a value is compared, or None when it does not fit its declared type.
 
     Times are integer microseconds since 1970 UTC, booleans 0 and 1, numbers as they are, other
-    strings as they are, cut to 256 code points.
+    strings as `comparable` has them.
     """
     if kind.is_time:
         return microseconds(value) if isinstance(value, str) else None
     if kind.type == "string":
-        return value[:SORTABLE_CHARS] if isinstance(value, str) else None
+        return comparable(value) if isinstance(value, str) else None
     if kind.type == "boolean":
         return int(value) if isinstance(value, bool) else None
     if not kind.is_number or isinstance(value, bool) or not isinstance(value, (int, float)):

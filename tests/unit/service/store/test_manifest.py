@@ -172,7 +172,9 @@ def test_a_stored_time_reads_back_as_the_same_moment() -> None:
 
 
 def test_values_are_compared_in_the_form_of_their_type() -> None:
-    assert sortable("x" * 300, STRING) == "x" * 256
+    assert sortable("x" * 256, STRING) == "x" * 256
+    assert str(sortable("x" * 300, STRING)).startswith("x" * 256 + "…#")
+    assert sortable("x" * 300, STRING) != sortable("x" * 301, STRING)
     assert sortable(True, FieldType("boolean")) == 1
     assert sortable(2.5, FieldType("number")) == 2.5
     assert sortable(2**63, FieldType("integer")) == float(2**63)
