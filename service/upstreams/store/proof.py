@@ -138,6 +138,7 @@ class _Window:
 
 def _windows(text: str, found: Sequence[Span], room: int) -> list[_Window]:
     """At most `room` windows for spans that come best first; none shows what another does."""
+    size = BUDGETS.excerpt_chars
     windows: list[_Window] = []
     for span in found:
         for window in windows:
@@ -146,14 +147,20 @@ def _windows(text: str, found: Sequence[Span], room: int) -> list[_Window]:
                 break
         else:
             if len(windows) < room:
-                start, end = excerpt(text, span, size=BUDGETS.excerpt_chars)
-                for window in windows:  # begins and ends where another window does
-                    if window.start < end <= window.end:
-                        end = max(span.end, window.start)
-                    if window.start <= start < window.end:
-                        start = min(span.start, window.end)
+                start, end = _beside(windows, span, *excerpt(text, span, size=size))
                 windows.append(_Window(span, start, end, set(span.marks)))
     return windows
+
+
+def _beside(windows: Sequence[_Window], span: Span, start: int, end: int) -> tuple[int, int]:
+    """The range without what other windows show, where that leaves enough to read."""
+    first, last = start, end
+    for window in windows:
+        if window.start < last <= window.end:
+            last = max(span.end, window.start)
+        if window.start <= first < window.end:
+            first = min(span.start, window.end)
+    return (first, last) if last - first >= BUDGETS.excerpt_chars_min else (start, end)
 
 
 def chunk_text(db: sqlite3.Connection, big: Big, number: int, overlap: int = 0) -> str:
