@@ -16,7 +16,7 @@ from evidence import errors, limits
 from service.__main__ import rung
 from service.operations import OPERATIONS
 from service.operations.base import Operation
-from service.rest.errors import STATUS
+from service.statuses import STATUS
 from service.settings import OWNER_VARIABLES, SETTINGS, Setting
 
 NOTE = "<!-- Written by `make docs` from the code. Change the code, not this page. -->"

@@ -23,6 +23,7 @@ from service.mcp.dispatch import Server
 from service.mcp.faults import INTERNAL_ERROR, INVALID_REQUEST, Fault, told
 from service.mcp.protocol import Reply, handle, refused
 from service.mcp.surface import Surface
+from service.statuses import STATUS
 
 logger = logging.getLogger(__name__)
 
@@ -48,15 +49,6 @@ ALLOWED_HEADERS: Final = (
 
 #: What HTTP says to an error met before the body is read; anything else is a fault of ours.
 STATUS_OF_CODE: Final = {"method_not_allowed": 405, "unsupported_media_type": 415}
-STATUS_OF_KIND: Final = {
-    "invalid": 400,
-    "unauthenticated": 401,
-    "forbidden": 403,
-    "too_large": 413,
-    "rate_limited": 429,
-    "unavailable": 503,
-    "timed_out": 504,
-}
 
 
 def blueprint(
@@ -125,7 +117,7 @@ class Endpoint:
         self, error: EvidenceError, headers: "SentHeaders", id: str
     ) -> tuple[Reply, Extra]:
         """An error as a reply, with the headers that HTTP wants beside its status."""
-        status = STATUS_OF_CODE.get(error.code) or STATUS_OF_KIND.get(error.kind, 500)
+        status = STATUS_OF_CODE.get(error.code) or STATUS[error.kind]
         code = INTERNAL_ERROR if status == 500 else INVALID_REQUEST
         fault = Fault(code, told(error), status=status, data={**error.body(), "request_id": id})
         extra = {}

@@ -4,21 +4,8 @@ from typing import Any
 
 from evidence import wire
 from evidence.errors import EvidenceError
+from service.statuses import STATUS
 
-STATUS = {
-    "invalid": 400,
-    "unauthenticated": 401,
-    "forbidden": 403,
-    "not_found": 404,
-    "ambiguous": 409,
-    "gone": 410,
-    "too_large": 413,
-    "not_text": 422,
-    "rate_limited": 429,
-    "unavailable": 503,
-    "timed_out": 504,
-    "internal": 500,
-}
 TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
