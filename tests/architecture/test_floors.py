@@ -29,17 +29,21 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "operations see upstreams through the port only",
     ),
     ("service/access.py", ("evidence",), "access decides, it asks nobody"),
+    ("service/statuses.py", (), "a table stands on nothing"),
     ("service/settings.py", (), "settings are read first, before everything else"),
     (
         "service/mcp/",
-        ("evidence", "renderers", "service.access", "service.mcp", "service.operations"),
+        (
+            *("evidence", "renderers", "service.access", "service.mcp", "service.operations"),
+            "service.statuses",
+        ),
         "surfaces know operations, and no other surface or upstream",
     ),
     (
         "service/rest/",
         (
             *("evidence", "service.access", "service.operations", "service.rest"),
-            *("service.upstreams.ports", "service.bootstrap.Services"),
+            *("service.upstreams.ports", "service.bootstrap.Services", "service.statuses"),
         ),
         "surfaces know operations, and no other surface or upstream",
     ),
