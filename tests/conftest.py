@@ -1,8 +1,10 @@
 """Stores that many tests read and none changes, each built once for a run."""
 
+import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from service.demo.fill import fill, token_for
 from service.upstreams.store.writer import open_writer
@@ -11,6 +13,17 @@ from tests.helpers import small as small_world
 from tests.helpers.caller import Local
 from tests.helpers.stores import build, client, steady_client
 from tests.helpers.worlds import House
+
+
+# Shared machines are slow at odd moments, which says nothing about the code; CI asks the same
+# questions every time, so that its answer is about the change.
+settings.register_profile(
+    "rung",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=bool(os.environ.get("CI")),
+)
+settings.load_profile("rung")
 
 
 @pytest.fixture(scope="session")
