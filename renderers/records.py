@@ -18,6 +18,7 @@ FENCE_SLOT = "\x00fence\x00"
 PAGE_BYTES = 1_600
 PARTIAL_BYTES = 100  # what stands around the call that reads on
 # Sizes of previews, in bytes of JSON; the largest that lets the whole page fit is taken.
+PREVIEW_COST = 200  # bytes of a preview's own words and call: a cut must save more
 PREVIEW_BYTES = (8_192, 2_048, 512, 160, 80)
 
 
@@ -150,7 +151,7 @@ def _preview(item: RecordItem, name: str, value: Any, size: int) -> tuple[Any, P
         return _field_preview(item, name, fit_json(text, size), total, value.get("type"))
     if isinstance(value, (str, dict, list)) and not _is_blob(value):
         text = value if isinstance(value, str) else _canonical(value)
-        if len(orjson.dumps(text)) > size:
+        if len(orjson.dumps(text)) > size + PREVIEW_COST:
             kinds = {str: "string", dict: "object", list: "array"}
             cut = fit_json(text, size)
             return _field_preview(item, name, cut, len(text), kinds[type(value)])
