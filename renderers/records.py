@@ -17,8 +17,8 @@ from renderers.rendering import Context, Rendering
 FENCE_SLOT = "\x00fence\x00"
 PAGE_BYTES = 1_600
 PARTIAL_BYTES = 100  # what stands around the call that reads on
-# Sizes of previews, in bytes of JSON; the largest that lets the whole page fit is taken.
 PREVIEW_COST = 200  # bytes of a preview's own words and call: a cut must save more
+# Sizes of previews, in bytes of JSON; the largest that lets the whole page fit is taken.
 PREVIEW_BYTES = (8_192, 2_048, 512, 160, 80)
 
 
