@@ -57,6 +57,8 @@ class Budgets:
     search_text_bytes: int = _limit(8_192, "text of a search page of ten hits")
     schema_bytes: int = _limit(32_768, "schema index, text and structured each")
     document_bytes: int = _limit(18_432, "text of a fetched document inside its JSON")
+    metadata_bytes: int = _limit(4_096, "fields of a document shown beside its title and text")
+    metadata_value_bytes: int = _limit(600, "one such field with its name")
     tools_list_bytes: int = _limit(10_240, "serialized tools/list")
     body_bytes: int = _limit(1_048_576, "largest request body")
     rest_page_bytes: int = _limit(8_388_608, "a REST list page ends early past this")

@@ -115,6 +115,7 @@ class RecordItem:
     envelope: dict[str, Any]
     partial: list[Partial] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    related: list[Continuation] = field(default_factory=list)
 
     def rest(self) -> Continuation | None:
         """The call that shows the first of the fields left out."""
@@ -157,6 +158,7 @@ class Document:
     url: str
     metadata: dict[str, Any]
     next_read: Continuation | None = None
+    more: dict[str, Continuation] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

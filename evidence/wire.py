@@ -148,6 +148,8 @@ def record_rung(item: RecordItem) -> dict[str, Any]:
     if rest := item.rest():
         rung["left_out"] = len(item.left_out)
         rung["next"] = call(rest)
+    if item.related:
+        rung["related"] = [call(one) for one in item.related]
     return rung
 
 
@@ -156,6 +158,7 @@ def document(found: Document, *, base_url: str = "") -> dict[str, Any]:
     metadata = dict(found.metadata)
     if found.next_read:
         metadata["next_read"] = spelled(found.next_read)
+    metadata |= {name: spelled(continuation) for name, continuation in found.more.items()}
     return {
         "id": found.id,
         "title": found.title,

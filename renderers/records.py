@@ -82,6 +82,7 @@ def _reads(item: RecordItem) -> list[str]:
     ]
     if rest := item.rest():
         lines.append(f"  {len(item.left_out)} more fields; {step(rest)}")
+    lines += [f"  {step(one)}" for one in item.related]
     return lines
 
 
@@ -136,6 +137,7 @@ def _trim(item: RecordItem, size: int, budgets: Budgets) -> RecordItem:
         envelope=item.envelope,
         partial=partial,
         left_out=left_out,
+        related=item.related,
     )
 
 

@@ -103,6 +103,7 @@ def _details(index: SchemaIndex, budgets: Budgets) -> Rendering:
     for row in index.rows[ROWS_SHOWN:]:
         args = {"stream": row.name, "connection_id": row.connections[0].connection_id}
         following.append(Continuation("schema", args, "another_connection"))
+    following = [one for n, one in enumerate(following) if one not in following[:n]]
     following = following[: CONTRACT.page_items]
     lines += [warning(found) for found in index.warnings]
     lines += [step(one) for one in following]

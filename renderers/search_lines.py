@@ -23,8 +23,10 @@ def header(page: SearchPage, escapes: int) -> str:
 
 
 def _count(page: SearchPage) -> str | None:
-    """The number of hits on all pages, where the upstream counted them."""
-    return str(page.count) if page.count is not None and page.count_accuracy == "exact" else None
+    """The number of hits on all pages, with a plus where it is a lower bound."""
+    if page.count is None:
+        return None
+    return f"{page.count}{'' if page.count_accuracy == 'exact' else '+'}"
 
 
 def line(number: int, hit: Hit) -> str:

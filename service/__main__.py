@@ -14,7 +14,7 @@ COMMANDS: tuple[click.Command, ...] = (import_, grant, stats, serve, demo)
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(VERSION, prog_name="rung")
 def rung() -> None:
-    """Evidence, one rung at a time: records and papers over MCP, REST, a shell and stdio."""
+    """Evidence, one rung at a time: records over MCP and REST."""
 
 
 for command in COMMANDS:

@@ -14,7 +14,6 @@ from tests.helpers.caller import Local
 from tests.helpers.stores import build, client, steady_client
 from tests.helpers.worlds import House
 
-
 # Shared machines are slow at odd moments, which says nothing about the code; CI asks the same
 # questions every time, so that its answer is about the change.
 settings.register_profile(

@@ -62,6 +62,9 @@ def _item(row: dict[str, Any], stream: str) -> RecordItem | None:
         data=data if isinstance(data, dict) else {},
         deleted=row.get("deleted") is True,
         envelope=_envelope(row, ref),
+        related=[
+            rest for part in _object(row, "expanded").values() if (rest := rest_of_related(part))
+        ],
     )
 
 
@@ -98,10 +101,13 @@ def read_document(
         metadata |= {"title_complete": False, "title_field": roles.get("primary-title") or ""}
     document = Document(str(found), title, "", url, metadata)
     shown = data.get(text_field(body) or "")
+    beside = {text_field(body), roles.get("primary-title")}
     if isinstance(shown, str) and not looks_binary(shown):
+        _fill_others(document, data, beside)
         _fill_text(document, shown, len(shown), str(text_field(body)))
     elif isinstance(shown, dict) and shown.get("object") == "field_preview":
         text = body_text if body_text is not None else text_of(shown, "preview_text") or ""
+        _fill_others(document, data, beside)
         _fill_text(document, text, number_of(shown, "size_chars") or 0, str(text_field(body)))
     else:
         _fill_json(document, data)
@@ -109,6 +115,8 @@ def read_document(
         handles = _handles(listed, found)
         metadata[f"expanded.{name}"] = " ".join(handles["ids"])
         metadata[f"expanded.{name}.has_more"] = handles["has_more"]
+        if rest := rest_of_related(listed):
+            document.more[f"expanded.{name}.next"] = rest
     metadata["untrusted"] = True
     return document
 
@@ -146,6 +154,25 @@ def _fill_text(document: Document, text: str, total: int, field: str) -> None:
     if end < total:
         args = {"id": document.id, "field_path": pointer.path_of(field), "offset_chars": end}
         document.next_read = Continuation(READ_FIELD, args, "next")
+
+
+def _fill_others(document: Document, data: dict[str, Any], shown: set[Any]) -> None:
+    """The fields beside title and text: short ones as flat keys, the others by a call."""
+    room, left_out = BUDGETS.metadata_bytes, list[str]()
+    for name, value in data.items():
+        if name in shown:
+            continue
+        plain = value if isinstance(value, (str, int, float, bool)) else _dump_line(value)
+        cost = len(orjson.dumps([name, plain]))
+        if cost > BUDGETS.metadata_value_bytes or cost > room or looks_binary(value):
+            left_out.append(name)
+            continue
+        room -= cost
+        document.metadata[f"data.{name}"] = plain
+    if left_out:
+        args = {"id": document.id, "fields": left_out[:LISTED_FIELDS]}
+        document.more["more_fields"] = Continuation("fetch", args, "fields")
+        document.metadata["more_field_count"] = len(left_out)
 
 
 def _room(document: Document) -> int:
@@ -202,6 +229,16 @@ def _handles(related: Any, parent: RecordRef) -> dict[str, Any]:
         if ref
     ]
     return {"ids": ids, "has_more": related.get("has_more") is True}
+
+
+def rest_of_related(related: Any) -> Continuation | None:
+    """The call that lists all related records, where an expansion does not show them all."""
+    more = related.get("more") if isinstance(related, dict) else None
+    return Continuation("query_records", more, "related") if isinstance(more, dict) else None
+
+
+def _dump_line(value: Any) -> str:
+    return orjson.dumps(value).decode()
 
 
 def _dump(value: Any) -> bytes:

@@ -31,8 +31,8 @@ def demo(store: Path, with_debian: bool, serving: bool, port: int) -> None:
     if not serving:
         click.echo(f"connections {len(connections)}\nrecords {records}\ntoken {token}")
         return
-    click.echo(_how_to_connect(f"http://{HOST}:{port}", token, len(connections), records))
-    serve.run(store, host=HOST, port=port, workers=1)
+    said = _how_to_connect(f"http://{HOST}:{port}", token, len(connections), records)
+    serve.run(store, host=HOST, port=port, workers=1, say=said)
 
 
 def _count(writer: Writer, connections: list[str]) -> int:

@@ -1,6 +1,7 @@
 """`rung serve`: the service on this machine, by the same gunicorn that a host runs."""
 
 import os
+import socket
 import sys
 from pathlib import Path
 
@@ -22,12 +23,26 @@ def serve(port: int, host: str, workers: int, store: Path) -> None:
     run(store, host=host, port=port, workers=workers)
 
 
-def run(store: Path, *, host: str, port: int, workers: int) -> None:
-    """Becomes the server; never returns. Refuses a store that is not there."""
+def run(store: Path, *, host: str, port: int, workers: int, say: str = "") -> None:
+    """Says something and becomes the server; never returns.
+
+    Refuses a store that is not there and a port that is taken.
+    """
     if not store.exists():
         raise click.ClickException(
             f"{store} is not there. Fill it first: rung import, or rung demo."
         )
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise click.ClickException(
+                f"Port {port} cannot be used: {error.strerror}. Choose another with --port or PORT."
+            ) from error
     command = [sys.executable, *GUNICORN, "--bind", f"{host}:{port}", "--workers", str(workers)]
+    if say:
+        click.echo(say)
+    sys.stdout.flush()
     changed = settings.environment(RUNG_STORE=str(store.absolute()), PORT=str(port))
     os.execve(sys.executable, command, changed)

@@ -81,6 +81,9 @@ def import_(
     Importing a file again updates what changed and adds nothing twice. Rows of a stream without a
     primary key are known by a hash of their content.
     """
+    with teaching():
+        for name in files:
+            _check_file(name, form)
     with teaching(), open_writer(store) as writer:
         task = Import(writer, connection, stream, suggest_roles, _show_manifest)
 
@@ -97,6 +100,14 @@ def import_(
             _report(task, rejected.counts)
             raise click.ClickException("--strict: nothing was imported.") from None
         _report(task, counts)
+
+
+def _check_file(name: str, form: str | None) -> None:
+    """Refuses a file that is not there or of no known format, before anything is written."""
+    if form is None:
+        detect(name)
+    if name != "-":
+        open(name, "rb").close()
 
 
 def _import_file(task: Import, name: str, form: str | None) -> None:

@@ -1,9 +1,10 @@
 """What an operation is: declared once, projected to a tool, a REST route and a command."""
 
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 from marshmallow import RAISE, Schema, ValidationError
@@ -91,16 +92,21 @@ class Operation:
             },
         }
 
-    def load(self, given: dict[str, Any]) -> dict[str, Any]:
-        """The validated arguments; raises `InvalidRequest` that names the argument and the way."""
+    def load(
+        self, given: dict[str, Any], spelled: Mapping[str, str] = MappingProxyType({})
+    ) -> dict[str, Any]:
+        """The validated arguments; raises `InvalidRequest` that names the argument and the way.
+
+        `spelled` are the names arguments have where the caller is.
+        """
         present = {name: value for name, value in given.items() if value is not None}
         try:
             loaded: dict[str, Any] = self.arguments.load(present)
         except ValidationError as error:
-            raise self._explain(error) from error
+            raise self._explain(error, spelled) from error
         return loaded
 
-    def _explain(self, error: ValidationError) -> InvalidRequest:
+    def _explain(self, error: ValidationError, spelled: Mapping[str, str]) -> InvalidRequest:
         messages = error.normalized_messages()  # type: ignore[no-untyped-call]
         # An unknown name first: it is often the misspelt form of one that is missing.
         name = next((each for each in messages if each not in self.arguments.fields), None)
@@ -116,11 +122,12 @@ class Operation:
             )
         found = self.arguments.fields[name]
         absent = _first(messages[name]) == found.error_messages["required"]
+        here = spelled.get(name, name)
         return InvalidRequest(
-            f"{self.name} needs {name}." if absent else f"{name}: {_first(messages[name])}",
+            f"{self.name} needs {here}." if absent else f"{here}: {_first(messages[name])}",
             code=getattr(found, "error_code", "invalid_request"),
-            param=name,
-            hint=f"{name}: {found.metadata['description']}",
+            param=here,
+            hint=f"{here}: {found.metadata['description']}",
         )
 
 

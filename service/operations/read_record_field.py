@@ -3,6 +3,7 @@
 from typing import Any
 
 from evidence import handles
+from evidence.continuation import Continuation
 from evidence.envelope import Envelope
 from evidence.errors import InvalidRequest
 from evidence.handles import FieldRef
@@ -44,8 +45,9 @@ def resolve(
         field_path = field_path or named.field_path
     if not field_path:
         raise InvalidRequest(
-            "Which field? Pass field_path; search and schema name the fields of a record.",
+            "Which field? Pass field_path; fetch shows which fields the record has.",
             param="field_path",
+            calls=(Continuation("fetch", {"id": id}, "fields"),),
         )
     record = handles.parse(id, connection_id=connection_id)
     _check(window)

@@ -96,7 +96,7 @@ def _view(operation: Operation) -> Callable[..., Response]:
         elif "stream" in path:
             given["stream"] = path["stream"]
         _narrow(given, extra)
-        asked = operation.load(given)
+        asked = operation.load(given, operation.route.names)
         body = operation.ask(g.session, **asked, **_extra(operation, extra, asked)).body
         if operation.route.link:
             body = operation.route.link(body)

@@ -220,3 +220,13 @@ def test_the_command_runs_as_a_module(home: Path) -> None:
     )
     assert (done.returncode, done.stdout) == (0, b"")
     assert b"1 new" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["nowhere.csv", "mail.strange"])
+def test_a_file_that_cannot_be_read_leaves_no_trace_of_its_connection(
+    home: Path, name: str
+) -> None:
+    bring("mail.ndjson")
+    (home / "mail.strange").write_text("x", encoding="utf-8")
+    assert run("import", name, "--connection", "other").exit_code == 1
+    assert run("grant", "create").exit_code == 0

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from evidence.errors import InvalidRequest
 from evidence.limits import CONTRACT
 from service.upstreams.ports import AggregateQuery
-from service.upstreams.store import documents
+from service.upstreams.store import documents, records
 from service.upstreams.store.filters import Condition, compile_filter
 from service.upstreams.store.visible import StreamView, View, limits
 
@@ -48,6 +48,10 @@ class Source:
 def aggregate(db: sqlite3.Connection, view: View, query: AggregateQuery) -> dict[str, Any]:
     """One figure or its groups over all granted connections of a stream, merged."""
     streams = view.stream(query.stream, query.connection_id)
+    for name in ("field", "group_by", "group_by_time"):
+        if field := getattr(query, name):
+            records.require_shared(view, streams, [field], name)
+    records.require_shared(view, streams, query.filter, "filter")
     _check(streams, query)
     sources = [Source(stream, _condition(db, stream, query)) for stream in streams]
     body: dict[str, Any] = {

@@ -95,7 +95,14 @@ def _related(
     found = [_record(db, target, stored[seq]) for (seq,) in rows[:limit]]
     if relation.cardinality == "has_one":
         return found[0] if found else None
-    return {"object": "list", "has_more": len(rows) > limit, "data": found}
+    listed: dict[str, Any] = {"object": "list", "has_more": len(rows) > limit, "data": found}
+    if len(rows) > limit and relation.foreign_key in target.manifest.exact_filters:
+        listed["more"] = {  # the arguments of the list that holds them all
+            "stream": target.name,
+            "connection_id": target.connection_id,
+            "filter": {relation.foreign_key: parent.record_key},
+        }
+    return listed
 
 
 def _keys(record_key: str) -> tuple[str, int | str]:

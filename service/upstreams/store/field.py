@@ -64,6 +64,12 @@ def _value(
         return big.type, ChunkedText(db, big)
     if name in stored.big:
         big = stored.big[name]
+        if big.type == "string":
+            raise NotFound(
+                "This field is text: nothing lies inside it. Read the field itself.",
+                code="field_not_found",
+                param="field_path",
+            )
         if big.bytes > CONTRACT.export_bytes:
             raise InvalidRequest(
                 "This value is too large to be read by pointer. Read the whole field by windows.",

@@ -102,10 +102,17 @@ def _streams(db: sqlite3.Connection, connection_id: str, path: str) -> dict[str,
         (connection_id,),
     ).fetchall()
     if not rows:
-        known = [row[0] for row in db.execute("SELECT connection_id FROM connection ORDER BY 1")]
+        known = [
+            row[0]
+            for row in db.execute(
+                "SELECT connection_id FROM connection c WHERE EXISTS"
+                " (SELECT 1 FROM stream s WHERE s.connection = c.id) ORDER BY 1"
+            )
+        ]
         raise _fault(
             f"{path}.connection_id",
-            f"{connection_id!r} is not in the store{_near(connection_id, known)}",
+            f"{connection_id!r} is not in the store, or has no stream there"
+            + _near(connection_id, known),
         )
     return {found.name: found for found in parse({"streams": [orjson.loads(r[0]) for r in rows]})}
 

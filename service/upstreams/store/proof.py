@@ -48,9 +48,9 @@ class Proof:
                 "before_chars": READ_BEFORE_CHARS,
                 "after_chars": READ_AFTER_CHARS,
             }
-        offset = max(0, self.match_start - READ_BEFORE_CHARS)
-        size = self.match_end + READ_AFTER_CHARS - offset
-        return {"offset_chars": offset, "limit_chars": min(size, CONTRACT.window_chars_max)}
+        if self.total <= CONTRACT.window_chars:
+            return {}
+        return {"offset_chars": max(0, self.match_start - READ_BEFORE_CHARS)}
 
 
 def prove(

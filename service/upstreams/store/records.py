@@ -1,7 +1,7 @@
 """Lists and single records: one statement over all connections, keyset cursors, projection."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,8 @@ def list_records(
 ) -> dict[str, Any]:
     """A page of a stream, all granted connections merged under one order, limit and cursor."""
     streams = view.stream(query.stream, query.connection_id)
+    require_shared(view, streams, query.fields, "fields")
+    require_shared(view, streams, query.filter, "filter")
     order = _order(streams, query.sort, query.order)
     projections = {stream.id: _projection(stream, query) for stream in streams}
     bound: list[Any] = ["records", view.grant.grant_id, query.stream, query.connection_id]
@@ -94,6 +96,26 @@ def find(db: sqlite3.Connection, view: View, ref: RecordRef) -> tuple[StreamView
     if len(hits) > 1:
         raise ambiguous(view, [stream for stream, _ in hits])
     return hits[0]
+
+
+def require_shared(
+    view: View, streams: Sequence[StreamView], fields: Iterable[str], param: str
+) -> None:
+    """Refuses a field that only some of several connections grant under one stream name.
+
+    409 `ambiguous_connection` with those that do; 403 `field_not_granted` where none does.
+    """
+    for field in fields:
+        having = [stream for stream in streams if field in stream.granted]
+        if not having:
+            streams[0].require(field, param=param)
+        if len(having) < len(streams):
+            error = ambiguous(view, having)
+            error.message = (
+                f"Several connections share this stream name, and {field!r} is a field of "
+                f"{len(having)} of them. Retry with one of those as connection_id."
+            )
+            raise error
 
 
 def ambiguous(view: View, streams: Sequence[StreamView]) -> Ambiguous:

@@ -40,6 +40,7 @@ def search(
     bound: list[Any] = ["search", view.grant.grant_id, request.query, request.streams]
     bound += [request.connection_id, request.filter]
     offset = int(sealer.open(request.cursor, bound=bound)) if request.cursor else 0
+    records.require_shared(view, streams, request.filter, "filter")
     filters = {s.id: compile_filter(db, s, request.filter) for s in streams if request.filter}
     scope = matching.scope_of(db, streams, filters)
     wanted = offset + request.limit + 1

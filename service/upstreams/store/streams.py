@@ -113,6 +113,9 @@ def _save(writer: Writer, connection: int, manifest: StreamManifest) -> None:
 
 
 def connections_of(writer: Writer) -> list[str]:
-    """The ids of all connections, sorted."""
-    rows = writer.db.execute("SELECT connection_id FROM connection ORDER BY 1")
+    """The ids of all connections that have a stream, sorted."""
+    rows = writer.db.execute(
+        "SELECT connection_id FROM connection c"
+        " WHERE EXISTS (SELECT 1 FROM stream s WHERE s.connection = c.id) ORDER BY 1"
+    )
     return [row[0] for row in rows]
