@@ -14,8 +14,9 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable
 
-FOLD_VERSION: int = 1
-"""Part of every index. Raise it whenever `fold` gives any text other words; then rebuild."""
+FOLD_VERSION: str = f"1/{unicodedata.unidata_version}"
+"""Part of every index: ours, raised whenever `fold` gives any text other words, and Unicode's,
+whose tables come with the interpreter. An index of another version is built anew."""
 
 _PLAIN_LETTERS = str.maketrans(
     dict(zip("łđðøħŧŋıȷƀɓɖɗɨƒǥɠƙƚɲɍɏƴƶ", "lddohtnijbbddifggklnryyz"))
