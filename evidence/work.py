@@ -18,10 +18,6 @@ class Deadline:
     def after(cls, seconds: float, clock: Callable[[], float] = time.monotonic) -> "Deadline":
         return cls(clock() + seconds, clock)
 
-    def remaining(self) -> float:
-        """Seconds left, never negative."""
-        return max(0.0, self.at - self.clock())
-
     def expired(self) -> bool:
         return self.clock() >= self.at
 
@@ -29,7 +25,3 @@ class Deadline:
         """Raises `TimedOut` (`deadline_exceeded`) once the deadline has passed."""
         if self.expired():
             raise TimedOut(f"The deadline passed while {doing}. Narrow the request and retry.")
-
-    def sooner(self, seconds: float) -> "Deadline":
-        """This deadline, or one `seconds` from now, whichever comes first."""
-        return Deadline(min(self.at, self.clock() + seconds), self.clock)
