@@ -12,9 +12,8 @@ from evidence.model import READ_FIELD, Partial, RecordItem, RecordPage
 from evidence.size import fit_json
 from evidence.text import escape, looks_binary
 from renderers.lines import fenced, header, joined, name_source, step, value_of, warning
-from renderers.rendering import Context, Rendering
+from renderers.rendering import FENCE_SLOT, Context, Rendering
 
-FENCE_SLOT = "\x00fence\x00"
 PAGE_BYTES = 1_600
 PARTIAL_BYTES = 100  # what stands around the call that reads on
 PREVIEW_COST = 200  # bytes of a preview's own words and call: a cut must save more
@@ -44,7 +43,7 @@ def render(page: RecordPage, context: Context) -> Rendering:
         escapes += count
         body += [_line(number, item), fenced(FENCE_SLOT, shown), *_reads(item)]
     text = joined([_header(page, escapes), *body, *_footer(page)])
-    return Rendering((text.replace(FENCE_SLOT, context.fence(text)),), structured)
+    return Rendering((context.close(text),), structured)
 
 
 def _header(page: RecordPage, escapes: int) -> str:

@@ -7,6 +7,8 @@ from typing import Any
 from evidence.limits import BUDGETS, Budgets
 
 FENCE_DIGITS = 12
+#: Stands for the fence while a text is put together; escaped text never holds a NUL.
+FENCE_SLOT = "\x00fence\x00"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,10 @@ class Context:
     budgets: Budgets = BUDGETS
     fence_key: bytes = b"rung"
     base_url: str = ""
+
+    def close(self, text: str) -> str:
+        """The text with its fence in every slot."""
+        return text.replace(FENCE_SLOT, self.fence(text))
 
     def fence(self, text: str) -> str:
         """12 hex digits that record text cannot know: the same for the same text."""

@@ -4,12 +4,11 @@ from evidence import wire
 from evidence.model import SearchPage
 from renderers import search_lines
 from renderers.lines import fenced, joined, step
-from renderers.rendering import Context, Rendering
+from renderers.rendering import FENCE_SLOT, Context, Rendering
 from renderers.search_size import fits
 
 __all__ = ["fits", "render"]
 
-FENCE_SLOT = "\x00fence\x00"
 ESCAPE = "\\u{"
 
 
@@ -27,4 +26,4 @@ def render(page: SearchPage, context: Context) -> Rendering:
             lines.append(f"  no proven window; {step(hit.fetch)}")
     text = joined([search_lines.header(page, escapes), *lines, *search_lines.footer(page)])
     structured = wire.search(page, base_url=context.base_url)
-    return Rendering((text.replace(FENCE_SLOT, context.fence(text)),), structured)
+    return Rendering((context.close(text),), structured)

@@ -95,13 +95,14 @@ def read_document(
     metadata["record_id"] = found.record_id
     metadata = {name: value for name, value in metadata.items() if value is not None}
     at = _text(data, roles.get("event-time")) or text_of(body, "authored_at", "emitted_at")
-    title = _text(data, roles.get("primary-title")) or fallback_title(source, found.stream, at)
+    titled = _text(data, roles.get("primary-title"))
+    title = titled or fallback_title(source, found.stream, at)
     if len(title) > TITLE_CHARS:
         title = title[: TITLE_CHARS - 1] + "…"
         metadata |= {"title_complete": False, "title_field": roles.get("primary-title") or ""}
     document = Document(str(found), title, "", url, metadata)
     shown = data.get(text_field(body) or "")
-    beside = {text_field(body), roles.get("primary-title")}
+    beside = {text_field(body), roles.get("primary-title") if titled else None}
     if isinstance(shown, str) and not looks_binary(shown):
         _fill_others(document, data, beside)
         _fill_text(document, shown, len(shown), str(text_field(body)))

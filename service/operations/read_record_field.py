@@ -56,15 +56,18 @@ def resolve(
 
 def ask(session: Session, **args: Any) -> Envelope:
     """The field-window envelope."""
-    target, window = resolve(**args)
-    return session.rs.field_window(target.record, target.field_path, WindowRequest(**window))
+    return _ask(session, *resolve(**args))
 
 
 def run(session: Session, **args: Any) -> FieldRead:
     target, window = resolve(**args)
-    envelope = session.rs.field_window(target.record, target.field_path, WindowRequest(**window))
+    envelope = _ask(session, target, window)
     found = reading.read(envelope, ref=target.record, field_path=target.field_path, args=window)
     return renderer.fit(found, BUDGETS)
+
+
+def _ask(session: Session, target: FieldRef, window: dict[str, Any]) -> Envelope:
+    return session.rs.field_window(target.record, target.field_path, WindowRequest(**window))
 
 
 def _check(window: dict[str, Any]) -> None:

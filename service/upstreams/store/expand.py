@@ -26,17 +26,17 @@ def expand(
     Raises 400 `invalid_expand` for limits the stream does not declare, and for every other name
     than that of a relation whose stream and joining key are granted.
     """
-    usable = _usable(view, stream)
-    _refuse_unknown(stream, usable, (*names, *limit_of))
+    found = usable(view, stream)
+    _refuse_unknown(stream, found, (*names, *limit_of))
     expanded = {}
     for name in names:
-        relation, target = usable[name]
+        relation, target = found[name]
         limit = _limit(relation, limit_of.get(name))
         expanded[name] = _related(db, parent, relation, target, limit)
     return expanded
 
 
-def _usable(view: View, stream: StreamView) -> dict[str, tuple[Expansion, StreamView]]:
+def usable(view: View, stream: StreamView) -> dict[str, tuple[Expansion, StreamView]]:
     """The relations to streams of the same connection that the grant can follow."""
     targets = {s.name: s for s in view.streams if s.connection_id == stream.connection_id}
     return {
@@ -46,12 +46,12 @@ def _usable(view: View, stream: StreamView) -> dict[str, tuple[Expansion, Stream
     }
 
 
-def _refuse_unknown(stream: StreamView, usable: Collection[str], names: tuple[str, ...]) -> None:
+def _refuse_unknown(stream: StreamView, known: Collection[str], names: tuple[str, ...]) -> None:
     for name in names:
-        if name not in usable:
-            known = ", ".join(sorted(usable)) or "none"
+        if name not in known:
+            listed = ", ".join(sorted(known)) or "none"
             raise InvalidRequest(
-                f"The stream {stream.name!r} has no relation {name!r}. Relations: {known}.",
+                f"The stream {stream.name!r} has no relation {name!r}. Relations: {listed}.",
                 code="invalid_expand",
                 param="expand",
             )

@@ -49,9 +49,7 @@ def scope_of(
     """The scope of some granted streams; `filters` are conditions by stream id."""
     ordinals = sorted(ordinal for stream in streams for ordinal in stream.searchable)
     scope = Scope(frozenset(ordinals), *_rows_of(db, ordinals))
-    limited = [s for s in streams if filters or s.since is not None or s.until is not None]
-    limited += [s for s in streams if s.resources is not None and s not in limited]
-    if limited:
+    if filters or any(limits(stream)[1] for stream in streams):
         _limit(scope, streams, filters)
     return scope
 

@@ -11,6 +11,7 @@ from evidence.errors import Ambiguous, InvalidRequest
 from evidence.limits import CONTRACT
 from service.upstreams.ports import SchemaQuery
 from service.upstreams.store import records
+from service.upstreams.store.expand import usable
 from service.upstreams.store.manifest import Expansion
 from service.upstreams.store.values import moment
 from service.upstreams.store.visible import StreamView, View, limits
@@ -249,14 +250,7 @@ def _capabilities(stream: StreamView, name: str) -> dict[str, Any]:
 
 
 def _expansions(view: View, stream: StreamView) -> list[Expansion]:
-    """Relations whose target and joining key this grant shows."""
-    targets = {s.name: s for s in view.streams if s.connection_id == stream.connection_id}
-    return [
-        expansion
-        for expansion in stream.manifest.expansions.values()
-        if expansion.stream in targets
-        and expansion.foreign_key in targets[expansion.stream].ordinals
-    ]
+    return [relation for relation, _ in usable(view, stream).values()]
 
 
 def _expand_capability(expansion: Expansion) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from evidence import pointer
 from evidence import query as queries
-from evidence.errors import Forbidden, InvalidRequest
+from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS
 from evidence.query import Query
 from service.upstreams import routes
@@ -78,15 +78,9 @@ def _streams(view: View, request: SearchQuery) -> list[StreamView]:
     """The granted streams a search covers; 403 for a stream name outside the grant."""
     streams = list(view.within(request.connection_id))
     if request.streams:
-        names = {stream.name for stream in streams}
-        for name in request.streams:
-            if name not in names:
-                raise Forbidden(
-                    f"The stream {name!r} is not in this grant. Call schema for the streams.",
-                    code="grant_stream_not_allowed",
-                    param="streams",
-                )
-        streams = [stream for stream in streams if stream.name in request.streams]
+        names = dict.fromkeys(request.streams)
+        named = (view.stream(name, request.connection_id, param="streams") for name in names)
+        streams = [stream for group in named for stream in group]
     if request.filter and len({stream.name for stream in streams}) != 1:
         raise InvalidRequest(
             "A filter in search needs exactly one stream. Retry with streams naming one stream.",

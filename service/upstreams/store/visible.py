@@ -102,7 +102,9 @@ class View:
             )
         return found
 
-    def stream(self, name: str, connection_id: str | None = None) -> tuple[StreamView, ...]:
+    def stream(
+        self, name: str, connection_id: str | None = None, *, param: str = "stream"
+    ) -> tuple[StreamView, ...]:
         """The views of one stream name, by connection id; 403 `grant_stream_not_allowed`."""
         candidates = self.within(connection_id)
         found = [s for s in candidates if s.name == name]
@@ -111,7 +113,7 @@ class View:
             raise Forbidden(
                 f"The stream {name!r} is not in this grant. Call schema for the granted streams.",
                 code="grant_stream_not_allowed",
-                param="stream",
+                param=param,
                 did_you_mean=near or None,
             )
         return tuple(sorted(found, key=lambda stream: stream.connection_id))

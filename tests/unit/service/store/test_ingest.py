@@ -1,8 +1,6 @@
 import base64
 import hashlib
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,24 +9,11 @@ from evidence.limits import CONTRACT
 from service.upstreams.store.ddl import NO_CURSOR
 from service.upstreams.store.ingest import put
 from service.upstreams.store.intake import Row
-from service.upstreams.store.manifest import parse
-from service.upstreams.store.streams import StreamHandle, declare, open_stream
+from service.upstreams.store.streams import StreamHandle, open_stream
 from service.upstreams.store.writer import Writer, open_writer
-from tests.helpers.notes import LONG, NOTES, changes, check, matches, one, tally
+from tests.helpers.notes import LONG, changes, check, matches, one, tally
 
 LIMIT = CONTRACT.inline_bytes
-
-
-@pytest.fixture
-def writer(tmp_path: Path) -> Iterator[Writer]:
-    with open_writer(tmp_path / "folder" / "rung.db") as opened:
-        declare(opened, "c", parse({"streams": [NOTES]}))
-        yield opened
-
-
-@pytest.fixture
-def notes(writer: Writer) -> StreamHandle:
-    return open_stream(writer, "c", "notes")
 
 
 def test_putting_the_same_rows_again_changes_nothing(writer: Writer, notes: StreamHandle) -> None:

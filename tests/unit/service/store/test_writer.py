@@ -1,6 +1,5 @@
 import json
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,18 +14,6 @@ from service.upstreams.store.manifest import parse
 from service.upstreams.store.streams import StreamHandle, connect, declare, open_stream
 from service.upstreams.store.writer import Writer, open_writer
 from tests.helpers.notes import LONG, NOTES, changes, check, matches, one
-
-
-@pytest.fixture
-def writer(tmp_path: Path) -> Iterator[Writer]:
-    with open_writer(tmp_path / "folder" / "rung.db") as opened:
-        declare(opened, "c", parse({"streams": [NOTES]}))
-        yield opened
-
-
-@pytest.fixture
-def notes(writer: Writer) -> StreamHandle:
-    return open_stream(writer, "c", "notes")
 
 
 def test_ordinals_of_a_stream_stand_side_by_side_and_streams_in_blocks(writer: Writer) -> None:
