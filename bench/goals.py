@@ -12,6 +12,9 @@ DEEP_RATIO = 1.5
 DEEP_MB = 10.0
 MEMORY_MB = 80.0
 BOOT_SECONDS = 2.0
+PAPER_RATIO = 8.0
+PAGE_RATIO = 2.0
+PAPERS_MB = 90.0
 
 
 @dataclass(frozen=True, slots=True)

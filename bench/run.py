@@ -8,7 +8,8 @@ from typing import Any
 
 import orjson
 
-from bench import goals, stages
+from bench import goals, papers, stages
+from bench.calls import call, message, result_of
 from bench.goals import Line
 from bench.limit import DATABASE
 from bench.load import Load, ask, drive, post
@@ -17,7 +18,6 @@ from bench.stores import DEEP_CHARS, SHALLOW_CHARS, Corpus, Deep, open_corpus, o
 from evidence.limits import BUDGETS, CONTRACT
 
 RUNG, LIMIT = "service.app:create_app()", "bench.limit:create_app()"
-PROTOCOL = "2025-06-18"
 CONNECTIONS = 8
 WINDOW_CHARS = CONTRACT.window_chars
 SEARCHES_BEFORE_MEMORY = 2_000
@@ -34,10 +34,31 @@ class Plan:
     searches: int
     windows: int
     passes: int
+    papers: int
+    pages: int
+    swaps: int
 
 
-FULL = Plan(records=100_000, rounds=5, searches=2_000, windows=4_000, passes=5)
-QUICK = Plan(records=20_000, rounds=3, searches=600, windows=1_000, passes=2)
+FULL = Plan(
+    records=100_000,
+    rounds=5,
+    searches=2_000,
+    windows=4_000,
+    passes=5,
+    papers=3_000,
+    pages=1_000,
+    swaps=100,
+)
+QUICK = Plan(
+    records=20_000,
+    rounds=3,
+    searches=600,
+    windows=1_000,
+    passes=2,
+    papers=500,
+    pages=300,
+    swaps=25,
+)
 
 
 def measure(plan: Plan) -> Iterator[Line]:
@@ -46,18 +67,9 @@ def measure(plan: Plan) -> Iterator[Line]:
     yield from _search(plan, corpus)
     yield stages_line(plan, corpus)
     yield from _deep(plan, deep)
-
-
-def call(token: str | None, tool: str, arguments: dict[str, Any]) -> bytes:
-    """A tools/call, with a token where one is asked for."""
-    headers = {"MCP-Protocol-Version": PROTOCOL}
-    if token is not None:
-        headers["Authorization"] = f"Bearer {token}"
-    return post("/mcp", message("tools/call", {"name": tool, "arguments": arguments}), headers)
-
-
-def message(method: str, params: dict[str, Any]) -> bytes:
-    return orjson.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+    yield from papers.measure(
+        papers=plan.papers, rounds=plan.rounds, pages=plan.pages, swaps=plan.swaps
+    )
 
 
 def _search(plan: Plan, corpus: Corpus) -> Iterator[Line]:
@@ -95,14 +107,6 @@ def _rung(store: Path, core: int) -> Any:
 
 def _load(server: Server, requests: Sequence[bytes], total: int) -> Load:
     return drive(server.port, requests, total=total, connections=CONNECTIONS)
-
-
-def result_of(answer: bytes) -> dict[str, Any]:
-    """The result of a call that must have gone well."""
-    result: dict[str, Any] = orjson.loads(answer)["result"]
-    if result.get("isError"):
-        raise RuntimeError(f"a call failed: {result['content']}")
-    return result
 
 
 def _throughput(pairs: Sequence[tuple[Load, Load]]) -> Iterator[Line]:

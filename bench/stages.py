@@ -18,7 +18,7 @@ from evidence.reading import search as reading
 from service import bootstrap, settings
 from service.access import Access, Guard
 from service.mcp import blueprint as mcp
-from service.mcp.tools import RecordsSurface
+from service.mcp.records import RecordsSurface
 from service.operations import OPERATIONS
 from service.operations.base import Operation
 from service.upstreams.store import StoreResourceServer

@@ -28,6 +28,7 @@ from service.upstreams.store.writer import Writer, open_writer
 
 HOME = Path("var/bench")
 CORPUS_VERSION = 3
+LAYOUT = repr((MIGRATIONS, FOLD_VERSION, CORPUS_VERSION, corpus.SEED, TABLES))
 EMITTED_AT = "2026-08-01T00:00:00Z"
 
 DEEP_CHARS = 100 * 1024 * 1024
@@ -58,7 +59,7 @@ class Deep:
 
 def open_corpus(count: int) -> Corpus:
     """The corpus of `count` records, built if it is not there."""
-    folder = _kept(f"{count}", lambda folder: _build_corpus(folder, count))
+    folder = kept(f"{count}", LAYOUT, lambda folder: _build_corpus(folder, count))
     found = orjson.loads((folder / "corpus.json").read_bytes())
     queries = Queries(**{name: tuple(words) for name, words in found["queries"].items()})
     return Corpus(folder / "store.db", folder / "limit.db", found["token"], queries)
@@ -66,14 +67,13 @@ def open_corpus(count: int) -> Corpus:
 
 def open_deep() -> Deep:
     """The store with the huge field, built if it is not there."""
-    folder = _kept("deep", _build_deep)
+    folder = kept("deep", LAYOUT, _build_deep)
     token = (folder / "token").read_text()
     return Deep(folder / "store.db", token, "deep/texts:huge", "deep/texts:small")
 
 
-def _kept(name: str, build: Callable[[Path], None]) -> Path:
+def kept(name: str, layout: str, build: Callable[[Path], None]) -> Path:
     """The folder of something built before, or now; half-built ones are never seen."""
-    layout = repr((MIGRATIONS, FOLD_VERSION, CORPUS_VERSION, corpus.SEED, TABLES))
     folder = HOME / f"{name}-{hashlib.sha256(layout.encode()).hexdigest()[:8]}"
     if not folder.exists():
         unfinished = folder.with_suffix(".unfinished")

@@ -68,9 +68,48 @@ class Hit:
         return Continuation("fetch", {"id": self.id}, "fetch")
 
 
+@dataclass(frozen=True, slots=True)
+class SourceReport:
+    """What one source of a package did for a page.
+
+    `state` is answered, failed or timed_out; `hits` are those it has on the page; `next_step` says
+    what to do where it did not answer.
+    """
+
+    name: str
+    state: str
+    hits: int = 0
+    grant_id: str | None = None
+    code: str | None = None
+    message: str | None = None
+    next_step: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FanIn:
+    """Which of the `members` of a package were asked for a page; `waiting` ones are later."""
+
+    members: int
+    waiting: int
+    sources: list[SourceReport]
+
+    def of(self, state: str) -> list[SourceReport]:
+        return [source for source in self.sources if source.state == state]
+
+    @property
+    def silent(self) -> list[SourceReport]:
+        """The sources that did not answer."""
+        return [source for source in self.sources if source.state != "answered"]
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether hits of some source may be missing so far."""
+        return bool(self.silent) or self.waiting > 0
+
+
 @dataclass(slots=True)
 class SearchPage:
-    """A page of hits. `args` are the arguments that asked for it."""
+    """A page of hits. `args` are the arguments that asked for it; `fan_in` is there in packages."""
 
     args: dict[str, Any]
     hits: list[Hit]
@@ -82,6 +121,7 @@ class SearchPage:
     warnings: list[dict[str, Any]]
     envelope: dict[str, Any]
     ended_early: bool = False
+    fan_in: FanIn | None = None
 
     def continuations(self) -> list[Continuation]:
         if not self.hits and not self.next_cursor:

@@ -96,6 +96,11 @@ def _is_flag_letter(char: str) -> bool:
     return "\U0001f1e6" <= char <= "\U0001f1ff"
 
 
+def clip(text: str, most: int) -> str:
+    """`text` in at most `most` code points, with `…` at its end where it was longer."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 def escape(text: str) -> tuple[str, int]:
     """`text` with everything misleading made visible, and the number of escapes."""
     if _is_harmless(text):

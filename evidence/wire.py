@@ -9,9 +9,11 @@ import orjson
 
 from evidence.continuation import Continuation
 from evidence.errors import EvidenceError
+from evidence.limits import CONTRACT
 from evidence.model import (
     Buckets,
     Document,
+    FanIn,
     FieldRead,
     Hit,
     Match,
@@ -19,6 +21,7 @@ from evidence.model import (
     RecordPage,
     SearchPage,
     Source,
+    SourceReport,
 )
 
 
@@ -34,7 +37,7 @@ def spelled(continuation: Continuation) -> str:
 
 def search(page: SearchPage, *, base_url: str = "") -> dict[str, Any]:
     """`{data, results, content_ladder}`; the hits stand in `results` only."""
-    data = {
+    data: dict[str, Any] = {
         "object": "list",
         "has_more": page.has_more,
         "next_cursor": page.next_cursor,
@@ -45,6 +48,8 @@ def search(page: SearchPage, *, base_url: str = "") -> dict[str, Any]:
             "warnings": page.warnings,
         },
     }
+    if page.fan_in:
+        data["meta"]["package"] = _fan_in(page.fan_in)
     return {
         "data": _paged(data, page.continuations(), page.ended_early),
         "results": [_result(hit, base_url) for hit in page.hits],
@@ -55,6 +60,30 @@ def search(page: SearchPage, *, base_url: str = "") -> dict[str, Any]:
         },
         "untrusted": True,
     }
+
+
+def _fan_in(found: FanIn) -> dict[str, Any]:
+    """Who answered: the numbers, the sources with hits, and those that failed, 12 at most."""
+    listed = [source for source in found.of("answered") if source.hits]
+    return {
+        "member_count": found.members,
+        "waiting_count": found.waiting,
+        "answered_count": len(found.of("answered")),
+        "failed_count": len(found.of("failed")),
+        "timed_out_count": len(found.of("timed_out")),
+        "sources": [_report(one) for one in listed + found.silent[: CONTRACT.candidates]],
+    }
+
+
+def _report(source: SourceReport) -> dict[str, Any]:
+    shown = {"name": source.name, "state": source.state, "hits": source.hits}
+    more = {
+        "grant_id": source.grant_id,
+        "code": source.code,
+        "message": source.message,
+        "next_step": source.next_step,
+    }
+    return shown | {name: value for name, value in more.items() if value is not None}
 
 
 def _result(hit: Hit, base_url: str) -> dict[str, Any]:

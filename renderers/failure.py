@@ -1,13 +1,15 @@
 """An error as text: what happened, what to do, the arguments that work."""
 
+from collections.abc import Callable
 from typing import Any
 
 import orjson
 
 from evidence import wire
+from evidence.continuation import Continuation
 from evidence.errors import EvidenceError
 from evidence.limits import CONTRACT
-from renderers.lines import header, joined, quoted, step, value_of
+from renderers.lines import header, joined, quoted, value_of
 
 _OWN_LINES = (
     "available_connections",
@@ -18,8 +20,8 @@ _OWN_LINES = (
 )
 
 
-def render_lines(error: EvidenceError) -> str:
-    """The model-visible text of an error."""
+def render_lines(error: EvidenceError, spell: Callable[[Continuation], str] = wire.spelled) -> str:
+    """The model-visible text of an error; `spell` writes the calls that work."""
     details = error.details
     lines = [
         header("error", code=error.code, retry_with=error.retry_with),
@@ -37,7 +39,7 @@ def render_lines(error: EvidenceError) -> str:
     for name, value in details.items():
         if name not in _OWN_LINES:
             lines.append(f"{name}: {_detail(value)}")
-    lines += [step(continuation) for continuation in error.calls]
+    lines += [f"{call.why}: {spell(call)}" for call in error.calls]
     return joined(lines)
 
 

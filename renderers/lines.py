@@ -9,7 +9,7 @@ import orjson
 
 from evidence.continuation import Continuation
 from evidence.model import Source
-from evidence.text import escape
+from evidence.text import clip, escape
 from evidence.wire import spelled
 
 # Words that need no quotes: nothing in them separates, opens, or hides.
@@ -32,9 +32,8 @@ def value_of(value: Any) -> str:
 
 def quoted(text: str, limit: int | None = None) -> str:
     """Text that is not ours inside one of our lines: one line, quoted, controls written out."""
-    if limit is not None and len(text) > limit:
-        text = text[: limit - 1] + "…"
-    return orjson.dumps(escape(text)[0]).decode()
+    shown = text if limit is None else clip(text, limit)
+    return orjson.dumps(escape(shown)[0]).decode()
 
 
 @lru_cache(maxsize=512)

@@ -1,10 +1,14 @@
 """What a renderer gives back, and what it may know."""
 
 import hmac
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from evidence.continuation import Continuation
 from evidence.limits import BUDGETS, Budgets
+from evidence.wire import spelled
+from evidence.work import Each, serial
 
 FENCE_DIGITS = 12
 #: Stands for the fence while a text is put together; escaped text never holds a NUL.
@@ -22,11 +26,21 @@ class Rendering:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What rendering depends on besides the reading: sizes, the fence key, the public address."""
+    """What rendering depends on besides the reading: sizes, the fence key, the public address.
+
+    `spell` writes a next call as one line, as the reader would make it; `each` renders the items
+    of a heavy page.
+    """
 
     budgets: Budgets = BUDGETS
     fence_key: bytes = b"rung"
     base_url: str = ""
+    spell: Callable[[Continuation], str] = spelled
+    each: Each = serial
+
+    def step(self, continuation: Continuation) -> str:
+        """A call on a line of its own, named by what it is for."""
+        return f"{continuation.why}: {self.spell(continuation)}"
 
     def close(self, text: str) -> str:
         """The text with its fence in every slot."""

@@ -7,11 +7,15 @@ from service import bootstrap, settings
 from service.access import Access, Guard, loopback_origins, metadata_paths, origins
 from service.bootstrap import Services
 from service.mcp import blueprint as mcp
-from service.mcp.tools import RecordsSurface
+from service.mcp.papers import PapersSurface
+from service.mcp.records import RecordsSurface
 from service.rest import blueprint as rest
 from service.rest import metadata
+from service.rest import papers as rest_papers
+from service.rest import web
 
 MCP_PATH = "/mcp"
+PAPERS_PATH = "/mcp/papers"
 
 
 def create_app(services: Services | None = None) -> Flask:
@@ -19,12 +23,16 @@ def create_app(services: Services | None = None) -> Flask:
     services = services or bootstrap.build(settings.load())
     app = Flask("rung", static_folder=None)
     app.extensions["rung"] = services
-    guard = _guard(services)
-    surface = RecordsSurface()
-    app.register_blueprint(
-        mcp.blueprint(surface, path=MCP_PATH, guard=guard, open_session=services.open_session)
-    )
-    rest.mount(app, services, guard)
+    mounts = {}
+    if services.store is not None:
+        mounts[rest.PREFIX] = rest.HEADERS
+    if services.papers is not None:
+        mounts[rest_papers.PREFIX] = rest_papers.HEADERS
+    web.prepare(app, mounts)
+    if services.store is not None:
+        _mount_records(app, services)
+    if services.papers is not None:
+        _mount_papers(app, services)
     metadata.mount(app, services, MCP_PATH)
     hops = services.settings.trusted_proxy_hops
     if hops:
@@ -34,13 +42,35 @@ def create_app(services: Services | None = None) -> Flask:
     return app
 
 
-def _guard(services: Services) -> Guard:
+def _mount_records(app: Flask, services: Services) -> None:
+    guard = _guard(services, Access.CLIENT_TOKEN)
+    surface, open_session = RecordsSurface(), services.open_session
+    app.register_blueprint(
+        mcp.blueprint(surface, path=MCP_PATH, guard=guard, open_session=open_session)
+    )
+    rest.mount(app, services, guard)
+
+
+def _mount_papers(app: Flask, services: Services) -> None:
+    """Papers have their own path, and the plain one too where nothing else is there."""
+    closed = bool(services.settings.papers_tokens)
+    guard = _guard(services, Access.CLIENT_TOKEN if closed else Access.OPEN)
+    surface, open_session = PapersSurface(private=closed), services.open_papers
+    paths = {"mcp_papers": PAPERS_PATH} | ({} if services.store else {"mcp": MCP_PATH})
+    for name, path in paths.items():
+        app.register_blueprint(
+            mcp.blueprint(surface, path=path, guard=guard, open_session=open_session, name=name)
+        )
+    rest_papers.mount(app, services, guard)
+
+
+def _guard(services: Services, access: Access) -> Guard:
     found = services.settings
     own = loopback_origins(found.port)
     public = origins([found.public_url]) if found.public_url else frozenset[str]()
     base = found.public_url or f"http://127.0.0.1:{found.port}"
     return Guard(
-        access=Access.CLIENT_TOKEN,
+        access=access,
         allowed_origins=own | public | origins(found.allowed_origins),
         allowed_hosts=frozenset(found.allowed_hosts) or None,
         metadata_url=base + metadata_paths(MCP_PATH)[0] if found.authorization_servers else None,

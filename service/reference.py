@@ -16,6 +16,7 @@ from evidence import errors, limits
 from service.__main__ import rung
 from service.operations import OPERATIONS
 from service.operations.base import Operation
+from service.operations.papers import PAPER_OPERATIONS
 from service.statuses import STATUS
 from service.settings import OWNER_VARIABLES, SETTINGS, Setting
 
@@ -31,7 +32,13 @@ BOUNDS = (
 
 def tools() -> str:
     """Every operation: its arguments, as the tool schema states them, and calls that work."""
-    return page("Tools", *(_tool(operation) for operation in OPERATIONS))
+    return page(
+        "Tools",
+        "Records, at `/mcp`:",
+        *(_tool(operation) for operation in OPERATIONS),
+        "Papers, at `/mcp/papers`:",
+        *(_tool(operation) for operation in PAPER_OPERATIONS),
+    )
 
 
 def _tool(operation: Operation) -> str:
@@ -64,7 +71,10 @@ def _tool(operation: Operation) -> str:
 def _route(operation: Operation) -> str:
     defaults = [f"`{name}` is {value}" for name, value in operation.route.defaults.items()]
     beside = f", where {', '.join(defaults)} by default" if defaults else ""
-    return f"REST: `GET {operation.route.path}`{beside}"
+    paths = " and ".join(
+        f"`GET {path}`" for path in (operation.route.path, *operation.route.variants)
+    )
+    return f"REST: {paths}{beside}"
 
 
 def _type(found: dict[str, Any]) -> str:

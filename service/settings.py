@@ -1,11 +1,14 @@
 """Every setting of a deployment: one row each, read from the environment here and nowhere else."""
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+TOKEN_CHARS = 16  # shorter tokens can be guessed
 
 
 class SettingsError(ValueError):
@@ -30,6 +33,11 @@ class Settings:
     """The settings of this deployment; see `SETTINGS` for what each means."""
 
     store: Path
+    papers_db: Path | None
+    papers_assets: str | None
+    papers_tokens: tuple[str, ...]
+    papers_url: str | None
+    papers_sha256: str | None
     public_url: str | None
     allowed_origins: tuple[str, ...]
     allowed_hosts: tuple[str, ...]
@@ -66,6 +74,28 @@ def _urls(value: str) -> tuple[str, ...]:
     return tuple(_url(part) for part in _words(value))
 
 
+def _assets(value: str) -> str:
+    """A folder, or an address that paths can be appended to."""
+    if value.startswith(("http://", "https://")):
+        if "?" in value or "#" in value:
+            raise ValueError("must be an address without ? and #")
+        return _url(value)
+    return value
+
+
+def _tokens(value: str) -> tuple[str, ...]:
+    found = _words(value)
+    if any(len(token) < TOKEN_CHARS for token in found):
+        raise ValueError(f"must hold tokens of at least {TOKEN_CHARS} characters")
+    return found
+
+
+def _sha256(value: str) -> str:
+    if not re.fullmatch("[0-9a-fA-F]{64}", value):
+        raise ValueError("must be a SHA-256 in hexadecimal")
+    return value.lower()
+
+
 def _words(value: str) -> tuple[str, ...]:
     return tuple(part for part in value.replace(",", " ").split() if part)
 
@@ -78,6 +108,48 @@ SETTINGS: tuple[Setting, ...] = (
         _path,
         "/data/rung.db",
         "The file of the embedded store.",
+    ),
+    Setting(
+        "papers_db",
+        "RUNG_PAPERS_DB",
+        None,
+        _path,
+        "/data/papers/snapshot.db",
+        "A deepresearch-flow snapshot; serves papers at /mcp/papers and /papers/v1.",
+    ),
+    Setting(
+        "papers_assets",
+        "RUNG_PAPERS_ASSETS",
+        None,
+        _assets,
+        "https://assets.internal/static",
+        "Folder or internal HTTP address of the snapshot's static files; `static` beside it "
+        "otherwise.",
+    ),
+    Setting(
+        "papers_tokens",
+        "RUNG_PAPERS_TOKENS",
+        (),
+        _tokens,
+        "two-or-more-long-random-words",
+        "Tokens that may read papers; anybody may where none is named.",
+        secret=True,
+    ),
+    Setting(
+        "papers_url",
+        "RUNG_PAPERS_URL",
+        None,
+        _url,
+        "https://files.example.com/papers.tar.gz",
+        "A snapshot, or a tar archive of one with its static folder, fetched at start.",
+    ),
+    Setting(
+        "papers_sha256",
+        "RUNG_PAPERS_SHA256",
+        None,
+        _sha256,
+        "64 hexadecimal digits",
+        "The checksum of what RUNG_PAPERS_URL names; needed with it.",
     ),
     Setting(
         "public_url",
@@ -178,6 +250,8 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
                 faults.append(
                     f"{setting.variable} is {shown}: it {error}, such as {setting.example}."
                 )
+    if values.get("papers_url") and not values.get("papers_sha256"):
+        faults.append("RUNG_PAPERS_URL needs RUNG_PAPERS_SHA256, the checksum of that file.")
     if faults:
         raise SettingsError("\n".join(faults))
     if found.get("DYNO") and not found.get("RUNG_TRUSTED_PROXY_HOPS"):

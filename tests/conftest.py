@@ -1,6 +1,8 @@
 """Stores that many tests read and none changes, each built once for a run."""
 
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,15 @@ from service.upstreams.store.writer import open_writer
 from tests.helpers import hostile as hostile_world
 from tests.helpers import small as small_world
 from tests.helpers.caller import Local
+from tests.helpers.papers import (
+    RELEASES,
+    UNWRITABLE,
+    Library,
+    Served,
+    Trace,
+    may_become_another_user,
+)
+from tests.helpers.snapshots import DATA
 from tests.helpers.stores import build, client, steady_client
 from tests.helpers.worlds import House
 
@@ -63,3 +74,33 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Local:
 def wide(tmp_path_factory: pytest.TempPathFactory) -> Local:
     """A client of 64 connections that share a stream."""
     return client(build(hostile_world.wide(), tmp_path_factory.mktemp("wide")))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def untouched_snapshots() -> Iterator[None]:
+    """Fails the run where anything in it wrote to the snapshots, or beside them."""
+    before = {release: Trace.of(DATA / release) for release in RELEASES}
+    yield
+    assert {release: Trace.of(DATA / release) for release in RELEASES} == before
+
+
+@pytest.fixture(scope="session")
+def served() -> Iterator[Served]:
+    """Real servers of the releases."""
+    with ExitStack() as stack:
+        yield Served(stack)
+
+
+@pytest.fixture(scope="session", params=[*RELEASES, UNWRITABLE])
+def library(request: pytest.FixtureRequest, served: Served) -> Library:
+    """A client of each release, and of one that the server cannot write to, as another user."""
+    name: str = request.param
+    if name == UNWRITABLE and not may_become_another_user():
+        pytest.skip("only root can start a server as another user")
+    return served[name]
+
+
+@pytest.fixture(scope="session")
+def papers(served: Served) -> Library:
+    """A client of the newer release."""
+    return served[RELEASES[0]]

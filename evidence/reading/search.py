@@ -4,7 +4,7 @@ from typing import Any
 
 from evidence.envelope import Envelope
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import Hit, Match, SearchPage
+from evidence.model import FanIn, Hit, Match, SearchPage, SourceReport
 from evidence.reading import number_of, pick, reference, rows, source_of, text_of, warnings_of
 from evidence.reading import short, without
 from evidence.text import balanced
@@ -37,7 +37,28 @@ def read(envelope: Envelope, *, args: dict[str, Any]) -> SearchPage:
         recall=pick(meta, "recall") or {},
         warnings=warnings_of(body),
         envelope=without(body, ("data", "results", "hits")),
+        fan_in=_fan_in(pick(meta, "package")),
     )
+
+
+def _fan_in(package: Any) -> FanIn | None:
+    """Who of a package answered; None where one grant was asked."""
+    if not isinstance(package, dict):
+        return None
+    reports = [
+        SourceReport(
+            name=short(text_of(row, "name"), BUDGETS.label_chars) or "",
+            state=text_of(row, "state") or "answered",
+            hits=number_of(row, "hits") or 0,
+            grant_id=text_of(row, "grant_id"),
+            code=text_of(row, "code"),
+            message=short(text_of(row, "message"), BUDGETS.message_chars),
+            next_step=text_of(row, "next_step"),
+        )
+        for row in rows(package, "sources")
+    ]
+    members = number_of(package, "member_count") or len(reports)
+    return FanIn(members, number_of(package, "waiting_count") or 0, reports)
 
 
 def _hit(row: dict[str, Any]) -> Hit | None:

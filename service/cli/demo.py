@@ -8,9 +8,11 @@ import click
 from service.cli import serve
 from service.cli.store import store_option, teaching
 from service.demo.fill import fill, token_for
+from service.demo.papers import write_once
 from service.upstreams.store.writer import Writer, open_writer
 
 TOKEN_FILE = "demo-token"
+PAPERS_FOLDER = "demo-papers"
 HOST = "127.0.0.1"
 
 
@@ -24,6 +26,8 @@ def demo(store: Path, with_debian: bool, serving: bool, port: int) -> None:
 
     A second run changes nothing and prints the same token, kept beside the store.
     """
+    with teaching():
+        papers = write_once(store.parent / PAPERS_FOLDER)
     with teaching(), open_writer(store) as writer:
         connections = fill(writer, with_debian=with_debian)
         token = token_for(writer, connections, store.parent / TOKEN_FILE)
@@ -32,7 +36,7 @@ def demo(store: Path, with_debian: bool, serving: bool, port: int) -> None:
         click.echo(f"connections {len(connections)}\nrecords {records}\ntoken {token}")
         return
     said = _how_to_connect(f"http://{HOST}:{port}", token, len(connections), records)
-    serve.run(store, host=HOST, port=port, workers=1, say=said)
+    serve.run(store, papers, host=HOST, port=port, workers=1, say=said)
 
 
 def _count(writer: Writer, connections: list[str]) -> int:
@@ -59,6 +63,7 @@ A demo owner with {connections} connections and {records} records.
   MCP      {base}/mcp
   REST     {base}/v1/search?q=lantern
   header   Authorization: Bearer {token}
+  papers   {base}/mcp/papers and {base}/papers/v1/search?q=tides (no token)
 
 Try it:
   curl -s {base}/mcp -H 'Content-Type: application/json' \\

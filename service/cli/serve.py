@@ -18,17 +18,32 @@ GUNICORN = ("-m", "gunicorn", "service.app:create_app()", "--config", "python:se
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--workers", type=int, default=1, envvar="WEB_CONCURRENCY", show_default=True)
 @store_option
-def serve(port: int, host: str, workers: int, store: Path) -> None:
-    """Serve MCP at /mcp and REST at /v1 over the store, until interrupted."""
-    run(store, host=host, port=port, workers=workers)
+@click.option(
+    "--papers",
+    type=click.Path(path_type=Path),
+    envvar="RUNG_PAPERS_DB",
+    help="A snapshot of papers, served beside the store or alone.",
+)
+def serve(port: int, host: str, workers: int, store: Path, papers: Path | None) -> None:
+    """Serve until interrupted: a store at /mcp and /v1, papers at /mcp/papers and /papers/v1."""
+    run(store, papers, host=host, port=port, workers=workers)
 
 
-def run(store: Path, *, host: str, port: int, workers: int, say: str = "") -> None:
+def run(
+    store: Path, papers: Path | None, *, host: str, port: int, workers: int, say: str = ""
+) -> None:
     """Says something and becomes the server; never returns.
 
-    Refuses a store that is not there and a port that is taken.
+    Refuses where there is nothing to serve, and a port that is taken.
     """
-    if not store.exists():
+    served = {
+        name: str(path.absolute())
+        for name, path in (("RUNG_STORE", store), ("RUNG_PAPERS_DB", papers))
+        if path is not None and path.exists()
+    }
+    if papers is not None and "RUNG_PAPERS_DB" not in served:
+        raise click.ClickException(f"{papers} is not there. Name a snapshot with --papers.")
+    if not served:
         raise click.ClickException(
             f"{store} is not there. Fill it first: rung import, or rung demo."
         )
@@ -44,5 +59,5 @@ def run(store: Path, *, host: str, port: int, workers: int, say: str = "") -> No
     if say:
         click.echo(say)
     sys.stdout.flush()
-    changed = settings.environment(RUNG_STORE=str(store.absolute()), PORT=str(port))
+    changed = settings.environment(**served, PORT=str(port))
     os.execve(sys.executable, command, changed)

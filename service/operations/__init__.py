@@ -1,10 +1,10 @@
 """Everything that can be asked of records: the table of contents of the product."""
 
 from service.operations import aggregate, fetch, query_records, read_record_field, schema, search
-from service.operations.base import Operation
+from service.operations.base import RecordOperation
 
 #: The records surface, in the order tools are listed. Exactly these; a test pins it.
-OPERATIONS: tuple[Operation, ...] = (
+OPERATIONS: tuple[RecordOperation, ...] = (
     schema.OPERATION,
     query_records.OPERATION,
     aggregate.OPERATION,

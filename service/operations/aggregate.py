@@ -8,7 +8,7 @@ from evidence.model import Buckets
 from evidence.reading import aggregate as reading
 from renderers import aggregate as renderer
 from service.operations import arguments
-from service.operations.base import Arguments, Operation, Route, Session
+from service.operations.base import Arguments, RecordOperation, Route, Session
 from service.upstreams.ports import AggregateQuery
 
 METRICS = ("count", "sum", "min", "max", "count_distinct")
@@ -37,7 +37,7 @@ def run(session: Session, **args: Any) -> Buckets:
     return reading.read(ask(session, **args), args=args)
 
 
-OPERATION = Operation(
+OPERATION = RecordOperation(
     name="aggregate",
     title="Count and summarise",
     description=(

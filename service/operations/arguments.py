@@ -143,3 +143,27 @@ def record_id() -> Text:
 
 def page_limit(default: int) -> Number:
     return Number(f"Page size, {default} by default.", 1, CONTRACT.page_items)
+
+
+class Flag(fields.Boolean):
+    """true or false, and no word or number that could mean one."""
+
+    def __init__(self, description: str, **more: Any):
+        super().__init__(truthy={True}, falsy={False}, **_described(description), **more)
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> bool:
+        if not isinstance(value, bool):
+            raise self.make_error("invalid", input=value)
+        return value
+
+
+def paper_id() -> Text:
+    return Text(
+        "Paper id as printed; a DOI, an arXiv id or an exact title works too.",
+        longest=CONTRACT.paper_id_chars,
+        required=True,
+    )
+
+
+def offset_chars() -> Number:
+    return Number("Where the window starts in the text, 0 by default.", 0)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 from marshmallow import RAISE, Schema, ValidationError
 
@@ -13,9 +13,10 @@ from evidence.continuation import Continuation
 from evidence.envelope import Envelope
 from evidence.errors import EvidenceError, InvalidRequest
 from evidence.limits import BUDGETS, Budgets
+from evidence.papers_wire import Steps
 from renderers.rendering import Context, Rendering
 from service.operations.json_schema import tool_schema
-from service.upstreams.ports import ResourceServer
+from service.upstreams.ports import PaperLibrary, ResourceServer
 
 RETRIES_SHOWN = 3
 
@@ -27,9 +28,18 @@ class Arguments(Schema):
         unknown = RAISE
 
 
+class Caller(Protocol):
+    """What rendering for a caller depends on."""
+
+    @property
+    def base_url(self) -> str: ...
+    @property
+    def fence_key(self) -> bytes: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One caller: the resource server inside its grant, and what rendering for it depends on."""
+    """One caller of the records surface: the resource server inside its grant."""
 
     rs: ResourceServer
     base_url: str = ""
@@ -37,11 +47,24 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
+class PaperSession:
+    """One caller of the papers surface: all its reads see one generation of the snapshot."""
+
+    papers: PaperLibrary
+    base_url: str = ""
+
+    @property
+    def fence_key(self) -> bytes:
+        return self.papers.fence_key
+
+
+@dataclass(frozen=True, slots=True)
 class Route:
     """Where REST serves an operation, and in which words.
 
     `names` are REST names of arguments, `defaults` apply over REST only, `extra` are parameters
-    only REST has; `link` adds addresses to the body.
+    only REST has; `link` adds addresses to the body. `variants` are further paths of the same
+    operation, each with the arguments it stands for.
     """
 
     path: str
@@ -49,6 +72,7 @@ class Route:
     defaults: dict[str, Any] = field(default_factory=dict)
     extra: tuple[str, ...] = ()
     link: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    variants: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 def always_fits(reading: Any, budgets: Budgets) -> int | None:
@@ -56,19 +80,18 @@ def always_fits(reading: Any, budgets: Budgets) -> int | None:
     return None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Operation:
     """One thing that can be asked.
 
-    `ask` sends the request and gives the upstream's envelope, which is what REST serves; `run`
-    gives the reading of it. `fits` says how many items of a reading fit its budget (None: all).
+    `run` gives a reading, `render` both channels of it. `fits` says how many items of a reading
+    fit its budget (None: all).
     """
 
     name: str
     title: str
     description: str
     arguments: Schema
-    ask: Callable[..., Envelope]
     run: Callable[..., Any]
     render: Callable[[Any, Context], Rendering]
     route: Route
@@ -131,6 +154,20 @@ class Operation:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class RecordOperation(Operation):
+    """`ask` gives the upstream's envelope, which is what REST serves; `run` the reading of it."""
+
+    ask: Callable[..., Envelope]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperOperation(Operation):
+    """`wire` gives the JSON of a reading; its second argument says how next calls are spelled."""
+
+    wire: Callable[[Any, Steps], dict[str, Any]]
+
+
 def _first(messages: Any) -> str:
     """The first message of a nested error."""
     while isinstance(messages, dict):
@@ -150,7 +187,7 @@ def retries(
 
 
 def run_bounded(
-    operation: Operation, session: Session, args: dict[str, Any], budgets: Budgets = BUDGETS
+    operation: Operation, session: Caller, args: dict[str, Any], budgets: Budgets = BUDGETS
 ) -> Any:
     """The reading, asked again for a smaller page where the first would pass its budget."""
     reading = operation.run(session, **args)
@@ -165,5 +202,6 @@ def run_bounded(
 
 def _size(reading: Any) -> int:
     """How many items a page holds; nothing else is asked for twice."""
-    items: Sized = getattr(reading, "hits", None) or getattr(reading, "records", None) or ()
+    lists = (getattr(reading, name, None) for name in ("hits", "records", "values"))
+    items: Sized = next((found for found in lists if found), ())
     return len(items)

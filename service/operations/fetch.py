@@ -10,7 +10,7 @@ from evidence.reading import records as reading
 from evidence.reading import text_of
 from renderers import document as renderer
 from service.operations import arguments
-from service.operations.base import Arguments, Operation, Route, Session
+from service.operations.base import Arguments, RecordOperation, Route, Session
 from service.upstreams import routes
 from service.upstreams.ports import RecordRead, WindowRequest
 
@@ -52,7 +52,7 @@ def run(session: Session, *, id: str, connection_id: str | None = None, **args: 
     return reading.read_document(envelope, ref=found, url=url, body_text=text)
 
 
-OPERATION = Operation(
+OPERATION = RecordOperation(
     name="fetch",
     title="Fetch a record",
     description=(

@@ -8,7 +8,7 @@ from evidence.model import RecordPage
 from evidence.reading import records as reading
 from renderers import records as renderer
 from service.operations import arguments
-from service.operations.base import Arguments, Operation, Route, Session
+from service.operations.base import Arguments, RecordOperation, Route, Session
 from service.upstreams.ports import RecordQuery
 
 
@@ -41,7 +41,7 @@ def run(session: Session, **args: Any) -> RecordPage:
     return reading.read_page(ask(session, **args), stream=args["stream"], args=args)
 
 
-OPERATION = Operation(
+OPERATION = RecordOperation(
     name="query_records",
     title="List records",
     description=(

@@ -12,7 +12,7 @@ from evidence.model import FieldRead
 from evidence.reading import field as reading
 from renderers import field as renderer
 from service.operations import arguments
-from service.operations.base import Arguments, Operation, Route, Session
+from service.operations.base import Arguments, RecordOperation, Route, Session
 from service.upstreams.ports import WindowRequest
 
 WINDOW = ("offset_chars", "limit_chars", "query", "match", "before_chars", "after_chars")
@@ -85,7 +85,7 @@ def _check(window: dict[str, Any]) -> None:
             )
 
 
-OPERATION = Operation(
+OPERATION = RecordOperation(
     name="read_record_field",
     title="Read part of a field",
     description=(

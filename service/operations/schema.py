@@ -9,7 +9,7 @@ from evidence.model import SchemaIndex
 from evidence.reading import schema as reading
 from renderers import schema as renderer
 from service.operations import arguments
-from service.operations.base import Arguments, Operation, Route, Session
+from service.operations.base import Arguments, RecordOperation, Route, Session
 from service.upstreams.ports import SchemaQuery
 
 
@@ -46,7 +46,7 @@ def run(session: Session, **args: Any) -> SchemaIndex:
     return reading.read(ask(session, **args), args=args)
 
 
-OPERATION = Operation(
+OPERATION = RecordOperation(
     name="schema",
     title="Discover streams and fields",
     description=(

@@ -8,7 +8,7 @@ from evidence.model import SearchPage
 from evidence.reading import search as reading
 from renderers import search as renderer
 from service.operations import arguments
-from service.operations.base import Arguments, Operation, Route, Session
+from service.operations.base import Arguments, RecordOperation, Route, Session
 from service.upstreams import routes
 from service.upstreams.ports import SearchQuery
 
@@ -36,7 +36,7 @@ def run(session: Session, **args: Any) -> SearchPage:
     return reading.read(ask(session, **args), args=args)
 
 
-OPERATION = Operation(
+OPERATION = RecordOperation(
     name="search",
     title="Search records",
     description=(

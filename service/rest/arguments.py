@@ -7,12 +7,13 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from evidence.errors import InvalidRequest
-from service.operations.arguments import ExpandLimit, Names, Number, TypedFilter
+from service.operations.arguments import ExpandLimit, Flag, Names, Number, TypedFilter
 from service.operations.base import Operation
 
-#: Parameters of the PDPP contract that every route knows.
+#: Parameters of the PDPP contract that every route of records knows.
 ALWAYS_KNOWN = ("connector_id", "connector_instance_id", "subject_id")
 PARAMETERS_MAX = 256
+FLAGS = {"true": True, "false": False}
 
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 _BRACKETS = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])*)")
@@ -20,8 +21,13 @@ _PATH_NAMES = re.compile(r"<([a-z_]+)>")
 _PART = re.compile(r"\[([^\[\]]*)\]")
 
 
-def read(operation: Operation, query_string: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """(arguments of the operation, the route's extra parameters) of a query string."""
+def read(
+    operation: Operation, query_string: str, *, known: tuple[str, ...] = ()
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """(arguments of the operation, other parameters) of a query string.
+
+    The others are those only the route has and those `known` on every route.
+    """
     route = operation.route
     bound = _PATH_NAMES.findall(route.path)
     spelled = {
@@ -36,7 +42,7 @@ def read(operation: Operation, query_string: str) -> tuple[dict[str, Any], dict[
             argument = spelled[name]
             field = operation.arguments.fields[argument]
             given[argument] = _merge(given, argument, field, path, value, route.defaults)
-        elif name in route.extra or name in ALWAYS_KNOWN:
+        elif name in route.extra or name in known:
             extra[name] = value
         else:
             near = get_close_matches(name, spelled, n=1)
@@ -46,7 +52,6 @@ def read(operation: Operation, query_string: str) -> tuple[dict[str, Any], dict[
                 param=name,
                 did_you_mean=near or None,
             )
-    take_alias(given, extra)
     return given, extra
 
 
@@ -85,6 +90,8 @@ def _merge(
         return [*(before or []), *names]
     if path:
         raise InvalidRequest(f"{argument} takes no brackets.", param=argument)
+    if isinstance(field, Flag):
+        return FLAGS.get(value, value)
     return _number(value) if isinstance(field, Number) else value
 
 

@@ -1,54 +1,27 @@
-"""REST under /v1: one loop over the operations, the port's envelope as the body.
+"""REST under /v1: one loop over the operations, the port's envelope as the body."""
 
-Path segments are decoded once, here, from the address as it was sent: a record id may hold `/`.
-"""
-
-import logging
 import re
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlencode
+from urllib.parse import parse_qsl, urlencode
 
-import orjson
 from flask import Blueprint, Flask, Response, g, request
-from werkzeug.exceptions import HTTPException
-from werkzeug.routing import BaseConverter
 
-from evidence.errors import Ambiguous, EvidenceError, Internal, InvalidRequest, NotFound
+from evidence.errors import Ambiguous, InvalidRequest, NotFound
 from evidence.handles import RecordRef
-from service.access import Guard, request_id
+from service.access import Guard
 from service.bootstrap import Services
 from service.operations import OPERATIONS
-from service.operations.base import Operation, Session
-from service.rest import arguments, blobs, errors
+from service.operations.base import Operation, RecordOperation, Session
+from service.rest import arguments, blobs, web
 
 PDPP_VERSION = "2026-04-06"
-HEADERS = {
-    "PDPP-Version": PDPP_VERSION,
-    "Cache-Control": "private, no-store",
-    "X-Content-Type-Options": "nosniff",
-    "Vary": "Authorization, Origin",
-}
 PREFIX = "/v1"
-
-logger = logging.getLogger(__name__)
-
-
-class Segment(BaseConverter):
-    """One path segment, still percent-encoded in the route, decoded for the view."""
-
-    regex = "[^/]+"
-    part_isolating = True
-
-    def to_python(self, value: str) -> str:
-        return unquote(value)
+HEADERS = {"PDPP-Version": PDPP_VERSION}
 
 
 def mount(app: Flask, services: Services, guard: Guard) -> None:
-    """Adds the read routes and the error bodies of everything under /v1."""
-    app.url_map.converters["segment"] = Segment
-    app.url_map.merge_slashes = False  # an empty segment is no route, and never a redirect
-    app.wsgi_app = _raw_paths(app.wsgi_app)  # type: ignore[method-assign]
+    """Adds the read routes under /v1 to an application that is `web.prepare`d."""
     routes = Blueprint("rest", __name__)
     routes.before_request(lambda: _open(services, guard))
     for operation in OPERATIONS:
@@ -58,43 +31,29 @@ def mount(app: Flask, services: Services, guard: Guard) -> None:
         routes.add_url_rule(rule, name, _plain_view(ask))
     routes.add_url_rule("/v1/blobs/<segment:blob_id>", "blob", _blob)
     app.register_blueprint(routes)
-    app.register_error_handler(EvidenceError, lambda error: _failure(error, guard))
-    app.register_error_handler(HTTPException, _http_failure)
-    app.register_error_handler(Exception, _unexpected)
-
-
-def _raw_paths(application: Any) -> Any:
-    """Leaves paths under /v1 percent-encoded, so that `%2F` stays inside its segment."""
-
-    def wrapped(environ: dict[str, Any], start_response: Any) -> Any:
-        raw = str(environ.get("RAW_URI") or environ.get("REQUEST_URI") or "").partition("?")[0]
-        if raw.startswith(PREFIX + "/"):
-            environ["PATH_INFO"] = raw
-        return application(environ, start_response)
-
-    return wrapped
 
 
 def _open(services: Services, guard: Guard) -> Response | None:
     """Every route needs a client token; one that asks for nothing must say so elsewhere."""
-    guard.check_origin(request.headers.get("Origin"))
+    token = web.begin(guard)
     asked = request.headers.get("PDPP-Version")
     if asked not in (None, PDPP_VERSION):
         raise InvalidRequest(
             f"This service speaks PDPP-Version {PDPP_VERSION}. Send that or no such header.",
             code="unsupported_version",
         )
-    g.session = services.open_session(guard.token(request.headers.get("Authorization")))
+    g.session = services.open_session(token)
     return None
 
 
-def _view(operation: Operation) -> Callable[..., Response]:
+def _view(operation: RecordOperation) -> Callable[..., Response]:
     def view(**path: str) -> Response:
-        given, extra = arguments.read(operation, _query())
+        given, extra = arguments.read(operation, web.query(), known=arguments.ALWAYS_KNOWN)
         if "record_id" in path:
             given["id"] = str(RecordRef(path["stream"], path["record_id"]))
         elif "stream" in path:
             given["stream"] = path["stream"]
+        arguments.take_alias(given, extra)
         _narrow(given, extra)
         asked = operation.load(given, operation.route.names)
         body = operation.ask(g.session, **asked, **_extra(operation, extra, asked)).body
@@ -205,23 +164,19 @@ def _blob(blob_id: str) -> Response:
     connection_id, alias = _connection()
     warning = {"PDPP-Warning": "deprecated_alias_used: connector_instance_id"} if alias else {}
     blob = g.session.rs.blob(blob_id, connection_id=connection_id)
-    return blobs.respond(blob, {**_headers(), **warning})
-
-
-def _query() -> str:
-    return request.query_string.decode("utf-8", "replace")
+    return blobs.respond(blob, {**web.headers(), **warning})
 
 
 def _answer(body: dict[str, Any], *, alias: bool) -> Response:
     """The envelope with its links, and `meta` where the upstream left it out."""
-    path, query = request.environ["PATH_INFO"], _query()
+    path, query = request.environ["PATH_INFO"], web.query()
     links = {"self": f"{path}?{query}" if query else path}
     if "has_more" in body:
         links["next"] = _next(path, query, body.get("next_cursor"))
     meta = {"count": {"kind": "none"}, "warnings": [], **body.get("meta", {})}
     if alias:
         meta["warnings"] = [*meta["warnings"], ALIAS_WARNING]
-    return _json({**body, "links": links, "meta": meta}, 200)
+    return web.reply({**body, "links": links, "meta": meta})
 
 
 ALIAS_WARNING = {
@@ -236,48 +191,3 @@ def _next(path: str, query: str, cursor: str | None) -> str | None:
         return None
     kept = [pair for pair in parse_qsl(query, keep_blank_values=True) if pair[0] != "cursor"]
     return f"{path}?{urlencode([*kept, ('cursor', cursor)])}"
-
-
-def _headers() -> dict[str, str]:
-    if "request_id" not in g:  # once for a request: body and headers of an answer agree
-        told = request.headers.get("Request-Id") or request.headers.get("X-Request-Id")
-        g.request_id = request_id(told)
-    return {**HEADERS, "Request-Id": g.request_id, "X-Request-Id": g.request_id}
-
-
-def _json(body: dict[str, Any], status: int, **more: str) -> Response:
-    response = Response(orjson.dumps(body), status, {**_headers(), **more})
-    response.headers["Content-Type"] = "application/json; charset=utf-8"
-    return response
-
-
-def _failure(error: EvidenceError, guard: Guard) -> Response:
-    headers = _headers()
-    status, body = errors.body(error, headers["Request-Id"])
-    more = {}
-    if status == 401:
-        more["WWW-Authenticate"] = guard.challenge(request.headers.get("Authorization"))
-    if "retry_after" in error.details:
-        more["Retry-After"] = str(error.details["retry_after"])
-    return _json(body, status, **more)
-
-
-def _http_failure(error: HTTPException) -> Response:
-    """What the framework refuses (unknown path, wrong verb) in the same body."""
-    status = error.code or 500
-    code = {404: "not_found", 405: "method_not_allowed"}.get(status, "invalid_request")
-    message = {
-        404: "No such route. The read routes are under /v1; MCP is at /mcp.",
-        405: "This route is read with GET.",
-    }.get(status, error.description or "The request was refused.")
-    kind = errors.TYPES.get(status, "api_error")
-    found = {"type": kind, "code": code, "message": message, "request_id": _headers()["Request-Id"]}
-    more = {"Allow": "GET, HEAD, OPTIONS"} if status == 405 else {}
-    return _json({"error": found}, status, **more)
-
-
-def _unexpected(error: Exception) -> Response:
-    headers = _headers()
-    logger.exception("request %s failed", headers["Request-Id"])
-    status, body = errors.body(Internal(), headers["Request-Id"])
-    return _json(body, status)

@@ -19,9 +19,12 @@ TYPES = {
 
 
 def body(error: EvidenceError, request_id: str) -> tuple[int, dict[str, Any]]:
-    """(status, body) of an error: `{"error": {type, code, message, request_id, …}}`."""
+    """(status, body) of an error."""
     status = STATUS[error.kind]
-    found = wire.failure(error)["error"]
-    return status, {
-        "error": {"type": TYPES.get(status, "api_error"), **found, "request_id": request_id}
-    }
+    return status, wrapped(status, wire.failure(error)["error"], request_id)
+
+
+def wrapped(status: int, found: dict[str, Any], request_id: str) -> dict[str, Any]:
+    """`{"error": {type, code, message, request_id, …}}`."""
+    kind = TYPES.get(status, "api_error")
+    return {"error": {"type": kind, **found, "request_id": request_id}}

@@ -14,7 +14,7 @@ from service.bootstrap import Services
 def mount(app: Flask, services: Services, mcp_path: str) -> None:
     """Adds `/`, `/healthz`, `/readyz` and, where servers are named, the well-known documents."""
     routes = Blueprint("metadata", __name__)
-    routes.add_url_rule("/", "index", _index)
+    routes.add_url_rule("/", "index", lambda: _index(services))
     routes.add_url_rule("/healthz", "healthz", lambda: _json({"status": "ok"}))
     routes.add_url_rule("/readyz", "readyz", lambda: _ready(services))
     servers = services.settings.authorization_servers
@@ -26,25 +26,36 @@ def mount(app: Flask, services: Services, mcp_path: str) -> None:
     app.register_blueprint(routes)
 
 
-def _index() -> Response:
+def _index(services: Services) -> Response:
+    """What is served here, and where."""
+    links: dict[str, str] = {}
+    if services.papers is not None:
+        links |= {"papers": "/papers/v1", "papers_mcp": "/mcp/papers", "mcp": "/mcp"}
+    if services.store is not None:
+        links |= {"schema": "/v1/schema", "core_query_base": "/v1", "mcp": "/mcp"}
     return _json(
         {
             "object": "pdpp_discovery_index",
             "resource_name": "Rung",
             "role": "resource_server",
             "version": VERSION,
-            "links": {"schema": "/v1/schema", "core_query_base": "/v1", "mcp": "/mcp"},
+            "links": links,
         }
     )
 
 
 def _ready(services: Services) -> Response:
-    """200 when the store answers a search, else 503 with the reason."""
+    """200 when everything that is mounted answers, else 503 with the reason."""
+    body: dict[str, Any] = {"status": "ready"}
+    if services.papers is not None:
+        body["papers"] = services.papers.status()
+        body["status"] = body["papers"]["status"]
     try:
-        services.store.ready()
+        if services.store is not None:
+            services.store.ready()
     except EvidenceError as error:
-        return _json({"status": "unavailable", "reason": error.message}, 503)
-    return _json({"status": "ready"})
+        body |= {"status": "unavailable", "reason": error.message}
+    return _json(body, 200 if body["status"] == "ready" else 503)
 
 
 def _json(body: dict[str, Any], status: int = 200) -> Response:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from evidence.envelope import Envelope
 from evidence.handles import RecordRef
+from evidence.papers import Paper, PaperFacets, PaperFinds, PaperOutline, PaperPage, PaperText
 
 Scalar = str | int | float | bool
 Filter = dict[str, Scalar | dict[str, Scalar]]
@@ -134,3 +135,52 @@ class Authority(Protocol):
     def open(self, token: str) -> ResourceServer:
         """The resource server inside the token's grant; raises Unauthenticated or Forbidden."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class PaperSearch:
+    """A page of papers by words or by keyword. `cursor` carries the offset where it is given."""
+
+    text: str
+    limit: int
+    offset: int = 0
+    cursor: str | None = None
+
+
+class PaperLibrary(Protocol):
+    """The papers of one snapshot generation: all that one request reads comes from it.
+
+    Wherever a `paper_id` is taken, a DOI, an arXiv id or an exact title will do; the answer has
+    the canonical id. Raises `NotFound` (`paper_not_found`, `template_not_available`,
+    `source_not_available`, `translation_not_available`), `Ambiguous` (`ambiguous_paper`), `Gone`
+    (`cursor_expired`), `Unavailable` (`asset_fetch_failed`, `asset_parse_failed`). `max_chars` is
+    None for the default of the operation; in `find` and `outline` it is the size of the reads they
+    offer.
+    """
+
+    @property
+    def fence_key(self) -> bytes: ...
+
+    def search(self, wanted: PaperSearch) -> PaperPage: ...
+
+    def by_keyword(self, wanted: PaperSearch) -> PaperPage: ...
+
+    def paper(self, paper_id: str) -> Paper: ...
+
+    def summary(
+        self, paper_id: str, *, template: str | None, offset: int, max_chars: int | None
+    ) -> PaperText: ...
+
+    def source(
+        self, paper_id: str, *, lang: str | None, offset: int, max_chars: int | None
+    ) -> PaperText: ...
+
+    def find(
+        self, paper_id: str, *, lang: str | None, query: str, offset: int, max_chars: int | None
+    ) -> PaperFinds: ...
+
+    def outline(
+        self, paper_id: str, *, lang: str | None, offset: int, max_chars: int | None
+    ) -> PaperOutline: ...
+
+    def facets(self, category: str, *, limit: int, offset: int) -> PaperFacets: ...

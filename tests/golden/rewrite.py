@@ -3,8 +3,9 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.golden.transcripts import CALLS, FOLDER, path_of, transcript
+from tests.golden.transcripts import CALLS, FOLDER, PAPER_CALLS, path_of, transcript
 from tests.helpers import small
+from tests.helpers.papers import in_process
 from tests.helpers.stores import build, steady_client
 
 
@@ -15,6 +16,8 @@ def main() -> None:
         caller = steady_client(build(small.connections(), Path(folder)))
         for name in CALLS:
             path_of(name).write_text(transcript(caller, name), encoding="utf-8")
+    for name in PAPER_CALLS:
+        path_of(name).write_text(transcript(in_process(), name), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
 import pytest
 
-from tests.golden.transcripts import CALLS, FOLDER, budget, path_of, transcript
+from tests.golden.transcripts import CALLS, FOLDER, PAPER_CALLS, budget, path_of, transcript
 from tests.helpers.caller import Local
+from tests.helpers.papers import Library
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -19,7 +20,15 @@ def test_every_transcript_stays_inside_its_budget(small: Local, name: str) -> No
 
 
 def test_there_is_a_transcript_for_each_call_and_no_other() -> None:
-    assert {path.stem for path in FOLDER.glob("*.txt")} == set(CALLS)
+    assert {path.stem for path in FOLDER.glob("*.txt")} == {*CALLS, *PAPER_CALLS}
+
+
+@pytest.mark.parametrize("name", PAPER_CALLS)
+def test_the_text_about_papers_is_the_text_that_was_reviewed(papers: Library, name: str) -> None:
+    tool, args = PAPER_CALLS[name]
+    kept = path_of(name).read_text(encoding="utf-8")
+    assert transcript(papers, name) == kept, "if the copy is better now: -m tests.golden.rewrite"
+    assert len(papers.call(tool, **args).text.encode()) <= budget(tool)
 
 
 def test_the_first_line_of_every_text_says_what_it_answers(small: Local) -> None:

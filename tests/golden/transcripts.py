@@ -7,6 +7,7 @@ import orjson
 
 from evidence.limits import BUDGETS
 from tests.helpers.caller import Answer, Caller
+from tests.helpers.papers import ATTENTION, DEEP_LEARNING, NO_SOURCE
 
 FOLDER = Path(__file__).parent
 WORK = {"stream": "messages", "connection_id": "mail-work"}
@@ -51,6 +52,36 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "error-not-there": ("fetch", {"id": "mail-work/messages:m_999"}),
 }
 
+#: The same of the papers surface, over a real snapshot.
+PAPER_CALLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "papers-search": ("search_papers", {"query": "residual learning", "limit": 3}),
+    "papers-search-fields": ("search_papers", {"query": "author:bengio year:2014..2015"}),
+    "papers-search-cjk": ("search_papers", {"query": "卷积神经网络", "limit": 2}),
+    "papers-search-nothing": ("search_papers", {"query": "transfomer"}),
+    "papers-keyword": ("search_papers_by_keyword", {"keyword": "slam"}),
+    "papers-metadata": ("get_paper_metadata", {"paper_id": "arXiv:1706.03762"}),
+    "papers-summary-cut": (
+        "get_paper_summary",
+        {"paper_id": ATTENTION, "template": "deep_read", "max_chars": 300},
+    ),
+    "papers-source-cut": (
+        "get_paper_source",
+        {"paper_id": DEEP_LEARNING, "offset_chars": 1_000, "max_chars": 300},
+    ),
+    "papers-outline": ("get_paper_source", {"paper_id": ATTENTION, "outline": True}),
+    "papers-find": ("get_paper_source", {"paper_id": DEEP_LEARNING, "query": "backpropagation"}),
+    "papers-facets": ("list_top_facets", {"category": "venue", "limit": 4}),
+    "papers-error-template": (
+        "get_paper_summary",
+        {"paper_id": ATTENTION, "template": "summary"},
+    ),
+    "papers-error-source": ("get_paper_source", {"paper_id": NO_SOURCE}),
+    "papers-error-language": ("get_paper_source", {"paper_id": ATTENTION, "lang": "fr"}),
+    "papers-error-paper": ("get_paper_metadata", {"paper_id": "Atention Is All You Need"}),
+    "papers-error-argument": ("search_papers", {"query": "attention", "limit": 101}),
+    "papers-error-cursor": ("search_papers", {"query": "attention", "cursor": "0123456789.10"}),
+}
+
 
 def path_of(name: str) -> Path:
     return FOLDER / f"{name}.txt"
@@ -58,13 +89,18 @@ def path_of(name: str) -> Path:
 
 def budget(tool: str) -> int:
     """The most bytes of text an answer of this tool may have."""
-    found = {"search": BUDGETS.search_text_bytes, "schema": BUDGETS.schema_bytes}
+    found = {
+        "search": BUDGETS.search_text_bytes,
+        "search_papers": BUDGETS.search_text_bytes,
+        "search_papers_by_keyword": BUDGETS.search_text_bytes,
+        "schema": BUDGETS.schema_bytes,
+    }
     return found.get(tool, BUDGETS.text_bytes)
 
 
 def transcript(caller: Caller, name: str) -> str:
     """The request, the text a model sees, and its size."""
-    tool, args = CALLS[name]
+    tool, args = {**CALLS, **PAPER_CALLS}[name]
     return written(tool, args, caller.call(tool, **args))
 
 

@@ -8,8 +8,17 @@ from typing import Any
 import orjson
 
 TOOLS = ("schema", "query_records", "aggregate", "search", "fetch", "read_record_field")
+PAPER_TOOLS = (
+    "search_papers",
+    "search_papers_by_keyword",
+    "get_paper_metadata",
+    "get_paper_summary",
+    "get_paper_source",
+    "list_top_facets",
+)
 
-_CALL = re.compile(r"(?:^|[\s(])(?:(\w+): )?(%s) (\{)" % "|".join(TOOLS))
+_NAMES = "|".join(TOOLS + PAPER_TOOLS)
+_CALL = re.compile(r"(?:^|[\s(])(?:(\w+): )?(%s) (\{)" % _NAMES)
 _FENCE = re.compile(r"^<<<([0-9a-f]{12})[^\n]*\n(.*?)\n\1>>>$", re.MULTILINE | re.DOTALL)
 
 

@@ -31,11 +31,14 @@ def serving(
     workers: int = 1,
     threads: int = 4,
     config: str = os.devnull,
+    cwd: Path = ROOT,
+    user: int | None = None,
 ) -> Iterator[str]:
     """Serves `app_import` (`module:app` or `module:create_app()`) and yields its base URL.
 
     The application finds its port in `PORT`. `config` names a gunicorn configuration file;
-    none is read otherwise. On exit the server and its workers are gone.
+    none is read otherwise. Workers run in `cwd`, and as the user with the number `user`, who
+    need not be able to read the code. On exit the server and its workers are gone.
     """
     with socket.create_server(("127.0.0.1", 0)) as listener, TemporaryFile() as log:
         port = listener.getsockname()[1]
@@ -48,11 +51,13 @@ def serving(
             str(workers),
         ]
         command += ["--worker-class", "gthread", "--threads", str(threads)]
+        if user is not None:
+            command += ["--user", str(user), "--group", str(user), "--preload"]
         kept = {key: value for key, value in os.environ.items() if key not in UNWANTED}
         process = subprocess.Popen(
             command,
-            cwd=ROOT,
-            env={**kept, **(env or {}), "PORT": str(port)},
+            cwd=cwd,
+            env={**kept, "PYTHONPATH": str(ROOT), **(env or {}), "PORT": str(port)},
             pass_fds=[listener.fileno()],
             stderr=log,
             start_new_session=True,

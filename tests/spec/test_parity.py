@@ -18,7 +18,7 @@ from renderers import records as record_renderer
 from renderers import schema as schema_renderer
 from renderers import search as search_renderer
 from renderers.rendering import Context
-from service.mcp.tools import RecordsSurface
+from service.mcp.records import RecordsSurface
 from service.operations import OPERATIONS
 from service.upstreams import routes
 from tests.helpers.api import record_path, route_of

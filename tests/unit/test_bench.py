@@ -1,10 +1,14 @@
 """What a benchmark stands on: the same corpus every time, and figures that are worked out right."""
 
+import sqlite3
 from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from random import Random
 
 import pytest
 
-from bench import corpus, goals
+from bench import corpus, goals, papers, snapshots
 from bench.load import percentiles, post
 from bench.stages import Stages
 
@@ -82,3 +86,35 @@ def test_a_stage_leaves_out_the_stages_inside_it() -> None:
     assert outer() == sum(range(200_000))
     assert stages.seconds["outer"] < stages.seconds["inner"]
     assert stages.share("inner", "outer", "never ran") == pytest.approx(1.0)
+
+
+def test_a_grown_snapshot_has_twins_that_are_papers_of_their_own(tmp_path: Path) -> None:
+    target = tmp_path / "snapshot.db"
+    chars = snapshots.grow(snapshots.SOURCE, target, 70, huge_bytes=1_000_000)
+    with closing(sqlite3.connect(target)) as db:
+
+        def one(query: str) -> object:
+            return db.execute(query).fetchone()[0]
+
+        for table in ("paper", "paper_fts"):
+            assert one(f"SELECT count(DISTINCT paper_id) FROM {table}") == 70
+        assert one("SELECT count(DISTINCT title) FROM paper") == 70
+        assert one("PRAGMA journal_mode") == "delete"
+        assert db.execute("PRAGMA foreign_key_check").fetchall() == []
+        assert one("SELECT sum(paper_count) FROM year_count") == 70
+        name = one(f"SELECT source_md_content_hash FROM paper WHERE paper_id='{snapshots.HUGE_ID}'")
+    huge = (tmp_path / f"static/md/{name}.md").read_text("utf-8")
+    assert len(huge) == chars and len(huge.encode()) >= 1_000_000
+
+
+def test_a_varied_text_keeps_sentences_and_gets_a_word_of_its_own() -> None:
+    text = "One is here. Two is there. " * 20
+    varied = snapshots.vary(Random(1), text, "study7")
+    assert varied.endswith(" study7") and varied != snapshots.vary(Random(2), text, "study7")
+    assert set(varied.split()) <= {*text.split(), "study7"}
+    assert snapshots.vary(Random(1), "", "study7") == ""
+
+
+def test_a_query_is_written_as_upstream_writes_it() -> None:
+    assert papers.expression("Deep pre-training") == '"deep" "pre-training"'
+    assert papers.expression("深度 学习") == '"深 度" "学 习"'

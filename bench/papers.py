@@ -1,0 +1,219 @@
+"""What is promised of papers: search, reads far into a text, memory, swaps under load."""
+
+import sqlite3
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from shutil import copytree
+from urllib.parse import quote
+
+import orjson
+
+from bench import goals
+from bench.calls import call, get, result_of
+from bench.goals import Line
+from bench.load import Load, ask, drive
+from bench.servers import CONFIG, Server, pinned, running, two_cores
+from bench.snapshots import SOURCE, Grown, open_grown
+from service.upstreams.papers.snapshot_library import Papers
+from service.upstreams.papers.swap import swap
+from service.upstreams.ports import PaperSearch
+from tests.helpers.server import serving
+
+RUNG, SNAPSHOT = "service.app:create_app()", "RUNG_PAPERS_DB"
+MCP, REST = "/mcp/papers", "/papers/v1"
+MB = 1_000_000
+HITS = 10
+PAGE_CHARS = 10_000
+CONNECTIONS = 4
+
+SEARCHES_BEFORE_MEMORY = 500
+SWAP_WORKERS = 2
+SWAP_BATCH = 40  # requests after which the load looks whether it may stop
+SEEN_SECONDS = 10.0  # until a new snapshot must be served
+
+#: One and two words, rare and frequent, English and Chinese.
+QUERIES = (
+    *("attention", "transformer", "lidar", "entropy", "softmax", "retrieval", "convolution"),
+    *("deep learning", "language model", "machine translation", "image recognition"),
+    *("graph neural", "point cloud", "information theory", "reinforcement learning"),
+    *("pre-training", "training cost", "ablation", "深度学习", "注意力机制", "数据集"),
+)
+
+#: All columns may give the snippet, which is what makes it slow.
+UPSTREAM = f"""
+SELECT paper.paper_id, paper.title, paper.year, paper.venue,
+       snippet(paper_fts, -1, '[[[', ']]]', '…', 30)
+FROM paper_fts JOIN paper ON paper.paper_id = paper_fts.paper_id
+WHERE paper_fts MATCH ?
+ORDER BY bm25(paper_fts, 5.0, 3.0, 1.0, 1.0, 2.0)
+LIMIT {HITS}
+"""
+
+
+def measure(*, papers: int, rounds: int, pages: int, swaps: int) -> Iterator[Line]:
+    """The lines about papers, over a snapshot grown to so many."""
+    grown = open_grown(papers)
+    yield from _search(grown, rounds)
+    core, client = two_cores()
+    with running(RUNG, _served(grown.snapshot), core=core) as server, pinned(client):
+        yield _deep(server, grown, rounds, pages)
+        yield _memory(server)
+    yield from _swaps(swaps)
+
+
+def expression(query: str) -> str:
+    """A query as upstream gives it to SQLite: words quoted, CJK characters apart in a phrase."""
+    words = (" ".join(word) if not word.isascii() else word.lower() for word in query.split())
+    return " ".join(f'"{word}"' for word in words)
+
+
+def _served(snapshot: Path) -> dict[str, str]:
+    return {SNAPSHOT: str(snapshot.absolute())}
+
+
+def _search(grown: Grown, rounds: int) -> Iterator[Line]:
+    """Searches with snippets beside the statement of upstream, in turns, in this process."""
+    papers = Papers(grown.snapshot)
+    uri = f"{grown.snapshot.absolute().as_uri()}?mode=ro&immutable=1"
+    with closing(sqlite3.connect(uri, uri=True)) as db:
+
+        def ours(query: str) -> int:
+            return len(papers.open().search(PaperSearch(query, limit=HITS)).hits)
+
+        def theirs(query: str) -> int:
+            return len(db.execute(UPSTREAM, (expression(query),)).fetchall())
+
+        for query in QUERIES:
+            if not (ours(query) and theirs(query)):
+                raise RuntimeError(f"nothing found for {query!r}")
+        pairs = [(_seconds(ours), _seconds(theirs)) for _ in range(rounds)]
+    mine, upstreams = ([sum(seconds) for seconds in each] for each in zip(*pairs))
+    found = goals.ratio(upstreams, mine)
+    yield goals.at_least("paper searches/s, of upstream's statement", found, goals.PAPER_RATIO)
+    rates = (len(QUERIES) / statistics.median(seconds) for seconds in (mine, upstreams))
+    yield goals.note("  Rung, upstream: searches/s", "{:,.0f}, {:,.1f}".format(*rates))
+    fastest = (map(min, zip(*seconds)) for seconds in zip(*pairs))
+    middle = statistics.median(theirs / ours for ours, theirs in zip(*fastest))
+    yield goals.note("  of the query in the middle", f"{middle:.2f}")
+
+
+def _seconds(search: Callable[[str], int]) -> list[float]:
+    """What each query took."""
+    found = []
+    for query in QUERIES:
+        begun = time.perf_counter()
+        search(query)
+        found.append(time.perf_counter() - begun)
+    return found
+
+
+def _deep(server: Server, grown: Grown, rounds: int, pages: int) -> Line:
+    """A page at the end of a huge source beside one at its start."""
+
+    def page(offset: int) -> list[bytes]:
+        where = {"offset_chars": offset, "max_chars": PAGE_CHARS}
+        arguments = {"paper_id": grown.huge_id, **where}
+        request = call(None, "get_paper_source", arguments, path=MCP)
+        shown = result_of(ask(server.port, request))["structuredContent"]
+        if shown["end_chars"] - shown["offset_chars"] != PAGE_CHARS:
+            raise RuntimeError("the page is not as large as was asked for")
+        return [request]
+
+    start, end = page(0), page(grown.huge_chars - PAGE_CHARS)
+
+    def read(requests: list[bytes]) -> Load:
+        return drive(server.port, requests, total=pages, connections=CONNECTIONS)
+
+    pairs = [(read(end).p50, read(start).p50) for _ in range(rounds)]
+    found = goals.ratio(*map(list, zip(*pairs)))
+    return goals.at_most("page at the end of 50 MB, of one at the start", found, goals.PAGE_RATIO)
+
+
+def _memory(server: Server) -> Line:
+    """Of the worker that read the huge source, after searches."""
+    requests = [call(None, "search_papers", {"query": each}, path=MCP) for each in QUERIES]
+    drive(server.port, requests, total=SEARCHES_BEFORE_MEMORY, connections=CONNECTIONS)
+    used = server.memory() / MB
+    return goals.at_most("RssAnon of a worker over papers", used, goals.PAPERS_MB, " MB")
+
+
+def _swaps(swaps: int) -> Iterator[Line]:
+    """Requests that fail while the snapshot is replaced again and again, each time seen served."""
+    with tempfile.TemporaryDirectory() as kept:
+        folder = Path(kept)
+        copytree(SOURCE.parent, folder / "served")
+        served = folder / "served" / SOURCE.name
+        releases = [_release(folder / f"{number}.db", number) for number in (1, 2)]
+        swap(releases[1], served)
+        with (
+            serving(RUNG, _served(served), workers=SWAP_WORKERS, config=CONFIG) as url,
+            ThreadPoolExecutor() as threads,
+        ):
+            port = int(url.rpartition(":")[2])
+            done = threading.Event()
+            load = threads.submit(_load_until, done, port, _reads(served))
+            try:
+                for number in range(swaps):
+                    swap(releases[number % 2], served)
+                    _await_title(port, f"Release {number % 2 + 1}")
+            finally:
+                done.set()
+            answered, errors = load.result()
+    if answered < swaps:
+        raise RuntimeError("there was hardly any load")
+    what = f"errors in {answered:,} requests during {swaps} swaps"
+    yield goals.at_most(what, len(errors), 0, digits=0)
+    for error in dict.fromkeys(errors):
+        yield goals.note("  error", error)
+
+
+def _release(path: Path, number: int) -> Path:
+    """The snapshot with the number of a release in its titles."""
+    path.write_bytes(SOURCE.read_bytes())
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA journal_mode = DELETE")
+        db.execute("UPDATE paper SET title = ? || ': ' || title", (f"Release {number}",))
+        db.commit()
+    return path
+
+
+def _reads(snapshot: Path) -> list[bytes]:
+    """Searches, and metadata and sources of papers that every release has."""
+    with closing(sqlite3.connect(snapshot)) as db:
+        ids = [row[0] for row in db.execute("SELECT paper_id FROM paper ORDER BY 1")]
+        with_source = "SELECT paper_id FROM paper WHERE source_md_content_hash > '' ORDER BY 1"
+        sources = [row[0] for row in db.execute(with_source)]
+    found = [f"{REST}/search?q={quote(query)}" for query in QUERIES]
+    found += [f"{REST}/papers/{paper_id}" for paper_id in ids]
+    found += [f"{REST}/papers/{paper_id}/source" for paper_id in sources]
+    return [get(target) for target in found]
+
+
+def _load_until(done: threading.Event, port: int, requests: list[bytes]) -> tuple[int, list[str]]:
+    """How many requests were sent until `done`, and what went wrong."""
+    answered, errors = 0, []
+    while not done.is_set():
+        first = answered % len(requests)
+        turned = requests[first:] + requests[:first]
+        try:
+            drive(port, turned, total=SWAP_BATCH, connections=CONNECTIONS)
+        except (OSError, RuntimeError) as error:
+            errors.append(str(error))
+        answered += SWAP_BATCH
+    return answered, errors
+
+
+def _await_title(port: int, wanted: str) -> None:
+    """Returns once titles begin with what is wanted."""
+    until = time.perf_counter() + SEEN_SECONDS
+    while time.perf_counter() < until:
+        body = orjson.loads(ask(port, get(f"{REST}/search?q=attention&limit=1")))
+        if body["data"][0]["title"].startswith(wanted):
+            return
+    raise RuntimeError(f"{wanted} was not served within {SEEN_SECONDS:g} seconds")

@@ -1,0 +1,305 @@
+"""What was read of research papers, as typed values; offsets and sizes are code points.
+
+As with records, the next calls are derived from these values, so all surfaces offer the same.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from evidence.continuation import Continuation
+from evidence.limits import BUDGETS
+from evidence.text import clip
+
+SEARCH = "search_papers"
+BY_KEYWORD = "search_papers_by_keyword"
+METADATA = "get_paper_metadata"
+SUMMARY = "get_paper_summary"
+SOURCE = "get_paper_source"
+FACETS = "list_top_facets"
+
+#: Where a hit's snippet was proven, cheapest first; `keywords` by the keyword search only.
+Place = Literal["title", "summary", "metadata", "source", "translated", "keywords"]
+
+
+@dataclass(slots=True)
+class PaperHit:
+    """One paper of a search page.
+
+    `snippet` is escaped text with balanced marks (`text.mark`) where `place` says what proved the
+    match; without a proof it is the paper's summary preview, unmarked, and `place` is None.
+    `find` is the query that finds the match in the text of the paper, `lang` the translation it
+    stands in. `authors` are the first of `authors_total`.
+    """
+
+    paper_id: str
+    title: str
+    year: str
+    venue: str
+    authors: list[str]
+    snippet: str
+    place: Place | None
+    find: str | None = None
+    lang: str | None = None
+    authors_total: int = 0
+
+    def continuations(self) -> list[Continuation]:
+        """The find in the text where the match stands there, else the metadata."""
+        if self.find is None:
+            return [Continuation(METADATA, {"paper_id": self.paper_id}, "metadata")]
+        args = _given(paper_id=self.paper_id, lang=self.lang, query=self.find)
+        return [Continuation(SOURCE, args, "find")]
+
+
+@dataclass(slots=True)
+class PaperPage:
+    """A page of one of the two searches. `args` asked for it; `did_you_mean` are whole queries."""
+
+    operation: str
+    args: dict[str, Any]
+    hits: list[PaperHit]
+    offset: int
+    has_more: bool
+    next_cursor: str | None
+    did_you_mean: list[str] = field(default_factory=list)
+    ended_early: bool = False
+
+    def continuations(self) -> list[Continuation]:
+        """The next page; where nothing was found, the queries that would find something."""
+        if self.next_cursor is not None:
+            kept = {k: v for k, v in self.args.items() if k in ("query", "keyword", "limit")}
+            return [Continuation(self.operation, {**kept, "cursor": self.next_cursor}, "next_page")]
+        word = "query" if self.operation == SEARCH else "keyword"
+        return [
+            Continuation(self.operation, {word: near}, "did_you_mean") for near in self.did_you_mean
+        ]
+
+
+@dataclass(slots=True)
+class Paper:
+    """What is known of a paper. Lists are complete unless `left_out` counts what is not shown."""
+
+    paper_id: str
+    title: str
+    authors: list[str]
+    year: str
+    month: str
+    publication_date: str
+    venue: str
+    identifiers: dict[str, str]  # doi, arxiv_id, bibtex_key
+    keywords: list[str]
+    institutions: list[str]
+    tags: list[str]
+    summary_preview: str
+    preferred_summary_template: str
+    available_summary_templates: list[str]
+    languages: list[str]  # of translations
+    output_language: str | None
+    has_source: bool
+    source_bytes: int | None
+    has_pdf: bool
+    bibtex: str | None
+    left_out: dict[str, int] = field(default_factory=dict)
+
+    def continuations(self) -> list[Continuation]:
+        """The summaries, the source with its outline, the translations."""
+        named = {"paper_id": self.paper_id}
+        found = [Continuation(SUMMARY, named, "summary")]
+        for template in self.available_summary_templates:
+            if template != self.preferred_summary_template:
+                found.append(Continuation(SUMMARY, {**named, "template": template}, "summary"))
+        if self.has_source:
+            found.append(Continuation(SOURCE, {**named, "outline": True}, "outline"))
+            found.append(Continuation(SOURCE, named, "source"))
+        for lang in self.languages:
+            found.append(Continuation(SOURCE, {**named, "lang": lang}, "translation"))
+        return found
+
+
+@dataclass(slots=True)
+class PaperText:
+    """A window of a summary (JSON), a source or a translation (Markdown).
+
+    `version` are the first digits of the SHA-256 of the whole text: windows of one version belong
+    together. `max_chars` is None where the caller did not ask for a size.
+    """
+
+    operation: str
+    paper_id: str
+    title: str
+    media_type: str
+    text: str
+    start: int
+    total: int
+    version: str
+    template: str | None = None
+    lang: str | None = None
+    max_chars: int | None = None
+    size: int = 0  # of the windows that follow: as asked for, or the default
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+    @property
+    def complete(self) -> bool:
+        return self.start == 0 and self.end >= self.total
+
+    @property
+    def marker(self) -> str:
+        """What is appended to a cut text, else nothing."""
+        left = self.total - self.end
+        return f"\n[truncated: {left} more chars]" if left > 0 else ""
+
+    def continuations(self) -> list[Continuation]:
+        """next, previous and the end, where the text goes on there."""
+        found = []
+        if self.end < self.total:
+            found.append(self._window(self.end, self.max_chars, "next"))
+        if self.start > 0:
+            size = min(self.size, self.start)
+            found.append(self._window(self.start - size, size, "previous"))
+        last = max(0, self.total - self.size)
+        if self.end < last:
+            found.append(self._window(last, self.max_chars, "end"))
+        return found
+
+    def _window(self, offset: int, size: int | None, why: str) -> Continuation:
+        args = _given(
+            paper_id=self.paper_id,
+            template=self.template,
+            lang=self.lang,
+            offset_chars=offset,
+            max_chars=size,
+        )
+        return Continuation(self.operation, args, why)
+
+
+@dataclass(slots=True)
+class TextMatch:
+    """A proven place in a text: `shown` is escaped and marked and stands at `start`..`end`."""
+
+    shown: str
+    start: int
+    end: int
+    match_start: int
+    match_end: int
+    heading: str | None = None
+
+
+@dataclass(slots=True)
+class PaperFinds:
+    """Where a query stands in a source or a translation, in the order of the text.
+
+    `offset` is where the search began, `searched_to` where it stopped: at the end of the text,
+    after a full page of matches, or at the deadline.
+    """
+
+    paper_id: str
+    title: str
+    query: str
+    lang: str | None
+    offset: int
+    searched_to: int
+    total: int
+    matches: list[TextMatch]
+    read_chars: int  # size of the window a match is opened with
+    read_before: int
+
+    @property
+    def complete(self) -> bool:
+        return self.offset == 0 and self.searched_to >= self.total
+
+    def read(self, match: TextMatch) -> Continuation:
+        """The window around a match."""
+        start = max(0, match.match_start - self.read_before)
+        args = _given(
+            paper_id=self.paper_id, lang=self.lang, offset_chars=start, max_chars=self.read_chars
+        )
+        return Continuation(SOURCE, args, "read")
+
+    def continuations(self) -> list[Continuation]:
+        """The matches that follow, where the text was not searched to its end."""
+        if self.searched_to >= self.total:
+            return []
+        args = _given(
+            paper_id=self.paper_id, lang=self.lang, query=self.query, offset_chars=self.searched_to
+        )
+        return [Continuation(SOURCE, args, "next_match")]
+
+
+@dataclass(slots=True)
+class Heading:
+    """A heading of a text: `start` is its offset, `size` runs to the next heading of its level."""
+
+    title: str
+    level: int
+    start: int
+    size: int
+
+
+@dataclass(slots=True)
+class PaperOutline:
+    """The headings of a text from `offset` on; `next_offset` where more follow."""
+
+    paper_id: str
+    title: str
+    lang: str | None
+    offset: int
+    total: int
+    headings: list[Heading]
+    next_offset: int | None
+    read_chars: int  # most text one read of a section asks for
+
+    def read(self, heading: Heading) -> Continuation:
+        """The section under a heading, as much of it as one window holds."""
+        args = _given(
+            paper_id=self.paper_id,
+            lang=self.lang,
+            offset_chars=heading.start,
+            max_chars=max(1, min(heading.size, self.read_chars)),
+        )
+        return Continuation(SOURCE, args, "read")
+
+    def continuations(self) -> list[Continuation]:
+        """The headings that follow; the text itself where it has none."""
+        named = _given(paper_id=self.paper_id, lang=self.lang)
+        if self.next_offset is not None:
+            args = {**named, "outline": True, "offset_chars": self.next_offset}
+            return [Continuation(SOURCE, args, "next")]
+        return [] if self.headings else [Continuation(SOURCE, named, "source")]
+
+
+@dataclass(slots=True)
+class PaperFacets:
+    """The most frequent values of a category: (value, papers), most papers first, then by value."""
+
+    category: str
+    values: list[tuple[str, int]]
+    offset: int
+    total: int  # values of the category
+    args: dict[str, Any]
+    ended_early: bool = False
+
+    def search(self, value: str) -> Continuation:
+        """The papers with a value."""
+        if self.category in ("keyword", "tag"):
+            return Continuation(BY_KEYWORD, {"keyword": value}, "papers")
+        quoted = value.replace('"', " ")
+        return Continuation(SEARCH, {"query": f'{self.category}:"{quoted}"'}, "papers")
+
+    def continuations(self) -> list[Continuation]:
+        """The values that follow."""
+        after = self.offset + len(self.values)
+        if after >= self.total:
+            return []
+        return [Continuation(FACETS, {**self.args, "offset": after}, "next_page")]
+
+
+def line(text: str) -> str:
+    """A title, a name and the like as it is shown, at most `BUDGETS.paper_line_chars`."""
+    return clip(text, BUDGETS.paper_line_chars)
+
+
+def _given(**args: Any) -> dict[str, Any]:
+    """Arguments of a call, without those that are None."""
+    return {name: value for name, value in args.items() if value is not None}

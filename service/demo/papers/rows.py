@@ -1,0 +1,157 @@
+"""What a snapshot holds of each paper, put into its tables."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Sequence
+from itertools import combinations
+
+from service.demo.papers.markdown import plain, preview, spaced
+from service.demo.papers.shelf import PREFERRED, UNKNOWN, DemoPaper, folded, sha256
+from service.demo.papers.static import BUILT_AT, MODEL, PROVIDER
+
+#: Facets with a table of their own beside the common ones.
+OWN_TABLES = ("author", "keyword", "institution", "tag", "venue")
+
+FACET_TABLES = """
+CREATE TABLE {0} (
+  {0}_id INTEGER PRIMARY KEY, value TEXT NOT NULL UNIQUE, paper_count INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE paper_{0} (
+  paper_id TEXT NOT NULL REFERENCES paper(paper_id) ON DELETE CASCADE,
+  {0}_id INTEGER NOT NULL REFERENCES {0}({0}_id) ON DELETE CASCADE,
+  PRIMARY KEY (paper_id, {0}_id)
+);
+CREATE INDEX idx_paper_{0}_{0}_id ON paper_{0}({0}_id);
+"""
+
+
+def put(db: sqlite3.Connection, paper: DemoPaper, index: int) -> None:
+    """Everything of one paper but its facets; `index` is its place among all ids, from 1."""
+    _put_paper(db, paper, index)
+    paper_id = paper.paper_id
+    db.executemany(
+        "INSERT INTO paper_summary VALUES (?, ?)", [(paper_id, tag) for tag in paper.summaries]
+    )
+    db.executemany(
+        "INSERT INTO paper_translation VALUES (?, ?, ?)",
+        [(paper_id, lang, sha256(text)) for lang, text in paper.translations.items()],
+    )
+    db.execute(
+        "INSERT INTO paper_bibtex VALUES (?, ?, ?, 'article')",
+        (paper_id, paper.bibtex, paper.bibtex_key),
+    )
+    _put_aliases(db, paper)
+    _put_words(db, paper)
+
+
+def put_facets(db: sqlite3.Connection, papers: Sequence[DemoPaper]) -> None:
+    """The facets of all papers, with how many papers have each and each pair of them."""
+    found = {paper.paper_id: _facets(paper) for paper in papers}
+    counted = Counter(facet for facets in found.values() for facet in facets)
+    nodes = {facet: number for number, facet in enumerate(counted, start=1)}
+    db.executemany(
+        "INSERT INTO facet_node VALUES (?, ?, ?, ?)",
+        [(nodes[facet], *facet, papers) for facet, papers in counted.items()],
+    )
+    pairs: Counter[tuple[int, int]] = Counter()
+    for paper_id, facets in found.items():
+        numbers = sorted(nodes[facet] for facet in facets)
+        pairs.update(combinations(numbers, 2))
+        db.executemany("INSERT INTO paper_facet VALUES (?, ?)", [(paper_id, n) for n in numbers])
+    db.executemany("INSERT INTO facet_edge VALUES (?, ?, ?)", [(*k, n) for k, n in pairs.items()])
+    for name in OWN_TABLES:
+        _put_own_table(db, name)
+    for name in ("year", "month"):
+        counts = Counter(getattr(paper, name) for paper in papers)
+        db.executemany(f"INSERT INTO {name}_count VALUES (?, ?)", sorted(counts.items()))
+
+
+def _put_paper(db: sqlite3.Connection, paper: DemoPaper, index: int) -> None:
+    source = None if paper.source is None else sha256(paper.source)
+    row = {
+        "paper_id": paper.paper_id,
+        "paper_key": paper.key,
+        "paper_key_type": paper.key.partition(":")[0],
+        "doi": paper.doi,
+        "title": paper.title,
+        "year": paper.year,
+        "month": paper.month,
+        "publication_date": paper.publication_date,
+        "venue": paper.venue,
+        "preferred_summary_template": PREFERRED,
+        "summary_preview": preview(paper.summaries[PREFERRED]),
+        "paper_index": index,
+        "source_hash": source,
+        "output_language": paper.output_language,
+        "provider": PROVIDER,
+        "model": MODEL,
+        "prompt_template": PREFERRED,
+        "extracted_at": BUILT_AT,
+        "pdf_content_hash": None,
+        "source_md_content_hash": source,
+    }
+    db.execute(f"INSERT INTO paper VALUES ({', '.join('?' * len(row))})", tuple(row.values()))
+
+
+def _put_aliases(db: sqlite3.Connection, paper: DemoPaper) -> None:
+    known = (f"meta:{sha256(paper.fingerprint)}", paper.fingerprint)
+    aliases = [(f"bib:{paper.bibtex_key}", None), known]
+    if paper.doi:
+        aliases.insert(0, (f"doi:{paper.doi}", None))
+    db.executemany(
+        "INSERT INTO paper_key_alias VALUES (?, ?, ?, ?)",
+        [(key, paper.paper_id, key.partition(":")[0], found) for key, found in aliases],
+    )
+
+
+def _put_words(db: sqlite3.Connection, paper: DemoPaper) -> None:
+    named = (paper.title, *paper.authors, paper.venue, *paper.keywords, *paper.institutions)
+    metadata = [*named, paper.year, paper.doi or UNKNOWN]
+    columns = (
+        paper.title,
+        plain("\n\n".join(paper.summaries.values())),
+        plain(paper.source or ""),
+        plain("\n\n".join(paper.translations.values())),
+        " ".join(part for part in metadata if part != UNKNOWN),
+    )
+    db.execute(
+        "INSERT INTO paper_fts VALUES (?, ?, ?, ?, ?, ?)",
+        (paper.paper_id, *map(spaced, columns)),
+    )
+    names = (paper.title.lower(), paper.venue.lower())
+    db.execute("INSERT INTO paper_fts_trigram VALUES (?, ?, ?)", (paper.paper_id, *names))
+
+
+def _put_own_table(db: sqlite3.Connection, name: str) -> None:
+    """A facet's own two tables hold what the common ones do."""
+    db.execute(
+        f"INSERT INTO {name} (value, paper_count) SELECT value, paper_count FROM facet_node"
+        " WHERE facet_type = ? ORDER BY node_id",
+        (name,),
+    )
+    db.execute(
+        f"INSERT INTO paper_{name} SELECT paper_id, {name}_id FROM paper_facet"
+        f" JOIN facet_node USING (node_id) JOIN {name} USING (value) WHERE facet_type = ?",
+        (name,),
+    )
+
+
+def _facets(paper: DemoPaper) -> list[tuple[str, str]]:
+    """(type, value) of each facet, once, in one spelling."""
+    values = {
+        "author": paper.authors,
+        "keyword": paper.keywords,
+        "institution": paper.institutions,
+        "tag": paper.tags,
+        "venue": (paper.venue,),
+        "year": (paper.year,),
+        "month": (paper.month,),
+        "summary_template": tuple(paper.summaries),
+        "output_language": (paper.output_language,),
+        "provider": (PROVIDER,),
+        "model": (MODEL,),
+        "prompt_template": (PREFERRED,),
+        "translation_lang": tuple(paper.translations),
+    }
+    found = [(kind, folded(value)) for kind, all_of in values.items() for value in all_of]
+    return [facet for facet in dict.fromkeys(found) if facet[1] not in ("", UNKNOWN)]

@@ -1,0 +1,32 @@
+"""get_paper_metadata: what is known of one paper, and which texts of it there are."""
+
+from evidence import papers_wire
+from evidence.papers import METADATA, Paper
+from renderers.papers import metadata as renderer
+from service.operations import arguments
+from service.operations.base import Arguments, PaperOperation, PaperSession, Route
+
+
+class GetPaperMetadataArguments(Arguments):
+    paper_id = arguments.paper_id()
+
+
+def run(session: PaperSession, *, paper_id: str) -> Paper:
+    return renderer.fit(session.papers.paper(paper_id))
+
+
+OPERATION = PaperOperation(
+    name=METADATA,
+    title="Get paper metadata",
+    description=(
+        "Authors, venue, year, identifiers, keywords and tags of one paper, the summary templates "
+        "and translations it has, and the size of its source. Call it before get_paper_summary or "
+        "get_paper_source to see what there is."
+    ),
+    arguments=GetPaperMetadataArguments(),
+    run=run,
+    render=renderer.render,
+    wire=papers_wire.paper,
+    route=Route("/papers/v1/papers/<paper_id>"),
+    examples=({"paper_id": "10.5555/rung.tides"},),
+)

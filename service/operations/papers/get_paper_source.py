@@ -1,0 +1,73 @@
+"""get_paper_source: the Markdown of a paper or a translation, its headings, or finds in it."""
+
+from evidence import papers_wire
+from evidence.errors import InvalidRequest
+from evidence.limits import CONTRACT
+from evidence.papers import SOURCE, PaperFinds, PaperOutline, PaperText
+from renderers.papers import source as renderer
+from service.operations import arguments
+from service.operations.base import Arguments, PaperOperation, PaperSession, Route
+
+
+class GetPaperSourceArguments(Arguments):
+    paper_id = arguments.paper_id()
+    lang = arguments.Text("A translation instead of the source, such as zh.")
+    max_chars = arguments.Number(
+        f"Most text of one answer, {CONTRACT.source_chars:,} characters by default; with query "
+        "or outline the size of the reads they offer.",
+        1,
+        CONTRACT.source_chars_max,
+    )
+    offset_chars = arguments.offset_chars()
+    query = arguments.Text(
+        "Find this in the text: excerpts with offsets.", longest=CONTRACT.query_chars
+    )
+    outline = arguments.Flag("List the headings with their offsets instead of text.")
+
+
+def run(
+    session: PaperSession,
+    *,
+    paper_id: str,
+    lang: str | None = None,
+    max_chars: int | None = None,
+    offset_chars: int = 0,
+    query: str | None = None,
+    outline: bool = False,
+) -> PaperText | PaperFinds | PaperOutline:
+    papers = session.papers
+    if query is not None and outline:
+        raise InvalidRequest("Give query or outline, not both.", param="outline")
+    if outline:
+        found = papers.outline(paper_id, lang=lang, offset=offset_chars, max_chars=max_chars)
+        return renderer.fit(found)
+    if query is not None:
+        return papers.find(
+            paper_id, lang=lang, query=query, offset=offset_chars, max_chars=max_chars
+        )
+    return papers.source(paper_id, lang=lang, offset=offset_chars, max_chars=max_chars)
+
+
+OPERATION = PaperOperation(
+    name=SOURCE,
+    title="Read a paper's source",
+    description=(
+        "The Markdown text of a paper. It can be very large: max_chars limits one answer, and a "
+        "cut answer ends in a marker and comes with the call that reads on. In a long paper begin "
+        "with outline=true (headings with offsets) or query (finds words in the text); lang reads "
+        "a translation."
+    ),
+    arguments=GetPaperSourceArguments(),
+    run=run,
+    render=renderer.render,
+    wire=papers_wire.source,
+    route=Route(
+        "/papers/v1/papers/<paper_id>/source",
+        names={"query": "q"},
+        variants={"/papers/v1/papers/<paper_id>/outline": {"outline": True}},
+    ),
+    examples=(
+        {"paper_id": "10.5555/rung.tides"},
+        {"paper_id": "10.5555/rung.tides", "outline": True},
+    ),
+)

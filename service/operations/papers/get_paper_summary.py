@@ -1,0 +1,49 @@
+"""get_paper_summary: the JSON of one summary, whole or in windows."""
+
+from evidence import papers_wire
+from evidence.limits import CONTRACT
+from evidence.papers import SUMMARY, PaperText
+from renderers.papers import text as renderer
+from service.operations import arguments
+from service.operations.base import Arguments, PaperOperation, PaperSession, Route
+
+
+class GetPaperSummaryArguments(Arguments):
+    paper_id = arguments.paper_id()
+    template = arguments.Text("One of available_summary_templates; the preferred by default.")
+    max_chars = arguments.Number(
+        f"Most text of one answer, {CONTRACT.summary_chars:,} characters by default.",
+        1,
+        CONTRACT.summary_chars_max,
+    )
+    offset_chars = arguments.offset_chars()
+
+
+def run(
+    session: PaperSession,
+    *,
+    paper_id: str,
+    template: str | None = None,
+    max_chars: int | None = None,
+    offset_chars: int = 0,
+) -> PaperText:
+    return session.papers.summary(
+        paper_id, template=template, offset=offset_chars, max_chars=max_chars
+    )
+
+
+OPERATION = PaperOperation(
+    name=SUMMARY,
+    title="Get a paper's summary",
+    description=(
+        "The full JSON of one summary of a paper. Call get_paper_metadata first: its "
+        "available_summary_templates are what template takes. A cut answer ends in a marker and "
+        "comes with the call that reads on."
+    ),
+    arguments=GetPaperSummaryArguments(),
+    run=run,
+    render=renderer.render,
+    wire=papers_wire.text,
+    route=Route("/papers/v1/papers/<paper_id>/summary"),
+    examples=({"paper_id": "10.5555/rung.tides"},),
+)

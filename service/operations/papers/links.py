@@ -1,0 +1,49 @@
+"""Next calls of papers as REST addresses, for the bodies of REST and of the command line."""
+
+import re
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from evidence.continuation import Continuation
+from service.operations.papers import PAPER_OPERATIONS
+
+#: Links there may be several of; they are lists. `next_page` is plain `next` here.
+SEVERAL = ("summary", "translation", "did_you_mean")
+NAMES = {"next_page": "next"}
+
+_PART = re.compile("<([a-z_]+)>")
+_ROUTES = {operation.name: operation.route for operation in PAPER_OPERATIONS}
+
+
+def body(wired: dict[str, Any], here: str) -> dict[str, Any]:
+    """A body made with `as_links`, with its own address; a list without more says so."""
+    links = {"self": here, **wired.get("links", {})}
+    if "has_more" in wired:
+        links.setdefault("next", None)
+    return {**wired, "links": links}
+
+
+def as_links(found: list[Continuation]) -> dict[str, Any]:
+    """`{"links": {what: address}}`; nothing where there are no calls."""
+    links: dict[str, Any] = {}
+    for continuation in found:
+        name = NAMES.get(continuation.why, continuation.why)
+        if name in SEVERAL:
+            links.setdefault(name, []).append(href(continuation))
+        else:
+            links[name] = href(continuation)
+    return {"links": links} if links else {}
+
+
+def href(continuation: Continuation) -> str:
+    """The address of a call: its route with the path filled in, the other arguments behind."""
+    route = _ROUTES[continuation.operation]
+    left = dict(continuation.args)
+    path = route.path
+    for variant, fixed in route.variants.items():
+        if fixed.items() <= left.items():
+            path, left = variant, {k: v for k, v in left.items() if k not in fixed}
+    for name in _PART.findall(path):
+        path = path.replace(f"<{name}>", quote(str(left.pop(name)), safe=""))
+    query = urlencode({route.names.get(name, name): value for name, value in left.items()})
+    return f"{path}?{query}" if query else path

@@ -1,0 +1,133 @@
+"""What all REST routes share: paths decoded once, one set of headers, one body for every error.
+
+Path segments are decoded here, from the address as it was sent: an id may hold `/`.
+"""
+
+import logging
+from typing import Any
+from urllib.parse import unquote
+
+import orjson
+from flask import Flask, Response, current_app, g, request
+from werkzeug.exceptions import HTTPException
+from werkzeug.routing import BaseConverter
+
+from evidence.errors import EvidenceError, Internal
+from service.access import Access, Guard, request_id
+from service.rest import errors
+
+ALWAYS = {
+    "Cache-Control": "private, no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Vary": "Authorization, Origin",
+}
+
+MOUNTS = "rung-rest"
+
+logger = logging.getLogger(__name__)
+
+
+class Segment(BaseConverter):
+    """One path segment, still percent-encoded in the route, decoded for the view."""
+
+    regex = "[^/]+"
+    part_isolating = True
+
+    def to_python(self, value: str) -> str:
+        return unquote(value)
+
+
+def prepare(app: Flask, mounts: dict[str, dict[str, str]]) -> None:
+    """Readies an application for REST routes: segments, raw paths, error bodies.
+
+    `mounts` are path prefixes with the headers that go out with every answer below them.
+    """
+    prefixes = tuple(mounts)
+    app.extensions[MOUNTS] = mounts
+    app.url_map.converters["segment"] = Segment
+    app.url_map.merge_slashes = False  # an empty segment is no route, and never a redirect
+    app.wsgi_app = _raw_paths(app.wsgi_app, prefixes)  # type: ignore[method-assign]
+    app.register_error_handler(EvidenceError, _failure)
+    app.register_error_handler(HTTPException, lambda error: _http_failure(error, prefixes))
+    app.register_error_handler(Exception, _unexpected)
+
+
+def _raw_paths(application: Any, prefixes: tuple[str, ...]) -> Any:
+    """Leaves paths under the prefixes percent-encoded, so that `%2F` stays inside its segment."""
+    starts = tuple(f"{prefix}/" for prefix in prefixes)
+
+    def wrapped(environ: dict[str, Any], start_response: Any) -> Any:
+        raw = str(environ.get("RAW_URI") or environ.get("REQUEST_URI") or "").partition("?")[0]
+        if raw.startswith(starts):
+            environ["PATH_INFO"] = raw
+        return application(environ, start_response)
+
+    return wrapped
+
+
+def begin(guard: Guard) -> str | None:
+    """Checks who asks; returns the bearer token.
+
+    Raises `Forbidden` for a foreign page and `Unauthenticated` without a token where one is needed.
+    """
+    g.guard = guard
+    guard.check_origin(request.headers.get("Origin"))
+    return guard.token(request.headers.get("Authorization"))
+
+
+def query() -> str:
+    """The query string as it was sent."""
+    return request.query_string.decode("utf-8", "replace")
+
+
+def headers() -> dict[str, str]:
+    """The headers of an answer. The request id is made once: body and headers agree."""
+    if "request_id" not in g:
+        told = request.headers.get("Request-Id") or request.headers.get("X-Request-Id")
+        g.request_id = request_id(told)
+    mounts = current_app.extensions[MOUNTS].items()
+    own: list[dict[str, str]] = [more for path, more in mounts if request.path.startswith(path)]
+    return {
+        **ALWAYS,
+        **(own[0] if own else {}),
+        "Request-Id": g.request_id,
+        "X-Request-Id": g.request_id,
+    }
+
+
+def reply(body: dict[str, Any], status: int = 200, **more: str) -> Response:
+    """A JSON answer."""
+    response = Response(orjson.dumps(body), status, {**headers(), **more})
+    response.headers["Content-Type"] = "application/json; charset=utf-8"
+    return response
+
+
+def _failure(error: EvidenceError) -> Response:
+    status, body = errors.body(error, headers()["Request-Id"])
+    more = {}
+    if status == 401:
+        guard = g.get("guard") or Guard(access=Access.CLIENT_TOKEN)
+        more["WWW-Authenticate"] = guard.challenge(request.headers.get("Authorization"))
+    if "retry_after" in error.details:
+        more["Retry-After"] = str(error.details["retry_after"])
+    return reply(body, status, **more)
+
+
+def _http_failure(error: HTTPException, prefixes: tuple[str, ...]) -> Response:
+    """What the framework refuses (unknown path, wrong verb) in the same body."""
+    status = error.code or 500
+    code = {404: "not_found", 405: "method_not_allowed"}.get(status, "invalid_request")
+    message = {
+        404: f"No such route. The read routes are under {' and '.join(prefixes)}; MCP is at /mcp.",
+        405: "This route is read with GET.",
+    }.get(status, error.description or "The request was refused.")
+    more = {"Allow": "GET, HEAD, OPTIONS"} if status == 405 else {}
+    found = {"code": code, "message": message}
+    return reply(errors.wrapped(status, found, headers()["Request-Id"]), status, **more)
+
+
+def _unexpected(error: Exception) -> Response:
+    id = headers()["Request-Id"]
+    logger.exception("request %s failed", id)
+    status, body = errors.body(Internal(), id)
+    return reply(body, status)

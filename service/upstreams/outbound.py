@@ -1,0 +1,382 @@
+"""The one place that opens connections to other servers.
+
+Every request is bounded: one deadline from the first look-up to the last byte, a cap on the body,
+no redirect to another origin. What goes wrong is an `EvidenceError` whose message names neither
+address nor path.
+
+HTTP proxies and CA bundles are taken from the environment, as usual. `.netrc` and cookies are not.
+Only a name server that does not answer may hold a request longer than its deadline.
+"""
+
+import os
+import socket
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from http.cookiejar import DefaultCookiePolicy
+from typing import Any
+from urllib.parse import SplitResult, urljoin, urlsplit
+
+import requests
+from requests.adapters import HTTPAdapter
+from requests.auth import AuthBase, HTTPBasicAuth
+from requests.utils import get_auth_from_url
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager, ProxyManager
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import HTTPError
+
+from evidence.errors import EvidenceError, NotFound, TimedOut, TooLarge, Unavailable
+from evidence.version import VERSION
+from evidence.work import Deadline
+
+REDIRECTS_MAX = 3
+READ_BYTES = 65_536
+
+#: All that requests and what lies under it may raise.
+FAULTS = (requests.RequestException, HTTPError, OSError, ValueError)
+
+Parameters = Sequence[tuple[str, str]]
+
+_PORTS = {"http": 80, "https": 443}
+_thread = threading.local()
+
+
+class Cut(Unavailable):
+    """A connection that was refused or broke off: the same request may work a moment later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server said. `headers` are looked up in any case; `body` is decoded."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Opened:
+    """An answer whose body is still to be read."""
+
+    def __init__(self, response: requests.Response, watch: "_Watch") -> None:
+        self.status = response.status_code
+        self.headers: Mapping[str, str] = response.headers
+        self._response = response
+        self._watch = watch
+
+    def pieces(self, most_bytes: int) -> Iterator[bytes]:
+        """The body, decoded; raises `TooLarge` before it gives more than `most_bytes`."""
+        try:
+            _check_length(self._response, most_bytes)
+            size = 0
+            for piece in self._response.iter_content(READ_BYTES):
+                size += len(piece)
+                if size > most_bytes:
+                    raise _too_large()
+                yield piece
+        except FAULTS as error:
+            raise _failure(error, self._watch) from None
+        if self._watch.fired:  # a body without a length ends where its connection is cut
+            raise _timed_out()
+
+
+def ask(
+    method: str,
+    url: str,
+    *,
+    deadline: Deadline,
+    most_bytes: int,
+    params: Parameters = (),
+    headers: Mapping[str, str] | None = None,
+    form: Mapping[str, str] | None = None,
+) -> Answer:
+    """What the server at `url` says, with any status; a redirect is an error.
+
+    Raises `Cut` and other `Unavailable` (`upstream_unreachable`, for a redirect
+    `upstream_invalid_response`), `TimedOut` (`upstream_timeout`) and `TooLarge`
+    (`upstream_too_large`).
+    """
+    with opened(method, url, deadline=deadline, params=params, headers=headers, form=form) as found:
+        body = b"" if method == "HEAD" else b"".join(found.pieces(most_bytes))
+        return Answer(found.status, found.headers, body)
+
+
+@contextmanager
+def opened(
+    method: str,
+    url: str,
+    *,
+    deadline: Deadline,
+    params: Parameters = (),
+    headers: Mapping[str, str] | None = None,
+    form: Mapping[str, str] | None = None,
+) -> Iterator[Opened]:
+    """The same with the body unread, to be read inside the context."""
+    with _Watch(deadline) as watch, ExitStack() as stack:
+        try:
+            response = _send(watch, method, url, headers, params=params, data=form)
+        except FAULTS as error:
+            raise _failure(error, watch) from None
+        stack.enter_context(response)
+        if response.is_redirect:
+            raise _unreachable("sends readers elsewhere", code="upstream_invalid_response")
+        yield Opened(response, watch)
+
+
+def download(
+    url: str, *, seconds: float, most_bytes: int, headers: Mapping[str, str] | None = None
+) -> Iterator[bytes]:
+    """The body at `url`, in pieces, decoded; the pieces together are at most `most_bytes`.
+
+    The first piece is asked for when it is wanted, and from then on all must be read within
+    `seconds`. Up to three redirects within the same origin are followed. Raises `NotFound` where
+    the server says so, `TooLarge` (`upstream_too_large`), `TimedOut` (`upstream_timeout`) and, for
+    everything else, `Unavailable` (`upstream_unreachable`).
+    """
+    with _Watch(Deadline.after(seconds)) as watch:
+        try:
+            with _followed(url, headers or {}, watch) as response:
+                yield from Opened(response, watch).pieces(most_bytes)
+        except FAULTS as error:
+            raise _failure(error, watch) from error
+
+
+@contextmanager
+def _followed(url: str, headers: Mapping[str, str], watch: "_Watch") -> Iterator[requests.Response]:
+    """The answer at `url` or where it leads, unread; raises unless it is a plain 200."""
+    auth = _auth(url)
+    for _ in range(REDIRECTS_MAX + 1):
+        response = _send(watch, "GET", url, headers, auth=auth)
+        with response:
+            if not response.is_redirect:
+                _check_status(response)
+                yield response
+                return
+            target = urljoin(url, response.headers["Location"])
+        if _origin(target) != _origin(url):
+            raise _unreachable("sends readers to another server")
+        url = target
+    raise _unreachable("redirects too often")
+
+
+def _send(
+    watch: "_Watch",
+    method: str,
+    url: str,
+    headers: Mapping[str, str] | None,
+    auth: AuthBase | None = None,
+    **more: Any,
+) -> requests.Response:
+    """The answer to one request, its body unread."""
+    _thread.watch = watch
+    try:
+        return _session().request(
+            method,
+            url,
+            headers={"Accept-Encoding": "identity", **(headers or {})},
+            auth=auth or _AsGiven(),
+            timeout=watch.left(),
+            allow_redirects=False,
+            stream=True,
+            **more,
+        )
+    finally:
+        _thread.watch = None
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts: SplitResult = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
+
+
+def _check_status(response: requests.Response) -> None:
+    status = response.status_code
+    if status in (404, 410):
+        raise NotFound("The server asked has no such file. Check what was asked for.")
+    if status != 200:
+        raise _unreachable(f"answers with status {status}")
+
+
+def _check_length(response: requests.Response, most_bytes: int) -> None:
+    """Refuses a body that says it is too large, before any of it is read."""
+    length = response.headers.get("Content-Length", "")
+    if length.isdecimal() and int(length) > most_bytes:
+        raise _too_large()
+
+
+def _failure(error: Exception, watch: "_Watch") -> EvidenceError:
+    """What a fault of the network means, without where it happened."""
+    if watch.over or isinstance(error, (requests.Timeout, TimeoutError)):
+        return _timed_out()
+    if isinstance(error, requests.exceptions.SSLError):
+        return _unreachable("has no certificate that is trusted here")
+    if isinstance(error, requests.exceptions.ContentDecodingError):
+        return _unreachable("sends a body that cannot be decoded")
+    if isinstance(error, requests.exceptions.ChunkedEncodingError):
+        return _unreachable("breaks off in the middle of its answer", Cut)
+    if isinstance(error, requests.ConnectionError):
+        return _unreachable("refuses the connection or cuts it", Cut)
+    return _unreachable("cannot be asked")
+
+
+def _unreachable(
+    why: str, kind: type[Unavailable] = Unavailable, code: str | None = None
+) -> Unavailable:
+    return kind(f"A server behind this one {why}. Try again later.", code=code)
+
+
+def _timed_out() -> TimedOut:
+    return TimedOut(
+        "A server behind this one takes too long. Try again later.", code="upstream_timeout"
+    )
+
+
+def _too_large() -> TooLarge:
+    return TooLarge(
+        "A server behind this one sends more than is read. Ask for something smaller.",
+        code="upstream_too_large",
+    )
+
+
+class _Watch:
+    """Cuts the connection of a request when its time is over, whoever waits for it.
+
+    Timeouts of a socket begin anew with every byte; this one does not.
+    """
+
+    def __init__(self, deadline: Deadline) -> None:
+        self.fired = False
+        self._deadline = deadline
+        self._line: socket.socket | None = None
+        self._lock = threading.Lock()
+        self._timer = threading.Timer(deadline.left(), self._fire)
+        self._timer.daemon = True
+
+    def __enter__(self) -> "_Watch":
+        self._timer.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._timer.cancel()
+        self._take(None)
+
+    @property
+    def over(self) -> bool:
+        return self.fired or self._deadline.expired()
+
+    def left(self) -> float:
+        """Seconds until the deadline, above zero; raises `TimeoutError` where none are left."""
+        left = self._deadline.left()
+        if self.fired or not left:
+            raise TimeoutError
+        return left
+
+    def keep(self, line: socket.socket) -> None:
+        """Watches this connection from now on. A duplicate survives the wrapping in TLS."""
+        self._take(socket.socket(fileno=os.dup(line.fileno())))
+        self.left()
+
+    def _take(self, line: socket.socket | None) -> None:
+        with self._lock:
+            before, self._line = self._line, line
+        if before is not None:
+            before.close()
+
+    def _fire(self) -> None:
+        with self._lock:
+            self.fired = True
+            if self._line is not None:
+                with suppress(OSError):
+                    self._line.shutdown(socket.SHUT_RDWR)
+
+
+class _Watched(HTTPConnection):
+    """A connection that the watch of the running request can cut."""
+
+    def _new_conn(self) -> socket.socket:
+        """A connected socket. The addresses of the host share the time that is left."""
+        watch: _Watch = _thread.watch
+        found = socket.getaddrinfo(self._dns_host, self.port, type=socket.SOCK_STREAM)
+        failed = OSError()
+        for number, (family, kind, protocol, _, address) in enumerate(found):
+            with ExitStack() as stack:
+                try:
+                    line = stack.enter_context(socket.socket(family, kind, protocol))
+                    line.settimeout(watch.left() / (len(found) - number))
+                    line.connect(address)
+                    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    watch.keep(line)
+                    stack.pop_all()
+                    return line
+                except OSError as error:
+                    failed = error
+        raise failed
+
+    def request(self, *args: Any, **kwargs: Any) -> None:
+        if self.sock is not None:  # kept from an earlier request
+            _thread.watch.keep(self.sock)
+        super().request(*args, **kwargs)
+
+
+class _WatchedTLS(HTTPSConnection, _Watched):
+    """The same inside TLS."""
+
+
+class _Pool(HTTPConnectionPool):
+    ConnectionCls = _Watched
+
+
+class _TLSPool(HTTPSConnectionPool):
+    ConnectionCls = _WatchedTLS
+
+
+class _Adapter(HTTPAdapter):
+    """Opens watched connections, to the server itself or to a proxy."""
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, **kwargs)
+        _use_watched(self.poolmanager)
+
+    def proxy_manager_for(self, *args: Any, **kwargs: Any) -> Any:
+        manager = super().proxy_manager_for(*args, **kwargs)
+        if not isinstance(manager, ProxyManager):  # SOCKS connects in its own way
+            raise requests.exceptions.InvalidProxyURL
+        return _use_watched(manager)
+
+
+def _use_watched(manager: PoolManager) -> PoolManager:
+    manager.pool_classes_by_scheme = {"http": _Pool, "https": _TLSPool}
+    return manager
+
+
+class _Session(requests.Session):
+    """Keeps connections, and nothing else, from one request to the next."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.headers["User-Agent"] = f"rung/{VERSION}"
+        self.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+        for scheme in _PORTS:
+            self.mount(f"{scheme}://", _Adapter())
+
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """None: looking ahead, requests would read the body of a redirect, however long."""
+
+
+def _session() -> requests.Session:
+    if not hasattr(_thread, "session"):
+        _thread.session = _Session()
+    session: requests.Session = _thread.session
+    return session
+
+
+class _AsGiven(AuthBase):
+    """Leaves the headers of the request alone, where requests would put in those of `.netrc`."""
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        return request
+
+
+def _auth(url: str) -> AuthBase:
+    user, password = get_auth_from_url(url)
+    return HTTPBasicAuth(user, password) if user or password else _AsGiven()
