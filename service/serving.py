@@ -1,6 +1,7 @@
 """How gunicorn runs the service; settings come from the environment. A gunicorn config module."""
 
 import sys
+from typing import Any
 
 from evidence.limits import BUDGETS
 from service import settings
@@ -25,3 +26,10 @@ accesslog = None
 errorlog = "-"
 forwarded_allow_ips = "127.0.0.1"
 control_socket_disable = True
+
+
+def post_worker_init(worker: Any) -> None:
+    """Opens the snapshot before the first request, which a bad file could meanwhile replace."""
+    papers = worker.app.callable.extensions["rung"].papers
+    if papers is not None:
+        papers.status()

@@ -58,11 +58,13 @@ def spell(continuation: Continuation) -> str:
     """A next call as a shell command."""
     command, positional = SPELLED[continuation.operation]
     given = dict(continuation.args)
-    words = ["rung", "papers", command, str(given.pop(positional))]
+    named = str(given.pop(positional))
+    dashed = named.startswith("-")  # would be taken for an option
+    words = ["rung", "papers", command, *([] if dashed else [named])]
     for name, value in given.items():
         words.append(f"--{name.replace('_', '-')}")
         words += [] if value is True else [str(value)]
-    return shlex.join(words)
+    return shlex.join([*words, *(["--", named] if dashed else [])])
 
 
 @contextmanager

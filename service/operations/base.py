@@ -14,6 +14,7 @@ from evidence.envelope import Envelope
 from evidence.errors import EvidenceError, InvalidRequest
 from evidence.limits import BUDGETS, Budgets
 from evidence.papers_wire import Steps
+from evidence.work import Each, serial
 from renderers.rendering import Context, Rendering
 from service.operations.json_schema import tool_schema
 from service.upstreams.ports import PaperLibrary, ResourceServer
@@ -29,12 +30,14 @@ class Arguments(Schema):
 
 
 class Caller(Protocol):
-    """What rendering for a caller depends on."""
+    """What rendering for a caller depends on; `each` renders the items of heavy pages."""
 
     @property
     def base_url(self) -> str: ...
     @property
     def fence_key(self) -> bytes: ...
+    @property
+    def each(self) -> Each: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ class Session:
     rs: ResourceServer
     base_url: str = ""
     fence_key: bytes = b""
+    each: Each = serial
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,7 @@ class PaperSession:
 
     papers: PaperLibrary
     base_url: str = ""
+    each: Each = serial
 
     @property
     def fence_key(self) -> bytes:
@@ -64,7 +69,8 @@ class Route:
 
     `names` are REST names of arguments, `defaults` apply over REST only, `extra` are parameters
     only REST has; `link` adds addresses to the body. `variants` are further paths of the same
-    operation, each with the arguments it stands for.
+    operation, each with the arguments it stands for. `posted` routes take their arguments as the
+    JSON body of a POST too, for those that are too long for an address.
     """
 
     path: str
@@ -73,6 +79,7 @@ class Route:
     extra: tuple[str, ...] = ()
     link: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     variants: dict[str, dict[str, Any]] = field(default_factory=dict)
+    posted: bool = False
 
 
 def always_fits(reading: Any, budgets: Budgets) -> int | None:
@@ -178,11 +185,14 @@ def _first(messages: Any) -> str:
 def retries(
     error: EvidenceError, operation: Operation, given: dict[str, Any]
 ) -> tuple[Continuation, ...]:
-    """The same call with what the error says would work: another argument, or one connection."""
+    """The same call with what the error says would work: an argument, a connection, a paper."""
     changes = [error.details["retry_arguments"]] if "retry_arguments" in error.details else []
     if error.retry_with == "connection_id":
         listed = error.details.get("available_connections", ())
         changes += [{"connection_id": one["connection_id"]} for one in listed[:RETRIES_SHOWN]]
+    if "paper_id" in given:
+        papers = error.details.get("candidates") or error.details.get("near") or ()
+        changes += [{"paper_id": paper["paper_id"]} for paper in papers[:RETRIES_SHOWN]]
     return tuple(Continuation(operation.name, {**given, **change}, "retry") for change in changes)
 
 

@@ -53,6 +53,7 @@ OPERATION = RecordOperation(
         names={"query": "q"},
         defaults={"limit": CONTRACT.search_rest_default},
         link=routes.link_excerpts,
+        posted=True,
     ),
     examples=({"query": "invoice", "limit": 5},),
 )

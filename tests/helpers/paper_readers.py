@@ -18,7 +18,7 @@ class TextReader:
     """Sees `content[]` and nothing else."""
 
     def __init__(self, library: Library) -> None:
-        self.library = library
+        self.caller = library
         self.calls_made = 0
 
     def search(self, **args: Any) -> Answer:
@@ -43,7 +43,7 @@ class TextReader:
     def make(self, call: Call) -> Answer:
         self.calls_made += 1
         assert self.calls_made < MOST_CALLS, f"lost on the way: {call}"
-        return self.library.ok(call.tool, **call.args)
+        return self.caller.ok(call.tool, **call.args)
 
     def calls(self, answer: Answer) -> list[Call]:
         """Those of the last block: before it may stand a paper, and a paper may say anything."""

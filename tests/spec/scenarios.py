@@ -11,7 +11,7 @@ from typing import TypeVar
 
 Test = TypeVar("Test", bound=Callable[..., object])
 
-PARTS = ("remote upstream", "package", "CLI", "stdio", "setup pages", "papers")
+PARTS = ("remote upstream", "package", "CLI", "setup pages")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +26,6 @@ class Scenario:
     @property
     def specification(self) -> str:
         return self.id.partition("/")[0]
-
-
-def papers(id: str, requirement: str) -> Scenario:
-    """A scenario of the paper surface, which is not in the tree yet."""
-    return Scenario(id, requirement, "papers", "The papers surface has no code to test yet.")
 
 
 SCENARIOS: tuple[Scenario, ...] = (
@@ -113,33 +108,33 @@ SCENARIOS: tuple[Scenario, ...] = (
         "Each tool has a title and a description of when to use it.",
     ),
     Scenario("002/security/foreign-origin-is-403", "A page of a foreign origin is refused."),
-    papers("002/search/full-text", "Papers are found by words, best first, with snippets."),
-    papers("002/search/keyword", "Papers are found by keyword."),
-    papers(
+    Scenario("002/search/full-text", "Papers are found by words, best first, with snippets."),
+    Scenario("002/search/keyword", "Papers are found by keyword."),
+    Scenario(
         "002/details/metadata-lists-templates",
         "Metadata names the preferred and the available summaries.",
     ),
-    papers(
+    Scenario(
         "002/details/summary-is-content",
         "A summary comes as its whole content, never as an address.",
     ),
-    papers("002/details/missing-source-is-said", "A paper without source says so."),
-    papers("002/facets/sorted-by-papers", "Facets come with counts, most papers first."),
-    papers(
+    Scenario("002/details/missing-source-is-said", "A paper without source says so."),
+    Scenario("002/facets/sorted-by-papers", "Facets come with counts, most papers first."),
+    Scenario(
         "002/resources/summary-by-template",
         "A summary resource names its template, or means the preferred one.",
     ),
-    papers("002/resources/translation", "A translation resource gives the translated text."),
-    papers("002/sizes/tool-cuts-with-a-marker", "A tool cuts at max_chars and marks the cut."),
-    papers(
+    Scenario("002/resources/translation", "A translation resource gives the translated text."),
+    Scenario("002/sizes/tool-cuts-with-a-marker", "A tool cuts at max_chars and marks the cut."),
+    Scenario(
         "002/sizes/resource-cuts-with-a-marker", "A resource cuts at its default and marks the cut."
     ),
-    papers(
+    Scenario(
         "002/assets/unknown-template", "An unknown template is an error that lists the known ones."
     ),
-    papers("002/assets/unreachable-asset", "An asset that cannot be had is an error of its own."),
-    papers("002/limits/query-length", "A query over 500 characters is refused."),
-    papers("002/limits/page-size", "A page over 100, or one too deep, is refused."),
+    Scenario("002/assets/unreachable-asset", "An asset that cannot be had is an error of its own."),
+    Scenario("002/limits/query-length", "A query over 500 characters is refused."),
+    Scenario("002/limits/page-size", "A page over 100, or one too deep, is refused."),
     Scenario(
         "003/search/proof-in-both-channels",
         "The same window stands in text, in results and in the ladder.",
@@ -185,8 +180,6 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         "004/setup/stdio-same-surface",
         "The local adapter has no profiles and the same tools.",
-        "stdio",
-        "The stdio command is not in the tree yet.",
     ),
     Scenario("004/tools/exact-set", "The tools are exactly the six, and no event or blob tool."),
     Scenario(

@@ -1,8 +1,10 @@
 """What cannot be given says why, which paper, what there is instead, and never where files lie."""
 
 import shutil
+import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -17,11 +19,13 @@ from tests.helpers.papers import (
     NO_SUMMARY,
     Library,
     Release,
+    Served,
     known,
+    papers_app,
     serving_papers,
 )
 from tests.helpers.reading import printed_calls, structured_calls, walk
-from tests.helpers.snapshots import DATA, copied, tree
+from tests.helpers.snapshots import DATA, changed, copied, tree
 from tests.spec.scenarios import scenario
 
 SUMMARY = f"/papers/v1/papers/{ATTENTION}/summary"
@@ -121,10 +125,12 @@ def test_a_misspelt_title_comes_with_the_near_papers(library: Library) -> None:
     assert make_calls(library, answer)
 
 
-def test_a_title_of_two_papers_comes_with_both(library: Library) -> None:
+def test_a_title_of_two_papers_comes_with_both(served: Served) -> None:
+    library = served["papers-legacy"]
     twice = library.release.rows(
         "SELECT title, group_concat(paper_id) FROM paper GROUP BY title HAVING count(*) > 1"
     )
+    assert len(twice) == 3
     for title, paper_ids in twice:
         answer = library.fails("get_paper_metadata", paper_id=title)
         assert answer.error["code"] == "ambiguous_paper"
@@ -232,6 +238,33 @@ def test_the_rest_of_a_damaged_paper_is_still_there(damaged: Library) -> None:
     answer = damaged.api.get(f"{SUMMARY}?template=deep_read")
     assert answer.status == 503 and answer.error["code"] == "asset_parse_failed"
     assert_no_place(damaged, answer.body, list(answer.headers.values()))
+
+
+def test_rows_of_a_hostile_snapshot_lead_to_no_other_file(tmp_path: Path) -> None:
+    """Names with which a path would leave the folder of the static files."""
+    snapshot = copied("papers", tmp_path)
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    for name in ("x.json", "x.md"):
+        (secret / name).write_text('{"secret": true}', encoding="utf-8")
+    out = "../../../secret/x"
+
+    def poison(db: sqlite3.Connection) -> None:
+        db.execute("UPDATE paper SET source_md_content_hash = ?", (out,))
+        db.execute("UPDATE paper SET preferred_summary_template = ?", (out,))
+        db.execute("UPDATE OR IGNORE paper_summary SET template_tag = ?", (f"../{out}",))
+        db.execute("UPDATE OR IGNORE paper_translation SET lang = ?, md_content_hash = 'x'", (out,))
+
+    release = Release(changed(snapshot, poison).parent)
+    library = Library(papers_app(release.snapshot), release)
+    for tool, more in (
+        ("get_paper_source", {}),
+        ("get_paper_source", {"lang": out}),
+        ("get_paper_summary", {"template": f"../{out}"}),
+    ):
+        answer = library.fails(tool, paper_id=ATTENTION, **more)
+        assert answer.error["code"] == "asset_fetch_failed", answer.text
+        assert "true" not in answer.text
 
 
 @pytest.fixture(scope="module")

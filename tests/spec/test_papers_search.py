@@ -120,10 +120,10 @@ def test_what_looks_like_syntax_is_never_an_error_of_the_engine(
     library: Library, query: str
 ) -> None:
     answer = library.call("search_papers", query=query)
+    assert not re.search("sqlite|fts5|syntax error|no such", answer.text, re.IGNORECASE)
+    assert answer.failed is (query in ('"', "%", "_"))
     if answer.failed:
         assert answer.error["code"] == "invalid_query"
-    assert not re.search("sqlite|fts5|syntax error|no such", answer.text, re.IGNORECASE)
-    assert len(ids(answer)) < 46 if not answer.failed else True
 
 
 def test_a_misspelt_word_comes_with_queries_that_find_something(library: Library) -> None:

@@ -201,7 +201,7 @@ def _not_found(snapshot: Snapshot, db: sqlite3.Connection, given: str) -> NotFou
         code="paper_not_found",
         calls=calls,
         paper_id=given[:SHOWN_CHARS],
-        near=_brief(db, near, "paper_id, title, year"),
+        near=_brief(db, near, "paper_id, title, year") or None,
     )
 
 

@@ -178,7 +178,7 @@ class SnapshotLibrary:
                 template=template,
                 available_summary_templates=list(there),
                 preferred_summary_template=row.preferred_summary_template,
-                calls=(Continuation(SUMMARY, {"paper_id": row.paper_id}, "retry"),),
+                calls=_summaries(row, list(there)),
             )
         return assets.summary(
             row.paper_id,
@@ -199,6 +199,13 @@ def _source(row: Row) -> Asset:
             calls=(Continuation(SUMMARY, {"paper_id": row.paper_id}, "retry"),),
         )
     return assets.source(row.paper_id, row.source_md_content_hash)
+
+
+def _summaries(row: Row, templates: list[str]) -> tuple[Continuation, ...]:
+    """The reads that would work where a summary is missing: the preferred, and others by name."""
+    others = [tag for tag in templates if tag != row.preferred_summary_template]
+    asked = [{}, *({"template": tag} for tag in others[: BUDGETS.paper_suggestions])]
+    return tuple(Continuation(SUMMARY, {"paper_id": row.paper_id, **one}, "retry") for one in asked)
 
 
 def _reads(row: Row, languages: list[str]) -> tuple[Continuation, ...]:

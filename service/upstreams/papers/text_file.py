@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evidence.errors import InvalidRequest, Unavailable
+from evidence.limits import CONTRACT
 from service.upstreams.papers.text_index import STEP_CHARS, Identity, TextIndex, identity
 
 VERSION_DIGITS = 12
@@ -81,6 +82,7 @@ class TextFile:
                 hint="Every answer says where the text goes on; take offset_chars from there.",
                 param="offset_chars",
                 total_chars=self.total,
+                retry_arguments={"offset_chars": max(0, self.total - CONTRACT.window_chars)},
             )
 
     def _steps(self, first: int, last: int) -> bytes:

@@ -15,7 +15,7 @@ from service.upstreams.papers.search import by_keyword, search
 from service.upstreams.papers.snapshot import Snapshot
 from service.upstreams.ports import PaperSearch
 from tests.unit.service.papers.making import RELEASES, Made, index, made, opened
-from tests.unit.service.papers.test_query import SYNTAX
+from tests.unit.service.papers.test_paper_query import SYNTAX
 
 ATTENTION = "acbe5881db11f906e180120c8ce2f93a"
 DEEP_LEARNING = "b3b71e88c072bbc4241585aa04a513cc"
