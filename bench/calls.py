@@ -17,9 +17,11 @@ def call(token: str | None, tool: str, arguments: dict[str, Any], *, path: str =
     return post(path, message("tools/call", {"name": tool, "arguments": arguments}), headers)
 
 
-def get(target: str) -> bytes:
-    """A GET request as it goes over the wire."""
-    return f"GET {target} HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode()
+def get(target: str, token: str | None = None) -> bytes:
+    """A GET request as it goes over the wire, with a token where one is asked for."""
+    lines = [f"GET {target} HTTP/1.1", f"Host: {HOST}"]
+    lines += [] if token is None else [f"Authorization: Bearer {token}"]
+    return "\r\n".join([*lines, "", ""]).encode()
 
 
 def message(method: str, params: dict[str, Any]) -> bytes:

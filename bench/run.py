@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from bench import goals, papers, stages
+from bench import goals, papers, remote, stages
 from bench.calls import call, message, result_of
 from bench.goals import Line
 from bench.limit import DATABASE
@@ -34,6 +34,7 @@ class Plan:
     searches: int
     windows: int
     passes: int
+    remote: remote.Plan
     papers: int
     pages: int
     swaps: int
@@ -45,6 +46,7 @@ FULL = Plan(
     searches=2_000,
     windows=4_000,
     passes=5,
+    remote=remote.Plan(rounds=5, alone=600, loaded=1_200, fan_ins=60, packages=300, reads=2_000),
     papers=3_000,
     pages=1_000,
     swaps=100,
@@ -55,6 +57,7 @@ QUICK = Plan(
     searches=600,
     windows=1_000,
     passes=2,
+    remote=remote.Plan(rounds=3, alone=300, loaded=600, fan_ins=30, packages=100, reads=800),
     papers=500,
     pages=300,
     swaps=25,
@@ -67,6 +70,7 @@ def measure(plan: Plan) -> Iterator[Line]:
     yield from _search(plan, corpus)
     yield stages_line(plan, corpus)
     yield from _deep(plan, deep)
+    yield from remote.measure(plan.remote, corpus)
     yield from papers.measure(
         papers=plan.papers, rounds=plan.rounds, pages=plan.pages, swaps=plan.swaps
     )

@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.helpers.server import serving
+from service.settings import THREADS
+from tests.helpers.server import ROOT, serving
 
 KIB = 1024
-THREADS = 2
+UTIME, STIME = 11, 12  # places in /proc/PID/stat after the name
 CONFIG = "python:service.serving"
 
 
@@ -30,14 +31,27 @@ class Server:
                 return int(value.split()[0]) * KIB
         raise LookupError(kind)
 
+    def cpu_seconds(self) -> float:
+        """What the worker has used of its core so far, in itself and in the system for it."""
+        after_name = Path(f"/proc/{self.worker}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, after_name[UTIME : STIME + 1])) / os.sysconf("SC_CLK_TCK")
+
 
 @contextmanager
-def running(app_import: str, env: Mapping[str, str], *, core: int) -> Iterator[Server]:
-    """Serves an application from one core, as Rung is served: gthread, one worker, two threads."""
+def running(
+    app_import: str,
+    env: Mapping[str, str],
+    *,
+    core: int,
+    threads: int = THREADS,
+    cwd: Path = ROOT,
+) -> Iterator[Server]:
+    """Serves an application from one core, as Rung is served: gthread and one worker."""
     own, before = os.sched_getaffinity(0), _children(os.getpid())
     os.sched_setaffinity(0, {core})  # the server inherits it
     begun = time.perf_counter()
-    with serving(app_import, env, workers=1, threads=THREADS, config=CONFIG) as url:
+    env = {**env, "RUNG_THREADS": str(threads)}
+    with serving(app_import, env, workers=1, threads=threads, config=CONFIG, cwd=cwd) as url:
         boot = time.perf_counter() - begun
         os.sched_setaffinity(0, own)
         (arbiter,) = _children(os.getpid()) - before

@@ -181,6 +181,11 @@ class RecordPage:
 
     def continuations(self) -> list[Continuation]:
         found = next_page("query_records", self.args, self.next_cursor)
+        if self.has_more and not self.next_cursor and "connection_id" not in self.args:
+            names = dict.fromkeys(item.source.connection_id for item in self.records)
+            for name in filter(None, names):
+                args = {**self.args, "connection_id": name}
+                found.append(Continuation("query_records", args, "all_of_source"))
         if self.next_changes_since and not self.next_cursor:
             later = {**self.args, "changes_since": self.next_changes_since}
             later.pop("cursor", None)
@@ -222,6 +227,7 @@ class FieldRead:
     args: dict[str, Any] = field(default_factory=dict)
     media_type: str | None = None
     binary: dict[str, Any] | None = None
+    warnings: list[dict[str, Any]] = field(default_factory=list)
     ended_early: bool = False
 
     @property

@@ -47,6 +47,8 @@ def parse(uri: str) -> PaperUri:
             "No such resource. Resources are paper://{paper_id}/metadata, /summary, "
             "/summary/{template}, /source and /translation/{lang}; search_papers gives paper ids."
         )
+    if query and parts[1] == "metadata":
+        raise InvalidRequest("The metadata of a paper is whole: leave out what follows the ?.")
     return PaperUri(parts[0], parts[1], parts[2] if len(parts) == 3 else None, _offset(query))
 
 

@@ -64,9 +64,11 @@ class PaperPage:
     ended_early: bool = False
 
     def continuations(self) -> list[Continuation]:
-        """The next page; where nothing was found, the queries that would find something."""
+        """The next page; where there is nothing, the first one or queries that find something."""
+        kept = {k: v for k, v in self.args.items() if k in ("query", "keyword", "limit")}
+        if self.offset and not self.hits:
+            return [Continuation(self.operation, kept, "first_page")]
         if self.next_cursor is not None:
-            kept = {k: v for k, v in self.args.items() if k in ("query", "keyword", "limit")}
             return [Continuation(self.operation, {**kept, "cursor": self.next_cursor}, "next_page")]
         word = "query" if self.operation == SEARCH else "keyword"
         return [
@@ -288,7 +290,10 @@ class PaperFacets:
         return Continuation(SEARCH, {"query": f'{self.category}:"{quoted}"'}, "papers")
 
     def continuations(self) -> list[Continuation]:
-        """The values that follow."""
+        """The values that follow; the first ones where the offset lies behind all."""
+        if self.offset and not self.values:
+            kept = {name: value for name, value in self.args.items() if name != "offset"}
+            return [Continuation(FACETS, kept, "first_page")]
         after = self.offset + len(self.values)
         if after >= self.total:
             return []

@@ -63,8 +63,8 @@ def search(page: SearchPage, *, base_url: str = "") -> dict[str, Any]:
 
 
 def _fan_in(found: FanIn) -> dict[str, Any]:
-    """Who answered: the numbers, the sources with hits, and those that failed, 12 at most."""
-    listed = [source for source in found.of("answered") if source.hits]
+    """Who answered: the numbers, and the sources with hits and without an answer, 12 each."""
+    listed = [source for source in found.of("answered") if source.hits][: CONTRACT.candidates]
     return {
         "member_count": found.members,
         "waiting_count": found.waiting,
@@ -198,7 +198,10 @@ def document(found: Document, *, base_url: str = "") -> dict[str, Any]:
 
 
 def field(read: FieldRead) -> dict[str, Any]:
-    """`{record, field, window, next?, previous?, end?, next_match?}`, or `binary` metadata."""
+    """`{record, field, window, next?, previous?, end?, next_match?}`, or `binary` metadata.
+
+    `warnings` stand there where there are any.
+    """
     body: dict[str, Any] = {
         "record": {
             "id": read.id,
@@ -210,6 +213,8 @@ def field(read: FieldRead) -> dict[str, Any]:
     }
     if read.media_type:
         body["field"]["media_type"] = read.media_type
+    if read.warnings:
+        body["warnings"] = read.warnings
     if read.binary is not None:
         body["binary"] = read.binary
         return body

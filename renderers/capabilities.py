@@ -31,12 +31,19 @@ def flags_of(row: StreamRow, name: str) -> dict[str, str]:
     return found
 
 
+def _search(flags: dict[str, dict[str, str]]) -> str:
+    """Which fields are searched, where a source tells; it searches all the same if not."""
+    searched = [name for name in flags if "lex" in flags[name]]
+    told = any(set(known) - {"", "declared"} for known in flags.values())
+    where = _names(searched) if told else "fields this source does not name"
+    return f"search: full text in {where}; no semantic search"
+
+
 def lines(row: StreamRow) -> list[str]:
     """Filter, sort, projection, count, expand, search, aggregation and changes of a stream."""
     flags = {name: flags_of(row, name) for name in row.fields}
     exact = [name for name in flags if "eq" in flags[name]]
     ranges = [f"{value_of(n)} ({flags[n]['r']})" for n in flags if "r" in flags[n]]
-    searched = [name for name in flags if "lex" in flags[name]]
     sort = f"-{row.cursor_field} (default) or {row.cursor_field}" if row.cursor_field else "none"
     found = [
         f"filter exact: {_names(exact)}; range: {_listed(ranges)}",
@@ -45,7 +52,7 @@ def lines(row: StreamRow) -> list[str]:
         'count: count="exact" counts all matches; changes: changes_since="beginning", '
         "then the bookmark",
         f"expand: {_listed(_relations(row))}",
-        f"search: full text in {_names(searched)}; no semantic search",
+        _search(flags),
         f"aggregate: count{_aggregations(flags)}",
     ]
     if row.views:

@@ -2,13 +2,15 @@
 
 from dataclasses import replace
 
+import orjson
+
 from evidence import wire
 from evidence.handles import field_window_uri
 from evidence.limits import Budgets
 from evidence.model import FieldRead
 from evidence.size import fit_both
 from evidence.text import escape
-from renderers.lines import fenced, header, joined, step, value_of
+from renderers.lines import fenced, header, joined, step, value_of, warning
 from renderers.rendering import Context, Rendering
 
 PAGE_BYTES = 4_096
@@ -16,9 +18,10 @@ PAGE_BYTES = 4_096
 
 def fit(read: FieldRead, budgets: Budgets) -> FieldRead:
     """The window, ended early where its bytes would pass a tool result; a match stays inside."""
+    told = 2 * len(orjson.dumps(read.warnings))
     room = {
-        "shown": budgets.text_bytes - PAGE_BYTES,
-        "json": budgets.structured_bytes - PAGE_BYTES,
+        "shown": budgets.text_bytes - PAGE_BYTES - told,
+        "json": budgets.structured_bytes - PAGE_BYTES - told,
     }
     cut = fit_both(read.text, **room)
     if len(cut) == len(read.text):
@@ -55,6 +58,7 @@ def render(read: FieldRead, context: Context) -> Rendering:
             match=match,
             escaped=escapes or None,
         ),
+        *(warning(found) for found in read.warnings),
         *(step(continuation) for continuation in read.continuations()),
     ]
     if not read.text:
@@ -79,7 +83,8 @@ def _binary(read: FieldRead) -> str:
             size_chars=known.get("size_chars"),
             sha256=known.get("sha256"),
             blob_id=known.get("blob_id"),
-        )
+        ),
+        *(warning(found) for found in read.warnings),
     ]
     if known.get("fetch_url"):
         lines.append(f"bytes: HTTP GET {value_of(known['fetch_url'])} with the same bearer token")

@@ -147,7 +147,7 @@ def _preview(item: RecordItem, name: str, value: Any, size: int) -> tuple[Any, P
         known = value if isinstance(value, dict) else {"size_chars": len(value)}
         shown = {"object": "binary_field", **{k: v for k, v in known.items() if k != "read"}}
         return shown, _partial(item, name, 0, int(known.get("size_chars") or 0))
-    if kind == "field_preview":
+    if kind == "field_preview" and isinstance(value.get("size_chars"), int):
         text, total = str(value.get("preview_text", "")), int(value["size_chars"])
         return _field_preview(item, name, fit_json(text, size), total, value.get("type"))
     if isinstance(value, (str, dict, list)) and not _is_blob(value):

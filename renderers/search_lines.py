@@ -3,7 +3,8 @@
 from collections import Counter
 
 from evidence import wire
-from evidence.model import Hit, Match, SearchPage
+from evidence.limits import CONTRACT
+from evidence.model import FanIn, Hit, Match, SearchPage, SourceReport
 from renderers.lines import header as head
 from renderers.lines import name_source, quoted, step, value_of, warning
 
@@ -49,19 +50,56 @@ def evidence_line(hit: Hit, match: Match) -> str:
 
 def footer(page: SearchPage) -> list[str]:
     """Sources, warnings, the next page, or what to do where nothing was found."""
-    mix = Counter(hit.source for hit in page.hits)
-    lines = []
-    if len(mix) > 1:
-        shown = ", ".join(f"{name_source(source)} {count}" for source, count in mix.items())
-        lines.append(f"sources: {shown}")
-    if page.recall.get("complete") is False:
+    lines = _sources(page.fan_in) if page.fan_in else _mix(page)
+    if page.recall.get("complete") is False and not _only_sources_miss(page):
         lines.append(_recall(page))
     lines += [warning(found) for found in page.warnings]
     if page.ended_early:
         lines.append("The page ended early to stay within its size; next_page goes on.")
-    if not page.hits:
+    if not page.hits and not _only_sources_miss(page):
         lines.append("Nothing matched. Try fewer or other words, prefix* or a wider scope.")
     return lines + [step(continuation) for continuation in page.continuations()]
+
+
+def _mix(page: SearchPage) -> list[str]:
+    """The connections of a grant and their hits, where there are several."""
+    mix = Counter(hit.source for hit in page.hits)
+    if len(mix) < 2:
+        return []
+    return ["sources: " + ", ".join(f"{name_source(one)} {count}" for one, count in mix.items())]
+
+
+def _only_sources_miss(page: SearchPage) -> bool:
+    """Whether what may be missing is in sources that did not answer or were not asked yet."""
+    found = page.fan_in
+    return found is not None and found.incomplete and not page.recall.get("truncated")
+
+
+def _sources(found: FanIn) -> list[str]:
+    """Who of a package answered; a line for each source that did not, twelve at most."""
+    answered, silent = found.of("answered"), found.silent
+    named = [f"{value_of(one.name)} {one.hits}" for one in answered if one.hits]
+    if len(named) > CONTRACT.candidates:
+        named[CONTRACT.candidates :] = [f"and {len(named) - CONTRACT.candidates} more"]
+    others = {
+        "failed": len(found.of("failed")),
+        "timed out": len(found.of("timed_out")),
+        "not asked yet": found.waiting,
+    }
+    line = f"sources: {len(answered)} answered" + (f" ({', '.join(named)})" if named else "")
+    line += "".join(f", {count} {state}" for state, count in others.items() if count)
+    lines = [line, *map(_silence, silent[: CONTRACT.candidates])]
+    if len(silent) > CONTRACT.candidates:
+        lines.append(f"  and {len(silent) - CONTRACT.candidates} more did not answer.")
+    return lines
+
+
+def _silence(source: SourceReport) -> str:
+    """Why a source did not answer, and what to do."""
+    said = f" {quoted(source.message)}" if source.message else ""
+    state = source.state.replace("_", " ")
+    code = f" {value_of(source.code)}" if source.code else ""
+    return f"  {value_of(source.name)} {state}{code}:{said} {source.next_step or ''}".rstrip()
 
 
 def _recall(page: SearchPage) -> str:

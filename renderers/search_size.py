@@ -115,6 +115,7 @@ def _cost(hit: Hit, query: int, smallest: int) -> Cost:
     if not hit.matches:
         return Cost(line + handle, 0, 0, 0, structured)
     match = hit.matches[0]
+    query = max(query, *(_size(str(one.window.get("query", ""))) for one in hit.matches))
     window = WINDOW_BYTES + handle + query + 2 * _size(match.field_path)
     shown = least = _size(match.shown)
     if len(match.shown) > smallest:

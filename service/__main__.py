@@ -5,12 +5,13 @@ import click
 from evidence.version import VERSION
 from service.cli.demo import demo
 from service.cli.grants import grant
+from service.cli.packages import package
 from service.cli.papers import papers
 from service.cli.serve import serve
 from service.cli.stdio import stdio
 from service.cli.store import import_, stats
 
-COMMANDS: tuple[click.Command, ...] = (import_, grant, stats, papers, serve, stdio, demo)
+COMMANDS: tuple[click.Command, ...] = (import_, grant, package, stats, papers, serve, stdio, demo)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

@@ -24,12 +24,12 @@ def create_app(services: Services | None = None) -> Flask:
     app = Flask("rung", static_folder=None)
     app.extensions["rung"] = services
     mounts = {}
-    if services.store is not None:
+    if services.authority is not None:
         mounts[rest.PREFIX] = rest.HEADERS
     if services.papers is not None:
         mounts[rest_papers.PREFIX] = rest_papers.HEADERS
     web.prepare(app, mounts)
-    if services.store is not None:
+    if services.authority is not None:
         _mount_records(app, services)
     if services.papers is not None:
         _mount_papers(app, services)
@@ -56,7 +56,7 @@ def _mount_papers(app: Flask, services: Services) -> None:
     closed = bool(services.settings.papers_tokens)
     guard = _guard(services, Access.CLIENT_TOKEN if closed else Access.OPEN)
     surface, open_session = PapersSurface(private=closed), services.open_papers
-    paths = {"mcp_papers": PAPERS_PATH} | ({} if services.store else {"mcp": MCP_PATH})
+    paths = {"mcp_papers": PAPERS_PATH} | ({} if services.authority else {"mcp": MCP_PATH})
     for name, path in paths.items():
         app.register_blueprint(
             mcp.blueprint(surface, path=path, guard=guard, open_session=open_session, name=name)

@@ -71,9 +71,9 @@ def _tool(operation: Operation) -> str:
 def _route(operation: Operation) -> str:
     defaults = [f"`{name}` is {value}" for name, value in operation.route.defaults.items()]
     beside = f", where {', '.join(defaults)} by default" if defaults else ""
-    paths = " and ".join(
-        f"`GET {path}`" for path in (operation.route.path, *operation.route.variants)
-    )
+    asked = [f"`GET {path}`" for path in (operation.route.path, *operation.route.variants)]
+    asked += [f"`POST {operation.route.path}`"] if operation.route.posted else []
+    paths = " and ".join(asked)
     return f"REST: {paths}{beside}"
 
 

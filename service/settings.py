@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 TOKEN_CHARS = 16  # shorter tokens can be guessed
+THREADS, WAITING_THREADS = 2, 16  # over a store, and where they wait for an upstream
 
 
 class SettingsError(ValueError):
@@ -38,6 +39,11 @@ class Settings:
     papers_tokens: tuple[str, ...]
     papers_url: str | None
     papers_sha256: str | None
+    upstream_url: str | None
+    introspection_url: str | None
+    introspection_client_id: str | None
+    introspection_client_secret: str | None
+    audience: str | None
     public_url: str | None
     allowed_origins: tuple[str, ...]
     allowed_hosts: tuple[str, ...]
@@ -68,6 +74,14 @@ def _url(value: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("must be an http or https URL")
     return value.rstrip("/")
+
+
+def _address(value: str) -> str:
+    """An address that paths can be appended to, and that holds no credentials."""
+    found = _url(value)
+    if "?" in value or "#" in value or "@" in urlsplit(value).netloc:
+        raise ValueError("must be an address without user, ? and #")
+    return found
 
 
 def _urls(value: str) -> tuple[str, ...]:
@@ -152,6 +166,47 @@ SETTINGS: tuple[Setting, ...] = (
         "The checksum of what RUNG_PAPERS_URL names; needed with it.",
     ),
     Setting(
+        "upstream_url",
+        "RUNG_UPSTREAM_URL",
+        None,
+        _address,
+        "https://pdpp.example.com",
+        "A PDPP resource server: it gets every token that is not the store's.",
+    ),
+    Setting(
+        "introspection_url",
+        "RUNG_INTROSPECTION_URL",
+        None,
+        _address,
+        "https://as.example.com/introspect",
+        "Where tokens of the upstream are introspected; it is asked for its schema otherwise.",
+    ),
+    Setting(
+        "introspection_client_id",
+        "RUNG_INTROSPECTION_CLIENT_ID",
+        None,
+        _text,
+        "rung",
+        "Who we are at RUNG_INTROSPECTION_URL; needed with it.",
+    ),
+    Setting(
+        "introspection_client_secret",
+        "RUNG_INTROSPECTION_CLIENT_SECRET",
+        None,
+        _text,
+        "a long random word",
+        "Our secret there; needed with it.",
+        secret=True,
+    ),
+    Setting(
+        "audience",
+        "RUNG_AUDIENCE",
+        None,
+        _text,
+        "https://rung.example.com/mcp",
+        "What introspected tokens must be made for, where introspection says it.",
+    ),
+    Setting(
         "public_url",
         "RUNG_PUBLIC_URL",
         None,
@@ -189,7 +244,8 @@ SETTINGS: tuple[Setting, ...] = (
         None,
         _text,
         "32 random bytes as hex",
-        "Seals cursors; made and kept in the store, needed where several hosts share one.",
+        "Seals cursors and the tokens of package members; made and kept in the store, needed "
+        "where several hosts share one.",
         secret=True,
     ),
     Setting(
@@ -203,10 +259,11 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "threads",
         "RUNG_THREADS",
-        2,
+        None,
         _whole,
-        "2",
-        "Threads of a worker.",
+        "16",
+        f"Threads of a worker; {THREADS}, or {WAITING_THREADS} with RUNG_UPSTREAM_URL. Give more "
+        "where packages have members at other servers.",
     ),
     Setting("port", "PORT", 8000, _whole, "8000", "The port to listen on."),
     Setting(
@@ -246,15 +303,41 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
             try:
                 values[setting.name] = setting.read(text)
             except ValueError as error:
-                shown = "(hidden)" if setting.secret else repr(text)
+                # Addresses may hold credentials before an @ or in a query.
+                hidden = setting.secret or "@" in text or "?" in text
+                shown = "(hidden)" if hidden else repr(text)
                 faults.append(
                     f"{setting.variable} is {shown}: it {error}, such as {setting.example}."
                 )
-    if values.get("papers_url") and not values.get("papers_sha256"):
-        faults.append("RUNG_PAPERS_URL needs RUNG_PAPERS_SHA256, the checksum of that file.")
+    faults += _missing(values)
     if faults:
         raise SettingsError("\n".join(faults))
     if found.get("DYNO") and not found.get("RUNG_TRUSTED_PROXY_HOPS"):
         values["trusted_proxy_hops"] = 1
     values["workers"] = values["workers"] or os.cpu_count() or 1
+    values["threads"] = values["threads"] or (
+        WAITING_THREADS if values["upstream_url"] else THREADS
+    )
     return Settings(**values)
+
+
+#: Settings that are nothing without another: (of these, needs this one).
+_NEEDS = (
+    ("papers_url", "papers_sha256"),
+    ("introspection_url", "upstream_url"),
+    ("introspection_url", "introspection_client_id"),
+    ("introspection_url", "introspection_client_secret"),
+    ("introspection_client_id", "introspection_url"),
+    ("introspection_client_secret", "introspection_url"),
+    ("audience", "introspection_url"),
+)
+
+
+def _missing(values: Mapping[str, Any]) -> list[str]:
+    """A line for each setting that needs one which is not there."""
+    rows = {setting.name: setting for setting in SETTINGS}
+    return [
+        f"{rows[name].variable} needs {rows[other].variable}, such as {rows[other].example}."
+        for name, other in _NEEDS
+        if values[name] and not values[other]
+    ]

@@ -6,7 +6,9 @@ from evidence.envelope import Envelope
 from evidence.handles import RecordRef
 from evidence.limits import CONTRACT
 from evidence.model import FieldRead, Source
-from evidence.reading import number_of, source_of, text_of, without
+from evidence.reading import number_of, source_of, text_of, warnings_of, without
+
+WARNINGS = 3
 
 
 def read(envelope: Envelope, *, ref: RecordRef, field_path: str, args: dict[str, Any]) -> FieldRead:
@@ -43,4 +45,5 @@ def read(envelope: Envelope, *, ref: RecordRef, field_path: str, args: dict[str,
             **without(args, ("id", "field_path", "connection_id")),
         },
         binary=binary if isinstance(binary, dict) else None,
+        warnings=warnings_of(body)[:WARNINGS],
     )

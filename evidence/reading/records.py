@@ -11,7 +11,7 @@ from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import READ_FIELD, Document, RecordItem, RecordPage, Source
 from evidence.reading import number_of, pick, reference, rows, source_of, text_of, warnings_of
-from evidence.reading import without
+from evidence.reading import short, without
 from evidence.size import fit_json, json_bytes
 from evidence.text import looks_binary
 
@@ -94,6 +94,9 @@ def read_document(
     metadata |= {"connection_id": found.connection_id, "stream": found.stream}
     metadata["record_id"] = found.record_id
     metadata = {name: value for name, value in metadata.items() if value is not None}
+    if told := warnings_of(body):
+        said = " ".join(f"{text_of(one, 'code')}: {text_of(one, 'message')}" for one in told)
+        metadata["warnings"] = short(said, BUDGETS.message_chars)
     at = _text(data, roles.get("event-time")) or text_of(body, "authored_at", "emitted_at")
     titled = _text(data, roles.get("primary-title"))
     title = titled or fallback_title(source, found.stream, at)
@@ -178,7 +181,8 @@ def _fill_others(document: Document, data: dict[str, Any], shown: set[Any]) -> N
 
 def _room(document: Document) -> int:
     """Bytes for the text: a long id stands in `id`, in `metadata` and in the next read."""
-    return BUDGETS.document_bytes - 2 * len(document.id.encode())
+    told = json_bytes(document.metadata.get("warnings", ""))
+    return BUDGETS.document_bytes - 2 * len(document.id.encode()) - told
 
 
 def _fill_json(document: Document, data: dict[str, Any]) -> None:

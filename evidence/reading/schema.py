@@ -1,10 +1,17 @@
 """The schema envelope -> `SchemaIndex`: one row per distinct description of a stream."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from evidence.envelope import Envelope
 from evidence.model import SchemaIndex, Source, StreamRow
 from evidence.reading import rows, text_of, warnings_of
+
+
+class Connector(NamedTuple):
+    """One connector, by every name it has, and the ids of its connections."""
+
+    names: frozenset[str]
+    connections: tuple[str, ...]
 
 
 def read(envelope: Envelope, *, args: dict[str, Any]) -> SchemaIndex:
@@ -22,6 +29,24 @@ def read(envelope: Envelope, *, args: dict[str, Any]) -> SchemaIndex:
         detail=text_of(args, "detail") or "compact",
         warnings=warnings_of(body),
         envelope=body,
+    )
+
+
+def connectors(envelope: Envelope) -> list[Connector]:
+    """The connectors of a schema document, with the ids of their connections."""
+    body = envelope.body
+    inner = body.get("data")
+    return [
+        _connector(each) for each in rows(inner if isinstance(inner, dict) else body, "connectors")
+    ]
+
+
+def _connector(body: dict[str, Any]) -> Connector:
+    names = (text_of(body, "connector_key"), text_of(body, "connector_id"))
+    found = (source.connection_id for row in _streams(body) for source in row.connections)
+    return Connector(
+        frozenset(name for name in (*names, text_of(body.get("source"), "id")) if name),
+        tuple(dict.fromkeys(one for one in found if one)),
     )
 
 

@@ -1,13 +1,16 @@
 """The search envelope -> `SearchPage`: hits, proven windows, titles from what the upstream said."""
 
 from typing import Any
+from urllib.parse import quote
 
 from evidence.envelope import Envelope
+from evidence.find import READ_AFTER_CHARS, READ_BEFORE_CHARS
+from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import FanIn, Hit, Match, SearchPage, SourceReport
 from evidence.reading import number_of, pick, reference, rows, source_of, text_of, warnings_of
 from evidence.reading import short, without
-from evidence.text import balanced
+from evidence.text import balanced, split
 
 _WINDOW_ARGUMENTS = (
     ("q", "query"),
@@ -52,7 +55,7 @@ def _fan_in(package: Any) -> FanIn | None:
             hits=number_of(row, "hits") or 0,
             grant_id=text_of(row, "grant_id"),
             code=text_of(row, "code"),
-            message=short(text_of(row, "message"), BUDGETS.message_chars),
+            message=short(text_of(row, "message"), BUDGETS.title_chars),
             next_step=text_of(row, "next_step"),
         )
         for row in rows(package, "sources")
@@ -72,10 +75,18 @@ def _hit(row: dict[str, Any]) -> Hit | None:
         title=short(text_of(row, "title"), BUDGETS.title_chars),
         at=short(text_of(row, *_TIMES), BUDGETS.time_chars),
         source=source,
-        url=text_of(row, "record_url", "url") or "",
+        url=_address(text_of(row, "record_url", "url") or "", ref),
         matched_fields=[name for name in row.get("matched_fields") or () if isinstance(name, str)],
         matches=_matches(row),
     )
+
+
+def _address(told: str, ref: RecordRef) -> str:
+    """The path of the record, with the connection where an upstream left it out."""
+    if not told.startswith("/") or ref.connection_id is None or "connection_id=" in told:
+        return told
+    joint = "&" if "?" in told else "?"
+    return f"{told}{joint}connection_id={quote(ref.connection_id, safe='')}"
 
 
 def _matches(row: dict[str, Any]) -> list[Match]:
@@ -96,6 +107,10 @@ def _match(part: dict[str, Any]) -> Match | None:
     if shown is None or path is None:
         return None
     start = number_of(part, "start_chars")
+    complete = part.get("complete") is True or part.get("truncated") is False
+    window = _window(part.get("read"))
+    if start is None and not window and not complete:
+        window = _around_marks(shown)
     return Match(
         field_path=path,
         shown=shown if start is not None else balanced(shown),
@@ -104,8 +119,8 @@ def _match(part: dict[str, Any]) -> Match | None:
         total=number_of(part, "total_chars"),
         match_start=number_of(part, "match_start_chars"),
         match_end=number_of(part, "match_end_chars"),
-        complete=part.get("complete") is True or part.get("truncated") is False,
-        window=_window(part.get("read")),
+        complete=complete,
+        window=window,
     )
 
 
@@ -114,3 +129,19 @@ def _window(read: Any) -> dict[str, Any]:
     if not isinstance(read, dict):
         return {}
     return {ours: read[theirs] for theirs, ours in _WINDOW_ARGUMENTS if theirs in read}
+
+
+def _around_marks(shown: str) -> dict[str, Any]:
+    """The read of the words that are marked first, for upstreams that do not say where they are."""
+    text, marks = split(shown, escaped=False)
+    if not marks:
+        return {}
+    start, end = marks[0]
+    for first, last in marks[1:]:
+        if text[end:first].strip(" "):
+            break
+        end = last
+    words = text[start:end].strip()
+    if not words.isprintable() or not 0 < len(words) <= CONTRACT.query_chars:
+        return {}
+    return {"query": words, "before_chars": READ_BEFORE_CHARS, "after_chars": READ_AFTER_CHARS}

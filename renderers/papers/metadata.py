@@ -5,6 +5,7 @@ from dataclasses import replace
 from evidence import papers_wire
 from evidence.limits import BUDGETS, Budgets
 from evidence.papers import Paper
+from evidence.text import escape
 from renderers.lines import fenced, header, joined, quoted, value_of
 from renderers.papers.fit import most
 from renderers.rendering import FENCE_SLOT, Context, Rendering
@@ -31,8 +32,15 @@ def _cut(paper: Paper, count: int) -> Paper:
 
 def render(paper: Paper, context: Context) -> Rendering:
     """Both channels of a paper that was `fit`."""
+    preview, in_preview = escape(paper.summary_preview)
+    bibtex, in_bibtex = escape(paper.bibtex or "")
     lines = [
-        header("get_paper_metadata", paper_id=paper.paper_id, year=paper.year or None),
+        header(
+            "get_paper_metadata",
+            paper_id=paper.paper_id,
+            year=paper.year or None,
+            escaped=in_preview + in_bibtex or None,
+        ),
         f"title: {quoted(paper.title)}",
         *_list(paper, "authors"),
         *_facts(
@@ -46,10 +54,10 @@ def render(paper: Paper, context: Context) -> Rendering:
         *_list(paper, "tags"),
         _texts(paper),
     ]
-    if paper.summary_preview:
-        lines += ["preview of the summary:", fenced(FENCE_SLOT, paper.summary_preview)]
-    if paper.bibtex:
-        lines += ["bibtex:", fenced(FENCE_SLOT, paper.bibtex)]
+    if preview:
+        lines += ["preview of the summary:", fenced(FENCE_SLOT, preview)]
+    if bibtex:
+        lines += ["bibtex:", fenced(FENCE_SLOT, bibtex)]
     lines += [context.step(continuation) for continuation in paper.continuations()]
     structured = papers_wire.paper(paper, papers_wire.as_calls)
     return Rendering((context.close(joined(lines)),), structured)
@@ -73,10 +81,18 @@ def _list(paper: Paper, name: str) -> list[str]:
 def _texts(paper: Paper) -> str:
     """What can be read of the paper."""
     size = f" source_bytes={paper.source_bytes}" if paper.source_bytes is not None else ""
-    templates = ", ".join(value_of(each) for each in paper.available_summary_templates)
-    languages = ", ".join(value_of(each) for each in paper.languages)
+    templates = _names(paper, "available_summary_templates", "template")
+    languages = _names(paper, "languages", "language")
     return (
         f"preferred_summary_template={value_of(paper.preferred_summary_template)}"
         f" available_summary_templates=[{templates}] has_source={value_of(paper.has_source)}{size}"
         f" translations=[{languages}] has_pdf={value_of(paper.has_pdf)}"
     )
+
+
+def _names(paper: Paper, name: str, category: str) -> str:
+    """Templates or languages, and where the names are that did not fit."""
+    shown = ", ".join(value_of(each) for each in getattr(paper, name))
+    more = paper.left_out.get(name, 0)
+    tail = f"; {more} more, all named by list_top_facets with category={category}" if more else ""
+    return f"{shown}{tail}"

@@ -69,7 +69,9 @@ def _footer(page: PaperPage) -> list[str]:
         lines.append(
             f"Pages end at {CONTRACT.paper_offset_items:,} papers. Narrow the search to see others."
         )
-    if not page.hits:
+    if page.offset and not page.hits:
+        lines.append("The papers end before this offset.")
+    elif not page.hits:
         lines.append(
             "Nothing matched. Try fewer or other words, prefix*, or list_top_facets to see what "
             "there is."

@@ -67,7 +67,7 @@ def create_(
             if path
             else _document(writer, connections, streams, wanted, limits)
         )
-        ends = _expiry(expires, datetime.now(UTC)) if expires else None
+        ends = expiry(expires, datetime.now(UTC)) if expires else None
         grant_id, token = create(writer.db, document, label=label, expires_at=ends)
         (entry,) = [item for item in list_grants(writer.db) if item.grant_id == grant_id]
     if as_json:
@@ -148,7 +148,8 @@ def _read_document(path: Path) -> Any:
         raise click.ClickException(f"{path} is not JSON: {error}.") from error
 
 
-def _expiry(text: str, now: datetime) -> str:
+def expiry(text: str, now: datetime) -> str:
+    """The moment that `12h`, `30d`, `8w` or an ISO 8601 time stands for."""
     found = _SPAN.fullmatch(text)
     if found:
         end = now + timedelta(**{_UNITS[found[2]]: int(found[1])})

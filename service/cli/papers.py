@@ -84,7 +84,9 @@ def _command(name: str, operation: PaperOperation, positional: str) -> click.Com
 
     @click.pass_obj
     def run(library: Papers, /, *, as_json: bool, **options: Any) -> None:
-        given = {key: value for key, value in options.items() if value not in (None, False)}
+        given = {
+            key: value for key, value in options.items() if value is not None and value is not False
+        }
         with _teaching(operation, **given):
             session = PaperSession(library.open())
             reading = run_bounded(operation, session, operation.load(given))

@@ -19,18 +19,33 @@ GUNICORN = ("-m", "gunicorn", "service.app:create_app()", "--config", "python:se
 @click.option("--workers", type=int, default=1, envvar="WEB_CONCURRENCY", show_default=True)
 @store_option
 @click.option(
+    "--provider-url",
+    envvar="RUNG_UPSTREAM_URL",
+    help="A PDPP resource server, served beside the store or alone; RUNG_UPSTREAM_URL names it "
+    "too.",
+)
+@click.option(
     "--papers",
     type=click.Path(path_type=Path),
     envvar="RUNG_PAPERS_DB",
     help="A snapshot of papers, served beside the store or alone.",
 )
-def serve(port: int, host: str, workers: int, store: Path, papers: Path | None) -> None:
-    """Serve until interrupted: a store at /mcp and /v1, papers at /mcp/papers and /papers/v1."""
-    run(store, papers, host=host, port=port, workers=workers)
+def serve(
+    port: int, host: str, workers: int, store: Path, provider_url: str | None, papers: Path | None
+) -> None:
+    """Serve until interrupted: records at /mcp and /v1, papers at /mcp/papers and /papers/v1."""
+    run(store, papers, provider_url, host=host, port=port, workers=workers)
 
 
 def run(
-    store: Path, papers: Path | None, *, host: str, port: int, workers: int, say: str = ""
+    store: Path,
+    papers: Path | None,
+    provider_url: str | None = None,
+    *,
+    host: str,
+    port: int,
+    workers: int,
+    say: str = "",
 ) -> None:
     """Says something and becomes the server; never returns.
 
@@ -43,6 +58,8 @@ def run(
     }
     if papers is not None and "RUNG_PAPERS_DB" not in served:
         raise click.ClickException(f"{papers} is not there. Name a snapshot with --papers.")
+    if provider_url:
+        served["RUNG_UPSTREAM_URL"] = provider_url
     if not served:
         raise click.ClickException(
             f"{store} is not there. Fill it first: rung import, or rung demo."

@@ -39,7 +39,10 @@ def teaching() -> Iterator[None]:
     """Prints what went wrong and what to do on stderr, and exits with 1."""
     try:
         yield
-    except (EvidenceError, Refused) as error:
+    except EvidenceError as error:
+        said = f"{error.message} {error.hint}" if error.hint else error.message
+        raise click.ClickException(said) from error
+    except Refused as error:
         raise click.ClickException(str(error)) from error
     except sqlite3.Error as error:
         advice = "Check the free space and the permissions of its folder."

@@ -193,7 +193,12 @@ def retries(
     if "paper_id" in given:
         papers = error.details.get("candidates") or error.details.get("near") or ()
         changes += [{"paper_id": paper["paper_id"]} for paper in papers[:RETRIES_SHOWN]]
-    return tuple(Continuation(operation.name, {**given, **change}, "retry") for change in changes)
+    known = operation.arguments.fields
+    return tuple(
+        Continuation(operation.name, {**given, **change}, "retry")
+        for change in changes
+        if known.keys() >= change.keys()
+    )
 
 
 def run_bounded(

@@ -45,14 +45,36 @@ def read(
         elif name in route.extra or name in known:
             extra[name] = value
         else:
-            near = get_close_matches(name, spelled, n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(sorted(spelled))}."
-            raise InvalidRequest(
-                f"Unsupported query parameter: {name}. {hint}",
-                param=name,
-                did_you_mean=near or None,
-            )
+            raise _unknown(name, spelled)
     return given, extra
+
+
+def read_posted(
+    operation: Operation, body: dict[str, Any], *, known: tuple[str, ...] = ()
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The same of a JSON body, whose members have their types already."""
+    names = operation.route.names
+    spelled = {names.get(name, name): name for name in operation.arguments.fields}
+    given: dict[str, Any] = dict(operation.route.defaults)
+    extra: dict[str, str] = {}
+    for name, value in body.items():
+        if name in spelled:
+            given[spelled[name]] = value
+        elif name not in (*operation.route.extra, *known):
+            raise _unknown(name, spelled)
+        elif value is not None:
+            if not isinstance(value, str):
+                raise InvalidRequest(f"{name} must be text.", param=name)
+            extra[name] = value
+    return given, extra
+
+
+def _unknown(name: str, spelled: dict[str, str]) -> InvalidRequest:
+    near = get_close_matches(name, spelled, n=1)
+    hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(sorted(spelled))}."
+    return InvalidRequest(
+        f"Unsupported query parameter: {name}. {hint}", param=name, did_you_mean=near or None
+    )
 
 
 def _parameters(query_string: str) -> Iterable[tuple[str, list[str], str]]:

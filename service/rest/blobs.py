@@ -37,8 +37,9 @@ def respond(blob: Blob, headers: dict[str, str]) -> Response:
         **headers,
         "Content-Length": str(stop - start),
         "Accept-Ranges": "bytes",
-        "ETag": f'"{blob.sha256}"',
     }
+    if blob.sha256:
+        found["ETag"] = f'"{blob.sha256}"'
     if partial:
         found["Content-Range"] = f"bytes {start}-{stop - 1}/{blob.size_bytes}"
     if blob.media_type.split(";")[0].strip().lower() not in SHOWN_INLINE:

@@ -9,11 +9,14 @@ from flask import Blueprint, Flask, Response, g, request
 
 from evidence.errors import Ambiguous, InvalidRequest, NotFound
 from evidence.handles import RecordRef
+from evidence.limits import BUDGETS
+from evidence.reading import schema
 from service.access import Guard
 from service.bootstrap import Services
 from service.operations import OPERATIONS
 from service.operations.base import Operation, RecordOperation, Session
 from service.rest import arguments, blobs, web
+from service.upstreams.ports import SchemaQuery
 
 PDPP_VERSION = "2026-04-06"
 PREFIX = "/v1"
@@ -27,6 +30,9 @@ def mount(app: Flask, services: Services, guard: Guard) -> None:
     for operation in OPERATIONS:
         rule = operation.route.path.replace("<", "<segment:")
         routes.add_url_rule(rule, operation.name, _view(operation))
+        if operation.route.posted:
+            name = f"post_{operation.name}"
+            routes.add_url_rule(rule, name, _posted_view(operation), methods=["POST"])
     for rule, name, ask in _OTHERS:
         routes.add_url_rule(rule, name, _plain_view(ask))
     routes.add_url_rule("/v1/blobs/<segment:blob_id>", "blob", _blob)
@@ -53,15 +59,33 @@ def _view(operation: RecordOperation) -> Callable[..., Response]:
             given["id"] = str(RecordRef(path["stream"], path["record_id"]))
         elif "stream" in path:
             given["stream"] = path["stream"]
-        arguments.take_alias(given, extra)
-        _narrow(given, extra)
-        asked = operation.load(given, operation.route.names)
-        body = operation.ask(g.session, **asked, **_extra(operation, extra, asked)).body
-        if operation.route.link:
-            body = operation.route.link(body)
-        return _answer(body, alias="deprecated_alias" in extra)
+        return _asked(operation, given, extra)
 
     return view
+
+
+def _posted_view(operation: RecordOperation) -> Callable[..., Response]:
+    def view() -> Response:
+        if web.query():
+            raise InvalidRequest("A POST has its arguments in the body. Leave the query out.")
+        given, extra = arguments.read_posted(
+            operation, web.json_body(), known=arguments.ALWAYS_KNOWN
+        )
+        return _asked(operation, given, extra)
+
+    return view
+
+
+def _asked(operation: RecordOperation, given: dict[str, Any], extra: dict[str, str]) -> Response:
+    """The answer to arguments that were read, whichever way they came."""
+    arguments.take_alias(given, extra)
+    _narrow(given, extra)
+    asked = operation.load(given, operation.route.names)
+    more = _extra(operation, extra, asked)
+    body = operation.ask(g.session, **asked, **more).body
+    if operation.route.link:
+        body = operation.route.link(body)
+    return _answer(body, alias="deprecated_alias" in extra)
 
 
 def _extra(operation: Operation, extra: dict[str, str], asked: dict[str, Any]) -> dict[str, Any]:
@@ -100,12 +124,9 @@ def _narrow(given: dict[str, Any], extra: dict[str, str]) -> None:
     wanted = extra.get("connector_id")
     if wanted is None or "connection_id" in given:
         return
-    listed = g.session.rs.connectors().body["data"]
+    listed = schema.connectors(g.session.rs.schema(SchemaQuery()))
     found = [
-        connection["connection_id"]
-        for connector in listed
-        if wanted in (connector["connector_key"], connector["source"]["id"])
-        for connection in connector["granted_connections"]
+        one for connector in listed if wanted in connector.names for one in connector.connections
     ]
     if not found:
         raise NotFound(
@@ -187,7 +208,9 @@ ALIAS_WARNING = {
 
 
 def _next(path: str, query: str, cursor: str | None) -> str | None:
-    if cursor is None:
+    """The address of the next page; None where it would be too long, or where this was a POST."""
+    if cursor is None or request.method == "POST":
         return None
     kept = [pair for pair in parse_qsl(query, keep_blank_values=True) if pair[0] != "cursor"]
-    return f"{path}?{urlencode([*kept, ('cursor', cursor)])}"
+    link = f"{path}?{urlencode([*kept, ('cursor', cursor)])}"
+    return link if len(link) <= BUDGETS.link_bytes else None

@@ -31,7 +31,7 @@ def _index(services: Services) -> Response:
     links: dict[str, str] = {}
     if services.papers is not None:
         links |= {"papers": "/papers/v1", "papers_mcp": "/mcp/papers", "mcp": "/mcp"}
-    if services.store is not None:
+    if services.authority is not None:
         links |= {"schema": "/v1/schema", "core_query_base": "/v1", "mcp": "/mcp"}
     return _json(
         {
@@ -45,11 +45,17 @@ def _index(services: Services) -> Response:
 
 
 def _ready(services: Services) -> Response:
-    """200 when everything that is mounted answers, else 503 with the reason."""
+    """200 when everything here answers, else 503 with the reason.
+
+    An upstream that is away is told and fails nothing: nobody is asked for this, and the errors of
+    its callers say more than a router would.
+    """
     body: dict[str, Any] = {"status": "ready"}
     if services.papers is not None:
         body["papers"] = services.papers.status()
         body["status"] = body["papers"]["status"]
+    if services.upstream is not None:
+        body["upstream"] = {"failing": services.upstream.breaker.resting}
     try:
         if services.store is not None:
             services.store.ready()

@@ -9,10 +9,11 @@ from urllib.parse import unquote
 
 import orjson
 from flask import Flask, Response, current_app, g, request
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.routing import BaseConverter
 
-from evidence.errors import EvidenceError, Internal
+from evidence.errors import EvidenceError, Internal, InvalidRequest, TooLarge
+from evidence.limits import BUDGETS
 from service.access import Access, Guard, request_id
 from service.rest import errors
 
@@ -23,6 +24,7 @@ ALWAYS = {
 }
 
 MOUNTS = "rung-rest"
+PIECE_BYTES = 65_536
 
 logger = logging.getLogger(__name__)
 
@@ -80,6 +82,40 @@ def query() -> str:
     return request.query_string.decode("utf-8", "replace")
 
 
+def json_body() -> dict[str, Any]:
+    """The body of a POST, which must be a JSON object.
+
+    The media type is asked for, so that no form of a foreign page can send one.
+    """
+    if request.mimetype != "application/json":
+        raise InvalidRequest("The body is JSON: send the header Content-Type: application/json.")
+    try:
+        body = orjson.loads(_read_body())
+    except orjson.JSONDecodeError:
+        raise InvalidRequest("The body is no JSON. Send an object with the arguments.") from None
+    if not isinstance(body, dict):
+        raise InvalidRequest("The body is no object. Send one with the arguments.")
+    return body
+
+
+def _read_body() -> bytes:
+    """The whole body, chunked or not; raises `TooLarge`."""
+    parts, size = list[bytes](), 0
+    while size <= BUDGETS.body_bytes:
+        try:
+            part = request.stream.read(PIECE_BYTES)
+        except Exception:  # a malformed chunk: each server has its own words for it
+            raise InvalidRequest("The body broke off before its end. Send it again.") from None
+        if not part:
+            return b"".join(parts)
+        parts.append(part)
+        size += len(part)
+    raise TooLarge(
+        f"The body is larger than {BUDGETS.body_bytes} bytes. Send a smaller one.",
+        limit=BUDGETS.body_bytes,
+    )
+
+
 def headers() -> dict[str, str]:
     """The headers of an answer. The request id is made once: body and headers agree."""
     if "request_id" not in g:
@@ -119,9 +155,10 @@ def _http_failure(error: HTTPException, prefixes: tuple[str, ...]) -> Response:
     code = {404: "not_found", 405: "method_not_allowed"}.get(status, "invalid_request")
     message = {
         404: f"No such route. The read routes are under {' and '.join(prefixes)}; MCP is at /mcp.",
-        405: "This route is read with GET.",
+        405: "This route does not take that verb. Use one of the header Allow.",
     }.get(status, error.description or "The request was refused.")
-    more = {"Allow": "GET, HEAD, OPTIONS"} if status == 405 else {}
+    verbs = error.valid_methods if isinstance(error, MethodNotAllowed) else None
+    more = {"Allow": ", ".join(sorted(verbs))} if verbs else {}
     found = {"code": code, "message": message}
     return reply(errors.wrapped(status, found, headers()["Request-Id"]), status, **more)
 

@@ -2,7 +2,7 @@
 
 AES-SIV is deterministic: the same page gives the same cursor. The key is derived from the secret
 of the deployment; what a cursor is bound to (grant, operation, arguments) is authenticated, not
-stored.
+stored. What else a deployment seals has a `purpose`, hence a key, of its own.
 """
 
 import base64
@@ -20,8 +20,8 @@ from evidence.errors import InvalidRequest
 class Sealer:
     """Seals small JSON values into URL-safe text and opens them again."""
 
-    def __init__(self, secret: bytes) -> None:
-        self._cipher = AESSIV(hashlib.sha512(b"rung cursor\0" + secret).digest())
+    def __init__(self, secret: bytes, purpose: str = "cursor") -> None:
+        self._cipher = AESSIV(hashlib.sha512(f"rung {purpose}\0".encode() + secret).digest())
 
     def seal(self, payload: Any, *, bound: Any) -> str:
         sealed = self._cipher.encrypt(orjson.dumps(payload), [_binding(bound)])

@@ -8,11 +8,10 @@ HTTP proxies and CA bundles are taken from the environment, as usual. `.netrc` a
 Only a name server that does not answer may hold a request longer than its deadline.
 """
 
-import os
 import socket
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any
@@ -29,6 +28,7 @@ from urllib3.exceptions import HTTPError
 from evidence.errors import EvidenceError, NotFound, TimedOut, TooLarge, Unavailable
 from evidence.version import VERSION
 from evidence.work import Deadline
+from service.upstreams.watch import Watch
 
 REDIRECTS_MAX = 3
 READ_BYTES = 65_536
@@ -37,6 +37,7 @@ READ_BYTES = 65_536
 FAULTS = (requests.RequestException, HTTPError, OSError, ValueError)
 
 Parameters = Sequence[tuple[str, str]]
+_Origin = tuple[str, str | None, int | None]
 
 _PORTS = {"http": 80, "https": 443}
 _thread = threading.local()
@@ -58,7 +59,7 @@ class Answer:
 class Opened:
     """An answer whose body is still to be read."""
 
-    def __init__(self, response: requests.Response, watch: "_Watch") -> None:
+    def __init__(self, response: requests.Response, watch: Watch) -> None:
         self.status = response.status_code
         self.headers: Mapping[str, str] = response.headers
         self._response = response
@@ -97,8 +98,7 @@ def ask(
     (`upstream_too_large`).
     """
     with opened(method, url, deadline=deadline, params=params, headers=headers, form=form) as found:
-        body = b"" if method == "HEAD" else b"".join(found.pieces(most_bytes))
-        return Answer(found.status, found.headers, body)
+        return Answer(found.status, found.headers, b"".join(found.pieces(most_bytes)))
 
 
 @contextmanager
@@ -112,7 +112,7 @@ def opened(
     form: Mapping[str, str] | None = None,
 ) -> Iterator[Opened]:
     """The same with the body unread, to be read inside the context."""
-    with _Watch(deadline) as watch, ExitStack() as stack:
+    with Watch(deadline) as watch, ExitStack() as stack:
         try:
             response = _send(watch, method, url, headers, params=params, data=form)
         except FAULTS as error:
@@ -133,7 +133,7 @@ def download(
     the server says so, `TooLarge` (`upstream_too_large`), `TimedOut` (`upstream_timeout`) and, for
     everything else, `Unavailable` (`upstream_unreachable`).
     """
-    with _Watch(Deadline.after(seconds)) as watch:
+    with Watch(Deadline.after(seconds)) as watch:
         try:
             with _followed(url, headers or {}, watch) as response:
                 yield from Opened(response, watch).pieces(most_bytes)
@@ -142,7 +142,7 @@ def download(
 
 
 @contextmanager
-def _followed(url: str, headers: Mapping[str, str], watch: "_Watch") -> Iterator[requests.Response]:
+def _followed(url: str, headers: Mapping[str, str], watch: Watch) -> Iterator[requests.Response]:
     """The answer at `url` or where it leads, unread; raises unless it is a plain 200."""
     auth = _auth(url)
     for _ in range(REDIRECTS_MAX + 1):
@@ -160,16 +160,20 @@ def _followed(url: str, headers: Mapping[str, str], watch: "_Watch") -> Iterator
 
 
 def _send(
-    watch: "_Watch",
+    watch: Watch,
     method: str,
     url: str,
     headers: Mapping[str, str] | None,
     auth: AuthBase | None = None,
     **more: Any,
 ) -> requests.Response:
-    """The answer to one request, its body unread."""
-    _thread.watch = watch
-    try:
+    """The answer to one request, its body unread.
+
+    Servers close idle connections at any time; one that was kept and proves dead is replaced.
+    Nothing is asked here that may not be asked twice.
+    """
+
+    def send() -> requests.Response:
         return _session().request(
             method,
             url,
@@ -180,11 +184,19 @@ def _send(
             stream=True,
             **more,
         )
+
+    _thread.watch, _thread.kept = watch, False
+    try:
+        return send()
+    except requests.ConnectionError:
+        if not _thread.kept:
+            raise
+        return send()
     finally:
         _thread.watch = None
 
 
-def _origin(url: str) -> tuple[str, str | None, int | None]:
+def _origin(url: str) -> _Origin:
     parts: SplitResult = urlsplit(url)
     return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
 
@@ -199,12 +211,14 @@ def _check_status(response: requests.Response) -> None:
 
 def _check_length(response: requests.Response, most_bytes: int) -> None:
     """Refuses a body that says it is too large, before any of it is read."""
+    if response.request.method == "HEAD":  # tells the length of a body it does not have
+        return
     length = response.headers.get("Content-Length", "")
     if length.isdecimal() and int(length) > most_bytes:
         raise _too_large()
 
 
-def _failure(error: Exception, watch: "_Watch") -> EvidenceError:
+def _failure(error: Exception, watch: Watch) -> EvidenceError:
     """What a fault of the network means, without where it happened."""
     if watch.over or isinstance(error, (requests.Timeout, TimeoutError)):
         return _timed_out()
@@ -238,64 +252,12 @@ def _too_large() -> TooLarge:
     )
 
 
-class _Watch:
-    """Cuts the connection of a request when its time is over, whoever waits for it.
-
-    Timeouts of a socket begin anew with every byte; this one does not.
-    """
-
-    def __init__(self, deadline: Deadline) -> None:
-        self.fired = False
-        self._deadline = deadline
-        self._line: socket.socket | None = None
-        self._lock = threading.Lock()
-        self._timer = threading.Timer(deadline.left(), self._fire)
-        self._timer.daemon = True
-
-    def __enter__(self) -> "_Watch":
-        self._timer.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._timer.cancel()
-        self._take(None)
-
-    @property
-    def over(self) -> bool:
-        return self.fired or self._deadline.expired()
-
-    def left(self) -> float:
-        """Seconds until the deadline, above zero; raises `TimeoutError` where none are left."""
-        left = self._deadline.left()
-        if self.fired or not left:
-            raise TimeoutError
-        return left
-
-    def keep(self, line: socket.socket) -> None:
-        """Watches this connection from now on. A duplicate survives the wrapping in TLS."""
-        self._take(socket.socket(fileno=os.dup(line.fileno())))
-        self.left()
-
-    def _take(self, line: socket.socket | None) -> None:
-        with self._lock:
-            before, self._line = self._line, line
-        if before is not None:
-            before.close()
-
-    def _fire(self) -> None:
-        with self._lock:
-            self.fired = True
-            if self._line is not None:
-                with suppress(OSError):
-                    self._line.shutdown(socket.SHUT_RDWR)
-
-
 class _Watched(HTTPConnection):
     """A connection that the watch of the running request can cut."""
 
     def _new_conn(self) -> socket.socket:
         """A connected socket. The addresses of the host share the time that is left."""
-        watch: _Watch = _thread.watch
+        watch: Watch = _thread.watch
         found = socket.getaddrinfo(self._dns_host, self.port, type=socket.SOCK_STREAM)
         failed = OSError()
         for number, (family, kind, protocol, _, address) in enumerate(found):
@@ -314,6 +276,7 @@ class _Watched(HTTPConnection):
 
     def request(self, *args: Any, **kwargs: Any) -> None:
         if self.sock is not None:  # kept from an earlier request
+            _thread.kept = True
             _thread.watch.keep(self.sock)
         super().request(*args, **kwargs)
 
@@ -358,6 +321,14 @@ class _Session(requests.Session):
         self.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         for scheme in _PORTS:
             self.mount(f"{scheme}://", _Adapter())
+        self._told: dict[_Origin, Any] = {}
+
+    def merge_environment_settings(self, url: str, *given: Any) -> Any:  # type: ignore[override]
+        """What the environment says of a server: read once for each, since that takes long."""
+        origin = _origin(url)
+        if origin not in self._told:
+            self._told[origin] = super().merge_environment_settings(url, *given)
+        return self._told[origin]
 
     def get_redirect_target(self, resp: requests.Response) -> None:
         """None: looking ahead, requests would read the body of a redirect, however long."""

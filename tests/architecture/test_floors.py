@@ -50,16 +50,29 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     ("service/demo/", ("evidence", "service.demo", STORE), "the demo fills a store"),
     (
+        "service/cli/stdio.py",
+        (
+            *("evidence", "service.bootstrap", "service.cli", "service.credentials"),
+            *("service.mcp", "service.operations", "service.settings"),
+            *("service.upstreams.origin", "service.upstreams.remote_authority"),
+        ),
+        "the one command that is a surface",
+    ),
+    (
         "service/cli/",
         (
             *("evidence", "renderers", "service.cli", "service.demo", "service.operations"),
-            *("service.settings", STORE, PAPERS),
+            *("service.credentials", "service.settings", STORE, PAPERS),
+            *("service.upstreams.joining", "service.upstreams.keys"),
         ),
         "commands work on the store and the snapshot, and know no other surface",
     ),
     (
         "service/bootstrap.py",
-        ("evidence", "service.operations", "service.settings", "service.upstreams"),
+        (
+            *("evidence", "renderers.pool", "service.operations", "service.settings"),
+            "service.upstreams",
+        ),
         "bootstrap builds what surfaces stand on, and knows no surface",
     ),
     ("service/", OUR_OWN, "the top floor may import everything"),

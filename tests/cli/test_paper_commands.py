@@ -156,6 +156,8 @@ def test_json_is_the_body_of_rest(rest: Library, words: tuple[str, ...], target:
         (("summary", ATTENTION, "--template", "x"), "template_not_available"),
         (("search", "x" * 501), "invalid_request"),
         (("search", "learning", "--limit", "101"), "invalid_request"),
+        (("search", "learning", "--limit", "0"), "invalid_request"),
+        (("read", ATTENTION, "--max-chars", "0"), "invalid_request"),
         (("search", "learning", "--cursor", "0123456789.10"), "cursor_expired"),
         (("facets", "publisher"), "invalid_request"),
         (("read", ATTENTION, "--offset-chars", "999999"), "invalid_window"),

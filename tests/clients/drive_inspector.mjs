@@ -9,11 +9,14 @@ const task = JSON.parse(readFileSync(0, "utf8"));
 const told = (step) => console.log(JSON.stringify(step));
 
 const inspector = fileURLToPath(new URL("node_modules/.bin/mcp-inspector", import.meta.url));
-const headers = Object.entries(task.headers).flatMap(([name, value]) => [
+const headers = Object.entries(task.headers ?? {}).flatMap(([name, value]) => [
   "--header",
   `${name}: ${value}`,
 ]);
-const common = ["--cli", task.url, "--transport", "http", "--protocol-era", task.mode, "-q"];
+const common = ["--cli", "--protocol-era", task.mode, "-q", "--format", "json"];
+const way = task.command
+  ? ["--transport", "stdio", "--", ...task.command]
+  : ["--transport", "http", ...headers, "--", task.url];
 
 // The inspector keeps what it saw in the home folder; this run leaves nothing in the user's.
 const home = mkdtempSync(join(tmpdir(), "inspector-"));
@@ -21,7 +24,7 @@ const env = { ...process.env, HOME: home };
 process.on("exit", () => rmSync(home, { recursive: true, force: true }));
 
 function inspect(...step) {
-  const command = [inspector, ...common, "--format", "json", ...headers, ...step];
+  const command = [inspector, ...common, ...step, ...way];
   // A tool that fails is an answer too, though the inspector then exits with another code.
   const done = spawnSync(process.execPath, command, { encoding: "utf8", env });
   if (!done.stdout.trim()) throw new Error(done.stderr.trim().replaceAll("\n", " "));

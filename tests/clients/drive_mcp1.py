@@ -5,13 +5,14 @@ import json
 import sys
 from typing import Any
 
-from mcp import ClientSession
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamablehttp_client
 
 
 async def drive(task: dict[str, Any]) -> None:
     """Opens a session, lists the tools, then makes each call of the task."""
-    async with streamablehttp_client(task["url"], headers=task["headers"]) as (read, write, _):
+    async with transport(task) as (read, write, *_):
         async with ClientSession(read, write) as session:
             opened = await session.initialize()
             listed = await session.list_tools()
@@ -20,6 +21,14 @@ async def drive(task: dict[str, Any]) -> None:
                 result = await session.call_tool(call["tool"], call.get("arguments", {}))
                 texts = [getattr(block, "text", "") for block in result.content]
                 told(text="\n".join(texts), failed=bool(result.isError))
+
+
+def transport(task: dict[str, Any]) -> Any:
+    """The way to the server: a process of its own, or HTTP."""
+    if task["command"]:
+        program, *arguments = task["command"]
+        return stdio_client(StdioServerParameters(command=program, args=arguments))
+    return streamablehttp_client(task["url"], headers=task["headers"])
 
 
 def told(**step: Any) -> None:

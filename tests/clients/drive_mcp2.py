@@ -3,23 +3,35 @@
 import asyncio
 import json
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
-from mcp import Client
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 
 
 async def drive(task: dict[str, Any]) -> None:
     """Lists the tools, then makes each call of the task."""
+    async with transport(task) as way, Client(way, mode=task["mode"]) as client:
+        listed = await client.list_tools()
+        told(tools=[tool.name for tool in listed.tools], version=client.protocol_version)
+        for call in task["calls"]:
+            result = await client.call_tool(call["tool"], call.get("arguments", {}))
+            texts = [getattr(block, "text", "") for block in result.content]
+            told(text="\n".join(texts), failed=bool(result.is_error))
+
+
+@asynccontextmanager
+async def transport(task: dict[str, Any]) -> AsyncIterator[Any]:
+    """The way to the server: a process of its own, or HTTP."""
+    if task["command"]:
+        program, *arguments = task["command"]
+        yield stdio_client(StdioServerParameters(command=program, args=arguments))
+        return
     async with create_mcp_http_client(headers=task["headers"]) as http:
-        transport = streamable_http_client(task["url"], http_client=http)
-        async with Client(transport, mode=task["mode"]) as client:
-            listed = await client.list_tools()
-            told(tools=[tool.name for tool in listed.tools], version=client.protocol_version)
-            for call in task["calls"]:
-                result = await client.call_tool(call["tool"], call.get("arguments", {}))
-                texts = [getattr(block, "text", "") for block in result.content]
-                told(text="\n".join(texts), failed=bool(result.is_error))
+        yield streamable_http_client(task["url"], http_client=http)
 
 
 def told(**step: Any) -> None:

@@ -4,25 +4,26 @@ import { readFileSync } from "node:fs";
 const task = JSON.parse(readFileSync(0, "utf8"));
 const told = (step) => console.log(JSON.stringify(step));
 
-// The 1.x line keeps its transport apart; the 2.x line exports both and knows both eras.
+// The 1.x line keeps each transport apart; the 2.x line only stdio, and it knows both eras.
 const modules =
   task.package === "@modelcontextprotocol/sdk"
-    ? ["client/index.js", "client/streamableHttp.js"].map((path) => `${task.package}/${path}`)
-    : [task.package];
-const { Client, StreamableHTTPClientTransport } = Object.assign(
+    ? ["/client/index.js", "/client/streamableHttp.js", "/client/stdio.js"]
+    : ["", "/stdio"];
+const { Client, StdioClientTransport, StreamableHTTPClientTransport } = Object.assign(
   {},
-  ...(await Promise.all(modules.map((name) => import(name)))),
+  ...(await Promise.all(modules.map((path) => import(task.package + path)))),
 );
 
 const options = task.mode ? { versionNegotiation: { mode: task.mode } } : {};
 const client = new Client({ name: "clients-matrix", version: "1" }, options);
-const transport = new StreamableHTTPClientTransport(new URL(task.url), {
-  requestInit: { headers: task.headers },
-});
+const [command, ...args] = task.command ?? [];
+const transport = command
+  ? new StdioClientTransport({ command, args })
+  : new StreamableHTTPClientTransport(new URL(task.url), { requestInit: { headers: task.headers } });
 await client.connect(transport);
 
 const { tools } = await client.listTools();
-const version = client.getNegotiatedProtocolVersion?.() ?? transport.protocolVersion;
+const version = client.getNegotiatedProtocolVersion?.() ?? transport.protocolVersion ?? "legacy";
 told({ tools: tools.map((tool) => tool.name), version });
 
 for (const call of task.calls) {

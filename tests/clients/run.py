@@ -2,8 +2,9 @@
 
     python -m tests.clients.run                                    our fixture server
     python -m tests.clients.run --url URL [--token T] [--plan F]   a running server
-    python -m tests.clients.run --demo                             the main job on a demo store
-    python -m tests.clients.run --short                            two clients instead of all
+    python -m tests.clients.run --demo                             the main job on a demo store,
+                                                                   over HTTP and over stdio
+    python -m tests.clients.run --short                            a few clients instead of all
 
 A plan is a JSON list of calls: `{"tool": …, "arguments": {…}, "expect": text in the answer}`.
 Each client first lists the tools, then makes the calls in order. A client's driver only reports
@@ -16,11 +17,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.helpers.demo import journey, serving_demo
+from service.demo.fill import fill, token_for
+from service.upstreams.store.writer import open_writer
+from tests.helpers.demo import journey
 from tests.helpers.packages import install_node_packages
 from tests.helpers.server import serving
 
@@ -30,6 +34,23 @@ STEP_SECONDS = 60
 
 Call = dict[str, Any]
 Step = dict[str, Any]
+Task = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A server to drive; `command` starts it as a process of the client's, where it has a store."""
+
+    url: str
+    token: str | None
+    command: tuple[str, ...] = ()
+
+    def way(self, stdio: bool) -> Task:
+        """How a client gets there, as its driver is told."""
+        if stdio:
+            return {"command": self.command}
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        return {"command": None, "url": self.url, "headers": headers}
 
 
 @dataclass(frozen=True)
@@ -42,6 +63,7 @@ class Client:
     requirements: tuple[str, ...] = ()
     package: str | None = None
     short: bool = False
+    stdio: bool = False
 
     @property
     def environment(self) -> Path:
@@ -55,7 +77,7 @@ class Client:
 
 SDK, CLIENT = "@modelcontextprotocol/sdk", "@modelcontextprotocol/client"
 
-CLIENTS = (
+OVER_HTTP = (
     Client("mcp 2.3.0 auto", "drive_mcp2.py", "auto", ("mcp==2.3.0",), short=True),
     Client("mcp 2.3.0 legacy", "drive_mcp2.py", "legacy", ("mcp==2.3.0",)),
     Client("mcp 1.30.0", "drive_mcp1.py", requirements=("mcp==1.30.0",)),
@@ -65,6 +87,12 @@ CLIENTS = (
     Client("typescript client 2.4.0 legacy", "drive_sdk.mjs", "legacy", package=CLIENT),
     Client("inspector 2.12.0 modern", "drive_inspector.mjs", "modern", short=True),
     Client("inspector 2.12.0 legacy", "drive_inspector.mjs", "legacy", short=True),
+)
+#: The same over stdio. For the short form one of each era is enough.
+SHORT_STDIO = ("mcp 2.3.0 auto", "inspector 2.12.0 legacy")
+OVER_STDIO = tuple(
+    replace(client, name=f"{client.name} stdio", stdio=True, short=client.name in SHORT_STDIO)
+    for client in OVER_HTTP
 )
 
 
@@ -78,25 +106,38 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="one Python client and the inspector")
     options = parser.parse_args()
     calls = json.loads(options.plan.read_text(encoding="utf-8"))
-    clients = [client for client in CLIENTS if client.short or not options.short]
+    known = [*OVER_HTTP, *(OVER_STDIO if options.demo else ())]
+    clients = [client for client in known if client.short or not options.short]
     install(clients)
-    with serving_demo() if options.demo else target(options.url, options.token) as (url, token):
-        if options.demo and token:
-            calls = journey(url, token)
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        rows = [row for client in clients for row in report(client, url, headers, calls)]
+    with demo() if options.demo else target(options.url, options.token) as found:
+        if options.demo:
+            calls = journey(found.url, found.token or "")
+        rows = [row for client in clients for row in report(client, found, calls)]
     print_table(rows)
     return 0 if all(problem is None for _, _, problem in rows) else 1
 
 
 @contextmanager
-def target(url: str | None, token: str | None) -> Iterator[tuple[str, str | None]]:
-    """(url, token) of the server to drive; the fixture server, behind its token, by default."""
+def target(url: str | None, token: str | None) -> Iterator[Target]:
+    """The server to drive; the fixture server, behind its token, by default."""
     if url is not None:
-        yield url, token
+        yield Target(url, token)
         return
     with serving("tests.helpers.fixture_app:create_app()") as base:
-        yield f"{base}/private/mcp", "good"
+        yield Target(f"{base}/private/mcp", "good")
+
+
+@contextmanager
+def demo() -> Iterator[Target]:
+    """A demo store, served over HTTP and ready to be served over stdio."""
+    with TemporaryDirectory() as folder:
+        store, kept = Path(folder) / "rung.db", Path(folder) / "token"
+        with open_writer(store) as writer:
+            token = token_for(writer, fill(writer, with_debian=False), kept)
+        options = ("--store", str(store), "--token-file", str(kept))
+        with serving("wsgi:app", {"RUNG_STORE": str(store)}) as base:
+            command = (sys.executable, "-m", "service", "stdio", *options)
+            yield Target(f"{base}/mcp", token, command)
 
 
 def install(clients: list[Client]) -> None:
@@ -111,10 +152,10 @@ def install(clients: list[Client]) -> None:
 
 
 def report(
-    client: Client, url: str, headers: dict[str, str], calls: list[Call]
+    client: Client, target: Target, calls: list[Call]
 ) -> Iterator[tuple[str, str, str | None]]:
     """(client, step, problem or None) of each step, also of those that were never reached."""
-    steps, words = drive(client, url, headers, calls)
+    steps, words = drive(client, target, calls)
     told = iter(steps)
     for name, call in [("tools/list", None), *((call["tool"], call) for call in calls)]:
         step = next(told, None)
@@ -127,13 +168,10 @@ def report(
             yield client.name, name, judge_call(step, call)
 
 
-def drive(
-    client: Client, url: str, headers: dict[str, str], calls: list[Call]
-) -> tuple[list[Step], str]:
+def drive(client: Client, target: Target, calls: list[Call]) -> tuple[list[Step], str]:
     """(the steps a client reported, its last words). The task goes by stdin, out of `ps`."""
     task = {
-        "url": url,
-        "headers": headers,
+        **target.way(client.stdio),
         "calls": calls,
         "mode": client.mode,
         "package": client.package,

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
@@ -33,14 +33,17 @@ def serving(
     config: str = os.devnull,
     cwd: Path = ROOT,
     user: int | None = None,
+    log: IO[bytes] | None = None,
 ) -> Iterator[str]:
     """Serves `app_import` (`module:app` or `module:create_app()`) and yields its base URL.
 
     The application finds its port in `PORT`. `config` names a gunicorn configuration file;
     none is read otherwise. Workers run in `cwd`, and as the user with the number `user`, who
-    need not be able to read the code. On exit the server and its workers are gone.
+    need not be able to read the code. What the server says on stderr goes to `log`. On exit the
+    server and its workers are gone.
     """
-    with socket.create_server(("127.0.0.1", 0)) as listener, TemporaryFile() as log:
+    with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as stack:
+        log = log or stack.enter_context(TemporaryFile())
         port = listener.getsockname()[1]
         command = [sys.executable, "-m", "gunicorn", app_import, "--config", config]
         command += [

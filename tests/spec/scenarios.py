@@ -11,7 +11,7 @@ from typing import TypeVar
 
 Test = TypeVar("Test", bound=Callable[..., object])
 
-PARTS = ("remote upstream", "package", "CLI", "setup pages")
+PARTS = ("CLI", "setup pages")
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,8 @@ def test_a_record_uri_of_an_upstream_becomes_the_id_of_the_same_record() -> None
     assert "pdpp://" not in rendering.blocks[0]
     assert "pdpp://" not in str(rendering.structured)
     (call,) = printed_calls(rendering.blocks[0])
-    assert call.args == {"id": "mail/messages:m_1", "field_path": "body"}
+    around = {"query": "word", "before_chars": 200, "after_chars": 400}
+    assert call.args == {"id": "mail/messages:m_1", "field_path": "body", **around}
 
 
 @scenario("000/inline/small-field-inline", "003/inline/window-in-content")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.spec.defects import DEFECTS, lacks
 from tests.spec.scenarios import BY_ID, PARTS, SCENARIOS, scenario
 
 TESTS = Path(__file__).parents[1]
@@ -14,13 +15,13 @@ FOLDERS = ("spec", "journeys")
 PER_SPECIFICATION = {"000": 10, "001": 6, "002": 19, "003": 10, "004": 20}
 
 
-def decorated() -> dict[str, list[str]]:
-    """Scenario ids to the functions that are marked with them, read from the sources."""
+def decorated(mark: str = "scenario") -> dict[str, list[str]]:
+    """Ids to the functions that are marked with them by `mark`, read from the sources."""
     found = defaultdict(list)
     for folder in FOLDERS:
         for path in sorted((TESTS / folder).rglob("test_*.py")):
             for function in _functions(path):
-                for name in _marks(function):
+                for name in _marks(function, mark):
                     found[name].append(f"{path.name}::{function.name}")
     return dict(found)
 
@@ -31,9 +32,9 @@ def _functions(path: Path) -> Iterator[ast.FunctionDef]:
             yield node
 
 
-def _marks(function: ast.FunctionDef) -> Iterator[str]:
+def _marks(function: ast.FunctionDef, name: str) -> Iterator[str]:
     for mark in function.decorator_list:
-        if isinstance(mark, ast.Call) and getattr(mark.func, "id", "") == "scenario":
+        if isinstance(mark, ast.Call) and getattr(mark.func, "id", "") == name:
             for argument in mark.args:
                 assert isinstance(argument, ast.Constant), f"{function.name}: ids are literals"
                 yield str(argument.value)
@@ -72,3 +73,11 @@ def test_every_marked_test_names_a_known_scenario_and_is_collected() -> None:
 def test_an_unknown_scenario_fails_when_the_test_is_imported() -> None:
     with pytest.raises(LookupError, match="004/no/such"):
         scenario("004/no/such")
+
+
+def test_every_defect_of_the_list_has_a_test_that_shows_its_absence() -> None:
+    tested = decorated("lacks")
+    assert set(tested) == set(DEFECTS) == {f"D{number}" for number in range(1, 23)}
+    assert all("::test_" in function for functions in tested.values() for function in functions)
+    with pytest.raises(LookupError, match="D23"):
+        lacks("D23")

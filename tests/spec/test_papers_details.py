@@ -1,9 +1,13 @@
 """What is known of a paper, and its summaries, source and translations, equal to the files."""
 
+import sqlite3
+from pathlib import Path
+
 import orjson
 import pytest
 
 from evidence.limits import CONTRACT
+from evidence.text import unescape
 from tests.helpers.caller import Answer
 from tests.helpers.papers import (
     ATTENTION,
@@ -12,9 +16,12 @@ from tests.helpers.papers import (
     NO_SUMMARY,
     Known,
     Library,
+    Release,
     known,
+    papers_app,
 )
-from tests.helpers.reading import printed_calls, structured_calls
+from tests.helpers.reading import fenced, printed_calls, structured_calls
+from tests.helpers.snapshots import changed, copied
 from tests.spec.scenarios import scenario
 
 
@@ -270,3 +277,22 @@ def test_words_are_found_in_a_translation(library: Library, query: str) -> None:
     assert query in text and answer.structured["data"]
     for match in answer.structured["data"]:
         assert text[match["match_start_chars"] : match["match_end_chars"]] == query
+
+
+def test_what_hides_or_forges_in_a_preview_or_bibtex_is_written_out(tmp_path: Path) -> None:
+    text = "a\u202eb \x1b[31m c\\u{202E}"
+
+    def poison(db: sqlite3.Connection) -> None:
+        db.execute("UPDATE paper SET summary_preview = ?", (text,))
+        db.execute(
+            "INSERT OR REPLACE INTO paper_bibtex VALUES (?, ?, 'k', 'misc')", (ATTENTION, text)
+        )
+
+    release = Release(changed(copied("papers", tmp_path), poison).parent)
+    answer = Library(papers_app(release.snapshot), release).ok(
+        "get_paper_metadata", paper_id=ATTENTION
+    )
+    assert answer.lines[0].endswith(" escaped=6")
+    assert [unescape(shown) for shown in fenced(answer.text)] == [text, text]
+    assert not any("\u202e" in block or "\x1b" in block for block in fenced(answer.text))
+    assert answer.structured["summary_preview"] == answer.structured["bibtex"] == text

@@ -104,6 +104,23 @@ def test_pages_go_to_10_000_papers_and_no_further(
 
 
 @SEARCHES
+def test_a_page_past_the_end_says_so_and_leads_back(
+    library: Library, tool: str, argument: str, route: str, parameter: str
+) -> None:
+    answer = library.ok(tool, **{argument: "learning"}, offset=500, limit=3)
+    assert "The papers end before this offset." in answer.lines
+    (back,) = printed_calls(answer.text)
+    assert back.why == "first_page" and len(ids(library.ok(back.tool, **back.args))) == 3
+    found = library.get(f"/papers/v1/{route}?{parameter}=learning&offset=500&limit=3")
+    assert len(library.get(found["links"]["first_page"])["data"]) == 3
+
+
+def test_facets_past_the_end_lead_back(library: Library) -> None:
+    (back,) = printed_calls(library.ok("list_top_facets", category="tag", offset=5_000).text)
+    assert library.ok(back.tool, **back.args).structured["data"]
+
+
+@SEARCHES
 @pytest.mark.parametrize(
     "paging",
     [

@@ -108,6 +108,7 @@ def _whole(library: Library, uri: str) -> str:
         ("", "not_found", {}),
         (f"{ATTENTION}/source?offset_chars=x", "invalid_request", {"param": "offset_chars"}),
         (f"{ATTENTION}/source?max_chars=5", "invalid_request", {}),
+        (f"{ATTENTION}/metadata?offset_chars=5", "invalid_request", {}),
         (f"{ATTENTION}/summary/../source", "not_found", {}),
     ],
 )

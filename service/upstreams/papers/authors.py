@@ -20,6 +20,9 @@ from service.upstreams.papers.snapshot import Snapshot
 PAPERS_KEPT = 1_024
 """Papers whose metadata is kept: reading it passes the whole source of the paper."""
 
+READ_BYTES = 262_144
+"""Metadata text looked at for the order of the authors."""
+
 TEXT_CHARS = 16_384
 """Metadata text kept of a paper."""
 
@@ -96,8 +99,12 @@ def _metadata(
 ) -> Metadata:
     texts = []
     for rowid in rows:
-        (text,) = db.execute("SELECT c5 FROM paper_fts_content WHERE id = ?", (rowid,)).fetchone()
-        texts.append(unspaced(text or ""))
+        (text,) = db.execute(
+            "SELECT coalesce(substr(CAST(c5 AS BLOB), 1, ?), x'') FROM paper_fts_content "
+            "WHERE id = ?",
+            (READ_BYTES, rowid),
+        ).fetchone()
+        texts.append(unspaced(text.decode("utf-8", "replace")))
         if (ordered := in_order(texts[-1], title, names)) is not None:
             break
     else:
@@ -117,11 +124,12 @@ def in_order(text: str, title: str, names: list[str]) -> list[str] | None:
     if not letters.startswith(heading):
         return None
     spelled = {_letters(name)[0]: name for name in sorted(names, key=len)}
+    sizes = sorted({len(name) for name in spelled} - {0}, reverse=True)
     found = []
     start = len(heading)
     while start < len(letters):
         # The longest name first: `jan li` also begins `jan lind`.
-        ends = range(min(len(letters), start + max(map(len, spelled), default=0)), start, -1)
+        ends = (start + size for size in sizes if start + size <= len(letters))
         end = next((end for end in ends if letters[start:end] in spelled), None)
         if end is None:
             break

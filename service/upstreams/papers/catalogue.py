@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from service.upstreams.papers.identity import is_paper_id
 from service.upstreams.papers.snapshot import Snapshot
 
+YEAR_DIGITS = 9
+
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
@@ -37,7 +39,7 @@ def _read(snapshot: Snapshot) -> Catalogue:
             if is_paper_id(paper[0])
         ]
         rows = db.execute("SELECT id, c0 FROM paper_fts_content ORDER BY id DESC").fetchall()
-    years = {paper_id: _number(year) for paper_id, _, year in papers}
+    years = {paper_id: year_number(year) for paper_id, _, year in papers}
     papers.sort(key=lambda paper: (-years[paper[0]], paper[1], paper[0]))
     known = {paper_id: paper_id for paper_id in years}  # one string for each id
     paper_of = {rowid: known[paper_id] for rowid, paper_id in rows if paper_id in known}
@@ -48,6 +50,6 @@ def _read(snapshot: Snapshot) -> Catalogue:
     return Catalogue(paper_of, rows_of, place_of, years)
 
 
-def _number(year: str) -> int:
-    """A year for sorting; -1 where it is unknown."""
-    return int(year) if year.isascii() and year.isdigit() else -1
+def year_number(year: str) -> int:
+    """A year as a number; -1 where it is unknown or no year."""
+    return int(year) if len(year) <= YEAR_DIGITS and year.isascii() and year.isdigit() else -1

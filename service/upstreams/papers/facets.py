@@ -8,6 +8,8 @@ from service.upstreams.papers.snapshot import Snapshot
 
 # A longer value could not be searched for.
 LONGEST = CONTRACT.query_chars // 2
+# Nor could a value of nothing else: blanks, quotes, dots and what cannot be seen.
+BLANK = ' \t\n\v\f\r\u00a0".' + "".join(map(chr, (*range(0x200B, 0x2010), *range(0x202A, 0x202F))))
 
 #: category -> SQL of (value, papers)
 _COUNTED = {
@@ -31,12 +33,15 @@ def facets(snapshot: Snapshot, category: str, *, limit: int, offset: int) -> Pap
         raise InvalidRequest(
             f"There is no such category. Use one of {', '.join(CATEGORIES)}.", param="category"
         )
-    counted = f"FROM ({_COUNTED[category]}) WHERE papers > 0 AND trim(value) NOT IN ('', 'unknown') AND length(value) <= {LONGEST}"
+    counted = (
+        f"FROM ({_COUNTED[category]}) WHERE papers > 0 "
+        f"AND trim(value, ?) NOT IN ('', 'unknown') AND length(value) <= {LONGEST}"
+    )
     with snapshot.connection() as db:
-        (total,) = db.execute(f"SELECT count(*) {counted}").fetchone()
+        (total,) = db.execute(f"SELECT count(*) {counted}", (BLANK,)).fetchone()
         values = db.execute(
             f"SELECT value, papers {counted} ORDER BY papers DESC, value LIMIT ? OFFSET ?",
-            (limit, offset),
+            (BLANK, limit, offset),
         ).fetchall()
     return PaperFacets(
         category=category,

@@ -5,9 +5,10 @@ Snapshots carry no version number: releases differ by columns, and what they sha
 
 import os
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from service.upstreams.papers.disk import SnapshotRefused
 
@@ -34,6 +35,19 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "paper_fts": FULL_TEXT["paper_fts"],
     "paper_fts_content": ("id", "c0", "c1", "c2", "c3", "c4", "c5"),
 }
+
+#: Columns of text that may be absent or empty.
+OPTIONAL: dict[str, tuple[str, ...]] = {
+    "paper": ("doi", "output_language", "pdf_content_hash", "source_md_content_hash"),
+    "paper_summary": ("resource_path", "content_hash"),
+    "paper_bibtex": ("bibtex_raw", "bibtex_key"),
+}
+#: Tables whose values are read into memory, each as it is needed.
+SHORT = (
+    *("paper", "paper_summary", "paper_translation", "paper_key_alias", "paper_bibtex"),
+    *LISTS,
+)
+SHORT_CHARS = 16_384  # no title, name or tag is longer; a BibTeX entry may be
 
 Columns = Mapping[str, frozenset[str]]
 
@@ -62,6 +76,42 @@ def check_content(db: sqlite3.Connection, columns: Columns) -> None:
         db.execute(f"CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, {table}, row)")
         db.execute("SELECT count(*) FROM temp.words").fetchone()
         db.execute("DROP TABLE temp.words")
+
+
+def check_values(db: sqlite3.Connection, columns: Columns) -> None:
+    """Refuses what is not text where text is read, and text that no paper has.
+
+    SQLite keeps anything in any column. What holds here is relied on everywhere else.
+    """
+    for table in filter(columns.__contains__, SHORT):
+        for column in NEEDED.get(table, ()):
+            is_number = table in LISTS and column != "value"
+            if not all(map(_is_number if is_number else _is_short, _values(db, table, column))):
+                raise SnapshotRefused(f"table {table} has a bad value in column {column}")
+        for column in columns[table].intersection(OPTIONAL.get(table, ())):
+            found = (value for value in _values(db, table, column) if value is not None)
+            if not all(map(_is_text if column == "bibtex_raw" else _is_short, found)):
+                raise SnapshotRefused(f"table {table} has a bad value in column {column}")
+    if "paper_fts_trigram_content" in columns:
+        for column in ("c0", "c1", "c2"):
+            if not all(map(_is_short, _values(db, "paper_fts_trigram_content", column))):
+                raise SnapshotRefused("table paper_fts_trigram has a bad value")
+
+
+def _values(db: sqlite3.Connection, table: str, column: str) -> Iterator[Any]:
+    return (value for (value,) in db.execute(f"SELECT {column} FROM {table}"))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and "\0" not in value
+
+
+def _is_short(value: Any) -> bool:
+    return _is_text(value) and len(value) <= SHORT_CHARS
 
 
 def read_columns(db: sqlite3.Connection) -> Columns:

@@ -8,6 +8,7 @@ import orjson
 
 from evidence.errors import InvalidRequest
 from evidence.fold import fold, fold_literal
+from service.upstreams.papers.catalogue import year_number
 from service.upstreams.papers.query import Name
 from service.upstreams.papers.snapshot import Snapshot
 
@@ -92,7 +93,7 @@ def _year_range(name: Name, span: re.Match[str]) -> Callable[[str], bool]:
             param="query",
         )
     first, last = sorted((int(span[1] or 0), int(span[2] or 9999)))
-    return lambda value: value.isascii() and value.isdigit() and first <= int(value) <= last
+    return lambda value: first <= year_number(value) <= last
 
 
 def _key(value: str) -> str:

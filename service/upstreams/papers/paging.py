@@ -36,16 +36,17 @@ class Paging:
         and `Gone` (`cursor_expired`) for a cursor of another generation.
         """
         args = {word: wanted.text, "limit": wanted.limit}
-        offset = wanted.offset
+        offset, limit = wanted.offset, wanted.limit
+        deepest = CONTRACT.paper_offset_items
         if wanted.cursor is not None:
             offset = _opened(snapshot.tag, wanted.cursor, Continuation(operation, args, "retry"))
-        deepest = CONTRACT.paper_offset_items
-        if offset + wanted.limit > deepest:
+            limit = max(1, min(limit, deepest - offset))  # the last page may be a short one
+        if offset + limit > deepest:
             raise InvalidRequest(
                 f"Paging ends at {deepest} papers. Add words or fields that leave fewer.",
                 param="offset" if wanted.cursor is None else "cursor",
             )
-        return Paging(operation, args, snapshot.tag, offset, wanted.limit)
+        return Paging(operation, args, snapshot.tag, offset, limit)
 
     def cut(self, found: Iterable[T]) -> list[T]:
         """The items of the page, and one more where more follow."""
@@ -54,7 +55,7 @@ class Paging:
     def page(self, hits: list[PaperHit], *, more: bool, did_you_mean: list[str]) -> PaperPage:
         """The page. Where more follow past the deepest page it has no cursor."""
         following = self.offset + self.limit
-        reachable = following + self.limit <= CONTRACT.paper_offset_items
+        reachable = following < CONTRACT.paper_offset_items
         return PaperPage(
             operation=self.operation,
             args=self.args,

@@ -60,13 +60,13 @@ def search(snapshot: Snapshot, wanted: PaperSearch) -> PaperPage:
         query = parse(wanted.text)
         with closing(_in_order(snapshot, db, query, named)) as found:
             papers = paging.cut(found)
-        hits = _hits(snapshot, db, query, papers[: wanted.limit])
+        hits = _hits(snapshot, db, query, papers[: paging.limit])
         near = []
         if not papers and not paging.offset:
             near = suggest.queries(
                 snapshot, db, query, lambda text: _finds(snapshot, db, parse(text))
             )
-    return paging.page(hits, more=len(papers) > wanted.limit, did_you_mean=near)
+    return paging.page(hits, more=len(papers) > paging.limit, did_you_mean=near)
 
 
 def by_keyword(snapshot: Snapshot, wanted: PaperSearch) -> PaperPage:
@@ -77,7 +77,7 @@ def by_keyword(snapshot: Snapshot, wanted: PaperSearch) -> PaperPage:
     paging = Paging.of(snapshot, BY_KEYWORD, "keyword", wanted)
     with snapshot.connection() as db:
         papers = paging.cut(keywords.papers(snapshot, db, wanted.text))
-        page = papers[: wanted.limit]
+        page = papers[: paging.limit]
         lines = keywords.shown(db, page, wanted.text)
         shown = _shown(db, page)
         about = authors.read(snapshot, db, {each.paper_id: each.title for each in shown.values()})
@@ -90,7 +90,7 @@ def by_keyword(snapshot: Snapshot, wanted: PaperSearch) -> PaperPage:
             near = suggest.values(
                 snapshot, wanted.text, lambda text: bool(keywords.papers(snapshot, db, text))
             )
-    return paging.page(hits, more=len(papers) > wanted.limit, did_you_mean=near)
+    return paging.page(hits, more=len(papers) > paging.limit, did_you_mean=near)
 
 
 def _finds(snapshot: Snapshot, db: sqlite3.Connection, query: PaperQuery) -> bool:

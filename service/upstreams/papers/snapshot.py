@@ -146,6 +146,7 @@ def _open(file: Path, stamp: Stamp) -> Snapshot:
         columns = layout.read_columns(db)
         build_id = layout.read_build_id(db)
         layout.check_content(db, columns)
+        layout.check_values(db, columns)
         (papers,) = db.execute("SELECT count(*) FROM paper").fetchone()
         with open(source, "rb", closefd=False) as content:
             digest = hashlib.file_digest(content, "sha256").digest()

@@ -1,5 +1,7 @@
 """The port `PaperLibrary` over the modules here: one snapshot and its static files."""
 
+from collections.abc import Collection
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -158,10 +160,10 @@ class SnapshotLibrary:
         raise NotFound(
             f"This paper has no translation {lang!r}.",
             code="translation_not_available",
-            hint=f"It has {', '.join(there)}." if there else "It has none; read the source.",
+            hint=_has(there) or "It has none; read the source.",
             paper_id=row.paper_id,
             lang=lang,
-            available_languages=list(there),
+            available_languages=_first(there),
             calls=_reads(row, list(there)),
         )
 
@@ -173,11 +175,11 @@ class SnapshotLibrary:
             raise NotFound(
                 f"This paper has no summary {template!r}.",
                 code="template_not_available",
-                hint=f"It has {', '.join(there)}." if there else "It has none by template.",
+                hint=_has(there) or "It has none by template.",
                 paper_id=row.paper_id,
                 template=template,
-                available_summary_templates=list(there),
-                preferred_summary_template=row.preferred_summary_template,
+                available_summary_templates=_first(there),
+                preferred_summary_template=line(row.preferred_summary_template),
                 calls=_summaries(row, list(there)),
             )
         return assets.summary(
@@ -199,6 +201,19 @@ def _source(row: Row) -> Asset:
             calls=(Continuation(SUMMARY, {"paper_id": row.paper_id}, "retry"),),
         )
     return assets.source(row.paper_id, row.source_md_content_hash)
+
+
+def _first(names: Collection[str]) -> list[str]:
+    """As many names as an error lists."""
+    return list(islice(names, CONTRACT.candidates))
+
+
+def _has(names: Collection[str]) -> str:
+    """What there is, on one line whatever the names hold; nothing where there is nothing."""
+    shown = [name if name.isprintable() else repr(name) for name in _first(names)]
+    more = len(names) - len(shown)
+    tail = f" and {more} more, which get_paper_metadata lists" if more else ""
+    return f"It has {', '.join(shown)}{tail}." if shown else ""
 
 
 def _summaries(row: Row, templates: list[str]) -> tuple[Continuation, ...]:

@@ -1,16 +1,16 @@
 """The embedded resource server: a PDPP resource server without a socket, over one SQLite file."""
 
-import hashlib
 import sqlite3
 import threading
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from evidence.envelope import Envelope
 from evidence.errors import Unauthenticated, Unavailable
 from evidence.handles import RecordRef
+from service.upstreams import keys
 from service.upstreams.cursors import Sealer
 from service.upstreams.ports import (
     AggregateQuery,
@@ -27,14 +27,22 @@ from service.upstreams.store import (
     changes,
     field,
     grants,
+    packages,
     records,
     schema,
     search,
+    tokens,
 )
+from service.upstreams.store.grants import Grant
+from service.upstreams.store.packages import Member, Package
 from service.upstreams.store.reader import Reader
 from service.upstreams.store.visible import View, open_view
 
 GRANTS_CACHED = 512
+
+#: What stands for a grant between requests: the hash of its token, or its id.
+Key = bytes | str
+Find = Callable[[sqlite3.Connection], Grant]
 
 
 class Store:
@@ -52,22 +60,39 @@ class Store:
         Raises `Unauthenticated` for unknown tokens, `Forbidden` for owner, revoked and expired
         ones. Revocation works from the next request on.
         """
-        if not token.startswith(grants.TOKEN_PREFIX):
+        if not token.startswith(tokens.PREFIX):
             raise Unauthenticated("This token is not known here. Ask the owner for a client token.")
-        server = StoreResourceServer(self, token)
+        return self._open(tokens.hashed(token), partial(grants.find, token=token))
+
+    def open_member(self, grant_id: str) -> "StoreResourceServer":
+        """The same for a grant of this store that is a member of a package."""
+        return self._open(grant_id, partial(grants.by_id, grant_id=grant_id))
+
+    def package(self, token: str) -> Package | None:
+        """The package a token stands for, if any; raises `Forbidden` for one that has ended."""
+        if not token.startswith(tokens.PACKAGE_PREFIX):
+            return None
         with self.reader.snapshot() as db:
-            self.view(db, token)
+            return packages.find(db, token)
+
+    def member_token(self, package: Package, member: Member) -> str:
+        """The token of a member at another server; see `packages.unsealed`."""
+        return packages.unsealed(package.package_id, member, keys.of_tokens(self.secret()))
+
+    def _open(self, key: Key, find: Find) -> "StoreResourceServer":
+        server = StoreResourceServer(self, key, find)
+        with self.reader.snapshot() as db:
+            self.view(db, key, find)
         return server
 
-    def view(self, db: sqlite3.Connection, token: str) -> View:
-        """What a token may see in this snapshot. Worked out anew after every commit."""
-        key = hashlib.sha256(token.encode()).digest()
+    def view(self, db: sqlite3.Connection, key: Key, find: Find) -> View:
+        """What a grant lets see in this snapshot. Worked out anew after every commit."""
         generation = self.reader.generation(db)
-        views: dict[bytes, tuple[int, View]] = self._local.__dict__.setdefault("views", {})
+        views: dict[Key, tuple[int, View]] = self._local.__dict__.setdefault("views", {})
         known = views.get(key)
         if known is not None and known[0] == generation:
             return known[1]
-        view = open_view(db, grants.find(db, token))
+        view = open_view(db, find(db))
         if view.grant.expires_at is None:  # expiry has no commit that would empty the cache
             if len(views) >= GRANTS_CACHED:
                 views.clear()
@@ -77,7 +102,7 @@ class Store:
     @cached_property
     def fence_key(self) -> bytes:
         """What fences of record text are made with; record text cannot know it."""
-        return hashlib.sha256(b"rung fence\0" + self.secret()).digest()
+        return keys.fence_key(self.secret())
 
     @cached_property
     def sealer(self) -> Sealer:
@@ -103,9 +128,9 @@ class Store:
 class StoreResourceServer:
     """One grant over the store; every method is one snapshot. See `ports.ResourceServer`."""
 
-    def __init__(self, store: Store, token: str) -> None:
+    def __init__(self, store: Store, key: Key, find: Find) -> None:
         self._store = store
-        self._token = token
+        self._view = partial(store.view, key=key, find=find)
 
     def schema(self, query: SchemaQuery) -> Envelope:
         return self._ask(lambda db, view: schema.schema(view, query))
@@ -139,9 +164,9 @@ class StoreResourceServer:
 
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob:
         with self._store.reader.snapshot() as db:
-            view = self._store.view(db, self._token)
+            view = self._view(db)
         return blobs.open_blob(self._store.reader, view, blob_id, connection_id)
 
     def _ask(self, answer: Callable[[sqlite3.Connection, View], dict[str, Any]]) -> Envelope:
         with self._store.reader.snapshot() as db:
-            return Envelope(answer(db, self._store.view(db, self._token)))
+            return Envelope(answer(db, self._view(db)))

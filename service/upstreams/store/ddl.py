@@ -17,6 +17,8 @@ How it fits together:
   times as integer microseconds since 1970, booleans as 0 and 1.
 * `change` is the log behind `changes_since`: `fields` is NULL for a new or deleted record, else
   the JSON list of the top-level fields that changed.
+* `member` is a grant of a package: one of this store, or with `origin` one at another server, whose
+  `token` is sealed; `held` is the JSON list of [stream, connection id, connector key, label].
 """
 
 import sqlite3
@@ -161,7 +163,29 @@ CREATE VIRTUAL TABLE fts_chunk USING fts5(
   body, content='chunk_text', content_rowid='id', tokenize="{TOKENIZER}");
 """
 
-MIGRATIONS: tuple[str, ...] = (_VERSION_1,)
+_VERSION_2 = """
+CREATE TABLE package (
+  id INTEGER PRIMARY KEY,
+  package_id TEXT NOT NULL UNIQUE,
+  token_hash BLOB NOT NULL UNIQUE,
+  label TEXT,
+  created_at TEXT NOT NULL,
+  expires_at TEXT,
+  revoked_at TEXT
+);
+CREATE TABLE member (
+  package INTEGER NOT NULL REFERENCES package(id),
+  no INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  grant_id TEXT NOT NULL,
+  held TEXT NOT NULL,
+  origin TEXT,
+  token TEXT,
+  PRIMARY KEY (package, no)
+) WITHOUT ROWID;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2)
 
 
 def migrate(db: sqlite3.Connection) -> None:

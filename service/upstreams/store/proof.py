@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from evidence.find import Span, spans
+from evidence.find import READ_AFTER_CHARS, READ_BEFORE_CHARS, Span, spans
 from evidence.fold import fold
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.query import Query, Term
@@ -16,8 +16,6 @@ from service.upstreams.store import documents
 from service.upstreams.store.documents import Big, Stored
 from service.upstreams.store.matching import expression
 
-READ_BEFORE_CHARS = 200
-READ_AFTER_CHARS = 400
 CHUNK_OVERLAP_CHARS = 64
 CHUNKS_TRIED = 8
 SPANS_CONSIDERED = 8

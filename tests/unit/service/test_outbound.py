@@ -232,7 +232,8 @@ def test_the_certificates_of_the_environment_are_trusted_and_no_others(
     path, tls = certificate(tmp_path)
     with asset_server({PATH: BODY}, tls=tls) as server:
         assert "certificate" in failing(server).message
-        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(path))
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(path))
+    with asset_server({PATH: BODY}, tls=tls) as server:
         assert fetch(server) == BODY
         server.mode = "drip_body"
         assert isinstance(failing(server, seconds=SHORT), TimedOut)

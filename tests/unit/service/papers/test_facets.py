@@ -93,3 +93,12 @@ def test_pages_follow_each_other_to_the_end(snapshot: Snapshot) -> None:
 def test_a_category_that_is_none_is_refused_with_those_there_are(snapshot: Snapshot) -> None:
     with pytest.raises(InvalidRequest, match="author, venue, .*language"):
         facets(snapshot, "author; drop table paper", limit=1, offset=0)
+
+
+def test_values_that_nothing_could_ask_for_are_not_listed(tmp_path: Path) -> None:
+    blank = ("\n", "\u00a0", '"', "..", "\u200b", "\u202e")
+    paper = Made("odd", values={"author": blank, "keyword": (*blank, "c++", ".net")})
+    snapshot = made(tmp_path, paper)
+    assert not {value for value, _ in all_of(snapshot, "author")} & set(blank)
+    keywords = {value for value, _ in all_of(snapshot, "keyword")}
+    assert {"c++", ".net"} <= keywords and not keywords & set(blank)

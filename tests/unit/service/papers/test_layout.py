@@ -102,3 +102,33 @@ def test_a_refused_file_leaves_nothing_open(snapshot_file: Path) -> None:
         with pytest.raises(SnapshotRefused):
             open_snapshot(snapshot_file)
     assert open_files() == before
+
+
+BAD_VALUES = {
+    "UPDATE paper SET title = x'ff'": "column title",
+    "UPDATE paper SET year = '20' || char(0)": "column year",
+    "UPDATE paper SET venue = hex(zeroblob(10000))": "column venue",
+    "UPDATE paper SET output_language = x'ff'": "column output_language",
+    "UPDATE paper SET title = CAST(x'41ff' AS TEXT)": "damaged",
+    "UPDATE author SET paper_count = 'many'": "column paper_count",
+    "UPDATE tag SET value = CAST(tag_id AS BLOB)": "column value",
+    "UPDATE paper_summary SET template_tag = template_tag || char(0) || 'x'": "template_tag",
+    "UPDATE paper_bibtex SET bibtex_raw = char(0)": "column bibtex_raw",
+    "UPDATE paper_fts_trigram_content SET c1 = 5": "table paper_fts_trigram",
+}
+
+
+@pytest.mark.parametrize("script", BAD_VALUES)
+def test_values_that_no_snapshot_holds_are_refused(snapshot_file: Path, script: str) -> None:
+    changed(snapshot_file, lambda db: db.executescript(script))
+    with pytest.raises(SnapshotRefused, match=BAD_VALUES[script]):
+        open_snapshot(snapshot_file)
+
+
+def test_what_may_be_absent_or_long_is_taken(snapshot_file: Path) -> None:
+    script = (
+        "UPDATE paper SET output_language = NULL, doi = NULL;"
+        "UPDATE paper_bibtex SET bibtex_raw = hex(zeroblob(100000)), bibtex_key = NULL;"
+        "UPDATE paper SET venue = hex(zeroblob(8000));"
+    )
+    assert open_snapshot(changed(snapshot_file, lambda db: db.executescript(script))).papers == 46

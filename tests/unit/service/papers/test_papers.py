@@ -288,3 +288,15 @@ def test_authors_that_cannot_be_read_off_are_alphabetical(tmp_path: Path) -> Non
     )
     assert read(snapshot, "stale").authors == ["abe", "zoe"]
     snapshot.close()
+
+
+@pytest.mark.parametrize("text", [b"\xff", b"", None, 5])
+def test_metadata_that_is_no_text_costs_the_order_of_authors_only(
+    tmp_path: Path, text: object
+) -> None:
+    def spoil(db: sqlite3.Connection) -> None:
+        db.execute("UPDATE paper_fts_content SET c5 = ? WHERE c0 = 'odd'", (text,))
+
+    paper = Made("odd", "Title", authors=("ada author", "bo writer"))
+    found = read(made(tmp_path, paper, change=spoil), "odd")
+    assert sorted(name.lower() for name in found.authors) == ["ada author", "bo writer"]

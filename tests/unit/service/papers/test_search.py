@@ -229,6 +229,27 @@ def test_the_last_page_has_more_but_no_cursor(snapshot: Snapshot) -> None:
     assert page.has_more and page.next_cursor is None
 
 
+def test_pages_by_cursor_reach_the_deepest_paper_whatever_their_size(snapshot: Snapshot) -> None:
+    deepest = CONTRACT.paper_offset_items
+    wanted = PaperSearch("the", 7, offset=deepest - 8)
+    page = Paging.of(snapshot, "search_papers", "query", wanted).page(
+        [], more=True, did_you_mean=[]
+    )
+    assert page.next_cursor is not None
+    last = Paging.of(
+        snapshot, "search_papers", "query", PaperSearch("the", 7, cursor=page.next_cursor)
+    )
+    assert (last.offset, last.limit) == (deepest - 1, 1)
+    assert last.cut(range(deepest + 9)) == [deepest - 1, deepest]
+
+
+def test_a_year_of_thousands_of_digits_is_no_year(tmp_path: Path) -> None:
+    snapshot = made(tmp_path, Made("odd", "Quokka", year="9" * 5_000), Made("new", "Quokka"))
+    assert ids(snapshot, "quokka") == ["new", "odd"]
+    assert "odd" not in ids(snapshot, "quokka year:1..")
+    snapshot.close()
+
+
 # When nothing is found
 
 

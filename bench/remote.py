@@ -1,0 +1,270 @@
+"""What is promised of upstreams: the adapter beside its upstream, packages, and the bulkhead."""
+
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import orjson
+
+from bench import corpus as made_up
+from bench import goals
+from bench.calls import call, get, result_of
+from bench.goals import Line
+from bench.load import Load, ask, drive
+from bench.servers import Server, pinned, running, two_cores
+from bench.sources import Sources, answering, insisting
+from bench.stores import Corpus
+from evidence.limits import BUDGETS
+from service.settings import WAITING_THREADS
+from service.upstreams import keys
+from service.upstreams.package import Held
+from service.upstreams.ports import SearchQuery
+from service.upstreams.store import Store, packages
+from service.upstreams.store.packages import Member
+from service.upstreams.store.writer import open_writer
+
+RUNG = "service.app:create_app()"
+SECRET = "a secret of the benchmark only"
+MB = 1_000_000
+MS = 1_000
+CONNECTIONS = 8
+HITS = 10
+
+FEW, MANY = 8, 64
+SOURCE_SECONDS = 0.050
+HUNG = 50
+HUNG_SECONDS = 60.0
+READERS = 4
+FULL_SECONDS = 5.0
+SEATS = WAITING_THREADS - BUDGETS.spare_threads  # where a worker's requests may wait
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much is measured: requests a round, and at once where there are no rounds."""
+
+    rounds: int
+    alone: int
+    loaded: int
+    fan_ins: int
+    packages: int
+    reads: int
+
+
+def measure(plan: Plan, corpus: Corpus) -> Iterator[Line]:
+    """The lines about upstreams."""
+    yield from _adapter(plan, corpus)
+    yield from _fan_in(plan, corpus)
+    yield _memory(plan, corpus)
+    yield from _bulkhead(plan, corpus)
+
+
+def searches(corpus: Corpus) -> list[bytes]:
+    """The mix of the corpus over REST."""
+    found = (f"/v1/search?q={quote(query)}&limit={HITS}" for query in corpus.queries.mix)
+    return [get(target, corpus.token) for target in found]
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """A load, and the seconds of its core that a worker used for one of its requests."""
+
+    load: Load
+    cpu: float
+
+
+def _adapter(plan: Plan, corpus: Corpus) -> Iterator[Line]:
+    """The same searches at the upstream and through the adapter, in turns, both on one core."""
+    core, client = two_cores()
+    rest = searches(corpus)
+    mcp = [call(corpus.token, "search", {"query": query}) for query in corpus.queries.mix]
+    store = {"RUNG_STORE": str(corpus.store.absolute())}
+    with (
+        running(RUNG, store, core=core) as upstream,
+        _adapting(f"http://127.0.0.1:{upstream.port}", core) as adapter,
+        pinned(client),
+    ):
+        for request in rest:
+            if ask(adapter.port, request) != ask(upstream.port, request):
+                raise RuntimeError("the adapter answers otherwise than its upstream")
+        for request in mcp:
+            result_of(ask(adapter.port, request))
+        for name, requests in (("search", rest), ("MCP search", mcp)):
+            alone = [
+                [_one(server, requests, plan.alone) for server in (adapter, upstream)]
+                for _ in range(plan.rounds)
+            ]
+            loaded = [
+                [_spent(server, requests, plan.loaded) for server in (adapter, upstream)]
+                for _ in range(plan.rounds)
+            ]
+            yield from _beside(name, alone, loaded, judged=requests is rest)
+
+
+@contextmanager
+def _adapting(url: str, core: int) -> Iterator[Server]:
+    """A Rung with no store: what it says is the upstream's."""
+    with tempfile.TemporaryDirectory() as folder:
+        env = {"RUNG_UPSTREAM_URL": url}
+        with running(RUNG, env, core=core, threads=WAITING_THREADS, cwd=Path(folder)) as server:
+            yield server
+
+
+def _one(server: Server, requests: Sequence[bytes], total: int) -> Load:
+    return drive(server.port, requests, total=total, connections=1)
+
+
+def _spent(server: Server, requests: Sequence[bytes], total: int) -> Spent:
+    before = server.cpu_seconds()
+    load = drive(server.port, requests, total=total, connections=CONNECTIONS)
+    return Spent(load, (server.cpu_seconds() - before) / total)
+
+
+def _beside(
+    name: str, alone: list[list[Load]], loaded: list[list[Spent]], *, judged: bool
+) -> Iterator[Line]:
+    added = statistics.median(ours.p50 - theirs.p50 for ours, theirs in alone) * MS
+    ours, theirs = ([each.cpu for each in spent] for spent in zip(*loaded))
+    kept = goals.ratio(theirs, ours)
+    latency, rate = f"added to a {name} by the adapter", f"{name} requests/s a core, of upstream's"
+    if judged:
+        yield goals.at_most(latency, added, goals.ADDED_MS, " ms")
+        yield goals.at_least(rate, kept, goals.ADAPTER_RATIO)
+    else:
+        yield goals.note(f"  {latency}", f"{added:.2f} ms")
+        yield goals.note(f"  {rate}", f"{kept:.2f}")
+    times = (statistics.median(each.p50 for each in loads) * MS for loads in zip(*alone))
+    yield goals.note("  adapter, upstream: p50 ms", "{:.2f}, {:.2f}".format(*times))
+    cpu = (statistics.median(seconds) * MS for seconds in (ours, theirs))
+    yield goals.note("  adapter, upstream: CPU ms a request", "{:.2f}, {:.2f}".format(*cpu))
+
+
+def _fan_in(plan: Plan, corpus: Corpus) -> Iterator[Line]:
+    """A search of a package of eight slow sources beside one of a package of one."""
+    core, client = two_cores()
+    with (
+        answering(_pages(corpus, FEW), SOURCE_SECONDS) as sources,
+        _packaged(sources, [FEW, 1], core) as (server, (many, one)),
+        pinned(client),
+    ):
+        hits = orjson.loads(ask(server.port, many))["data"]
+        if len({hit["connection_id"] for hit in hits}) != FEW:
+            raise RuntimeError("not every source is on the page")
+        pairs = [
+            (_one(server, [many], plan.fan_ins).p50, _one(server, [one], plan.fan_ins).p50)
+            for _ in range(plan.rounds)
+        ]
+    found = goals.ratio(*map(list, zip(*pairs)))
+    yield goals.at_most(f"search of {FEW} slow sources, of one", found, goals.FAN_IN_RATIO)
+    times = (statistics.median(seconds) * MS for seconds in zip(*pairs))
+    yield goals.note(f"  {FEW} sources, one: p50 ms", "{:.1f}, {:.1f}".format(*times))
+
+
+def _memory(plan: Plan, corpus: Corpus) -> Line:
+    """Of a worker after searches of a package of many sources."""
+    core, client = two_cores()
+    with (
+        answering(_pages(corpus, MANY), 0) as sources,
+        _packaged(sources, [MANY], core) as (server, requests),
+        pinned(client),
+    ):
+        drive(server.port, requests, total=plan.packages, connections=CONNECTIONS)
+        used = server.memory() / MB
+    what = f"RssAnon of a worker over {MANY} sources"
+    return goals.at_most(what, used, goals.PACKAGE_MB, " MB")
+
+
+def _pages(corpus: Corpus, count: int) -> list[bytes]:
+    """A real page of hits for each of so many sources, each with its own connection."""
+    frequent = corpus.queries.medium[0]
+    store = Store(corpus.store).open(corpus.token)
+    query = SearchQuery(frequent, connection_id="source-0", limit=HITS)
+    page = orjson.dumps(store.search(query).body)
+    return [page.replace(b"source-0", f"source-{number}".encode()) for number in range(count)]
+
+
+@contextmanager
+def _packaged(
+    sources: Sources, sizes: Sequence[int], core: int
+) -> Iterator[tuple[Server, list[bytes]]]:
+    """A server with a package of the first so many sources for each size, and its searches."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "store.db"
+        with open_writer(path) as writer:
+            requests = []
+            for size in sizes:
+                members = [_member(number, url) for number, url in enumerate(sources.urls[:size])]
+                made = packages.create(writer, members, keys.of_tokens(SECRET.encode()))
+                requests.append(get(f"/v1/search?q=anything&limit={HITS}", made[1]))
+            writer.finish()
+        env = {"RUNG_STORE": str(path), "RUNG_SECRET_KEY": SECRET}
+        with running(RUNG, env, core=core, threads=WAITING_THREADS) as server:
+            yield server, requests
+
+
+def _member(number: int, url: str) -> Member:
+    name = f"Source {number}"
+    held = (Held(stream, f"source-{number}", "made-up", name) for stream in made_up.STREAMS)
+    return Member(name, f"grt_{number}", tuple(held), url, f"token-{number}")
+
+
+def _bulkhead(plan: Plan, corpus: Corpus) -> Iterator[Line]:
+    """Reads of the store while as many callers as may wait for an upstream that says nothing."""
+    core, client = two_cores()
+    local = _local_reads(corpus)
+    health = [get("/healthz")]
+    with answering([b"{}"], HUNG_SECONDS) as silent:
+        env = {"RUNG_STORE": str(corpus.store.absolute()), "RUNG_UPSTREAM_URL": silent.urls[0]}
+        with running(RUNG, env, core=core, threads=WAITING_THREADS) as server, pinned(client):
+            calm = drive(server.port, local, total=plan.reads, connections=READERS)
+            with insisting(server.port, _hanging()) as callers:
+                _await_hung(silent)
+                reads = drive(server.port, local, total=plan.reads, connections=READERS)
+                healthy = _one(server, health, plan.reads // READERS)
+                hung = silent.waiting
+    if hung < SEATS:
+        raise RuntimeError("the reads took longer than the callers wait")
+    for what, load in (("a local read", reads), ("/healthz", healthy)):
+        name = f"p99 of {what} beside {HUNG} hung calls"
+        yield goals.at_most(name, load.p99 * MS, goals.LOCAL_READ_MS, " ms")
+    yield goals.note("  of a local read beside none", f"{calm.p99 * MS:.2f} ms")
+    yield goals.note("  calls that wait; answers to the others", f"{hung}; {callers.answered}")
+
+
+def _hanging() -> list[bytes]:
+    """Searches at the upstream, half of them over MCP."""
+    tokens = [f"token-{number}" for number in range(HUNG)]
+    return [
+        (
+            get("/v1/search?q=anything", token)
+            if number % 2
+            else call(token, "search", {"query": "anything"})
+        )
+        for number, token in enumerate(tokens)
+    ]
+
+
+def _await_hung(silent: Sources) -> None:
+    """Returns once all calls wait that may."""
+    until = time.perf_counter() + FULL_SECONDS
+    while silent.waiting < SEATS:
+        if time.perf_counter() > until:
+            raise RuntimeError(f"only {silent.waiting} calls wait for the upstream")
+        time.sleep(0.01)
+
+
+def _local_reads(corpus: Corpus) -> list[bytes]:
+    """Searches, pages of records and records of the store, in turns."""
+    token, found = corpus.token, list[bytes]()
+    records = made_up.records(len(corpus.queries.mix))
+    for search, record in zip(searches(corpus), records):
+        stream = f"/v1/streams/{record.stream}/records"
+        source = f"connection_id=source-{record.connection}"
+        found += [search, get(f"{stream}?{source}&limit=25", token)]
+        found += [get(f"{stream}/{record.id}?{source}", token)]
+    return found

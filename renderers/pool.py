@@ -1,0 +1,129 @@
+"""Threads for what waits or may take long: in order, by a deadline, and never in the way of exit.
+
+A pool makes no rendering faster, since threads share one interpreter. It waits for many sources
+at once, and it lets a page go on without the item that takes too long.
+"""
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from typing import Any, Generic, TypeVar
+
+from evidence.limits import BUDGETS, Budgets
+from evidence.work import Deadline, Done, Each, Late, Outcome, attempt, serial
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_here = threading.local()
+
+
+class WorkerPool:
+    """At most `threads` threads of a process, made when they are needed; safe across forks."""
+
+    def __init__(self, threads: int, name: str) -> None:
+        self._threads = threads
+        self._name = name
+        self._crews: dict[int, _Crew] = {}
+
+    def map(
+        self, fn: Callable[[T], R], items: Sequence[T], deadline: Deadline, /
+    ) -> list[Outcome[R]]:
+        """One outcome per item, in order. Waiting for a thread counts against the deadline.
+
+        Fewer than two items, and items of work that is in a pool already, are done right here.
+        """
+        if len(items) < 2 or getattr(_here, "works", False):
+            return serial(fn, items, deadline)
+        crew, batch = self._crew(), _Batch[R](len(items))
+        for number, item in enumerate(items):
+            context = copy_context()
+
+            def task(number: int = number, item: T = item, run: Any = context.run) -> None:
+                if not batch.closed:
+                    batch.put(number, run(attempt, fn, item))
+
+            if not crew.take(task, deadline.left()):
+                break
+        return batch.close(deadline.left())
+
+    def _crew(self) -> "_Crew":
+        """The threads of this process: those of the parent are not here after a fork."""
+        pid = os.getpid()
+        found = self._crews.get(pid)
+        return found or self._crews.setdefault(pid, _Crew(self._threads, self._name))
+
+
+class _Crew:
+    """Daemon threads over one bounded queue."""
+
+    def __init__(self, most: int, name: str) -> None:
+        self._most, self._name = most, name
+        self._tasks: deque[Callable[[], None]] = deque()
+        self._started = self._idle = 0
+        lock = threading.Lock()
+        self._work, self._room = threading.Condition(lock), threading.Condition(lock)
+
+    def take(self, task: Callable[[], None], seconds: float) -> bool:
+        """Queues the task; False where the queue stays full for that long."""
+        with self._room:
+            if not self._room.wait_for(self._has_room, seconds):
+                return False
+            self._tasks.append(task)
+            self._work.notify()
+            if len(self._tasks) > self._idle and self._started < self._most:
+                self._started += 1
+                name = f"{self._name}-{self._started}"
+                threading.Thread(target=self._run, name=name, daemon=True).start()
+        return True
+
+    def _has_room(self) -> bool:
+        return len(self._tasks) < BUDGETS.pool_queue_items
+
+    def _run(self) -> None:
+        _here.works = True
+        while True:
+            with self._work:
+                self._idle += 1
+                self._work.wait_for(lambda: self._tasks)
+                self._idle -= 1
+                task = self._tasks.popleft()
+                self._room.notify()
+            task()
+            del task  # what it carries must not live until the next one
+
+
+class _Batch(Generic[R]):
+    """The outcomes of one `map`; what comes after it is closed is dropped."""
+
+    def __init__(self, size: int) -> None:
+        self._outcomes: list[Outcome[R]] = [Late()] * size
+        self._missing = size
+        self._changed = threading.Condition()
+        self.closed = False
+
+    def put(self, number: int, outcome: Outcome[R]) -> None:
+        with self._changed:
+            if not self.closed:
+                self._outcomes[number] = outcome
+                self._missing -= 1
+                if not self._missing:
+                    self._changed.notify()
+
+    def close(self, seconds: float) -> list[Outcome[R]]:
+        """The outcomes once all are there, or as they are after so long."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._missing, seconds)
+            self.closed = True
+            return self._outcomes
+
+
+def render_many(
+    each: Each, fn: Callable[[T], R], items: Sequence[T], *, weight: int, budgets: Budgets
+) -> list[Outcome[R]]:
+    """One outcome per item of a page: by `each` where its raw text weighs much, else plainly."""
+    if weight <= budgets.render_inline_chars:
+        return [Done(fn(item)) for item in items]
+    return each(fn, items, Deadline.after(budgets.render_seconds))

@@ -1,0 +1,156 @@
+"""The owner's packages: one token over several grants, made, listed and revoked."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from evidence.limits import BUDGETS
+from evidence.work import Deadline
+from service import credentials, settings
+from service.cli.grants import expiry
+from service.cli.store import existing, say, store_option, teaching
+from service.upstreams import keys
+from service.upstreams.joining import remote_member
+from service.upstreams.store.packages import (
+    Member,
+    PackageEntry,
+    create,
+    list_packages,
+    local_member,
+    revoke,
+)
+from service.upstreams.store.writer import Writer
+
+
+@click.group()
+def package() -> None:
+    """Make, list and revoke tokens over several grants."""
+
+
+@package.command("create")
+@click.option("--grant", "grants", multiple=True, help="A grant of this store, by id or label.")
+@click.option("--remote", "urls", multiple=True, help="A PDPP resource server with a grant there.")
+@click.option(
+    "--token-file",
+    "files",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="The file with the token of that grant; one for each --remote, in their order.",
+)
+@click.option("--expires", help="When the token ends: 12h, 30d, 8w or an ISO 8601 time.")
+@click.option("--label", help="A name to list and revoke it by.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@store_option
+def create_(
+    grants: tuple[str, ...],
+    urls: tuple[str, ...],
+    files: tuple[Path, ...],
+    expires: str | None,
+    label: str | None,
+    as_json: bool,
+    store: Path,
+) -> None:
+    """Make a package of grants and print its token, which is shown this once.
+
+    Each server is asked now what its grant holds. Tokens of other servers are kept sealed with
+    RUNG_SECRET_KEY.
+    """
+    if len(urls) != len(files):
+        raise click.UsageError("Give one --token-file for each --remote, in their order.")
+    with teaching(), existing(store) as writer:
+        members = [local_member(writer.db, name) for name in grants]
+        members += _remote_members(urls, files)
+        ends = expiry(expires, datetime.now(UTC)) if expires else None
+        sealer = keys.of_tokens(_secret(writer, kept=bool(urls)))
+        package_id, token = create(writer, members, sealer, label=label, expires_at=ends)
+        (entry,) = [found for found in list_packages(writer.db) if found.package_id == package_id]
+    if as_json:
+        click.echo(orjson.dumps(_to_json(entry) | {"token": token}).decode())
+        return
+    say(f"{package_id}: {_describe(entry)}. Keep the token; it is not shown again.")
+    click.echo(token)
+
+
+@package.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@store_option
+def list_(as_json: bool, store: Path) -> None:
+    """List the packages, without any tokens."""
+    with teaching(), existing(store) as writer:
+        entries = list_packages(writer.db)
+    if as_json:
+        click.echo(orjson.dumps({"packages": [_to_json(entry) for entry in entries]}).decode())
+        return
+    for entry in entries:
+        label = f" {entry.label!r}" if entry.label else ""
+        click.echo(f"{entry.package_id} {entry.state()}{label}: {_describe(entry)}")
+
+
+@package.command("revoke")
+@click.argument("name")
+@store_option
+def revoke_(name: str, store: Path) -> None:
+    """End the package with this id, or all with this label, at once; its grants live on."""
+    with teaching(), existing(store) as writer:
+        for package_id in revoke(writer, name):
+            click.echo(f"{package_id} revoked")
+
+
+def _remote_members(urls: Sequence[str], files: Sequence[Path]) -> Iterator[Member]:
+    for url, file in zip(urls, files):
+        token = credentials.from_file(file)
+        warning = credentials.exposure(file)
+        if warning:
+            say(f"Warning: {warning}")
+        deadline = Deadline.after(BUDGETS.upstream_seconds)
+        yield remote_member(credentials.provider_url(url), token, deadline)
+
+
+def _secret(writer: Writer, *, kept: bool) -> bytes:
+    """The secret of the deployment: that of the environment, or the one kept in the store."""
+    try:
+        found = settings.load().secret_key
+    except settings.SettingsError as error:
+        raise click.ClickException(str(error)) from error
+    if found is None and kept:
+        say(
+            "Warning: RUNG_SECRET_KEY is not set, so the key of these tokens lies beside them in "
+            "the store. Set it here and where the store is served."
+        )
+    return (found or str(writer.meta("secret"))).encode()
+
+
+def _describe(entry: PackageEntry) -> str:
+    names = ", ".join(
+        f"{member.name} ({member.grant_id}{f' at {member.origin}' if member.origin else ''})"
+        for member in entry.members
+    )
+    until = f", until {entry.expires_at}" if entry.expires_at else ""
+    return f"{len(entry.members)} grants: {names}{until}"
+
+
+def _to_json(entry: PackageEntry) -> dict[str, Any]:
+    return {
+        "package_id": entry.package_id,
+        "label": entry.label,
+        "state": entry.state(),
+        "created_at": entry.created_at,
+        "expires_at": entry.expires_at,
+        "revoked_at": entry.revoked_at,
+        "members": [
+            {
+                "name": member.name,
+                "grant_id": member.grant_id,
+                "origin": member.origin,
+                "streams": [
+                    {"connection_id": held.connection_id, "stream": held.stream}
+                    for held in member.held
+                ],
+            }
+            for member in entry.members
+        ],
+    }

@@ -1,0 +1,247 @@
+"""`rung stdio`: MCP over standard input and output, for clients that start their own servers."""
+
+import shlex
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from secrets import token_bytes
+from types import FrameType
+from typing import Any, NoReturn
+
+import click
+from click.core import ParameterSource
+
+from evidence.errors import (
+    EvidenceError,
+    Forbidden,
+    InvalidRequest,
+    RateLimited,
+    TimedOut,
+    Unauthenticated,
+    Unavailable,
+)
+from evidence.limits import BUDGETS
+from evidence.version import VERSION
+from evidence.work import Deadline
+from service import bootstrap, credentials, settings
+from service.bootstrap import Services
+from service.cli.store import say, store_option
+from service.mcp.papers import PapersSurface
+from service.mcp.records import RecordsSurface
+from service.mcp.stdio import serve, take_stdout
+from service.mcp.surface import Surface
+from service.operations.base import Session
+from service.upstreams.origin import Origin
+from service.upstreams.remote_authority import RemoteAuthority
+
+#: Exit codes, after sysexits.h.
+WRONG_USAGE, NO_PERMISSION, NOT_CONFIGURED = 64, 77, 78
+
+SOURCES = ("store", "provider_url", "papers")
+TOKEN_VARIABLE = "RUNG_TOKEN"
+
+
+class Command(click.Command):
+    """Exits with 64 where it is called wrongly."""
+
+    def make_context(self, *args: Any, **more: Any) -> click.Context:
+        try:
+            return super().make_context(*args, **more)
+        except click.UsageError as error:
+            error.show()
+            sys.exit(WRONG_USAGE)
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A surface, how a session on it is opened, and what a person calls it."""
+
+    surface: Surface
+    open_session: Callable[[], Any]
+    name: str
+
+
+@click.command(cls=Command)
+@store_option
+@click.option(
+    "--provider-url",
+    envvar="RUNG_UPSTREAM_URL",
+    help="A PDPP resource server to read instead of the store; RUNG_UPSTREAM_URL names it too.",
+)
+@click.option(
+    "--papers",
+    type=click.Path(path_type=Path),
+    help="A snapshot of papers instead; needs no token.",
+)
+@click.option(
+    "--cache-root",
+    type=click.Path(path_type=Path),
+    default=Path(".pdpp"),
+    envvar="PDPP_CACHE_ROOT",
+    show_default=True,
+    help="Where `pdpp connect` keeps credentials; PDPP_CACHE_ROOT names it too.",
+)
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    help="A file with the token; RUNG_TOKEN otherwise, then the cache of the provider.",
+)
+@click.pass_context
+def stdio(
+    context: click.Context,
+    store: Path,
+    provider_url: str | None,
+    papers: Path | None,
+    cache_root: Path,
+    token_file: Path | None,
+) -> None:
+    """Serve MCP on standard input and output, for clients that start their own servers.
+
+    Nothing but the protocol goes to standard output. Exits with 0 when the input ends, 64 where
+    it is called wrongly, 77 for an owner's credential, 78 without a usable token.
+    """
+    with _exits(), take_stdout() as out:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, _end)
+        _refuse_owners()
+        named = _named(context)
+        if papers is not None:
+            served = _papers(papers)
+        elif provider_url and "store" not in named:
+            served = _provider(provider_url, cache_root, token_file)
+        else:
+            served = _store(store, token_file)
+        _note(f"rung {VERSION} serves {served.name}. It reads MCP messages, one a line.")
+        serve(served.surface, served.open_session, sys.stdin.buffer, out)
+
+
+def _named(context: click.Context) -> list[str]:
+    """The sources on the command line, one at most; it comes before the environment."""
+    given = context.get_parameter_source
+    named = [name for name in SOURCES if given(name) is ParameterSource.COMMANDLINE]
+    if len(named) > 1:
+        raise InvalidRequest("Give only one of --store, --provider-url and --papers.")
+    return named
+
+
+def _store(path: Path, token_file: Path | None) -> Served:
+    if not path.exists():
+        raise InvalidRequest(f"{path} is not there. Fill it first: rung import, or rung demo.")
+    token = _given_token(token_file)
+    if token is None:
+        raise Unauthenticated(
+            "There is no token.",
+            hint=f"Make one with `{shlex.join(['rung', 'grant', 'create', '--store', str(path)])}` "
+            f"and put it into {TOKEN_VARIABLE} or the file of --token-file.",
+        )
+    services = _services(store=path)
+    services.open_session(token)
+    return Served(RecordsSurface(), lambda: services.open_session(token), f"the records of {path}")
+
+
+def _provider(url: str, cache_root: Path, token_file: Path | None) -> Served:
+    provider = credentials.provider_url(url)
+    token = _given_token(token_file)
+    if token is None:
+        path = credentials.cache_file(cache_root, provider)
+        token = credentials.from_cache(path, provider, datetime.now(UTC))
+        _warn_of(path)
+    authority, fence_key = RemoteAuthority(Origin(provider), reserved=None), token_bytes(32)
+
+    def open_session(seconds: float = BUDGETS.upstream_seconds) -> Session:
+        return Session(authority.open(token, Deadline.after(seconds)), fence_key=fence_key)
+
+    try:
+        open_session(BUDGETS.start_seconds)
+    except (Unavailable, TimedOut, RateLimited) as error:
+        _note(f"{provider} does not say yet whose token this is. {error.message}")
+    except (Unauthenticated, Forbidden) as error:
+        error.hint = f"Get a client token: `{shlex.join(['pdpp', 'connect', provider])}`."
+        raise
+    return Served(RecordsSurface(), open_session, f"the records of {provider}")
+
+
+def _papers(path: Path) -> Served:
+    if not path.exists():
+        raise InvalidRequest(f"{path} is not there. Name a snapshot with --papers.")
+    services = _services(papers_db=path)
+    assert services.papers is not None, "a snapshot is named"
+    status = services.papers.status()
+    if status["status"] != "ready":
+        raise Unavailable(f"{path} cannot be served: {status['refused']}")
+    return Served(PapersSurface(), lambda: services.open_papers(None), f"the papers of {path}")
+
+
+def _services(**source: Path) -> Services:
+    """The services over one source, whatever else the environment names."""
+    alone: dict[str, Any] = {"upstream_url": None, "papers_db": None, "papers_url": None}
+    found = replace(settings.load(), **{**alone, "papers_tokens": (), **source})
+    return bootstrap.build(found)
+
+
+def _given_token(file: Path | None) -> str | None:
+    """The token of a file or of the environment; None where there is neither."""
+    if file is not None:
+        token = credentials.from_file(file)
+        _warn_of(file)
+        return token
+    text = settings.environment().get(TOKEN_VARIABLE, "")
+    return credentials.from_text(text, TOKEN_VARIABLE) if text else None
+
+
+def _refuse_owners() -> None:
+    environ = settings.environment()
+    for name in settings.OWNER_VARIABLES:
+        if environ.get(name):
+            raise Forbidden(
+                f"{name} holds an owner credential, which is refused.",
+                hint=f"Unset it, and put a client token into {TOKEN_VARIABLE}.",
+            )
+
+
+def _warn_of(path: Path) -> None:
+    warning = credentials.exposure(path)
+    if warning:
+        _note(f"Warning: {warning}")
+
+
+def _note(line: str) -> None:
+    """A line for the person, whether or not anybody reads it."""
+    with suppress(OSError):
+        say(line)
+
+
+@contextmanager
+def _exits() -> Iterator[None]:
+    """What keeps the command from serving, said on stderr with what to do, and its exit code."""
+    try:
+        yield
+    except settings.SettingsError as error:
+        _leave(str(error), WRONG_USAGE)
+    except OSError as error:
+        _leave(f"{error.filename or 'Standard input or output'}: {error.strerror}.", 1)
+    except EvidenceError as error:
+        said = f"{error.message} {error.hint}" if error.hint else error.message
+        _leave(said, _code(error))
+
+
+def _leave(message: str, code: int) -> NoReturn:
+    _note(f"Error: {message}")
+    sys.exit(code)
+
+
+def _code(error: EvidenceError) -> int:
+    """The exit code of an error. A grant that has ended is no token, not a forbidden one."""
+    if isinstance(error, InvalidRequest):
+        return WRONG_USAGE
+    if isinstance(error, Forbidden) and error.code == Forbidden.default_code:
+        return NO_PERMISSION
+    return NOT_CONFIGURED if isinstance(error, (Forbidden, Unauthenticated)) else 1
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    raise SystemExit(0)

@@ -1,0 +1,98 @@
+"""MCP over a pipe: one message a line, answered in order, until the input ends.
+
+    with take_stdout() as out:
+        serve(surface, open_session, sys.stdin.buffer, out)
+
+A session is opened anew for each message that reads something, so a grant that is revoked reads
+nothing more. What opening raises is told as what the message reads would tell its own errors: a
+tool result with `isError`, or the error of a resource.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from io import FileIO
+from typing import Any, BinaryIO, Final
+
+from evidence.errors import TooLarge
+from evidence.limits import BUDGETS
+from service.access import request_id
+from service.mcp.dispatch import Server
+from service.mcp.faults import INVALID_REQUEST, Fault, told
+from service.mcp.protocol import Dialogue, handle_line, refused
+from service.mcp.surface import Surface
+
+STDOUT, STDERR = 1, 2
+PIECE_BYTES: Final = 65_536
+
+
+def take_stdout() -> FileIO:
+    """The real stdout. From here on, whatever else is printed goes to stderr."""
+    if sys.stderr is None:  # it is closed, and its number the next that is given away
+        sys.stderr = open(os.devnull, "w")
+    out = open(os.dup(STDOUT), "wb", buffering=0)
+    os.dup2(STDERR, STDOUT)
+    sys.stdout.flush()
+    sys.stdout = sys.stderr
+    return out
+
+
+def serve(
+    surface: Surface, open_session: Callable[[], Any], source: BinaryIO, out: BinaryIO
+) -> None:
+    """Answers the lines of `source` until it ends, or until nobody reads the answers."""
+    server, dialogue = Server(surface), Dialogue()
+    for line in lines(source, BUDGETS.body_bytes):
+        id = request_id(None)
+        if line is None:
+            answer = _too_long(id)
+        else:
+            session = OnDemand(open_session)
+            answer = handle_line(server, line, session, dialogue, request_id=id)
+        if answer is not None:
+            try:
+                _write(out, answer + b"\n")
+            except BrokenPipeError:
+                return
+
+
+def lines(source: BinaryIO, most: int) -> Iterator[bytes | None]:
+    """Each line that is not blank; None for one of more than `most` bytes, which is not kept."""
+    while line := source.readline(most + 1):
+        if len(line) > most and not line.endswith(b"\n"):
+            while (piece := source.readline(PIECE_BYTES)) and not piece.endswith(b"\n"):
+                pass
+            yield None
+        elif line.strip():
+            yield line
+
+
+class OnDemand:
+    """A session that is opened when something is first asked of it."""
+
+    def __init__(self, open_session: Callable[[], Any]) -> None:
+        self._open = open_session
+
+    @cached_property
+    def _session(self) -> Any:
+        return self._open()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+
+def _write(out: BinaryIO, data: bytes) -> None:
+    """Writes all of it: a pipe may take a part at a time."""
+    left = memoryview(data)
+    while left:
+        left = left[out.write(left) :]
+
+
+def _too_long(id: str) -> bytes | None:
+    limit = BUDGETS.body_bytes
+    error = TooLarge(
+        f"The line is longer than {limit} bytes.", hint="Send a smaller message.", limit=limit
+    )
+    fault = Fault(INVALID_REQUEST, told(error), data={**error.body(), "request_id": id})
+    return refused(fault).body

@@ -1,0 +1,115 @@
+"""A server on loopback that answers as a test says, and remembers what it was asked."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import orjson
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request. Names of headers are in lower case."""
+
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def token(self) -> str:
+        return self.headers.get("authorization", "").removeprefix("Bearer ")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One answer, sent with its length."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Answering = Callable[[Asked], Reply]
+
+
+def as_json(body: object, status: int = 200, **headers: str) -> Reply:
+    """A JSON answer; `_` in the name of a header stands for `-`."""
+    spelled = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Reply(status, orjson.dumps(body), {"Content-Type": "application/json", **spelled})
+
+
+class Loopback(ThreadingHTTPServer):
+    """Answers each request by `answer`, which may be changed at any time."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, answer: Answering) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.answer = answer
+        self.asked: list[Asked] = []
+        self.lines: list[socket.socket] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Says nothing: readers that hang up are part of the tests."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # head and body in one piece, or a reader waits for the second
+    server: Loopback
+
+    def handle(self) -> None:
+        self.server.lines.append(self.connection)
+        with suppress(OSError):
+            super().handle()
+
+    def _any(self) -> None:
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        body = self.rfile.read(int(headers.get("content-length", 0)))
+        asked = Asked(self.command, self.path, headers, body)
+        self.server.asked.append(asked)
+        reply = self.server.answer(asked)
+        self.send_response(reply.status)
+        told = {name.lower() for name in reply.headers}
+        for name, value in reply.headers.items():
+            self.send_header(name, value)
+        if "content-length" not in told:
+            self.send_header("Content-Length", str(len(reply.body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(reply.body)
+        self.wfile.flush()
+
+    do_GET = do_HEAD = do_POST = _any
+
+    def send_response(self, code: int, message: str | None = None) -> None:
+        """Without the headers a server adds by itself: a test says them all."""
+        self.send_response_only(code, message)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing is logged."""
+
+
+@contextmanager
+def answering(answer: Answering) -> Iterator[Loopback]:
+    """A running server, gone on exit with all its connections."""
+    with Loopback(answer) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            for line in server.lines:
+                with suppress(OSError):
+                    line.shutdown(socket.SHUT_RDWR)
+            thread.join()

@@ -1,0 +1,47 @@
+"""Callers whose resource server stands behind a socket: MCP here, `/v1` there."""
+
+from collections.abc import Callable
+
+from evidence.limits import BUDGETS
+from evidence.work import Deadline
+from service.mcp.dispatch import Server
+from service.mcp.headers import Headers
+from service.mcp.protocol import handle
+from service.mcp.records import RecordsSurface
+from service.operations.base import Session
+from service.upstreams.http import HttpResourceServer
+from service.upstreams.origin import Origin
+from service.upstreams.ports import ResourceServer
+from tests.helpers.caller import Caller
+
+Open = Callable[[], ResourceServer]
+
+
+def upstream_deadline() -> Deadline:
+    """What a request may wait for its upstreams."""
+    return Deadline.after(BUDGETS.upstream_seconds)
+
+
+def opener(url: str, token: str) -> Open:
+    """Opens an upstream anew for each request, as a service does."""
+    origin = Origin(url)
+    return lambda: HttpResourceServer(origin, token, upstream_deadline())
+
+
+def caller_of(open: Open, *, fence_key: bytes = b"of a test", base_url: str = "") -> Caller:
+    """An MCP caller of this process over any resource server."""
+    server = Server(RecordsSurface())
+
+    def post(body: bytes, headers: dict[str, str]) -> bytes:
+        found: Headers = {name.lower(): value for name, value in headers.items()}
+        session = Session(open(), base_url, fence_key)
+        return handle(server, body, _AnyCase(found), session).body or b""
+
+    return Caller(post, "not looked at")
+
+
+class _AnyCase(dict[str, str]):
+    """Headers looked up without regard to case, as HTTP has them."""
+
+    def get(self, key: str, default: str | None = None) -> str | None:  # type: ignore[override]
+        return super().get(key.lower(), default)

@@ -1,0 +1,252 @@
+"""Sources of a package that answer from lists: truthful pages, and failures as they are planned.
+
+crowd = Crowd([Plan(hits=3), Plan(hits=5, outcomes=("late",))])
+envelope = crowd.search(limit=4)
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from evidence.envelope import Envelope
+from evidence.errors import Forbidden, InvalidRequest, Unavailable
+from evidence.handles import RecordRef
+from evidence.work import Deadline, Each, Late, Outcome, attempt, serial
+from service.upstreams.cursors import Sealer
+from service.upstreams.package import Child, Held, PackageResourceServer
+from service.upstreams.ports import (
+    AggregateQuery,
+    Blob,
+    RecordQuery,
+    RecordRead,
+    SchemaQuery,
+    SearchQuery,
+    WindowRequest,
+)
+from service.upstreams.store import Store
+from tests.helpers.worlds import House
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+QUERY = "lantern"
+OK, LATE, DOWN, REVOKED = "ok", "late", "down", "revoked"
+SEALER = Sealer(b"a secret of tests only")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One source: how many hits it has, and how it fares when it is asked, in turn; then well.
+
+    `most` is the longest page it gives, `cursor_chars` the length of its cursors. `keys` names its
+    records otherwise than by number; `connection` shares the connection of another source.
+    """
+
+    hits: int
+    outcomes: tuple[str, ...] = ()
+    most: int = 100
+    cursor_chars: int = 0
+    keys: tuple[str, ...] = ()
+    connection: str | None = None
+    streams: tuple[str, ...] = ("notes",)
+
+
+class TooSlow(BaseException):
+    """A source is late. `planned` makes it the outcome `Late`; nothing else may catch it."""
+
+
+class ListServer:
+    """A resource server over a list of hits. `calls` holds every question it was asked."""
+
+    def __init__(self, name: str, connection_id: str, plan: Plan) -> None:
+        self.name, self.connection_id, self.plan = name, connection_id, plan
+        self.calls: list[Any] = []
+        keys = plan.keys or tuple(f"{name}-{number}" for number in range(plan.hits))
+        self.rows = [self._hit(key) for key in keys]
+        self._fates: Iterator[str] = iter(plan.outcomes)
+
+    def search(self, query: SearchQuery) -> Envelope:
+        self._live(query)
+        start = self._opened(query.cursor)
+        stop = min(len(self.rows), start + min(query.limit, self.plan.most))
+        more = stop < len(self.rows)
+        body: dict[str, Any] = {
+            "object": "list",
+            "has_more": more,
+            "data": self.rows[start:stop],
+            "meta": {
+                "count": len(self.rows),
+                "count_accuracy": "exact",
+                "recall": {"complete": True, "ranking_scope": "all_matches"},
+                "warnings": [],
+            },
+        }
+        if more:
+            body["next_cursor"] = f"{self.name}:{stop}".ljust(self.plan.cursor_chars, ".")
+        return Envelope(body)
+
+    def schema(self, query: SchemaQuery) -> Envelope:
+        self._live(query)
+        connection = {"connection_id": self.connection_id, "display_name": self.name}
+        connector = {
+            "object": "connector",
+            "source": {"id": "list", "kind": "connector"},
+            "connector_key": "list",
+            "connector_id": "list",
+            "stream_count": len(self.plan.streams),
+            "granted_connections": [connection],
+            "streams": [{"name": name, "primary_key": ["id"]} for name in self.plan.streams],
+        }
+        return Envelope({"object": "schema", "detail": query.detail, "connectors": [connector]})
+
+    def streams(self, *, connection_id: str | None = None) -> Envelope:
+        self._live("streams")
+        rows = [
+            {"object": "stream", "name": name, "connection_id": self.connection_id}
+            for name in self.plan.streams
+        ]
+        return Envelope({"object": "list", "has_more": False, "data": rows})
+
+    def stream(self, name: str, *, connection_id: str | None = None) -> Envelope:
+        self._live(("stream", name))
+        return Envelope({"object": "stream_metadata", "name": name})
+
+    def connectors(self) -> Envelope:
+        found = self.schema(SchemaQuery()).body["connectors"]
+        return Envelope({"object": "list", "data": found})
+
+    def records(self, query: RecordQuery) -> Envelope:
+        return self._say(query)
+
+    def record(self, read: RecordRead) -> Envelope:
+        return self._say(read)
+
+    def aggregate(self, query: AggregateQuery) -> Envelope:
+        return self._say(query)
+
+    def field_window(self, ref: RecordRef, field_path: str, window: WindowRequest) -> Envelope:
+        return self._say((ref, field_path, window))
+
+    def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob:
+        self._live(("blob", blob_id))
+        return Blob(blob_id, "text/plain", 0, "", lambda start, stop: iter(()))
+
+    def _say(self, question: Any) -> Envelope:
+        self._live(question)
+        return Envelope({"object": "said", "by": self.name})
+
+    def _live(self, question: Any) -> None:
+        self.calls.append(question)
+        fate = next(self._fates, OK)
+        if fate == LATE:
+            raise TooSlow
+        if fate == DOWN:
+            raise Unavailable("This source is away. Try again later.")
+        if fate == REVOKED:
+            raise Forbidden("This grant is revoked. Ask for a new one.", code="grant_revoked")
+
+    def _opened(self, cursor: str | None) -> int:
+        if cursor is None:
+            return 0
+        name, _, offset = cursor.rstrip(".").partition(":")
+        if name != self.name or len(cursor) < self.plan.cursor_chars:
+            raise InvalidRequest("This cursor is of another source.", code="invalid_cursor")
+        return int(offset)
+
+    def _hit(self, key: str) -> dict[str, Any]:
+        return {
+            "object": "search_result",
+            "stream": self.plan.streams[0],
+            "record_key": key,
+            "connection_id": self.connection_id,
+            "connector_key": "list",
+            "display_name": self.name,
+            "title": f"Note {key}",
+        }
+
+
+@dataclass
+class Crowd:
+    """A package over planned sources, asked page after page by one client."""
+
+    plans: Sequence[Plan]
+    each: Each | None = None
+    servers: list[ListServer] = field(init=False)
+    children: list[Child] = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = [f"source {number}" for number in range(len(self.plans))]
+        self.servers = [
+            ListServer(name, plan.connection or name.replace(" ", "-"), plan)
+            for name, plan in zip(names, self.plans)
+        ]
+        self.children = [self._child(server) for server in self.servers]
+
+    def _child(self, server: ListServer) -> Child:
+        held = tuple(
+            Held(name, server.connection_id, "list", server.name) for name in server.plan.streams
+        )
+        return Child(server.name, f"grant of {server.name}", held, lambda deadline: server)
+
+    def open(self) -> PackageResourceServer:
+        """The package as one request sees it."""
+        each = self.each or planned
+        return PackageResourceServer(self.children, each, Deadline.after(60), SEALER)
+
+    def search(self, **args: Any) -> Envelope:
+        return self.open().search(SearchQuery(QUERY, **args))
+
+    def pages(self, limit: int, most: int = 2_000) -> Iterator[dict[str, Any]]:
+        """Every page to the end; fails where it does not come."""
+        cursor = None
+        for _ in range(most):
+            body = self.search(limit=limit, cursor=cursor).body
+            yield body
+            cursor = body.get("next_cursor")
+            if cursor is None:
+                return
+        raise AssertionError(f"no end after {most} pages")
+
+
+def of_grants(
+    house: House, grants: dict[str, tuple[dict[str, Any], ...]], each: Each = serial
+) -> Callable[[], PackageResourceServer]:
+    """What opens a package over grants of one store, each by its name and its entries."""
+    store: Store = house.app.extensions["rung"].store
+    children = [_of_grant(store, name, *house.grant(*grants[name])) for name in grants]
+    return lambda: PackageResourceServer(children, each, Deadline.after(60), store.sealer)
+
+
+def _of_grant(store: Store, name: str, grant_id: str, token: str) -> Child:
+    server = store.open(token)
+    keys = {
+        connection["connection_id"]: connector["connector_key"]
+        for connector in server.connectors().body["data"]
+        for connection in connector["granted_connections"]
+    }
+    held = tuple(
+        Held(
+            row["name"],
+            row["connection_id"],
+            keys.get(row["connection_id"]),
+            row.get("display_name"),
+        )
+        for row in server.streams().body["data"]
+    )
+    return Child(name, grant_id, held, lambda deadline: store.open(token))
+
+
+def planned(fn: Callable[[T], R], items: Sequence[T], deadline: Deadline, /) -> list[Outcome[R]]:
+    """One after the other; who is planned to be late is `Late`."""
+    found = list[Outcome[R]]()
+    for item in items:
+        try:
+            found.append(attempt(fn, item))
+        except TooSlow:
+            found.append(Late())
+    return found
+
+
+def ids(body: dict[str, Any]) -> list[str]:
+    """The records of a page, as (connection, key)."""
+    return [f"{hit['connection_id']}/{hit['record_key']}" for hit in body["data"]]

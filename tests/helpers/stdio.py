@@ -1,0 +1,130 @@
+"""`rung stdio` as a real process, and the smallest client that can speak to it."""
+
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any
+
+import orjson
+
+from tests.helpers.caller import Caller, Post
+from tests.helpers.posting import modern_body, modern_headers
+
+ROOT = Path(__file__).resolve().parents[2]
+WAIT_SECONDS = 60
+PIECE_BYTES = 65_536
+
+#: Of whoever runs the tests; they would decide what is served.
+UNWANTED = ("RUNG_", "PDPP_", "PYTHON")
+
+
+class Modern(Caller):
+    """A caller that speaks the modern era, over whatever it posts with."""
+
+    def rpc(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
+        body = modern_body(method, params, id=next(self._ids))
+        headers = {**self.headers, **modern_headers(body)}
+        found: dict[str, Any] = orjson.loads(self._post(orjson.dumps(body), headers))
+        return found
+
+
+#: One way to speak for each era.
+ERAS: dict[str, type[Caller]] = {"legacy": Caller, "modern": Modern}
+
+
+class Pipe:
+    """A running `rung stdio`: lines in, lines out."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: IO[bytes]) -> None:
+        assert process.stdin is not None and process.stdout is not None
+        self.process = process
+        self._in, self._out, self._log = process.stdin, process.stdout, log
+        self._read = b""
+
+    def send(self, *lines: bytes) -> None:
+        """Writes lines, each with its newline."""
+        self._in.write(b"".join(line + b"\n" for line in lines))
+
+    def receive(self) -> bytes:
+        """The next line that comes out, without its newline."""
+        while b"\n" not in self._read:
+            ready, _, _ = select.select([self._out], [], [], WAIT_SECONDS)
+            piece = os.read(self._out.fileno(), PIECE_BYTES) if ready else b""
+            assert piece, f"no answer; its log:\n{self.log()}"
+            self._read += piece
+        line, _, self._read = self._read.partition(b"\n")
+        return line
+
+    def ask(self, message: Any) -> Any:
+        """The answer to one message, both as JSON values."""
+        self.send(orjson.dumps(message))
+        return orjson.loads(self.receive())
+
+    def caller(self, kind: type[Caller] = Caller) -> Caller:
+        """A caller over this pipe."""
+
+        def post(body: bytes, headers: Mapping[str, str]) -> bytes:
+            self.send(body)
+            return self.receive()
+
+        answering: Post = post
+        return kind(answering, "")
+
+    def close(self) -> tuple[int, bytes]:
+        """Ends the input; (exit code, what came out that nobody received)."""
+        self._in.close()
+        rest = self._read + self._out.read()
+        return self.process.wait(WAIT_SECONDS), rest
+
+    def log(self) -> str:
+        """What it said on stderr so far."""
+        self._log.seek(0)
+        return self._log.read().decode()
+
+
+def environment(**changes: str) -> dict[str, str]:
+    """The environment of a process that serves what its command line says, with changes."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(UNWANTED)}
+    path = os.pathsep.join(filter(None, (changes.pop("PYTHONPATH", ""), str(ROOT))))
+    return {**kept, "PYTHONPATH": path, **changes}
+
+
+def command(*arguments: str | Path) -> list[str]:
+    return [sys.executable, "-m", "service", "stdio", *map(str, arguments)]
+
+
+@contextmanager
+def stdio(*arguments: str | Path, **environ: str) -> Iterator[Pipe]:
+    """Starts `rung stdio` with these arguments and changes of the environment."""
+    with TemporaryFile() as log:
+        process = subprocess.Popen(
+            command(*arguments),
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            cwd=ROOT,
+            env=environment(**environ),
+        )
+        with process:
+            try:
+                yield Pipe(process, log)
+            finally:
+                process.kill()
+
+
+def started(*arguments: str | Path, **environ: str) -> subprocess.Popen[bytes]:
+    """`rung stdio` with an input that has ended; who starts it waits for it."""
+    return subprocess.Popen(
+        command(*arguments),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+        env=environment(**environ),
+    )
