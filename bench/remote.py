@@ -34,6 +34,7 @@ MB = 1_000_000
 MS = 1_000
 CONNECTIONS = 8
 HITS = 10
+TURN = 40  # requests of one client before the other server's turn
 
 FEW, MANY = 8, 64
 SOURCE_SECONDS = 0.050
@@ -46,10 +47,10 @@ SEATS = WAITING_THREADS - BUDGETS.spare_threads  # where a worker's requests may
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much is measured: requests a round, and at once where there are no rounds."""
+    """How much is measured: turns of one client, rounds, and requests of each."""
 
+    turns: int
     rounds: int
-    alone: int
     loaded: int
     fan_ins: int
     packages: int
@@ -96,8 +97,8 @@ def _adapter(plan: Plan, corpus: Corpus) -> Iterator[Line]:
             result_of(ask(adapter.port, request))
         for name, requests in (("search", rest), ("MCP search", mcp)):
             alone = [
-                [_one(server, requests, plan.alone) for server in (adapter, upstream)]
-                for _ in range(plan.rounds)
+                [_one(server, requests, TURN) for server in (adapter, upstream)]
+                for _ in range(plan.turns)
             ]
             loaded = [
                 [_spent(server, requests, plan.loaded) for server in (adapter, upstream)]

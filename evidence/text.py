@@ -9,8 +9,12 @@ back is exact. Marked text is escaped text with tags: `mark` does both in one go
     mark(text, start, end)  <->  unmark(shown)
 """
 
+import json
 import re
 from collections.abc import Iterable
+from typing import Any
+
+import orjson
 
 from evidence.fold import extends
 from evidence.find import Span
@@ -31,6 +35,7 @@ _BEGINS_ESCAPE = r"(?<!\\(?!u\{))"
 _BEGINS_TAG = "(?<!<(?!/?mark>))"
 _ESCAPED_ALONE = re.compile(rf"[{_MISLEADING}\\]{_BEGINS_ESCAPE}")
 _ESCAPED_IN_MARKED = re.compile(rf"[{_MISLEADING}\\<]{_BEGINS_ESCAPE}{_BEGINS_TAG}")
+_MISLEADING_ALONE = re.compile(f"[{_MISLEADING}]")
 _ESCAPE = re.compile(r"\\u\{((?:10|[0-9A-F])?[0-9A-F]{1,4})\}")
 _TAG = re.compile("</?mark>")
 
@@ -111,6 +116,17 @@ def escape(text: str) -> tuple[str, int]:
 def _is_harmless(text: str) -> bool:
     """Whether nothing in `text` can need an escape. A quick look, right for nearly every text."""
     return "\\" not in text and text.replace("\n", " ").isprintable()
+
+
+def json_line(value: Any) -> str:
+    """JSON on one line in which nothing misleads: such characters are written `\\uXXXX`.
+
+    It reads back as the same value.
+    """
+    text = orjson.dumps(value).decode()
+    if text.isprintable():
+        return text
+    return _MISLEADING_ALONE.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def unescape(shown: str) -> str:

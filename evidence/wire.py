@@ -5,8 +5,6 @@ Calls are `{"tool": …, "args": {…}, "why": …}`. `untrusted` stands whereve
 
 from typing import Any
 
-import orjson
-
 from evidence.continuation import Continuation
 from evidence.errors import EvidenceError
 from evidence.limits import CONTRACT
@@ -23,6 +21,7 @@ from evidence.model import (
     Source,
     SourceReport,
 )
+from evidence.text import json_line
 
 
 def call(continuation: Continuation) -> dict[str, Any]:
@@ -32,7 +31,7 @@ def call(continuation: Continuation) -> dict[str, Any]:
 
 def spelled(continuation: Continuation) -> str:
     """A call as one line: tool name, space, JSON."""
-    return f"{continuation.operation} {orjson.dumps(continuation.args).decode()}"
+    return f"{continuation.operation} {json_line(continuation.args)}"
 
 
 def search(page: SearchPage, *, base_url: str = "") -> dict[str, Any]:

@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-import orjson
-
 from evidence import wire
 from evidence.continuation import Continuation
 from evidence.errors import EvidenceError
 from evidence.limits import CONTRACT
+from evidence.text import json_line
 from renderers.lines import header, joined, quoted, value_of
 
 _OWN_LINES = (
@@ -53,5 +52,5 @@ def _candidate(entry: dict[str, Any]) -> str:
 
 def _detail(value: Any) -> str:
     if isinstance(value, (dict, list)):
-        return orjson.dumps(value).decode()
+        return json_line(value)
     return quoted(value) if isinstance(value, str) and " " in value else value_of(value)

@@ -10,6 +10,7 @@ from typing import Any, Final
 import orjson
 
 from evidence.errors import EvidenceError
+from evidence.limits import CONTRACT
 from service.mcp import versions
 from service.mcp.faults import (
     INTERNAL_ERROR,
@@ -167,6 +168,8 @@ class Server:
         uri = request.params.get("uri")
         if not isinstance(uri, str):
             raise invalid_params("`resources/read` needs `uri`, a string.")
+        if len(uri) > CONTRACT.handle_chars:
+            raise invalid_params(f"`uri` is longer than {CONTRACT.handle_chars} characters.")
         try:
             result = {"contents": self.surface.read(uri, session)}
         except EvidenceError as error:

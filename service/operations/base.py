@@ -14,6 +14,7 @@ from evidence.envelope import Envelope
 from evidence.errors import EvidenceError, InvalidRequest
 from evidence.limits import BUDGETS, Budgets
 from evidence.papers_wire import Steps
+from evidence.text import json_line
 from evidence.work import Each, serial
 from renderers.rendering import Context, Rendering
 from service.operations.json_schema import tool_schema
@@ -105,13 +106,18 @@ class Operation:
     examples: tuple[dict[str, Any], ...]
     fits: Callable[[Any, Budgets], int | None] = always_fits
 
+    @property
+    def told(self) -> str:
+        """The description as tools/list has it."""
+        return self.description
+
     @cached_property
     def tool(self) -> dict[str, Any]:
         """The tools/list entry."""
         return {
             "name": self.name,
             "title": self.title,
-            "description": self.description,
+            "description": self.told,
             "inputSchema": tool_schema(self.arguments),
             "annotations": {
                 "title": self.title,
@@ -173,6 +179,11 @@ class PaperOperation(Operation):
     """`wire` gives the JSON of a reading; its second argument says how next calls are spelled."""
 
     wire: Callable[[Any, Steps], dict[str, Any]]
+
+    @property
+    def told(self) -> str:
+        """With an example: the schemas of tools have no member for one that all vendors take."""
+        return f"{self.description} Example: {json_line(self.examples[0])}"
 
 
 def _first(messages: Any) -> str:

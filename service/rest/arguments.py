@@ -112,6 +112,8 @@ def _merge(
         return [*(before or []), *names]
     if path:
         raise InvalidRequest(f"{argument} takes no brackets.", param=argument)
+    if before is not None:
+        raise InvalidRequest(f"{argument} is given twice. Give it once.", param=argument)
     if isinstance(field, Flag):
         return FLAGS.get(value, value)
     return _number(value) if isinstance(field, Number) else value

@@ -13,7 +13,6 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from http.cookiejar import DefaultCookiePolicy
 from typing import Any
 from urllib.parse import SplitResult, urljoin, urlsplit
 
@@ -39,6 +38,7 @@ FAULTS = (requests.RequestException, HTTPError, OSError, ValueError)
 Parameters = Sequence[tuple[str, str]]
 _Origin = tuple[str, str | None, int | None]
 
+_HEADERS = {"User-Agent": f"rung/{VERSION}", "Accept-Encoding": "identity"}
 _PORTS = {"http": 80, "https": 443}
 _thread = threading.local()
 
@@ -173,25 +173,15 @@ def _send(
     Nothing is asked here that may not be asked twice.
     """
 
-    def send() -> requests.Response:
-        return _session().request(
-            method,
-            url,
-            headers={"Accept-Encoding": "identity", **(headers or {})},
-            auth=auth or _AsGiven(),
-            timeout=watch.left(),
-            allow_redirects=False,
-            stream=True,
-            **more,
-        )
-
+    request = requests.PreparedRequest()
+    request.prepare(method, url, {**_HEADERS, **(headers or {})}, auth=auth or _AsGiven(), **more)
     _thread.watch, _thread.kept = watch, False
     try:
-        return send()
+        return _session().ask(request, watch.left())
     except requests.ConnectionError:
         if not _thread.kept:
             raise
-        return send()
+        return _session().ask(request, watch.left())
     finally:
         _thread.watch = None
 
@@ -317,27 +307,23 @@ class _Session(requests.Session):
 
     def __init__(self) -> None:
         super().__init__()
-        self.headers["User-Agent"] = f"rung/{VERSION}"
-        self.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         for scheme in _PORTS:
             self.mount(f"{scheme}://", _Adapter())
         self._told: dict[_Origin, Any] = {}
 
-    def merge_environment_settings(self, url: str, *given: Any) -> Any:  # type: ignore[override]
-        """What the environment says of a server: read once for each, since that takes long."""
+    def ask(self, request: requests.PreparedRequest, seconds: float) -> requests.Response:
+        """The answer, its body unread; without the cookies, hooks and redirects of `send`."""
+        url = str(request.url)
         origin = _origin(url)
-        if origin not in self._told:
-            self._told[origin] = super().merge_environment_settings(url, *given)
-        return self._told[origin]
-
-    def get_redirect_target(self, resp: requests.Response) -> None:
-        """None: looking ahead, requests would read the body of a redirect, however long."""
+        if origin not in self._told:  # reading the environment takes long
+            self._told[origin] = self.merge_environment_settings(url, {}, True, None, None)
+        return self.get_adapter(url).send(request, timeout=seconds, **self._told[origin])
 
 
-def _session() -> requests.Session:
+def _session() -> _Session:
     if not hasattr(_thread, "session"):
         _thread.session = _Session()
-    session: requests.Session = _thread.session
+    session: _Session = _thread.session
     return session
 
 

@@ -135,3 +135,9 @@ def test_an_odd_id_in_a_path_is_decoded_once(library: Library) -> None:
 def test_a_summary_without_templates_is_there_too(library: Library) -> None:
     body = library.get(f"/papers/v1/papers/{NO_SUMMARY}/summary")
     assert body["text"] == library.release.summary(NO_SUMMARY)
+
+
+def test_a_parameter_that_is_given_twice_is_refused(library: Library) -> None:
+    for target in ("search?q=a&q=b", "search?q=a&limit=1&limit=2", "facets/tag?limit=1&limit=1"):
+        error = library.refused(f"/papers/v1/{target}", 400)
+        assert error["param"] in ("query", "limit") and "once" in error["message"]

@@ -1,7 +1,10 @@
 """What a benchmark stands on: the same corpus every time, and figures that are worked out right."""
 
+import os
 import sqlite3
+import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -9,7 +12,10 @@ from random import Random
 import pytest
 
 from bench import corpus, goals, papers, snapshots
-from bench.load import percentiles, post
+from bench.calls import get
+from bench.load import HOST, ask, drive, percentiles, post
+from bench.servers import Server
+from bench.sources import answering, insisting
 from bench.stages import Stages
 
 
@@ -118,3 +124,44 @@ def test_a_varied_text_keeps_sentences_and_gets_a_word_of_its_own() -> None:
 def test_a_query_is_written_as_upstream_writes_it() -> None:
     assert papers.expression("Deep pre-training") == '"deep" "pre-training"'
     assert papers.expression("深度 学习") == '"深 度" "学 习"'
+
+
+def test_a_get_carries_a_token_where_there_is_one() -> None:
+    assert get("/a") == b"GET /a HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    assert b"\r\nAuthorization: Bearer secret\r\n\r\n" in get("/a", "secret")
+
+
+def test_each_source_gives_its_body_no_sooner_than_told() -> None:
+    with answering([b"{}", b"[1]"], 0.02) as sources:
+        ports = [int(url.removeprefix(f"http://{HOST}:")) for url in sources.urls]
+        assert [ask(port, get("/any", "secret")) for port in ports] == [b"{}", b"[1]"]
+        load = drive(ports[0], [get("/any")], total=8, connections=4)
+        assert 0.02 <= load.p50 < 0.02 * 8
+        assert sources.waiting == 0
+
+
+def test_callers_wait_for_a_silent_source_and_for_nobody_longer_than_they_must() -> None:
+    with answering([b"{}"], 60) as silent, answering([b"{}"], 0) as ready:
+        silent_port, ready_port = (
+            int(found.urls[0].rpartition(":")[2]) for found in (silent, ready)
+        )
+        with insisting(silent_port, [get("/any")] * 3) as waiting:
+            _until(lambda: silent.waiting == 3)
+            with insisting(ready_port, [get("/any")] * 2) as served:
+                _until(lambda: served.answered == 2)
+            assert waiting.answered == 0
+        _until(lambda: silent.waiting == 0)
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < end, "it never came to that"
+
+
+def test_the_cpu_seconds_of_a_worker_are_those_of_its_process() -> None:
+    here = Server(0, os.getpid(), 0.0)
+    before, counted = here.cpu_seconds(), time.process_time()
+    while time.process_time() < counted + 0.1:
+        pass
+    assert here.cpu_seconds() - before == pytest.approx(0.1, abs=0.05)

@@ -55,7 +55,8 @@ def _row(reader: SourceReader) -> dict[str, Any]:
     known = {"name": reader.child.name, "grant_id": reader.child.grant_id}
     if not lost and not reader.failed:
         return {**known, "state": "answered", "hits": reader.shown}
-    found = {**known, "state": "timed_out" if reader.late else "failed", "hits": reader.shown}
+    late = reader.late or isinstance(reader.error, TimedOut)
+    found = {**known, "state": "timed_out" if late else "failed", "hits": reader.shown}
     if reader.failed:
         found |= _why(reader.error)
     else:

@@ -18,6 +18,7 @@ from service.upstreams.papers.snapshot import Snapshot
 SHOWN_CHARS = 100
 """Characters shown of a name that no paper has."""
 
+TRIGRAMS_OF_NEAR = 5  # a shorter text shares as much with any title
 SHARE_OF_NEAR = 0.5
 """Share of the letters given, three at a time, that a title near to it has."""
 
@@ -208,6 +209,8 @@ def _not_found(snapshot: Snapshot, db: sqlite3.Connection, given: str) -> NotFou
 def _near(snapshot: Snapshot, db: sqlite3.Connection, given: str) -> list[str]:
     """The ids of the papers whose titles share most with what was given, at least half of it."""
     wanted = suggest.trigrams(given)
+    if len(wanted) < TRIGRAMS_OF_NEAR:
+        return []
     shares: dict[str, tuple[float, int, str]] = {}
     for paper_id, title in suggest.similar(snapshot, db, given, "c0, c1"):
         parts = suggest.trigrams(title)

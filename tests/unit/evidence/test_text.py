@@ -4,6 +4,7 @@ import sys
 from base64 import b64encode, urlsafe_b64encode
 from hashlib import sha512
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from evidence.find import Span, spans
 from evidence.fold import extends
 from evidence.query import parse
-from evidence.text import escape, excerpt, looks_binary, mark, unescape, unmark
+from evidence.text import escape, excerpt, json_line, looks_binary, mark, unescape, unmark
 
 TRICKY = ["<mark>", "</mark>", "<", "\\", "\\u{", "\\u{41}", "u{", "}", "\u202e", "\x00", "a", "é"]
 tricky = st.lists(st.one_of(st.sampled_from(TRICKY), st.text())).map("".join)
@@ -190,3 +191,10 @@ def test_bytes_in_disguise_are_recognised(value: object) -> None:
 )
 def test_text_and_short_values_are_not_binary(value: object) -> None:
     assert not looks_binary(value)
+
+
+@given(tricky)
+def test_json_on_a_line_reads_back_and_holds_nothing_that_misleads(text: str) -> None:
+    line = json_line({"title": text})
+    assert orjson.loads(line) == {"title": text}
+    assert "\n" not in line and escape(line.replace("\\", ""))[1] == 0
