@@ -222,6 +222,7 @@ def _bulkhead(plan: Plan, corpus: Corpus) -> Iterator[Line]:
     with answering([b"{}"], HUNG_SECONDS) as silent:
         env = {"RUNG_STORE": str(corpus.store.absolute()), "RUNG_UPSTREAM_URL": silent.urls[0]}
         with running(RUNG, env, core=core, threads=WAITING_THREADS) as server, pinned(client):
+            drive(server.port, local, total=len(local), connections=READERS)  # warms it
             calm = drive(server.port, local, total=plan.reads, connections=READERS)
             with insisting(server.port, _hanging()) as callers:
                 _await_hung(silent)

@@ -31,6 +31,7 @@ from service.upstreams.watch import Watch
 
 REDIRECTS_MAX = 3
 READ_BYTES = 65_536
+HOSTS_KEPT = 64  # connections a thread keeps: one to each source of a large package
 
 #: All that requests and what lies under it may raise.
 FAULTS = (requests.RequestException, HTTPError, OSError, ValueError)
@@ -308,7 +309,7 @@ class _Session(requests.Session):
     def __init__(self) -> None:
         super().__init__()
         for scheme in _PORTS:
-            self.mount(f"{scheme}://", _Adapter())
+            self.mount(f"{scheme}://", _Adapter(pool_connections=HOSTS_KEPT, pool_maxsize=1))
         self._told: dict[_Origin, Any] = {}
 
     def ask(self, request: requests.PreparedRequest, seconds: float) -> requests.Response:

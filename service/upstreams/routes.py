@@ -2,11 +2,12 @@
 
 import re
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, quote_plus
 
 from evidence import pointer
 
 _UNRESERVED = re.compile(r"[A-Za-z0-9_.~-]*")
+_ROUTED = frozenset({"object", "method", "route", "stream", "record_id"})  # not in the query
 
 
 def segment(text: str) -> str:
@@ -57,5 +58,9 @@ def _linked(hit: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _address(read: dict[str, Any]) -> str:
-    skip = ("object", "method", "route", "stream", "record_id")
-    return f"{read['route']}?{urlencode({k: v for k, v in read.items() if k not in skip})}"
+    named = ((name, str(value)) for name, value in read.items() if name not in _ROUTED)
+    query = "&".join(
+        f"{name}={value if _UNRESERVED.fullmatch(value) else quote_plus(value)}"
+        for name, value in named
+    )
+    return f"{read['route']}?{query}"

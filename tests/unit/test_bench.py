@@ -136,8 +136,8 @@ def test_each_source_gives_its_body_no_sooner_than_told() -> None:
         ports = [int(url.removeprefix(f"http://{HOST}:")) for url in sources.urls]
         assert [ask(port, get("/any", "secret")) for port in ports] == [b"{}", b"[1]"]
         load = drive(ports[0], [get("/any")], total=8, connections=4)
-        assert 0.02 <= load.p50 < 0.02 * 8
-        assert sources.waiting == 0
+        assert load.p50 >= 0.02
+        _until(lambda: sources.waiting == 0)
 
 
 def test_callers_wait_for_a_silent_source_and_for_nobody_longer_than_they_must() -> None:
