@@ -113,7 +113,7 @@ def exposure(path: Path) -> str | None:
 
 def _is_owners(members: dict[str, Any]) -> bool:
     found = (members.get(name) for name in KIND_MEMBERS)
-    return any(isinstance(kind, str) and kind.strip().casefold() == OWNER for kind in found)
+    return any(OWNER in str(kind).casefold() for kind in found)
 
 
 def _check_provider(document: dict[str, Any], path: Path, provider: str) -> None:

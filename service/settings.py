@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -36,19 +36,19 @@ class Settings:
     store: Path
     papers_db: Path | None
     papers_assets: str | None
-    papers_tokens: tuple[str, ...]
+    papers_tokens: tuple[str, ...] = field(repr=False)
     papers_url: str | None
     papers_sha256: str | None
     upstream_url: str | None
     introspection_url: str | None
     introspection_client_id: str | None
-    introspection_client_secret: str | None
+    introspection_client_secret: str | None = field(repr=False)
     audience: str | None
     public_url: str | None
     allowed_origins: tuple[str, ...]
     allowed_hosts: tuple[str, ...]
     trusted_proxy_hops: int
-    secret_key: str | None
+    secret_key: str | None = field(repr=False)
     authorization_servers: tuple[str, ...]
     threads: int
     port: int

@@ -51,7 +51,8 @@ class Authority:
                 if member.origin is None:
                     return store.open_member(member.grant_id)
                 token = store.member_token(package, member)
-                return HttpResourceServer(self._origin(member.origin), token, deadline, seat)
+                origin = self._origin(member.origin)
+                return HttpResourceServer(origin, token, deadline, seat, own=False)
 
             return Child(member.name, member.grant_id, member.held, open)
 

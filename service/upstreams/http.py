@@ -42,13 +42,20 @@ Explain = Callable[[EvidenceError], EvidenceError]
 class HttpResourceServer:
     """One token at one origin, for one request. See `ports.ResourceServer`.
 
-    `seat` is shared by all parts of a request that wait on upstreams.
+    `seat` is shared by all parts of a request that wait on upstreams. `own` is whether the token
+    is the caller's: where it is not, a dead one is `Forbidden`.
     """
 
     def __init__(
-        self, origin: Origin, token: str, deadline: Deadline, seat: Seat | None = None
+        self,
+        origin: Origin,
+        token: str,
+        deadline: Deadline,
+        seat: Seat | None = None,
+        *,
+        own: bool = True,
     ) -> None:
-        self._line = origin.line(token, deadline, seat or Seat())
+        self._line = origin.line(token, deadline, seat or Seat(), own=own)
 
     def schema(self, query: SchemaQuery) -> Envelope:
         where = parameters(stream=query.stream, connection_id=query.connection_id)
@@ -215,7 +222,7 @@ class HttpResourceServer:
         answer = self._line.ask("HEAD", path, params, {}, 0)
         if answer.status != 200:  # the body of a HEAD cannot say why
             answer = self._line.ask("GET", path, params, {}, READ_BYTES)
-            raise remote_errors.failure(answer)
+            raise self._line.refusal(answer)
         length = answer.headers.get("Content-Length", "")
         bodies.require(length.isascii() and length.isdigit(), "length of a blob")
         size = int(length)

@@ -3,11 +3,12 @@
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
 
+from evidence.errors import EvidenceError, Forbidden, Unauthenticated
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.upstreams import outbound, remote_errors
@@ -16,6 +17,7 @@ from service.upstreams.outbound import Answer, Opened
 
 JSON = {"Accept": "application/json", "Accept-Encoding": "gzip"}
 PASSING = (429, 502, 503, 504)
+RENEW = "Ask the owner to renew the grant of this source."
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -35,19 +37,23 @@ class Origin:
     breaker: Breaker = field(default_factory=Breaker)
     pause: Callable[[float], None] = _pause
 
-    def line(self, token: str, deadline: Deadline, seat: Seat) -> "Line":
+    def line(self, token: str, deadline: Deadline, seat: Seat, *, own: bool = True) -> "Line":
         """The way there for one request."""
-        return Line(self, token, deadline, seat)
+        return Line(self, token, deadline, seat, own)
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One request's way to an origin: its token goes there and nowhere else."""
+    """One request's way to an origin: its token goes there and nowhere else.
+
+    `own` is whether the token is that of the caller, and not one kept for a member of a package.
+    """
 
     origin: Origin
     token: str = field(repr=False)
     deadline: Deadline
     seat: Seat
+    own: bool = True
 
     def read(
         self, path: str, params: Pairs, *, most_bytes: int = BUDGETS.upstream_bytes
@@ -55,7 +61,7 @@ class Line:
         """The JSON object at a path, with the answer it came in; raises what was refused."""
         answer = self.ask("GET", path, params, JSON, most_bytes)
         if answer.status != 200:
-            raise remote_errors.failure(answer)
+            raise self.refusal(answer)
         try:
             body = orjson.loads(answer.body)
         except orjson.JSONDecodeError:
@@ -80,6 +86,16 @@ class Line:
                 if answer.status not in PASSING or not left or not self._wait(_told(answer)):
                     return answer
         raise AssertionError("the last attempt returns or raises")
+
+    def refusal(self, answer: Answer) -> EvidenceError:
+        """What an answer refuses, without the token: some servers repeat it.
+
+        A token that is not the caller's own is none the caller could replace: no 401 of theirs.
+        """
+        error = remote_errors.failure(replace(answer, body=_without(answer.body, self.token)))
+        if self.own or not isinstance(error, Unauthenticated):
+            return error
+        return Forbidden(error.message, code=error.code, hint=RENEW)
 
     def _ask_once(
         self, method: str, path: str, params: Pairs, headers: dict[str, str], most_bytes: int
@@ -112,6 +128,13 @@ class Line:
                 "GET", url, deadline=self.deadline, params=params, headers=sent
             ) as found:
                 yield found
+
+
+def _without(body: bytes, token: str) -> bytes:
+    """The body with the token left out, as JSON may spell it."""
+    for spelled in {token, token.replace("/", "\\/")} - {""}:
+        body = body.replace(spelled.encode(), b"(token)")
+    return body
 
 
 def _told(answer: Answer) -> float | None:

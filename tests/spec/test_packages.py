@@ -7,13 +7,16 @@ from typing import Any
 import orjson
 import pytest
 
+from service.upstreams import keys
+from service.upstreams.package import Held
 from service.upstreams.store import packages
 from service.upstreams.store.writer import open_writer
 from tests.helpers.api import Answer, Api
 from tests.helpers.households import HERE, THERE, Package, Pair, two
+from tests.helpers.loopback import Asked, Reply, answering
 from tests.helpers.posting import JSON
 from tests.helpers.server import serving
-from tests.helpers.worlds import House
+from tests.helpers.worlds import SECRET, House
 
 EVERYTHING = {f"home-{n}" for n in range(HERE)} | {f"abroad-{n}" for n in range(THERE)}
 
@@ -157,6 +160,37 @@ def test_another_key_closes_the_member_elsewhere_and_names_the_variable(pair: Pa
     assert (refused.status, refused.error["code"]) == (503, "member_token_sealed")
     assert "RUNG_SECRET_KEY" in refused.error["message"]
     assert len(keys_of(api.rest("/v1/search", q="lantern"))) == HERE
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/search?q=a&", "/v1/streams/letters/records?", "/v1/blobs/b?"]
+)
+def test_the_dead_token_of_a_member_is_neither_shown_nor_taken_for_that_of_the_caller(
+    pair: Pair, path: str
+) -> None:
+    """Servers that repeat a token in their errors do not give it to the holder of the package."""
+    token, local = "member/token-of-the-owner", pair.here.grant()[0]
+    held = (Held("letters", "away", "post", "Away"),)
+    for slash in ("/", "\\/"):
+
+        def refuse(asked: Asked, slash: str = slash) -> Reply:
+            said = asked.token.replace("/", slash)
+            text = f'{{"error": {{"code": "context.active_false", "message": "No {said} here"}}}}'
+            return Reply(401, text.encode())
+
+        with answering(refuse) as server, open_writer(pair.here.path) as writer:
+            member = packages.Member("Away", "grt_away", held, server.url, token)
+            members = [packages.local_member(writer.db, local), member]
+            sealer = keys.of_tokens(SECRET.encode())
+            api = Api(pair.here.app, packages.create(writer, members, sealer)[1])
+            refused = api.get(f"{path}connection_id=away")
+            whole = api.rest("/v1/search", q="lantern")
+            assert server.asked[0].token == token
+        assert (refused.status, refused.error["code"]) == (403, "context.active_false")
+        assert "WWW-Authenticate" not in refused.headers
+        assert "renew the grant" in refused.error["hint"]
+        assert whole.status == 200 and len(whole.body["data"]) == HERE
+        assert "token-of-the-owner" not in f"{refused.body} {whole.body}"
 
 
 def test_a_package_of_one_answers_as_its_grant(pair: Pair) -> None:

@@ -6,6 +6,7 @@ that is asked about, its answer is given as it is.
 """
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from evidence.envelope import Envelope
 from evidence.errors import EvidenceError, Forbidden, InvalidRequest, NotFound
@@ -34,6 +35,8 @@ from service.upstreams.ports import (
     SearchQuery,
     WindowRequest,
 )
+
+T = TypeVar("T")
 
 __all__ = ["Child", "Held", "PackageResourceServer"]
 
@@ -113,8 +116,8 @@ class PackageResourceServer:
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob:
         """Without `connection_id` only where the package has one child: blobs name no stream."""
         places = self._members.within(connection_id)
-        child = self._one(places, connection_id)
-        return self._server(child).blob(blob_id, connection_id=connection_id)
+        self._one(places, connection_id)
+        return self._first(places, lambda rs: rs.blob(blob_id, connection_id=connection_id))
 
     def search(self, query: SearchQuery) -> Envelope:
         places = covered(self._members, query)
@@ -134,13 +137,17 @@ class PackageResourceServer:
         """What the holder of a record says; the next one where grants overlap and it has none."""
         places = self._members.stream(ref.stream, ref.connection_id)
         self._one(places, ref.connection_id)
+        return self._first(places, ask)
+
+    def _first(self, places: Sequence[Place], ask: Callable[[ResourceServer], T]) -> T:
+        """What the first child says that has it; the error of the first where none has."""
         first: EvidenceError | None = None
         for child in children_of(places):
             try:
                 return ask(self._server(child))
             except (NotFound, Forbidden) as error:
                 first = first or error
-        assert first is not None, "a stream that is held has a holder"
+        assert first is not None, "a place has a child"
         raise first
 
     def _gather(

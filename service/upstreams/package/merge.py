@@ -57,7 +57,7 @@ class SourceReader:
     def __init__(self, child: Child, progress: Progress) -> None:
         self.child, self.progress = child, progress
         self.hits: deque[Hit] = deque()
-        self.asked = self.stuck = False
+        self.begun = self.asked = self.stuck = False
         self.shown = 0
         self.error: EvidenceError | None = None
         self.late = False

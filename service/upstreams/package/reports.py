@@ -6,11 +6,11 @@ from typing import Any
 from evidence.errors import EvidenceError, TimedOut
 from evidence.limits import BUDGETS
 from evidence.reading import short
+from service.upstreams.origin import RENEW
 from service.upstreams.package.cursor import LOST
 from service.upstreams.package.membership import Child
 from service.upstreams.package.merge import SourceReader
 
-RENEW = "Ask the owner to renew the grant of this source."
 LATER = "Ask again later."
 NEXT_PAGE = "The next page asks it again."
 ITSELF = "Ask again with the connection_id of this source for what it says."

@@ -86,7 +86,8 @@ class Search:
                 fill(hits, self._request.limit, self._readers, seen)
         fill(hits, self._request.limit, self._readers, seen)
         first, failed = not self._request.cursor, all(reader.failed for reader in self._readers)
-        if first and failed and not hits:
+        asked = any(reader.asked for reader in self._readers)
+        if not hits and (not asked or (first and failed)):
             raise reports.first_error(reader.error for reader in self._readers)
         for reader in self._readers:
             reader.close(self._state)
@@ -105,6 +106,8 @@ class Search:
     def _ask(self, wanted: Sequence[SourceReader], each: Each, deadline: Deadline) -> None:
         answer = partial(self._answer, deadline)
         for reader, outcome in zip(wanted, each(answer, wanted, deadline)):
+            if not reader.begun:  # others held every thread: nothing is known of it yet
+                continue
             reader.asked = True
             if isinstance(outcome, Done):
                 reader.absorb(outcome.value)
@@ -116,6 +119,8 @@ class Search:
 
     def _answer(self, deadline: Deadline, reader: SourceReader) -> Page:
         """The page of a source that has its next hit; pages before that are passed over."""
+        deadline.check("waiting for a turn")
+        reader.begun = True
         taken, server = reader.progress.taken, reader.child.open(deadline)
         page = self._read(server, reader, Page(reader.progress.cursor, reader.progress.at))
         for _ in range(BUDGETS.fan_in_steps):

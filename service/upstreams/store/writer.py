@@ -4,10 +4,11 @@ One process writes at a time, readers go on reading. Connections and streams are
 streams.py, rows come in through ingest.py.
 """
 
+import os
 import secrets
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -23,6 +24,7 @@ HASH_BYTES = 67_108_864
 CACHE_KIB = 65_536
 WAL_PAGES = 16_384
 SECRET_BYTES = 32
+OWNER_ONLY = 0o600
 COUNTERS = ("next_seq", "next_chunk")
 
 
@@ -30,6 +32,7 @@ def open_writer(path: Path | str) -> "Writer":
     """Opens the store at `path` for writing; makes the folder, the file and its tables if new."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     try:
+        _reserve(path)
         db = sqlite3.connect(path, timeout=LOCK_SECONDS, isolation_level=None)
     except sqlite3.OperationalError as error:
         raise Unavailable(f"Cannot open the store {path}: {error}. Check the path.") from error
@@ -123,6 +126,12 @@ class Writer:
             self.db.execute("INSERT INTO fts_chunk(fts_chunk) VALUES('optimize')")
         self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.written = False
+
+
+def _reserve(path: Path | str) -> None:
+    """A new store is for its owner's eyes: it holds records, and the secret of the deployment."""
+    with suppress(OSError):  # SQLite says what is wrong with a path
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, OWNER_ONLY))
 
 
 def _prepare(db: sqlite3.Connection, path: Path | str) -> None:

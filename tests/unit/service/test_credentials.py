@@ -105,10 +105,12 @@ def test_a_good_credential_is_its_token(tmp_path: Path, members: dict[str, Any])
 
 
 @pytest.mark.parametrize("name", credentials.KIND_MEMBERS)
-@pytest.mark.parametrize("kind", ["owner", "Owner", "OWNER", " owner "])
+@pytest.mark.parametrize(
+    "kind", ["owner", "Owner", "OWNER", " owner ", "owner_session", "pdpp-owner", ["owner"]]
+)
 @pytest.mark.parametrize("outside", [False, True])
 def test_an_owner_credential_is_refused_however_it_says_so(
-    tmp_path: Path, name: str, kind: str, outside: bool
+    tmp_path: Path, name: str, kind: Any, outside: bool
 ) -> None:
     told = {name: kind}
     credential = {"access_token": TOKEN, "expires_at": "1999-01-01T00:00:00Z"}

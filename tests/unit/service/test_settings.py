@@ -56,3 +56,10 @@ def test_what_belongs_together_is_asked_for_by_name(missing: str) -> None:
 def test_every_fault_is_told_at_once() -> None:
     lines = faults(RUNG_AUDIENCE=URL, RUNG_THREADS="many", RUNG_INTROSPECTION_CLIENT_ID="rung")
     assert len(lines) == 3
+
+
+def test_no_secret_is_in_the_repr_of_settings() -> None:
+    secrets = {"RUNG_SECRET_KEY": "very-secret-key", "RUNG_PAPERS_TOKENS": "very-secret-tokens"}
+    found = load({"RUNG_UPSTREAM_URL": URL, **INTROSPECTION, **secrets})
+    assert found.secret_key and found.papers_tokens
+    assert "very-secret" not in repr(found)

@@ -127,3 +127,11 @@ def test_row_ids_carry_ordinal_and_record(writer: Writer, notes: StreamHandle) -
     put(writer, notes, [Row({"id": "a", "title": "owl", "text": "owl"}), Row({"id": "b"})])
     rows = writer.db.execute("SELECT rowid FROM fts WHERE fts MATCH 'owl' ORDER BY 1").fetchall()
     assert rows == [(1,), (1 << SEQ_BITS | 1,)]
+
+
+def test_a_new_store_is_for_its_owner_alone(tmp_path: Path) -> None:
+    """It holds records, and the key of cursors and of the tokens of package members."""
+    with open_writer(tmp_path / "deep" / "rung.db") as writer:
+        assert writer.meta("secret")
+        found = {path.name: path.stat().st_mode & 0o077 for path in writer.path.parent.iterdir()}
+    assert found and not any(found.values())

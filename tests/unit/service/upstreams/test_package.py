@@ -238,3 +238,15 @@ def test_grants_that_overlap_show_a_record_once_and_read_what_either_shows(house
         lambda rs: rs.record(RecordRead(RecordRef("messages", "m3", "mail-home"))), package()
     )
     assert isinstance(error, (NotFound, Forbidden))
+
+
+def test_a_blob_is_read_through_whichever_grant_of_its_connection_shows_it(house: House) -> None:
+    halves = {
+        name: ({"connection_id": "mail-home", "stream": name},)
+        for name in ("messages", "attachments")
+    }
+    package = of_grants(house, halves)
+    blob = package().blob("text-home", connection_id="mail-home")
+    assert b"".join(blob.chunks(0, blob.size_bytes)).startswith(b"A plain report")
+    error = refused(lambda rs: rs.blob("nowhere", connection_id="mail-home"), package())
+    assert error.code == "blob_not_found"

@@ -1,16 +1,17 @@
 """Sources of a package are asked at once, and none of them holds the page."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
 
 from evidence.envelope import Envelope
+from evidence.errors import TimedOut
 from evidence.work import Deadline, Each
 from renderers.pool import WorkerPool
 from service.upstreams.package import Child, PackageResourceServer
-from service.upstreams.ports import SearchQuery
+from service.upstreams.ports import ResourceServer, SearchQuery
 from tests.helpers.sources import QUERY, SEALER, Crowd, ListServer, Plan
 
 LONG = 30.0
@@ -71,3 +72,49 @@ def test_a_source_that_hangs_holds_the_page_for_its_share_and_is_asked_again(
     later = over(crowd.children, pool.map, Deadline.after(LONG)).search(query).body
     assert {hit["connection_id"] for hit in later["data"]} == {"source-1"}
     assert not later["has_more"]
+
+
+def test_sources_that_hang_on_every_thread_leave_the_page_to_those_behind_them() -> None:
+    crowd, pool = Crowd([Plan(1)] * 6), WorkerPool(2, "test")
+    crowd.children = [
+        *(replace(child, open=_hung) for child in crowd.children[:2]),
+        *(replace(child, open=_in_time(child)) for child in crowd.children[2:]),
+    ]
+    found = over(crowd.children, pool.map, Deadline.after(1)).search(SearchQuery(QUERY)).body
+    shown = {hit["connection_id"] for hit in found["data"]}
+    assert shown == {"source-2", "source-3", "source-4", "source-5"}
+    states = [row["state"] for row in found["meta"]["package"]["sources"]]
+    assert states == ["timed_out"] * 2 + ["answered"] * 4
+
+
+def test_where_nobody_had_a_turn_the_search_is_late(gate: threading.Event) -> None:
+    pool, crowd = WorkerPool(2, "test"), Crowd([Plan(1)] * 3)
+    busy = threading.Barrier(3)
+
+    def work(number: int) -> None:
+        busy.wait(LONG)
+        gate.wait(LONG)
+
+    other = threading.Thread(target=pool.map, args=(work, range(2), Deadline.after(LONG)))
+    other.start()
+    busy.wait(LONG)
+    with pytest.raises(TimedOut):
+        over(crowd.children, pool.map, Deadline.after(0.2)).search(SearchQuery(QUERY))
+    gate.set()
+    other.join(LONG)
+    assert not any(server.calls for server in crowd.servers)
+
+
+def _hung(deadline: Deadline) -> ResourceServer:
+    threading.Event().wait(deadline.left())
+    raise TimedOut("This source hangs. Try again later.")
+
+
+def _in_time(child: Child) -> Callable[[Deadline], ResourceServer]:
+    """Opens a child as one behind a socket opens: not past the deadline."""
+
+    def open(deadline: Deadline) -> ResourceServer:
+        deadline.check("asking a source")
+        return child.open(deadline)
+
+    return open
