@@ -1,5 +1,7 @@
 """The Flask application: settings, services, blueprints, errors."""
 
+import sys
+
 from flask import Flask
 from werkzeug.middleware.proxy_fix import ProxyFix
 
@@ -20,7 +22,7 @@ PAPERS_PATH = "/mcp/papers"
 
 def create_app(services: Services | None = None) -> Flask:
     """The application over the given services, or over those of the environment."""
-    services = services or bootstrap.build(settings.load())
+    services = services or _services()
     app = Flask("rung", static_folder=None)
     app.extensions["rung"] = services
     mounts = {}
@@ -40,6 +42,14 @@ def create_app(services: Services | None = None) -> Flask:
             app.wsgi_app, x_for=hops, x_proto=hops, x_host=0, x_prefix=0
         )
     return app
+
+
+def _services() -> Services:
+    """The services of the environment; ends the process with what is wrong with it."""
+    try:
+        return bootstrap.build(settings.load())
+    except settings.SettingsError as error:
+        sys.exit(f"rung cannot start:\n{error}")
 
 
 def _mount_records(app: Flask, services: Services) -> None:

@@ -7,12 +7,12 @@ from hmac import compare_digest
 from pathlib import Path
 from secrets import token_bytes
 
-from evidence.errors import Unauthenticated
+from evidence.errors import EvidenceError, Unauthenticated
 from evidence.limits import BUDGETS
 from evidence.work import Each, serial
 from renderers.pool import WorkerPool
 from service.operations.base import PaperSession, Session
-from service.settings import SETTINGS, Settings
+from service.settings import SETTINGS, Settings, SettingsError
 from service.upstreams import keys
 from service.upstreams.authority import Authority
 from service.upstreams.breaker import Bulkhead
@@ -117,4 +117,8 @@ def _snapshot(settings: Settings) -> Path | None:
     if settings.papers_url is None:
         return settings.papers_db
     folder = settings.papers_db.parent if settings.papers_db else PAPERS_FOLDER
-    return download.fetch(settings.papers_url, settings.papers_sha256 or "", folder)
+    try:
+        return download.fetch(settings.papers_url, settings.papers_sha256 or "", folder)
+    except EvidenceError as error:
+        advice = f" {error.hint}" if error.hint else ""
+        raise SettingsError(f"RUNG_PAPERS_URL: {error.message}{advice}") from error

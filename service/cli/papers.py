@@ -158,7 +158,8 @@ def _pieces(library: Papers, paper_id: str, lang: str | None) -> Iterator[str]:
 def swap(context: click.Context, new: Path) -> None:
     """Put the snapshot NEW in the place of --db, while it is served.
 
-    NEW is checked first; a running service takes it up with its next request.
+    NEW is checked first; a running service sees it with its next request and opens it
+    in the background.
     """
     with _teaching():
         found = install(new, context.parent.params["db"] if context.parent else new)

@@ -60,7 +60,7 @@ def run(
         raise click.ClickException(f"{papers} is not there. Name a snapshot with --papers.")
     if provider_url:
         served["RUNG_UPSTREAM_URL"] = provider_url
-    if not served:
+    if not served and not settings.environment().get("RUNG_PAPERS_URL"):
         raise click.ClickException(
             f"{store} is not there. Fill it first: rung import, or rung demo."
         )

@@ -183,7 +183,10 @@ class PaperOperation(Operation):
     @property
     def told(self) -> str:
         """With an example: the schemas of tools have no member for one that all vendors take."""
-        return f"{self.description} Example: {json_line(self.examples[0])}"
+        example = {**self.examples[0]}
+        if "paper_id" in example:  # no paper is in every library
+            example["paper_id"] = "paper_id of a hit"
+        return f"{self.description} Example: {json_line(example)}"
 
 
 def _first(messages: Any) -> str:

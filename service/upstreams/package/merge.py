@@ -117,6 +117,11 @@ class SourceReader:
         if self._final or progress.tries >= BUDGETS.fan_in_tries:
             progress.state = LOST
 
+    @property
+    def uncounted(self) -> bool:
+        """Whether it answered and has shown nothing yet: its hits are counted when it does."""
+        return self.progress.fresh and bool(self._page.body)
+
     def _turn(self) -> None:
         """The page is read: on to the next, or, where it has none, to more of the same."""
         following = self._page.following()

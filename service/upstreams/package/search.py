@@ -142,6 +142,7 @@ class Search:
         left = state.left
         waiting = sum(reader.unmet for reader in readers)
         missing = waiting or any(r.failed or r.progress.state == LOST for r in readers)
+        exact = state.exact and not missing and not any(r.uncounted for r in readers)
         warnings = [found for answer in self._answers for found in warnings_of(answer)]
         warnings += [reports.stuck(reader.child) for reader in readers if reader.stuck]
         body: dict[str, Any] = {
@@ -151,7 +152,7 @@ class Search:
             "data": hits,
             "meta": {
                 "count": state.count,
-                "count_accuracy": "exact" if state.exact and not missing else "lower_bound",
+                "count_accuracy": "exact" if exact else "lower_bound",
                 "recall": _recall(self._answers, complete=not missing),
                 "warnings": _once(warnings)[: CONTRACT.candidates],
                 "package": {

@@ -250,3 +250,10 @@ def test_a_blob_is_read_through_whichever_grant_of_its_connection_shows_it(house
     assert b"".join(blob.chunks(0, blob.size_bytes)).startswith(b"A plain report")
     error = refused(lambda rs: rs.blob("nowhere", connection_id="mail-home"), package())
     assert error.code == "blob_not_found"
+
+
+def test_a_count_is_exact_only_when_every_source_was_counted_in() -> None:
+    crowd = Crowd([Plan(1), Plan(1)])
+    first, second = crowd.pages(1)
+    assert (first["meta"]["count"], first["meta"]["count_accuracy"]) == (1, "lower_bound")
+    assert (second["meta"]["count"], second["meta"]["count_accuracy"]) == (2, "exact")
