@@ -1,14 +1,12 @@
 """An error as text: what happened, what to do, the arguments that work."""
 
-from collections.abc import Callable
 from typing import Any
 
 from evidence import wire
-from evidence.continuation import Continuation
 from evidence.errors import EvidenceError
 from evidence.limits import CONTRACT
 from evidence.text import json_line
-from renderers.lines import header, joined, quoted, value_of
+from renderers.lines import Spell, header, joined, quoted, step, value_of
 
 _OWN_LINES = (
     "available_connections",
@@ -19,7 +17,7 @@ _OWN_LINES = (
 )
 
 
-def render_lines(error: EvidenceError, spell: Callable[[Continuation], str] = wire.spelled) -> str:
+def render_lines(error: EvidenceError, spell: Spell = wire.spelled) -> str:
     """The model-visible text of an error; `spell` writes the calls that work."""
     details = error.details
     lines = [
@@ -38,7 +36,7 @@ def render_lines(error: EvidenceError, spell: Callable[[Continuation], str] = wi
     for name, value in details.items():
         if name not in _OWN_LINES:
             lines.append(f"{name}: {_detail(value)}")
-    lines += [f"{call.why}: {spell(call)}" for call in error.calls]
+    lines += [step(call, spell) for call in error.calls]
     return joined(lines)
 
 

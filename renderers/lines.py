@@ -1,7 +1,7 @@
 """The pieces all model-visible text is made of: headers, quoted values, fences, calls."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -11,6 +11,8 @@ from evidence.continuation import Continuation
 from evidence.model import Source
 from evidence.text import clip, escape
 from evidence.wire import spelled
+
+Spell = Callable[[Continuation], str]
 
 # Words that need no quotes: nothing in them separates, opens, or hides.
 _PLAIN = re.compile(r"[\w./:@%+~|*()#!?&$^'-]+")
@@ -44,9 +46,9 @@ def name_source(source: Source) -> str:
     return f"{value_of(source.label)} ({value_of(source.connection_id)})"
 
 
-def step(continuation: Continuation) -> str:
-    """A call on a line of its own, named by what it is for."""
-    return f"{continuation.why}: {spelled(continuation)}"
+def step(continuation: Continuation, spell: Spell = spelled) -> str:
+    """A call on a line of its own, named by what it is for; `spell` writes the call."""
+    return f"{continuation.why}: {spell(continuation)}"
 
 
 def warning(found: dict[str, Any]) -> str:

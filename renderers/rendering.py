@@ -1,7 +1,6 @@
 """What a renderer gives back, and what it may know."""
 
 import hmac
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +8,7 @@ from evidence.continuation import Continuation
 from evidence.limits import BUDGETS, Budgets
 from evidence.wire import spelled
 from evidence.work import Each, serial
+from renderers import lines
 
 FENCE_DIGITS = 12
 #: Stands for the fence while a text is put together; escaped text never holds a NUL.
@@ -35,12 +35,12 @@ class Context:
     budgets: Budgets = BUDGETS
     fence_key: bytes = b"rung"
     base_url: str = ""
-    spell: Callable[[Continuation], str] = spelled
+    spell: lines.Spell = spelled
     each: Each = serial
 
     def step(self, continuation: Continuation) -> str:
         """A call on a line of its own, named by what it is for."""
-        return f"{continuation.why}: {self.spell(continuation)}"
+        return lines.step(continuation, self.spell)
 
     def close(self, text: str) -> str:
         """The text with its fence in every slot."""

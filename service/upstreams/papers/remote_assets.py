@@ -56,7 +56,7 @@ class RemoteAssets:
         path = self._path(asset)
         if (cached := self._cached(path, asset, deadline)) is not None:
             return cached
-        within = Deadline.after(min(BUDGETS.asset_seconds, _left(deadline)))
+        within = deadline.share(1, most=BUDGETS.asset_seconds)
         failure: Unavailable | None = None
         for parts in asset.places():
             try:
@@ -118,7 +118,7 @@ class RemoteAssets:
 
     def _fill(self, part: io.FileIO, parts: Parts, asset: Asset, deadline: Deadline) -> None:
         url = "/".join((self._base, *(quote(each, safe="") for each in parts)))
-        body = outbound.download(url, seconds=_left(deadline), most_bytes=asset.most_bytes)
+        body = outbound.download(url, seconds=deadline.left(), most_bytes=asset.most_bytes)
         try:
             for piece in body:
                 rest = memoryview(piece)
@@ -180,7 +180,3 @@ def _touch(file: io.FileIO) -> None:
 def _remove(path: str | Path) -> None:
     with suppress(OSError):
         os.unlink(path)
-
-
-def _left(deadline: Deadline) -> float:
-    return deadline.at - deadline.clock()
