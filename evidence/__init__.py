@@ -4,6 +4,7 @@ Here are the words: what is read, what can go wrong, what bounds it. What works 
 its module (`evidence.fold`, `evidence.wire`, …), so that no name here hides a module.
 """
 
+from evidence.account import Account, Allowance, Trace
 from evidence.continuation import Continuation
 from evidence.envelope import Envelope
 from evidence.errors import (
@@ -76,6 +77,8 @@ from evidence.work import (
 )
 
 __all__ = [
+    "Account",
+    "Allowance",
     "Ambiguous",
     "BUDGETS",
     "Buckets",
@@ -129,6 +132,7 @@ __all__ = [
     "TextMatch",
     "TimedOut",
     "TooLarge",
+    "Trace",
     "Unauthenticated",
     "Unavailable",
     "VERSION",

@@ -118,12 +118,12 @@ def _is_harmless(text: str) -> bool:
     return "\\" not in text and text.replace("\n", " ").isprintable()
 
 
-def json_line(value: Any) -> str:
+def json_line(value: Any, *, indented: bool = False) -> str:
     """JSON on one line in which nothing misleads: such characters are written `\\uXXXX`.
 
-    It reads back as the same value.
+    It reads back as the same value. `indented` takes several lines.
     """
-    text = orjson.dumps(value).decode()
+    text = orjson.dumps(value, option=orjson.OPT_INDENT_2 if indented else None).decode()
     if text.isprintable():
         return text
     return _MISLEADING_ALONE.sub(lambda found: json.dumps(found[0])[1:-1], text)

@@ -1,6 +1,6 @@
 """Writes docs/reference from the code: what can be asked, set, bounded, answered and typed.
 
-python -m service.reference docs/reference            writes the pages
+python -m service.reference docs/reference            writes the pages, and rung.env.example
 python -m service.reference --check docs/reference    fails where they differ
 """
 
@@ -14,11 +14,15 @@ import orjson
 
 from evidence import errors, limits
 from service.__main__ import rung
+from service import openapi
+from service.openapi import Mounted
 from service.operations import OPERATIONS
 from service.operations.base import Operation
 from service.operations.papers import PAPER_OPERATIONS
 from service.statuses import STATUS
+from service.explanation import example_file
 from service.settings import OWNER_VARIABLES, SETTINGS, Setting
+from service.variables import BESIDE
 
 NOTE = "<!-- Written by `make docs` from the code. Change the code, not this page. -->"
 HELP_COLUMNS = 80
@@ -99,11 +103,17 @@ def settings() -> str:
         (f"`{found.variable}`", _default(found), f"`{found.example}`", found.help)
         for found in SETTINGS
     ]
+    others = [(f"`{one.name}`", one.where, f"`{one.example}`", one.help) for one in BESIDE]
     refused = ", ".join(f"`{name}`" for name in OWNER_VARIABLES)
     return page(
         "Settings",
-        "Read from the environment when the service starts. All faults are reported at once.",
+        "Read from the environment when the service starts. All faults are reported at once. "
+        "`rung config` prints what is in force, `rung config --explain` why, and "
+        "`rung config --example` a file of all settings with their defaults, which lies in the "
+        "project as `rung.env.example`.",
         table(("variable", "default", "example", "meaning"), rows),
+        "## Beside them\n\nRead by commands, or set by the platform and heeded.",
+        table(("variable", "read by", "example", "meaning"), others),
         f"Where one of {refused} is set, nothing starts: owner credentials are refused.",
     )
 
@@ -176,7 +186,14 @@ def table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     )
 
 
+def document() -> str:
+    """The OpenAPI document of a server of records and papers."""
+    found = openapi.document(Mounted(records=True, papers=True))
+    return orjson.dumps(found, option=orjson.OPT_INDENT_2).decode() + "\n"
+
+
 PAGES = {
+    "openapi.json": document,
     "tools.md": tools,
     "settings.md": settings,
     "limits.md": bounds,
@@ -187,18 +204,26 @@ PAGES = {
 
 @click.command()
 @click.option("--check", is_flag=True, help="Write nothing; fail where a page differs.")
+@click.option(
+    "--example",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("rung.env.example"),
+    show_default=True,
+    help="The file that gets the settings with their defaults.",
+)
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-def main(folder: Path, check: bool) -> None:
+def main(folder: Path, check: bool, example: Path) -> None:
     """Write the reference pages into FOLDER."""
-    written = {name: build() for name, build in PAGES.items()}
+    written = {folder / name: build() for name, build in PAGES.items()}
+    written[example] = example_file()
     if check:
-        differing = [name for name, text in written.items() if _read(folder / name) != text]
+        differing = [str(path) for path, text in written.items() if _read(path) != text]
         if differing:
-            raise click.ClickException(f"{', '.join(differing)} in {folder}: run `make docs`.")
+            raise click.ClickException(f"{', '.join(differing)}: run `make docs`.")
         return
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in written.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    for path, text in written.items():
+        path.write_text(text, encoding="utf-8")
 
 
 def _read(path: Path) -> str | None:

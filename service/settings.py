@@ -1,14 +1,15 @@
 """Every setting of a deployment: one row each, read from the environment here and nowhere else."""
 
 import os
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-TOKEN_CHARS = 16  # shorter tokens can be guessed
+from service import parsing
+from service.operating import ROWS
+
+HIDDEN = "(hidden)"
 THREADS, WAITING_THREADS = 2, 16  # over a store, and where they wait for an upstream
 
 
@@ -34,10 +35,12 @@ class Settings:
     """The settings of this deployment; see `SETTINGS` for what each means."""
 
     store: Path
+    store_url: str | None = field(repr=False)
+    store_sha256: str | None
     papers_db: Path | None
     papers_assets: str | None
     papers_tokens: tuple[str, ...] = field(repr=False)
-    papers_url: str | None
+    papers_url: str | None = field(repr=False)
     papers_sha256: str | None
     upstream_url: str | None
     introspection_url: str | None
@@ -53,65 +56,15 @@ class Settings:
     threads: int
     port: int
     workers: int
-
-
-def _text(value: str) -> str:
-    return value
-
-
-def _path(value: str) -> Path:
-    return Path(value).expanduser()
-
-
-def _whole(value: str) -> int:
-    if not (value.isascii() and value.isdigit()):
-        raise ValueError("must be a whole number")
-    return int(value)
-
-
-def _url(value: str) -> str:
-    parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("must be an http or https URL")
-    return value.rstrip("/")
-
-
-def _address(value: str) -> str:
-    """An address that paths can be appended to, and that holds no credentials."""
-    found = _url(value)
-    if "?" in value or "#" in value or "@" in urlsplit(value).netloc:
-        raise ValueError("must be an address without user, ? and #")
-    return found
-
-
-def _urls(value: str) -> tuple[str, ...]:
-    return tuple(_url(part) for part in _words(value))
-
-
-def _assets(value: str) -> str:
-    """A folder, or an address that paths can be appended to."""
-    if value.startswith(("http://", "https://")):
-        if "?" in value or "#" in value:
-            raise ValueError("must be an address without ? and #")
-        return _url(value)
-    return value
-
-
-def _tokens(value: str) -> tuple[str, ...]:
-    found = _words(value)
-    if any(len(token) < TOKEN_CHARS for token in found):
-        raise ValueError(f"must hold tokens of at least {TOKEN_CHARS} characters")
-    return found
-
-
-def _sha256(value: str) -> str:
-    if not re.fullmatch("[0-9a-fA-F]{64}", value):
-        raise ValueError("must be a SHA-256 in hexadecimal")
-    return value.lower()
-
-
-def _words(value: str) -> tuple[str, ...]:
-    return tuple(part for part in value.replace(",", " ").split() if part)
+    log_format: str | None
+    log_level: str
+    metrics: str
+    metrics_token: str | None = field(repr=False)
+    rate_limit_token: str | None
+    rate_limit_address: str | None
+    rate_limit_failures: str | None
+    rate_limit_storage: str | None = field(repr=False)
+    drain_seconds: int
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -119,15 +72,32 @@ SETTINGS: tuple[Setting, ...] = (
         "store",
         "RUNG_STORE",
         Path("var/rung.db"),
-        _path,
+        parsing.path,
         "/data/rung.db",
         "The file of the embedded store.",
+    ),
+    Setting(
+        "store_url",
+        "RUNG_STORE_URL",
+        None,
+        parsing.url,
+        "https://files.example.com/rung.db",
+        "A store fetched at start and served as it is, instead of a local one; it is kept beside "
+        "RUNG_STORE.",
+    ),
+    Setting(
+        "store_sha256",
+        "RUNG_STORE_SHA256",
+        None,
+        parsing.sha256,
+        "64 hexadecimal digits",
+        "The checksum of what RUNG_STORE_URL names; needed with it.",
     ),
     Setting(
         "papers_db",
         "RUNG_PAPERS_DB",
         None,
-        _path,
+        parsing.path,
         "/data/papers/snapshot.db",
         "A deepresearch-flow snapshot; serves papers at /mcp/papers and /papers/v1.",
     ),
@@ -135,7 +105,7 @@ SETTINGS: tuple[Setting, ...] = (
         "papers_assets",
         "RUNG_PAPERS_ASSETS",
         None,
-        _assets,
+        parsing.assets,
         "https://assets.internal/static",
         "Folder or internal HTTP address of the snapshot's static files; `static` beside it "
         "otherwise.",
@@ -144,7 +114,7 @@ SETTINGS: tuple[Setting, ...] = (
         "papers_tokens",
         "RUNG_PAPERS_TOKENS",
         (),
-        _tokens,
+        parsing.tokens,
         "two-or-more-long-random-words",
         "Tokens that may read papers; anybody may where none is named.",
         secret=True,
@@ -153,7 +123,7 @@ SETTINGS: tuple[Setting, ...] = (
         "papers_url",
         "RUNG_PAPERS_URL",
         None,
-        _url,
+        parsing.url,
         "https://files.example.com/papers.tar.gz",
         "A snapshot, or a tar archive of one with its static folder, fetched at start.",
     ),
@@ -161,7 +131,7 @@ SETTINGS: tuple[Setting, ...] = (
         "papers_sha256",
         "RUNG_PAPERS_SHA256",
         None,
-        _sha256,
+        parsing.sha256,
         "64 hexadecimal digits",
         "The checksum of what RUNG_PAPERS_URL names; needed with it.",
     ),
@@ -169,7 +139,7 @@ SETTINGS: tuple[Setting, ...] = (
         "upstream_url",
         "RUNG_UPSTREAM_URL",
         None,
-        _address,
+        parsing.address,
         "https://pdpp.example.com",
         "A PDPP resource server: it gets every token that is not the store's.",
     ),
@@ -177,7 +147,7 @@ SETTINGS: tuple[Setting, ...] = (
         "introspection_url",
         "RUNG_INTROSPECTION_URL",
         None,
-        _address,
+        parsing.address,
         "https://as.example.com/introspect",
         "Where tokens of the upstream are introspected; it is asked for its schema otherwise.",
     ),
@@ -185,7 +155,7 @@ SETTINGS: tuple[Setting, ...] = (
         "introspection_client_id",
         "RUNG_INTROSPECTION_CLIENT_ID",
         None,
-        _text,
+        parsing.text,
         "rung",
         "Who we are at RUNG_INTROSPECTION_URL; needed with it.",
     ),
@@ -193,7 +163,7 @@ SETTINGS: tuple[Setting, ...] = (
         "introspection_client_secret",
         "RUNG_INTROSPECTION_CLIENT_SECRET",
         None,
-        _text,
+        parsing.text,
         "a long random word",
         "Our secret there; needed with it.",
         secret=True,
@@ -202,7 +172,7 @@ SETTINGS: tuple[Setting, ...] = (
         "audience",
         "RUNG_AUDIENCE",
         None,
-        _text,
+        parsing.text,
         "https://rung.example.com/mcp",
         "What introspected tokens must be made for, where introspection says it.",
     ),
@@ -210,7 +180,7 @@ SETTINGS: tuple[Setting, ...] = (
         "public_url",
         "RUNG_PUBLIC_URL",
         None,
-        _url,
+        parsing.url,
         "https://rung.example.com",
         "The address clients use; makes the links of hits and documents absolute.",
     ),
@@ -218,7 +188,7 @@ SETTINGS: tuple[Setting, ...] = (
         "allowed_origins",
         "RUNG_ALLOWED_ORIGINS",
         (),
-        _urls,
+        parsing.urls,
         "https://app.example.com",
         "Browser origins that may call, beside the public and the loopback ones.",
     ),
@@ -226,7 +196,7 @@ SETTINGS: tuple[Setting, ...] = (
         "allowed_hosts",
         "RUNG_ALLOWED_HOSTS",
         (),
-        _words,
+        parsing.words,
         "rung.example.com",
         "Host names /mcp answers to; any where none is named.",
     ),
@@ -234,7 +204,7 @@ SETTINGS: tuple[Setting, ...] = (
         "trusted_proxy_hops",
         "RUNG_TRUSTED_PROXY_HOPS",
         0,
-        _whole,
+        parsing.whole,
         "1",
         "How many proxies in front set X-Forwarded-*; 1 where DYNO is set.",
     ),
@@ -242,7 +212,7 @@ SETTINGS: tuple[Setting, ...] = (
         "secret_key",
         "RUNG_SECRET_KEY",
         None,
-        _text,
+        parsing.text,
         "32 random bytes as hex",
         "Seals cursors and the tokens of package members; made and kept in the store, needed "
         "where several hosts share one.",
@@ -252,7 +222,7 @@ SETTINGS: tuple[Setting, ...] = (
         "authorization_servers",
         "RUNG_AUTHORIZATION_SERVERS",
         (),
-        _urls,
+        parsing.urls,
         "https://as.example.com",
         "Authorization servers that hand out tokens, for protected-resource metadata.",
     ),
@@ -260,20 +230,21 @@ SETTINGS: tuple[Setting, ...] = (
         "threads",
         "RUNG_THREADS",
         None,
-        _whole,
+        parsing.count,
         "16",
         f"Threads of a worker; {THREADS}, or {WAITING_THREADS} with RUNG_UPSTREAM_URL. Give more "
         "where packages have members at other servers.",
     ),
-    Setting("port", "PORT", 8000, _whole, "8000", "The port to listen on."),
+    Setting("port", "PORT", 8000, parsing.port, "8000", "The port to listen on."),
     Setting(
         "workers",
         "WEB_CONCURRENCY",
         None,
-        _whole,
+        parsing.count,
         "2",
         "Worker processes; as many as there are cores by default.",
     ),
+    *(Setting(*row) for row in ROWS),
 )
 
 
@@ -282,12 +253,37 @@ def environment(**changes: str) -> dict[str, str]:
     return {**os.environ, **changes}
 
 
+def announce(**changes: str) -> None:
+    """Changes the environment of this process, for libraries that read it."""
+    os.environ.update(changes)
+
+
 #: Credentials of the owner. Where one stands in the environment, nothing starts.
 OWNER_VARIABLES = ("RUNG_OWNER_TOKEN", "PDPP_OWNER_TOKEN", "PDPP_OWNER_SESSION_COOKIE")
 
 
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """One setting as it is: its value and what gave it, such as "default" or "environment"."""
+
+    setting: Setting
+    value: Any
+    origin: str
+
+
 def load(environ: Mapping[str, str] | None = None) -> Settings:
     """The settings of the environment; raises `SettingsError` with every fault in it."""
+    found, faults = examine(environ)
+    if faults:
+        raise SettingsError("\n".join(faults))
+    return Settings(**{each.setting.name: each.value for each in found})
+
+
+def examine(environ: Mapping[str, str] | None = None) -> tuple[list[InForce], list[str]]:
+    """Every setting in the order of `SETTINGS`, and a line for every fault.
+
+    A setting at fault has its default here.
+    """
     found = os.environ if environ is None else environ
     faults = [
         f"{name} holds an owner credential. Owner tokens are refused: unset it and use a client "
@@ -298,31 +294,39 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
     values: dict[str, Any] = {}
     for setting in SETTINGS:
         text = found.get(setting.variable, "").strip()
-        values[setting.name] = setting.default
-        if text:
-            try:
+        try:
+            if text:
                 values[setting.name] = setting.read(text)
-            except ValueError as error:
-                # Addresses may hold credentials before an @ or in a query.
-                hidden = setting.secret or "@" in text or "?" in text
-                shown = "(hidden)" if hidden else repr(text)
-                faults.append(
-                    f"{setting.variable} is {shown}: it {error}, such as {setting.example}."
-                )
+        except ValueError as error:
+            # Addresses may hold credentials before an @ or in a query.
+            hidden = setting.secret or "@" in text or "?" in text
+            shown = HIDDEN if hidden else repr(text)
+            faults.append(f"{setting.variable} is {shown}: it {error}, such as {setting.example}.")
     faults += _missing(values)
-    if faults:
-        raise SettingsError("\n".join(faults))
-    if found.get("DYNO") and not found.get("RUNG_TRUSTED_PROXY_HOPS"):
-        values["trusted_proxy_hops"] = 1
-    values["workers"] = values["workers"] or os.cpu_count() or 1
-    values["threads"] = values["threads"] or (
-        WAITING_THREADS if values["upstream_url"] else THREADS
-    )
-    return Settings(**values)
+    rules = {name: (value, why) for name, value, why in _rules(values, found)}
+    in_force = []
+    for setting in SETTINGS:
+        value, origin = rules.get(setting.name, (setting.default, "default"))
+        if setting.name in values:
+            value, origin = values[setting.name], "environment"
+        in_force.append(InForce(setting, value, origin))
+    return in_force, faults
+
+
+def _rules(values: Mapping[str, Any], environ: Mapping[str, str]) -> Iterator[tuple[str, Any, str]]:
+    """(name, value, why) of defaults that depend on the machine or on other settings."""
+    if environ.get("DYNO"):
+        yield "trusted_proxy_hops", 1, "DYNO is set"
+    yield "workers", os.cpu_count() or 1, "the number of cores"
+    if values.get("upstream_url"):
+        yield "threads", WAITING_THREADS, "RUNG_UPSTREAM_URL is set"
+    else:
+        yield "threads", THREADS, "default"
 
 
 #: Settings that are nothing without another: (of these, needs this one).
 _NEEDS = (
+    ("store_url", "store_sha256"),
     ("papers_url", "papers_sha256"),
     ("introspection_url", "upstream_url"),
     ("introspection_url", "introspection_client_id"),
@@ -339,5 +343,5 @@ def _missing(values: Mapping[str, Any]) -> list[str]:
     return [
         f"{rows[name].variable} needs {rows[other].variable}, such as {rows[other].example}."
         for name, other in _NEEDS
-        if values[name] and not values[other]
+        if values.get(name) and not values.get(other)
     ]

@@ -19,11 +19,12 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 import requests
 from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase, HTTPBasicAuth
-from requests.utils import get_auth_from_url
+from requests.utils import DEFAULT_CA_BUNDLE_PATH, get_auth_from_url, select_proxy
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager, ProxyManager
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
+from evidence import account
 from evidence.errors import EvidenceError, NotFound, TimedOut, TooLarge, Unavailable
 from evidence.version import VERSION
 from evidence.work import Deadline
@@ -124,6 +125,32 @@ def opened(
         yield Opened(response, watch)
 
 
+def seen(
+    method: str,
+    url: str,
+    *,
+    deadline: Deadline,
+    most_bytes: int,
+    headers: Mapping[str, str],
+    body: bytes | None = None,
+) -> Answer:
+    """What a client of `url` is told, redirects too; raises as `ask` does."""
+    with Watch(deadline) as watch:
+        try:
+            with _send(watch, method, url, headers, data=body) as response:
+                found = b"".join(Opened(response, watch).pieces(most_bytes))
+                return Answer(response.status_code, response.headers, found)
+        except FAULTS as error:
+            raise _failure(error, watch) from None
+
+
+def way(url: str) -> tuple[str | None, str]:
+    """(the proxy that requests to `url` take, the file of the certificates they trust)."""
+    told = _session().merge_environment_settings(url, {}, True, None, None)
+    trusted = told["verify"] if isinstance(told["verify"], str) else DEFAULT_CA_BUNDLE_PATH
+    return select_proxy(url, told["proxies"]), trusted
+
+
 def download(
     url: str, *, seconds: float, most_bytes: int, headers: Mapping[str, str] | None = None
 ) -> Iterator[bytes]:
@@ -175,16 +202,19 @@ def _send(
     """
 
     request = requests.PreparedRequest()
-    request.prepare(method, url, {**_HEADERS, **(headers or {})}, auth=auth or _AsGiven(), **more)
+    sent = {**_HEADERS, **account.headers(), **(headers or {})}
+    request.prepare(method, url, sent, auth=auth or _AsGiven(), **more)
     _thread.watch, _thread.kept = watch, False
     try:
-        return _session().ask(request, watch.left())
+        response = _session().ask(request, watch.left())
     except requests.ConnectionError:
         if not _thread.kept:
             raise
-        return _session().ask(request, watch.left())
+        response = _session().ask(request, watch.left())
     finally:
         _thread.watch = None
+    account.current().asked(f"{response.status_code // 100}xx")
+    return response
 
 
 def _origin(url: str) -> _Origin:
@@ -210,7 +240,13 @@ def _check_length(response: requests.Response, most_bytes: int) -> None:
 
 
 def _failure(error: Exception, watch: Watch) -> EvidenceError:
-    """What a fault of the network means, without where it happened."""
+    """What a fault of the network means, without where it happened; it is counted."""
+    found = _meaning(error, watch)
+    account.current().asked(found.code)
+    return found
+
+
+def _meaning(error: Exception, watch: Watch) -> EvidenceError:
     if watch.over or isinstance(error, (requests.Timeout, TimeoutError)):
         return _timed_out()
     if isinstance(error, requests.exceptions.SSLError):

@@ -1,5 +1,6 @@
 """The documents say what is there: the tour, the reference, the commands, the links."""
 
+import itertools
 import re
 import shlex
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ README, TOUR = Path("README.md"), Path("docs/tour.md")
 PAGES = [README, Path("CONTRIBUTING.md"), Path("CHANGELOG.md"), *files("docs", ending=".md")]
 BLOCK = re.compile(r"^ *```\w*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 #: Places of one machine, and nobody's business elsewhere.
-FORBIDDEN = ("/" + "work/", "/" + "farm", "." + "library")
+FORBIDDEN = ("/" + "work/", "/" + "farm", "/." + "library")
 
 
 def rows(page: Path, heading: str) -> list[str]:
@@ -54,16 +55,17 @@ def test_the_tour_names_each_folder_and_no_other() -> None:
 
 
 def test_the_reference_is_up_to_date() -> None:
-    found = CliRunner().invoke(reference.main, ["--check", str(ROOT / "docs/reference")])
+    example = ["--example", str(ROOT / "rung.env.example")]
+    found = CliRunner().invoke(reference.main, ["--check", str(ROOT / "docs/reference"), *example])
     assert found.exit_code == 0, found.output
 
 
 def test_the_check_of_the_reference_fails_for_a_page_that_differs(tmp_path: Path) -> None:
-    run = CliRunner().invoke
-    assert run(reference.main, [str(tmp_path)]).exit_code == 0
-    assert run(reference.main, ["--check", str(tmp_path)]).exit_code == 0
+    run, where = CliRunner().invoke, [str(tmp_path), "--example", str(tmp_path / "example")]
+    assert run(reference.main, where).exit_code == 0
+    assert run(reference.main, ["--check", *where]).exit_code == 0
     (tmp_path / "tools.md").write_text("# Tools\n", encoding="utf-8")
-    found = run(reference.main, ["--check", str(tmp_path)])
+    found = run(reference.main, ["--check", *where])
     assert found.exit_code == 1 and "tools.md" in found.output and "make docs" in found.output
 
 
@@ -92,14 +94,44 @@ def test_the_readme_lists_every_setting_and_no_other() -> None:
 
 
 def commands(page: Path) -> Iterator[list[str]]:
-    """The words of every `make` and `rung` command a page shows."""
+    """The words of every `make` and `rung` command a page shows, prompts and all around them off."""
     shown = text(page)
-    lines = [line for block in BLOCK.findall(shown) for line in block.splitlines()]
-    lines += re.findall(r"`([^`\n]+)`", BLOCK.sub("", shown))
-    for line in lines:
-        words = line.strip().removeprefix(".venv/bin/")
-        if re.match(r"(make|rung) [a-z]", words):
-            yield shlex.split(words, comments=True)
+    for block in BLOCK.findall(shown):
+        for line in block.replace("\\\n", " ").splitlines():
+            yield from _commands(re.sub(r"^ *[$#] ", "", line))
+    for line in re.findall(r"`([^`\n]+)`", BLOCK.sub("", shown)):
+        yield from _commands(line)
+
+
+def _commands(line: str) -> Iterator[list[str]]:
+    """What a line runs: `rung` at its beginning, and behind another program or a `|`."""
+    if not re.search(r"\b(make|rung) [a-z]", line) or line.startswith("Usage: "):
+        return
+    try:
+        words = shlex.split(line, comments=True)
+    except ValueError:  # a text of several lines begins here; its command stands before it
+        words = line.split()
+    while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
+        del words[0]
+    for place, word in enumerate(words[:-1]):
+        name, after = word.rpartition("/")[2], words[place + 1]
+        named = re.match("[a-z]", after) and (place == 0 or (after in rung.commands))
+        if named and (name == "rung" or (name == "make" and place == 0)):
+            rest = itertools.takewhile(
+                lambda one: one not in ("|", ">", "&&", "||", "&"), words[place:]
+            )
+            yield [name, *list(rest)[1:]]
+
+
+def test_commands_are_found_behind_prompts_and_other_programs(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    shown = "$ PORT=1 make demo\n# runuser -u rung -- /x/rung grant list \\\n  --store y\n"
+    page.write_text(f"```console\n{shown}```\n`rung stats` and `rung.db`\n", encoding="utf-8")
+    assert list(commands(page)) == [
+        ["make", "demo"],
+        ["rung", "grant", "list", "--store", "y"],
+        ["rung", "stats"],
+    ]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
@@ -116,6 +148,9 @@ def _check_rung(page: Path, words: list[str]) -> None:
     command: click.Command = rung
     said = f"{page}: rung {' '.join(words)}"
     while isinstance(command, click.Group) and words:
+        own = {name for param in command.params for name in param.opts}
+        while words[0] in own:  # an option of the group, with its value
+            words = words[2:]
         assert words[0] in command.commands, said
         command, words = command.commands[words[0]], words[1:]
     options = {name for param in command.params for name in param.opts} | {"--help"}

@@ -26,12 +26,25 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (
             *("evidence", "renderers", "service.operations"),
             *("service.upstreams.ports", "service.upstreams.routes"),
+            "service.upstreams.brackets",
         ),
         "operations see upstreams through the port only",
     ),
     ("service/access.py", ("evidence",), "access decides, it asks nobody"),
     ("service/statuses.py", (), "a table stands on nothing"),
-    ("service/settings.py", (), "settings are read first, before everything else"),
+    (
+        "service/settings.py",
+        ("service.operating", "service.parsing"),
+        "settings are read first, before everything else",
+    ),
+    ("service/operating.py", ("service.parsing",), "rows of settings stand on how they are read"),
+    ("service/parsing.py", (), "a value is read from its text alone"),
+    ("service/variables.py", (), "a table stands on nothing"),
+    (
+        "service/explanation.py",
+        ("service.parsing", "service.settings", "service.variables"),
+        "settings in words know nothing else",
+    ),
     (
         "service/mcp/",
         (
@@ -45,10 +58,74 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (
             *("evidence", "service.access", "service.operations", "service.rest"),
             *("service.upstreams.ports", "service.bootstrap.Services", "service.statuses"),
+            *("service.openapi", "service.llms"),
+            "service.readiness",
         ),
         "surfaces know operations, and no other surface or upstream",
     ),
+    (
+        "service/openapi/",
+        ("evidence", "service.openapi", "service.operations", "service.statuses"),
+        "the document is made from what is declared, and knows nobody who serves it",
+    ),
+    (
+        "service/llms.py",
+        ("evidence", "service.openapi", "service.operations"),
+        "the page is made from what is declared",
+    ),
+    ("service/readiness.py", ("evidence", "service.bootstrap.Services"), "it asks what is there"),
+    (
+        "service/pages/",
+        (
+            *("evidence", "service.bootstrap.Services", "service.clients", "service.operations"),
+            *("service.mcp.versions", "service.openapi.PATH", "service.pages"),
+            "service.readiness",
+        ),
+        "pages show what is declared; their forms are clients of MCP, and know its revisions",
+    ),
+    ("service/rates.py", ("evidence", "service.settings"), "rates count, they open nothing"),
+    ("service/logs.py", ("service.settings",), "logs know nothing of what they tell"),
+    (
+        "service/draining.py",
+        ("evidence", "service.access", "service.settings"),
+        "the worker runs whatever application it is given",
+    ),
     ("service/demo/", ("evidence", "service.demo", STORE), "the demo fills a store"),
+    ("service/clients/", ("evidence", "service.clients"), "a table knows nobody who reads it"),
+    (
+        "service/cli/connect.py",
+        (
+            *("evidence", "service.cli", "service.clients", "service.credentials"),
+            *("service.settings", "service.upstreams.reach"),
+        ),
+        "it tells clients of a service, and reads none of its records",
+    ),
+    (
+        "service/cli/rewrite.py",
+        ("service.cli", "service.clients"),
+        "it writes the files of clients, and knows no service",
+    ),
+    (
+        "service/doctor/local.py",
+        (
+            *("evidence", "service.doctor", "service.explanation", "service.settings"),
+            *("service.upstreams.probe", STORE, PAPERS),
+        ),
+        "the one walk that stays on this machine",
+    ),
+    (
+        "service/doctor/",
+        (
+            *("evidence", "service.doctor", "service.mcp"),
+            *("service.upstreams.outbound", "service.upstreams.probe"),
+        ),
+        "the doctor goes the way of a client, and knows nobody who serves",
+    ),
+    (
+        "service/cli/doctor.py",
+        ("evidence", "service.cli", "service.credentials", "service.doctor", "service.settings"),
+        "a command prints what the doctor finds",
+    ),
     (
         "service/cli/stdio.py",
         (
@@ -59,19 +136,37 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "the one command that is a surface",
     ),
     (
+        "service/cli/source.py",
+        (
+            *("evidence", "service.bootstrap", "service.cli", "service.credentials"),
+            *("service.operations", "service.settings", "service.upstreams.http"),
+            *("service.upstreams.origin", "service.upstreams.remote_authority"),
+        ),
+        "the one place where commands open what they read from",
+    ),
+    (
+        "service/cli/export/",
+        (
+            *("evidence", "service.cli", "service.operations", "service.upstreams.ports"),
+            "service.upstreams.papers.snapshot_library",
+        ),
+        "an export reads through the port, like every reader",
+    ),
+    (
         "service/cli/",
         (
             *("evidence", "renderers", "service.cli", "service.demo", "service.operations"),
-            *("service.credentials", "service.settings", STORE, PAPERS),
-            *("service.upstreams.joining", "service.upstreams.keys"),
+            *("service.clients", "service.credentials", "service.settings", STORE, PAPERS),
+            *("service.explanation", "service.parsing", "service.statuses"),
+            *("service.upstreams.joining", "service.upstreams.keys", "service.upstreams.ports"),
         ),
         "commands work on the store and the snapshot, and know no other surface",
     ),
     (
         "service/bootstrap.py",
         (
-            *("evidence", "renderers.pool", "service.operations", "service.settings"),
-            "service.upstreams",
+            *("evidence", "renderers.pool", "service.operations", "service.rates"),
+            *("service.settings", "service.upstreams"),
         ),
         "bootstrap builds what surfaces stand on, and knows no surface",
     ),
@@ -81,20 +176,36 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
 # Libraries and corners of the standard library, and the only places that may import them.
 FENCES: dict[str, tuple[str, ...]] = {
     "orjson": tuple(f"{package}/" for package in PACKAGES),
-    "flask": ("service/app.py", "service/mcp/blueprint.py", "service/rest/"),
-    "werkzeug": ("service/app.py", "service/mcp/blueprint.py", "service/rest/"),
+    "flask": (
+        *("service/app.py", "service/mcp/blueprint.py", "service/rest/", "service/pages/"),
+        *("service/hooks.py", "service/answers.py", "service/metrics.py"),
+    ),
+    "werkzeug": (
+        *("service/app.py", "service/mcp/blueprint.py", "service/rest/"),
+        *("service/answers.py", "service/hooks.py"),
+    ),
+    "gunicorn": ("service/draining.py", "service/logs.py"),
+    "structlog": ("service/logs.py",),
+    "prometheus_client": ("service/metrics.py", "service/serving.py"),
+    "limits": ("service/rates.py",),
     "requests": ("service/upstreams/outbound.py",),
     "urllib3": ("service/upstreams/outbound.py",),
     "sqlite3": (STORE, PAPERS, "service/cli/store.py", "service/demo/papers/"),
     "sqlite_utils": (STORE, "service/cli/store.py"),
+    "tomlkit": ("service/clients/toml.py",),
+    "rich": ("service/cli/",),
     "click": ("service/cli/", "service/__main__.py", "service/reference.py"),
+    "jinja2": ("service/pages/",),
     "marshmallow": ("service/operations/",),
-    "apispec": ("service/operations/json_schema.py",),
-    "cryptography": ("service/upstreams/cursors.py",),
+    "apispec": ("service/operations/json_schema.py", "service/openapi/"),
+    "cryptography": ("service/upstreams/cursors.py", "service/upstreams/probe.py"),
     "os.environ": ("service/settings.py",),
     "os.getenv": ("service/settings.py",),
-    # A progress bar counts seconds for a person; every deadline is `Deadline`.
-    "time": ("evidence/work.py", "service/cli/progress.py"),
+    # A progress bar counts seconds for a person, the log those of a request, and windows of rates
+    # are those of a storage that others share; every deadline is `Deadline`.
+    "time": (
+        *("evidence/work.py", "service/cli/progress.py", "service/hooks.py", "service/rates.py"),
+    ),
 }
 
 FILES = [path.as_posix() for path in files(*PACKAGES)]

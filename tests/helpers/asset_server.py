@@ -42,6 +42,7 @@ Mode = Literal[
     "close",
 ]
 
+CENTURY = datetime(2120, 1, 1)
 DRIP_SECONDS = 0.02
 HUGE_PIECE = b"x" * 1_048_576
 HUGE_PIECES = 4_096
@@ -82,7 +83,7 @@ class AssetServer(ThreadingTCPServer):
                 connection.shutdown(socket.SHUT_RDWR)
 
 
-def certificate(folder: Path) -> tuple[Path, ssl.SSLContext]:
+def certificate(folder: Path, ends: datetime = CENTURY) -> tuple[Path, ssl.SSLContext]:
     """A certificate for 127.0.0.1 that vouches for itself, and a server's context with it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "loopback")])
@@ -90,7 +91,7 @@ def certificate(folder: Path) -> tuple[Path, ssl.SSLContext]:
     signed = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(datetime(2020, 1, 1))
-        .not_valid_after(datetime(2120, 1, 1))
+        .not_valid_after(ends)
         .add_extension(x509.SubjectAlternativeName([host]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())

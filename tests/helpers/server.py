@@ -15,6 +15,9 @@ ROOT = Path(__file__).resolve().parents[2]
 BOOT_SECONDS = 30
 STOP_SECONDS = 10
 
+#: No router is in front that would need time to notice.
+QUICK = {"RUNG_DRAIN_SECONDS": "0"}
+
 #: Would change how many workers start or what they read, depending on who runs the tests.
 UNWANTED = ("GUNICORN_CMD_ARGS", "WEB_CONCURRENCY", "FORWARDED_ALLOW_IPS")
 
@@ -39,7 +42,7 @@ def serving(
 
     The application finds its port in `PORT`. `config` names a gunicorn configuration file;
     none is read otherwise. Workers run in `cwd`, and as the user with the number `user`, who
-    need not be able to read the code. What the server says on stderr goes to `log`. On exit the
+    need not be able to read the code. What the server says goes to `log`. On exit the
     server and its workers are gone.
     """
     with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as stack:
@@ -53,15 +56,18 @@ def serving(
             "--workers",
             str(workers),
         ]
-        command += ["--worker-class", "gthread", "--threads", str(threads)]
+        command += ["--threads", str(threads)]
+        if config == os.devnull:
+            command += ["--worker-class", "gthread"]
         if user is not None:
             command += ["--user", str(user), "--group", str(user), "--preload"]
         kept = {key: value for key, value in os.environ.items() if key not in UNWANTED}
         process = subprocess.Popen(
             command,
             cwd=cwd,
-            env={**kept, "PYTHONPATH": str(ROOT), **(env or {}), "PORT": str(port)},
+            env={**kept, **QUICK, "PYTHONPATH": str(ROOT), **(env or {}), "PORT": str(port)},
             pass_fds=[listener.fileno()],
+            stdout=log,
             stderr=log,
             start_new_session=True,
         )

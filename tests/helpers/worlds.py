@@ -63,7 +63,11 @@ class House:
 
     @cached_property
     def app(self) -> Flask:
-        return create_app(bootstrap.build(settings.load(self.environment)))
+        return self.application()
+
+    def application(self, **environ: str) -> Flask:
+        """A new application over this store, with settings of its own."""
+        return create_app(bootstrap.build(settings.load({**self.environment, **environ})))
 
     @property
     def environment(self) -> dict[str, str]:

@@ -48,8 +48,8 @@ Find = Callable[[sqlite3.Connection], Grant]
 class Store:
     """The store of one deployment: opens a grant by its token. Safe to share between threads."""
 
-    def __init__(self, path: Path, secret: str | None = None) -> None:
-        self.reader = Reader(path)
+    def __init__(self, path: Path, secret: str | None = None, *, fixed: bool = False) -> None:
+        self.reader = Reader(path, fixed=fixed)
         self._secret = secret
         # Per thread: generations of different connections cannot be compared.
         self._local = threading.local()

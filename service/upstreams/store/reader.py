@@ -20,10 +20,14 @@ MMAP_BYTES = 1 << 30
 
 
 class Reader:
-    """Gives read-only snapshots of the store at `path`. Safe to share between threads."""
+    """Gives read-only snapshots of the store at `path`. Safe to share between threads.
 
-    def __init__(self, path: Path) -> None:
+    A `fixed` file is one that nobody writes to: reading it leaves nothing beside it.
+    """
+
+    def __init__(self, path: Path, *, fixed: bool = False) -> None:
         self.path = path
+        self._mode = "mode=ro&immutable=1" if fixed else "mode=ro"
         self._local = threading.local()
 
     @contextmanager
@@ -63,7 +67,7 @@ class Reader:
 
     def _open(self) -> sqlite3.Connection:
         db = sqlite3.connect(
-            f"file:{quote(str(self.path))}?mode=ro",
+            f"file:{quote(str(self.path))}?{self._mode}",
             uri=True,
             isolation_level=None,
             cached_statements=STATEMENTS_CACHED,

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from evidence.errors import EvidenceError, InvalidRequest, TooLarge, Unavailable
-from service.upstreams.papers.download import fetch
+from service.upstreams.download import SNAPSHOT as PARCEL
+from service.upstreams.download import fetch
 from service.upstreams.papers.snapshot import open_snapshot
 from tests.helpers.asset_server import Mode, asset_server
 from tests.helpers.snapshots import DATA
@@ -35,7 +36,7 @@ def packed(mode: str, *members: tuple[str, bytes]) -> bytes:
 
 def fetched(body: bytes, into: Path, sha256: str | None = None, **bounds: int) -> Path:
     with asset_server({"/file": body}) as server:
-        return fetch(f"{server.url}/file", sha256 or checksum(body), into, **bounds)
+        return fetch(PARCEL, f"{server.url}/file", sha256 or checksum(body), into, **bounds)
 
 
 def left(into: Path) -> list[str]:
@@ -69,14 +70,14 @@ def test_an_archive_brings_its_assets(tmp_path: Path, mode: str, top: str) -> No
 def test_what_is_there_is_not_asked_for_again(tmp_path: Path) -> None:
     with asset_server({"/file": SNAPSHOT}) as server:
         url = f"{server.url}/file"
-        first = fetch(url, checksum(SNAPSHOT), tmp_path)
-        assert fetch(url, f" {checksum(SNAPSHOT).upper()}\n", tmp_path) == first
+        first = fetch(PARCEL, url, checksum(SNAPSHOT), tmp_path)
+        assert fetch(PARCEL, url, f" {checksum(SNAPSHOT).upper()}\n", tmp_path) == first
         assert server.paths == ["/file"]
 
 
 def test_processes_that_start_together_fetch_once(tmp_path: Path) -> None:
     with asset_server({"/file": SNAPSHOT}) as server, ThreadPoolExecutor(4) as pool:
-        arguments = (f"{server.url}/file", checksum(SNAPSHOT), tmp_path)
+        arguments = (PARCEL, f"{server.url}/file", checksum(SNAPSHOT), tmp_path)
         found = {pool.submit(fetch, *arguments) for _ in range(4)}
         assert len({task.result() for task in found}) == 1
         assert server.paths == ["/file"]
@@ -93,7 +94,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
 def test_without_a_checksum_nothing_is_fetched(tmp_path: Path, sha256: str) -> None:
     with asset_server({"/file": SNAPSHOT}) as server:
         with pytest.raises(InvalidRequest, match="sha256sum"):
-            fetch(f"{server.url}/file", sha256, tmp_path)
+            fetch(PARCEL, f"{server.url}/file", sha256, tmp_path)
         assert server.paths == []
 
 
@@ -160,7 +161,7 @@ def test_a_failing_server_leaves_nothing_and_no_message_has_the_url(
     with asset_server({"/hidden": SNAPSHOT}, mode) as server:
         url = server.url.replace("http://", "http://name:secret@") + "/hidden"
         with pytest.raises(EvidenceError) as caught:
-            fetch(url, checksum(SNAPSHOT), tmp_path)
+            fetch(PARCEL, url, checksum(SNAPSHOT), tmp_path)
     told = str(caught.value.body())
     assert "secret" not in told and "127.0.0.1" not in told and "hidden" not in told
     assert left(tmp_path) == []

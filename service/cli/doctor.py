@@ -1,0 +1,76 @@
+"""`rung doctor`: what is wrong, on the way to a server or on this machine."""
+
+import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+import orjson
+
+from evidence.errors import EvidenceError
+from service import credentials, settings
+from service.cli import config
+from service.doctor import local, remote
+from service.doctor.findings import Finding, summary
+
+COLOURS = {"ok": "green", "warn": "yellow", "FAIL": "red", "skip": "bright_black"}
+
+
+@click.command()
+@click.argument("url", required=False)
+@click.option("--token", envvar="RUNG_TOKEN", help="The client token; RUNG_TOKEN names it too.")
+@click.option(
+    "--token-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A file with the token, which no list of processes shows.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def doctor(url: str | None, token: str | None, token_file: Path | None, as_json: bool) -> None:
+    """Find what is broken, and the line to change.
+
+    With the URL of a server, goes the way of a client: name, port, certificate, proxy, headers,
+    token, protocol, tools, one search. Without one, looks at the settings of this environment and
+    at the store, the snapshot, the disk and the port they name.
+
+    Exits with 0 where nothing failed, and with 1 otherwise.
+    """
+    if url is None:
+        steps = local.look(settings.environment(), _fault_of_file())
+    else:
+        steps = remote.look(url, _token(token, token_file), datetime.now(UTC))
+    found = list(steps) if as_json else _printed(steps)
+    failed = any(one.verdict == "FAIL" for one in found)
+    if as_json:
+        body = {"failed": failed, "steps": [one.json() for one in found]}
+        click.echo(orjson.dumps(body, option=orjson.OPT_INDENT_2).decode())
+    sys.exit(1 if failed else 0)
+
+
+def _fault_of_file() -> str:
+    try:
+        config.load()
+    except config.ConfigError as error:
+        return str(error)
+    return ""
+
+
+def _token(given: str | None, file: Path | None) -> str | None:
+    try:
+        if file is not None:
+            return credentials.from_file(file)
+        return credentials.from_text(given, "The token") if given else None
+    except EvidenceError as error:
+        raise click.ClickException(f"{error.message} {error.hint or ''}".strip()) from error
+
+
+def _printed(steps: Iterable[Finding]) -> list[Finding]:
+    """The findings, each printed as soon as it is there."""
+    found = []
+    for one in steps:
+        found.append(one)
+        first, *more = one.lines()
+        colour = click.style(first[:5], fg=COLOURS[one.verdict])
+        click.echo("\n".join([colour + first[5:], *more]))
+    click.echo(summary(found))
+    return found

@@ -1,0 +1,86 @@
+"""Answers as a client gets them: Rung's own, or those of whatever stands in front."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import unescape
+from typing import Any
+
+import orjson
+
+from service.doctor.findings import plain
+
+#: Looks no further than the next tag: a body of many half titles must not take long.
+TITLE = re.compile(rb"<title[^<>]*>([^<]*)<", re.IGNORECASE)
+TITLE_CHARS = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One HTTP answer."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def document(self) -> dict[str, Any] | None:
+        """The JSON object of the body, if it is one."""
+        try:
+            found = orjson.loads(self.body)
+        except orjson.JSONDecodeError:
+            return None
+        return found if isinstance(found, dict) else None
+
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """The result of a JSON-RPC answer."""
+        found = (self.document or {}).get("result")
+        return found if isinstance(found, dict) else None
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """The error of a JSON-RPC or REST answer; empty where there is none."""
+        found = (self.document or {}).get("error")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def code(self) -> str | int | None:
+        """The code of the error: that of the error behind it, or the number."""
+        data = self.error.get("data")
+        told = data.get("code") if isinstance(data, dict) else None
+        found = told or self.error.get("code")
+        return found if isinstance(found, (str, int)) else None
+
+    @property
+    def message(self) -> str:
+        """What the error says, on one line."""
+        return _line(str(self.error.get("message", "")))
+
+    @property
+    def is_page(self) -> bool:
+        """Whether this is a page for people, where JSON was asked for."""
+        kind = self.headers.get("Content-Type", "")
+        return self.document is None and ("html" in kind or TITLE.search(self.body) is not None)
+
+    @property
+    def speaker(self) -> str:
+        """Who says so, where the answer names somebody: the title of a page, Server, Via."""
+        parts = []
+        found = TITLE.search(self.body) if self.is_page else None
+        if found:
+            title = unescape(found[1].decode("utf-8", "replace"))
+            parts.append(f'titled "{_line(title)[:TITLE_CHARS]}"')
+        for name in ("Server", "Via"):
+            if self.headers.get(name):
+                parts.append(f"{name}: {_line(self.headers[name])[:TITLE_CHARS]}")
+        return ", ".join(parts)
+
+    @property
+    def challenge(self) -> str:
+        return self.headers.get("WWW-Authenticate", "")
+
+
+def _line(text: str) -> str:
+    """Text on one line."""
+    return plain(" ".join(text.split()))

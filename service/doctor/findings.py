@@ -1,0 +1,93 @@
+"""What a look found: a line each, and for what is broken what it means and what to change."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Literal, TypeVar
+
+Verdict = Literal["ok", "warn", "FAIL", "skip"]
+
+INDENT: Final = " " * 16
+SAID_CHARS: Final = 2_000  # of a line; servers write some of it, and could fill a screen
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one step found. `change` is the line to change, word for word where that is known."""
+
+    verdict: Verdict
+    told: str
+    meaning: str = ""
+    change: str = ""
+    step: str = ""
+
+    def lines(self) -> Iterator[str]:
+        """A line each, without characters that steer a terminal: servers write some of this."""
+        yield plain(f"{self.verdict:<5} {self.step:<9} {self.told}")
+        if self.meaning:
+            yield plain(f"{INDENT}meaning: {self.meaning}")
+        if self.change:
+            yield plain(f"{INDENT}change:  {self.change}")
+
+    def json(self) -> dict[str, Any]:
+        found = {"step": self.step, "verdict": self.verdict.lower(), "told": plain(self.told)}
+        more = {"meaning": self.meaning, "change": self.change}
+        return found | {name: plain(text) for name, text in more.items() if text}
+
+
+def plain(text: str) -> str:
+    """Text on one line of a terminal, its end left out where it is long."""
+    cut = text if len(text) <= SAID_CHARS else text[: SAID_CHARS - 1] + "…"
+    return "".join(one if one.isprintable() else " " for one in cut)
+
+
+def ok(told: str) -> Finding:
+    return Finding("ok", told)
+
+
+def warn(told: str, meaning: str, change: str) -> Finding:
+    return Finding("warn", told, meaning, change)
+
+
+def fail(told: str, meaning: str, change: str) -> Finding:
+    return Finding("FAIL", told, meaning, change)
+
+
+def skip(told: str) -> Finding:
+    return Finding("skip", told)
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Generic[S]):
+    """One step of a walk, and the steps it is nothing without."""
+
+    name: str
+    run: Callable[[S], Finding]
+    needs: tuple[str, ...] = ()
+
+
+def walk(steps: Iterable[Step[S]], state: S) -> Iterator[Finding]:
+    """Takes the steps in their order; one whose need was not met is named and skipped."""
+    unmet: set[str] = set()
+    for step in steps:
+        missing = [name for name in step.needs if name in unmet]
+        found = step.run(state) if not missing else skip(f"not tried: it needs {missing[0]}")
+        if found.verdict in ("FAIL", "skip"):
+            unmet.add(step.name)
+        yield Finding(found.verdict, found.told, found.meaning, found.change, step.name)
+
+
+def summary(findings: Sequence[Finding]) -> str:
+    """The last line: how many failed, and where it begins."""
+    failed = [found.step for found in findings if found.verdict == "FAIL"]
+    warned = [found.step for found in findings if found.verdict == "warn"]
+    skipped = [found.step for found in findings if found.verdict == "skip"]
+    if failed:
+        said = f"{len(failed)} of {len(findings)} steps failed; begin with {failed[0]}."
+    else:
+        said = f"Nothing failed in {len(findings)} steps."
+    if warned:
+        said += f" Look at {', '.join(warned)}."
+    if skipped:
+        said += f" Not tried: {', '.join(skipped)}."
+    return said

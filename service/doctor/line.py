@@ -1,0 +1,175 @@
+"""The first steps: the address, the proxy, the name, the port, the certificate."""
+
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+from evidence.limits import BUDGETS
+from service.doctor.findings import Finding, fail, ok, warn
+from service.doctor.way import ENDPOINTS, LOOPBACK, Way
+from service.upstreams import outbound, probe
+from service.upstreams.probe import Handshake, ProxyRefused
+
+CHANGE_ADDRESS = "Give an address like https://rung.example.com/mcp."
+
+
+def address(way: Way) -> Finding:
+    """Where the server and its endpoint are."""
+    text = way.url if "://" in way.url else _with_scheme(way.url)
+    try:
+        parts = urlsplit(text)
+        port, host = parts.port, parts.hostname or ""
+    except ValueError:
+        return fail("this is no address", "It cannot be read as a URL.", CHANGE_ADDRESS)
+    if parts.scheme not in probe.PORTS or not host:
+        return fail("this is no address", "It needs http or https, and a host.", CHANGE_ADDRESS)
+    name = f"[{host}]" if ":" in host else host
+    path = parts.path.rstrip("/")
+    ending = next((one for one in ENDPOINTS if path.endswith(one)), None)
+    prefix = path.removesuffix(ending) if ending else path
+    way.base = f"{parts.scheme}://{name}{f':{port}' if port else ''}{prefix}"
+    way.endpoint = way.base + (ending or ENDPOINTS[-1])
+    if parts.username or parts.query or parts.fragment:
+        return warn(
+            f"the server is {way.base}, its endpoint {way.endpoint}",
+            "User, query and fragment of the address are left out; clients may send or log them.",
+            f"Use {way.endpoint}, and send the token as `Authorization: Bearer`.",
+        )
+    if parts.scheme == "http" and host not in LOOPBACK:
+        return warn(
+            f"the server is {way.base}, its endpoint {way.endpoint}",
+            "Without TLS, everybody on the way can read the token.",
+            f"Serve it by https behind a proxy that ends TLS, and use https://{parts.netloc}.",
+        )
+    return ok(f"the server is {way.base}, its endpoint {way.endpoint}")
+
+
+def _with_scheme(text: str) -> str:
+    host = urlsplit(f"//{text}").hostname or ""
+    return f"{'http' if host in LOOPBACK else 'https'}://{text}"
+
+
+def proxy(way: Way) -> Finding:
+    """Whether the environment sends requests through a proxy."""
+    found, way.trusted = outbound.way(way.base)
+    scheme = urlsplit(way.base).scheme.upper()
+    if found is None:
+        return ok("none: requests go straight to the server")
+    if "://" not in found:
+        found = f"http://{found}"
+    if urlsplit(found).scheme not in probe.PORTS:
+        return fail(
+            f"the proxy of {scheme}_PROXY or ALL_PROXY is no HTTP proxy",
+            "Rung and most clients go through HTTP proxies only.",
+            f"{scheme}_PROXY=http://HOST:PORT, or NO_PROXY={way.host}",
+        )
+    way.proxy = found
+    host, port = probe.endpoint(found)
+    told = f"requests go through {host}:{port} ({scheme}_PROXY or ALL_PROXY)"
+    if way.host in LOOPBACK:
+        return warn(
+            told,
+            "The address is this machine, which a proxy elsewhere cannot reach.",
+            f"NO_PROXY={','.join(LOOPBACK)}",
+        )
+    return ok(told)
+
+
+def dns(way: Way) -> Finding:
+    """The addresses of the host a client connects to first."""
+    host, port = probe.endpoint(way.proxy or way.base)
+    whose = "the proxy " if way.proxy else ""
+    try:
+        found = probe.addresses(host, port, way.deadline)
+    except OSError as error:
+        return fail(
+            f"{whose}{host} has no address: {_reason(error)}",
+            "The name is wrong, not published yet, or the name server is away.",
+            "Correct HTTPS_PROXY." if way.proxy else "Correct the host, or publish its DNS record.",
+        )
+    return ok(f"{whose}{host} is {', '.join(found[:4])}")
+
+
+def tcp(way: Way) -> Finding:
+    """Whether something listens."""
+    host, port = probe.endpoint(way.proxy or way.base)
+    try:
+        probe.connect(host, port, way.deadline)
+    except OSError as error:
+        silent = isinstance(error, TimeoutError)
+        meaning = "Nothing answers on that port: a firewall drops it." if silent else ""
+        return fail(
+            f"{host}:{port} cannot be connected to: {_reason(error)}",
+            meaning or "Nothing listens there, or a firewall refuses it.",
+            (
+                "Correct HTTPS_PROXY, or set NO_PROXY for this host."
+                if way.proxy
+                else f"Start Rung (`rung serve --port {port}`), or correct host and port."
+            ),
+        )
+    return ok(f"{host}:{port} takes connections")
+
+
+def tls(way: Way) -> Finding:
+    """Whether the certificate is trusted, for this name, and for how long."""
+    if urlsplit(way.base).scheme == "http":
+        return ok("not used: the address is http")
+    try:
+        found = probe.handshake(way.base, way.proxy, way.trusted, way.deadline)
+    except ProxyRefused as error:
+        return fail(
+            f"the proxy does not open a way to {way.host}: {error.status[:80]}",
+            "It refuses this host or wants credentials, or it is no proxy for TLS.",
+            f"Allow {way.host} in the proxy, or set NO_PROXY={way.host} where it can be reached "
+            "without.",
+        )
+    except (OSError, ValueError) as error:
+        return fail(
+            f"the TLS handshake fails: {_reason(error)}",
+            "The port does not speak TLS, or something on the way ends the connection.",
+            f"Check the port; where TLS is ended elsewhere, use http://{way.host} behind it.",
+        )
+    if found.distrust is not None:
+        return _distrusted(way, found)
+    left = found.certificate.ends - way.now
+    told = f"{found.version}, certificate of {found.certificate.issuer}, {left.days} days left"
+    if left < timedelta(days=BUDGETS.certificate_days):
+        return warn(told, "It ends soon; clients refuse it then.", "Renew the certificate.")
+    return ok(told)
+
+
+def _distrusted(way: Way, found: Handshake) -> Finding:
+    certificate, reason = found.certificate, found.distrust or ""
+    named = ", ".join(certificate.names[:4]) or "nobody"
+    if "expired" in reason or certificate.ends <= way.now:
+        return fail(
+            f"the certificate expired on {certificate.ends:%Y-%m-%d}",
+            "Clients refuse it.",
+            "Renew the certificate of the server, and let its proxy load it.",
+        )
+    if "mismatch" in reason:
+        return fail(
+            f"the certificate is for {named}, not for {way.host}",
+            "The name leads to another server, or the certificate lacks this name.",
+            f"Use one of its names, or get a certificate for {way.host}.",
+        )
+    if certificate.own_issuer:
+        return fail(
+            f"the certificate vouches for itself ({certificate.issuer})",
+            "No client trusts it unless it is told to.",
+            "Get a certificate from an authority; for a test, save it and set "
+            "REQUESTS_CA_BUNDLE to its file.",
+        )
+    return fail(
+        f"the certificate is signed by {certificate.issuer}, who is not trusted here",
+        "A company proxy may open TLS and sign with its own authority, or the server does not "
+        "send its intermediate certificates.",
+        "Set REQUESTS_CA_BUNDLE to a file with the certificate of that authority (and "
+        "NODE_EXTRA_CA_CERTS for clients in Node); or serve the full chain.",
+    )
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    strerror = error.strerror if isinstance(error, OSError) else None
+    return (strerror or str(error) or type(error).__name__).lower()

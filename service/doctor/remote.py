@@ -1,0 +1,57 @@
+"""The walk to a server: the steps in the order a client takes them."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from datetime import datetime
+
+from evidence.limits import BUDGETS
+from evidence.work import Deadline
+from service.doctor import line, protocol
+from service.doctor.findings import Finding, Step, skip, walk
+from service.doctor.way import Stopped, Way
+
+Look = Callable[[Way], Finding]
+
+
+def look(
+    url: str, token: str | None, now: datetime, *, seconds: float = BUDGETS.doctor_seconds
+) -> Iterator[Finding]:
+    """A finding for each step to the server at `url`; no step takes longer than `seconds`."""
+    return walk(_STEPS, Way(url, token, now, seconds=seconds))
+
+
+def _bounded(look: Look, way: Way) -> Finding:
+    way.deadline = Deadline.after(way.seconds)
+    try:
+        return look(way)
+    except Stopped as stopped:
+        return stopped.finding
+
+
+def _with_access(look: Look, way: Way) -> Finding:
+    """The same where the server answers this caller; without a token most do not."""
+    if not way.is_open and not way.token:
+        return skip("not tried: it needs a token")
+    return look(way)
+
+
+def _step(name: str, look: Look, *needs: str, access: bool = False) -> Step[Way]:
+    allowed = partial(_with_access, look) if access else look
+    return Step(name, partial(_bounded, allowed), needs)
+
+
+_STEPS = (
+    _step("address", line.address),
+    _step("proxy", line.proxy, "address"),
+    _step("dns", line.dns, "proxy"),
+    _step("tcp", line.tcp, "dns"),
+    _step("tls", line.tls, "tcp"),
+    _step("health", protocol.health, "tls"),
+    _step("post", protocol.post, "tls"),
+    _step("headers", protocol.headers, "post"),
+    _step("challenge", protocol.challenge, "post"),
+    _step("auth", protocol.auth, "post"),
+    _step("era", protocol.era, "auth", access=True),
+    _step("tools", protocol.tools, "auth", access=True),
+    _step("search", protocol.search, "tools", access=True),
+)

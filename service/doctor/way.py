@@ -1,0 +1,133 @@
+"""The way a client goes to a server, as far as it is known: addresses, token, answers so far."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+
+from evidence.errors import EvidenceError, TimedOut, TooLarge
+from evidence.limits import BUDGETS
+from evidence.work import Deadline
+from service.doctor.answers import Reply
+from service.doctor.findings import Finding, fail
+from service.mcp.headers import NAMED_BY
+from service.mcp.ladder import CAPABILITIES_KEY, VERSION_HEADER, VERSION_KEY
+from service.mcp.versions import LEGACY, MODERN
+from service.upstreams import outbound
+from service.upstreams.outbound import Cut
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+ENDPOINTS = ("/mcp/papers", "/mcp")
+JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+
+#: A bearer nobody has: whoever sees it in a request says that it is no good.
+NOBODY = "rung_doctor_is_only_looking"
+
+
+class Stopped(Exception):
+    """A request that got no answer at all; `finding` says what that means."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.told)
+        self.finding = finding
+
+
+@dataclass
+class Way:
+    """What the steps know and learn. `now` is with a time zone."""
+
+    url: str
+    token: str | None = field(repr=False)
+    now: datetime
+    base: str = ""
+    endpoint: str = ""
+    proxy: str | None = None
+    trusted: str = ""
+    opened: Reply | None = None  # to a POST without a token
+    tools: tuple[str, ...] = ()
+    seconds: float = BUDGETS.doctor_seconds  # of each step
+    deadline: Deadline = field(default_factory=lambda: Deadline.after(BUDGETS.doctor_seconds))
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.base).hostname or ""
+
+    @property
+    def bearer(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether this answers without a token."""
+        return self.opened is not None and self.opened.status == 200
+
+    def ask(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
+    ) -> Reply:
+        """What is answered, whatever it is; raises `Stopped` where nothing is."""
+        try:
+            found = outbound.seen(
+                method,
+                url,
+                deadline=self.deadline,
+                most_bytes=BUDGETS.doctor_bytes,
+                headers=headers,
+                body=body,
+            )
+        except EvidenceError as error:
+            raise Stopped(self._silence(error, method, url)) from None
+        return Reply(found.status, found.headers, found.body)
+
+    def get(self, url: str) -> Reply:
+        return self.ask("GET", url, {"Accept": "application/json"})
+
+    def post(self, message: Mapping[str, Any], headers: Mapping[str, str]) -> Reply:
+        return self.ask("POST", self.endpoint, {**JSON, **headers}, orjson.dumps(message))
+
+    def legacy(self, method: str, params: Mapping[str, Any], **headers: str) -> Reply:
+        """A request of the older revisions, with the token if there is one."""
+        named = {VERSION_HEADER: LEGACY[0]} if method != "initialize" else {}
+        return self.post(message(method, params), {**named, **self.bearer, **headers})
+
+    def modern(self, method: str, params: Mapping[str, Any], revision: str = MODERN[0]) -> Reply:
+        """A request of the newest revision, with all of its headers."""
+        claims = {VERSION_KEY: revision, CAPABILITIES_KEY: {}}
+        headers = {VERSION_HEADER: revision, "Mcp-Method": method, **self.bearer}
+        if method in NAMED_BY:
+            headers["Mcp-Name"] = str(params[NAMED_BY[method]])
+        return self.post(message(method, {**params, "_meta": claims}), headers)
+
+    def _silence(self, error: EvidenceError, method: str, url: str) -> Finding:
+        path = urlsplit(url).path or "/"
+        if isinstance(error, TimedOut):
+            return fail(
+                f"{method} {path} is not answered within {self.seconds:g} seconds",
+                "The connection is taken, and then nothing comes: the server hangs, or something "
+                "in front waits for one that is away.",
+                "Look at the log of the server. Behind nginx, check the address of proxy_pass.",
+            )
+        if isinstance(error, TooLarge):
+            return fail(
+                f"{method} {path} is answered with more than {BUDGETS.doctor_bytes} bytes",
+                "This is no answer of Rung.",
+                "Give the address that Rung is served at.",
+            )
+        if isinstance(error, Cut):
+            return fail(
+                f"{method} {path}: the connection is cut before an answer",
+                "Something in front ends it, or another protocol is spoken on this port.",
+                "Check http and https in the address, and what the proxy allows of methods and "
+                "sizes.",
+            )
+        return fail(
+            f"{method} {path} is not answered as HTTP",
+            "What listens there does not speak HTTP to clients, or speaks it badly.",
+            "Check host, port and scheme of the address.",
+        )
+
+
+def message(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}

@@ -1,0 +1,75 @@
+"""The settings in words: what is in force and why, and an example file of all of them."""
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from textwrap import wrap
+from typing import Any
+
+from service import parsing
+from service.settings import HIDDEN, OWNER_VARIABLES, SETTINGS, InForce, Setting
+from service.variables import BESIDE
+
+PREFIX = "RUNG_"
+COLUMNS = 98
+HEAD = """\
+# Every setting of Rung, with its default. Written by `make docs` from the code.
+#
+# Copy this file, take the # away before what you change, and start Rung with it:
+#   docker run --env-file rung.env …      systemd: EnvironmentFile=/etc/rung.env
+#   set -a; . ./rung.env; set +a          in a shell
+# A variable with nothing after = is not set. `rung config --explain` says what is in force."""
+
+
+def shown(found: InForce) -> str:
+    """A value for a person to see: no secret, and of an address no user and no query."""
+    if found.value in (None, ()):
+        return "none"
+    if found.setting.secret:
+        return HIDDEN
+    values = found.value if isinstance(found.value, tuple) else (found.value,)
+    return " ".join(parsing.without_secrets(spelled(each)) for each in values)
+
+
+def line(found: InForce) -> str:
+    """A setting as a line of a file of variables; commented out where there is none."""
+    if found.value in (None, ()):
+        return f"#{found.setting.variable}="
+    return f"{found.setting.variable}={shown(found)}"
+
+
+def spelled(value: Any) -> str:
+    """A value as the text of its variable."""
+    if value is None:
+        return ""
+    return " ".join(value) if isinstance(value, tuple) else str(value)
+
+
+def explained(found: InForce) -> str:
+    """What a setting is, where that comes from, what it means, and an example."""
+    setting = found.setting
+    meaning = "\n".join(wrap(setting.help, COLUMNS, initial_indent="  ", subsequent_indent="  "))
+    first = f"{setting.variable} = {shown(found)}   ({found.origin})"
+    return f"{first}\n{meaning}\n  such as {setting.example}"
+
+
+def example_file() -> str:
+    """A file of variables, as Docker and systemd read them: every setting, commented out."""
+    return "\n\n".join([HEAD, *map(_example, SETTINGS)]) + "\n"
+
+
+def _example(setting: Setting) -> str:
+    default = spelled(setting.default)
+    lines = wrap(setting.help, COLUMNS, initial_indent="# ", subsequent_indent="# ")
+    if setting.example != default:
+        lines.append(f"# Such as: {setting.example}")
+    return "\n".join([*lines, f"#{setting.variable}={default}"])
+
+
+def strangers(environ: Mapping[str, str]) -> Iterator[str]:
+    """A line for each variable that begins like ours and is none, with what may be meant."""
+    known = [*(setting.variable for setting in SETTINGS), *(each.name for each in BESIDE)]
+    for name in sorted(environ):
+        if name.startswith(PREFIX) and name not in known and name not in OWNER_VARIABLES:
+            close = next(iter(get_close_matches(name, known, n=1)), None)
+            advice = f"Did you mean {close}?" if close else "Unset it, or correct its name."
+            yield f"{name} is no setting of Rung and does nothing. {advice}"

@@ -1,0 +1,129 @@
+"""From the text of a variable to its value; a `ValueError` says what the text must be."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+TOKEN_CHARS = 16  # shorter tokens can be guessed
+PORT_MAX = 65_535
+
+
+def text(value: str) -> str:
+    return value
+
+
+def path(value: str) -> Path:
+    try:
+        return Path(value).expanduser()
+    except RuntimeError:
+        raise ValueError("must not begin with ~ where no home folder is known") from None
+
+
+def whole(value: str) -> int:
+    if not (value.isascii() and value.isdigit()):
+        raise ValueError("must be a whole number")
+    return int(value)
+
+
+def count(value: str) -> int:
+    found = whole(value)
+    if not found:
+        raise ValueError("must be at least 1")
+    return found
+
+
+def port(value: str) -> int:
+    found = whole(value)
+    if found > PORT_MAX:
+        raise ValueError(f"must be at most {PORT_MAX}")
+    return found
+
+
+def url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("must be an http or https URL")
+    return value.rstrip("/")
+
+
+def address(value: str) -> str:
+    """An address that paths can be appended to, and that holds no credentials."""
+    found = url(value)
+    if "?" in value or "#" in value or "@" in urlsplit(value).netloc:
+        raise ValueError("must be an address without user, ? and #")
+    return found
+
+
+def urls(value: str) -> tuple[str, ...]:
+    return tuple(url(part) for part in words(value))
+
+
+def assets(value: str) -> str:
+    """A folder, or an address that paths can be appended to."""
+    if value.startswith(("http://", "https://")):
+        if "?" in value or "#" in value:
+            raise ValueError("must be an address without ? and #")
+        return url(value)
+    return value
+
+
+def tokens(value: str) -> tuple[str, ...]:
+    found = words(value)
+    if any(len(token) < TOKEN_CHARS for token in found):
+        raise ValueError(f"must hold tokens of at least {TOKEN_CHARS} characters")
+    return found
+
+
+def sha256(value: str) -> str:
+    if not re.fullmatch("[0-9a-fA-F]{64}", value):
+        raise ValueError("must be a SHA-256 in hexadecimal")
+    return value.lower()
+
+
+def words(value: str) -> tuple[str, ...]:
+    return tuple(part for part in value.replace(",", " ").split() if part)
+
+
+def without_secrets(value: str) -> str:
+    """An address without what may be secret in it: user, query and fragment. Other text stays."""
+    if "://" not in value:
+        return value
+    parts = urlsplit(value)
+    host = parts.netloc.rpartition("@")[2]
+    query = "?(hidden)" if parts.query else ""
+    user = "(hidden)@" if "@" in parts.netloc else ""
+    return f"{parts.scheme}://{user}{host}{parts.path}{query}"
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    """Reads one of a few words."""
+
+    def read(value: str) -> str:
+        if value.lower() not in words:
+            raise ValueError(f"must be one of {', '.join(words)}")
+        return value.lower()
+
+    return read
+
+
+def token(value: str) -> str:
+    """One token, as a bearer header can carry it."""
+    if not re.fullmatch(rf"[A-Za-z0-9._~+/-]{{{TOKEN_CHARS},}}=*", value):
+        raise ValueError(f"must be a token of at least {TOKEN_CHARS} letters, digits or ._~+/-")
+    return value
+
+
+def rate(value: str) -> str | None:
+    """`600/minute`; None for `off`."""
+    if value.lower() == "off":
+        return None
+    if not re.fullmatch("[1-9][0-9]{0,8}/(second|minute|hour|day)", value):
+        raise ValueError("must be a count per second, minute, hour or day, or off")
+    return value
+
+
+def storage(value: str) -> str:
+    if not value.startswith(("redis://", "rediss://", "memory://")):
+        raise ValueError("must be a redis:// or rediss:// address")
+    return value

@@ -1,0 +1,105 @@
+"""`rung config`: what is in force and why, what is wrong, and an example that is the defaults."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from service import settings
+from service.__main__ import rung
+from service.settings import SETTINGS, load
+from service.variables import BESIDE
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "rung.env.example"
+LINE = re.compile(r"^#([A-Z][A-Z0-9_]*)=(.*)$", re.MULTILINE)
+SECRET = "a-very-secret-word"
+#: Stands in the configuration of a client, where another program reads it.
+NOT_OURS = {"RUNG_AUTHORIZATION"}
+CLEAN: dict[str, str | None] = {
+    **{setting.variable: None for setting in SETTINGS},
+    **{each.name: None for each in BESIDE if each.name != "TMPDIR"},
+}
+
+
+def run(*words: str, **environ: str) -> Result:
+    return CliRunner().invoke(rung, ["config", *words], env={**CLEAN, **environ})
+
+
+def test_the_example_file_uncommented_is_the_defaults() -> None:
+    found = dict(LINE.findall(EXAMPLE.read_text(encoding="utf-8")))
+    assert list(found) == [setting.variable for setting in SETTINGS]
+    assert load(found) == load({})
+
+
+def test_a_shell_reads_the_example_file_as_the_defaults(tmp_path: Path) -> None:
+    file = tmp_path / "rung.env"
+    file.write_text(LINE.sub(r"\1=\2", EXAMPLE.read_text(encoding="utf-8")), encoding="utf-8")
+    shell = subprocess.run(
+        ["sh", "-c", f"set -a; . {file}; env"], capture_output=True, text=True, check=True, env={}
+    )
+    pairs = dict(line.split("=", 1) for line in shell.stdout.splitlines())
+    assert {setting.variable for setting in SETTINGS} <= pairs.keys()
+    assert load(pairs) == load({})
+
+
+def test_the_example_file_is_what_the_command_prints() -> None:
+    assert run("--example").output == EXAMPLE.read_text(encoding="utf-8")
+
+
+def test_what_is_printed_is_in_force_and_can_be_read_again() -> None:
+    environ = {"RUNG_STORE": "/data/rung.db", "RUNG_ALLOWED_HOSTS": "a.example b.example"}
+    found = run(**environ)
+    assert found.exit_code == 0
+    set_again = dict(line.split("=", 1) for line in found.output.splitlines() if line[0] != "#")
+    assert load(set_again) == load(environ)
+
+
+def test_each_value_is_explained_with_where_it_comes_from() -> None:
+    found = run("--explain", RUNG_STORE="/data/rung.db", DYNO="web.1")
+    assert "RUNG_STORE = /data/rung.db   (environment)" in found.output
+    assert "RUNG_TRUSTED_PROXY_HOPS = 1   (DYNO is set)" in found.output
+    assert "PORT = 8000   (default)" in found.output
+    for setting in SETTINGS:
+        assert f"{setting.variable} = " in found.output
+        assert setting.help.split(".")[0].split(",")[0][:40] in " ".join(found.output.split())
+        assert setting.example in found.output
+
+
+@pytest.mark.parametrize("words", [(), ("--explain",), ("--check",)])
+def test_no_secret_is_printed(words: tuple[str, ...]) -> None:
+    secrets = {setting.variable: SECRET for setting in SETTINGS if setting.secret}
+    addresses = {
+        "RUNG_STORE_URL": f"https://me:{SECRET}@files.example.com/rung.db?key={SECRET}",
+        "RUNG_PAPERS_URL": f"https://files.example.com/papers.db?key={SECRET}",
+        "RUNG_UPSTREAM_URL": f"ftp://me:{SECRET}@a",
+        "RUNG_TOKEN": SECRET,
+    }
+    found = run(*words, **secrets, **addresses)
+    assert SECRET not in found.output + found.stderr
+    if words != ("--check",):
+        assert "files.example.com" in found.output
+
+
+def test_all_faults_and_likely_typing_errors_are_told_at_once() -> None:
+    environ = {"RUNG_THREADS": "many", "PORT": "70000", "RUNG_PUBLICURL": "https://a"}
+    found = run("--check", **environ)
+    assert found.exit_code == 2 and found.stdout == ""
+    assert "RUNG_THREADS is 'many'" in found.stderr and "PORT is '70000'" in found.stderr
+    assert "Did you mean RUNG_PUBLIC_URL?" in found.stderr
+
+
+def test_a_good_configuration_is_checked_without_a_word() -> None:
+    found = run("--check")
+    assert (found.exit_code, found.output) == (0, "")
+
+
+def test_every_variable_that_is_read_has_its_row() -> None:
+    rows = {setting.variable for setting in SETTINGS} | {each.name for each in BESIDE}
+    read: set[str] = set()
+    for path in (ROOT / "service").rglob("*.py"):
+        found = re.findall(r"\"((?:RUNG|PDPP)_[A-Z0-9_]+)\"", path.read_text("utf-8"))
+        read.update(found)
+    assert read - rows - set(settings.OWNER_VARIABLES) - NOT_OURS == set()
