@@ -3,21 +3,47 @@
 import click
 
 from evidence.version import VERSION
+from service.cli import config as configuration
+from service.cli.blob import blob
+from service.cli.completion import completion
+from service.cli.connect import connect
 from service.cli.demo import demo
+from service.cli.doctor import doctor
+from service.cli.export.commands import export
 from service.cli.grants import grant
 from service.cli.packages import package
 from service.cli.papers import papers
+from service.cli.reading import COMMANDS as READING
 from service.cli.serve import serve
+from service.cli.settings import config
 from service.cli.stdio import stdio
 from service.cli.store import import_, stats
 
-COMMANDS: tuple[click.Command, ...] = (import_, grant, package, stats, papers, serve, stdio, demo)
+COMMANDS: tuple[click.Command, ...] = (
+    *READING,
+    blob,
+    export,
+    import_,
+    grant,
+    package,
+    stats,
+    papers,
+    serve,
+    config,
+    doctor,
+    connect,
+    stdio,
+    completion,
+    demo,
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(VERSION, prog_name="rung")
-def rung() -> None:
+@click.pass_context
+def rung(context: click.Context) -> None:
     """Evidence, one rung at a time: records over MCP and REST."""
+    configuration.apply(context)
 
 
 for command in COMMANDS:
@@ -25,7 +51,7 @@ for command in COMMANDS:
 
 
 def main() -> None:
-    """Runs the command line: data on stdout, messages on stderr; exits 0, 1 or 2."""
+    """Runs the command line: data on stdout, messages on stderr, and exit codes."""
     rung(prog_name="rung")
 
 

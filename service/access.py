@@ -14,6 +14,11 @@ from typing import Any, Final
 from evidence.errors import Forbidden, Unauthenticated
 
 REALM: Final = "rung"
+#: What pages may read of an answer beside its body.
+EXPOSED_HEADERS: Final = (
+    "WWW-Authenticate, Request-Id, X-Request-Id, Retry-After, RateLimit-Limit, "
+    "RateLimit-Remaining, RateLimit-Reset, ETag, Link"
+)
 WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
 
 _BEARER: Final = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)
@@ -44,6 +49,15 @@ class Guard:
     def knows(self, origin: str) -> bool:
         """Whether pages of this origin may ask. Scheme, host and port all count."""
         return origin.lower() in self.allowed_origins
+
+    def shared(self, origin: str | None) -> dict[str, str]:
+        """The headers that let a page of this origin read an answer; none for foreign pages."""
+        if origin is None or not self.knows(origin):
+            return {}
+        return {
+            "Access-Control-Allow-Origin": origin,
+            "Access-Control-Expose-Headers": EXPOSED_HEADERS,
+        }
 
     def check_origin(self, origin: str | None) -> None:
         """Refuses a browser page from elsewhere. Programs send no origin and pass."""

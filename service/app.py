@@ -5,14 +5,15 @@ import sys
 from flask import Flask
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from service import bootstrap, settings
+from service import bootstrap, hooks, metrics, settings
 from service.access import Access, Guard, loopback_origins, metadata_paths, origins
 from service.bootstrap import Services
 from service.mcp import blueprint as mcp
 from service.mcp.papers import PapersSurface
 from service.mcp.records import RecordsSurface
+from service.pages import blueprint as pages
 from service.rest import blueprint as rest
-from service.rest import metadata
+from service.rest import documents, metadata
 from service.rest import papers as rest_papers
 from service.rest import web
 
@@ -25,17 +26,21 @@ def create_app(services: Services | None = None) -> Flask:
     services = services or _services()
     app = Flask("rung", static_folder=None)
     app.extensions["rung"] = services
+    hooks.prepare(app, _guard(services, Access.OPEN), services.settings)
     mounts = {}
     if services.authority is not None:
         mounts[rest.PREFIX] = rest.HEADERS
     if services.papers is not None:
-        mounts[rest_papers.PREFIX] = rest_papers.HEADERS
+        mounts[rest_papers.PREFIX] = _papers_headers(services)
     web.prepare(app, mounts)
     if services.authority is not None:
         _mount_records(app, services)
     if services.papers is not None:
         _mount_papers(app, services)
-    metadata.mount(app, services, MCP_PATH)
+    front = pages.mount(app, services, mcp_path=MCP_PATH, papers_path=PAPERS_PATH)
+    metadata.mount(app, services, MCP_PATH, front)
+    documents.mount(app, services)
+    metrics.mount(app, services)
     hops = services.settings.trusted_proxy_hops
     if hops:
         app.wsgi_app = ProxyFix(  # type: ignore[method-assign]
@@ -50,6 +55,11 @@ def _services() -> Services:
         return bootstrap.build(settings.load())
     except settings.SettingsError as error:
         sys.exit(f"rung cannot start:\n{error}")
+
+
+def _papers_headers(services: Services) -> dict[str, str]:
+    """An open library may be kept by caches; where tokens are asked for, nothing may."""
+    return rest_papers.HEADERS if services.settings.papers_tokens else rest_papers.OPEN_HEADERS
 
 
 def _mount_records(app: Flask, services: Services) -> None:

@@ -1,6 +1,13 @@
-"""How gunicorn runs the service; settings come from the environment. A gunicorn config module."""
+"""How gunicorn runs the service; settings come from the environment. A gunicorn config module.
 
+Nothing is written but in the temporary folder and in memory, and no home is needed.
+"""
+
+import atexit
+import os
+import shutil
 import sys
+import tempfile
 from typing import Any
 
 from evidence.limits import BUDGETS
@@ -11,13 +18,19 @@ try:
 except settings.SettingsError as error:
     sys.exit(f"rung cannot start:\n{error}")
 
+#: Where workers note that they live: on a disk, a slow write would look like a hung worker.
+MEMORY = "/dev/shm"
+#: Kept-alive connections get this long to end after the drain.
+LINGER_SECONDS = 2
+
 bind = f"0.0.0.0:{found.port}"
-worker_class = "gthread"
+worker_class = "service.draining.DrainingWorker"
+logger_class = "service.logs.GunicornLog"
 workers = found.workers
 threads = found.threads
 # Above every deadline of ours, below the router's.
 timeout = int(BUDGETS.router_seconds) - 2
-graceful_timeout = int(BUDGETS.request_seconds)
+graceful_timeout = found.drain_seconds + int(BUDGETS.request_seconds) + LINGER_SECONDS
 # Routers keep idle connections for 90 seconds; closing first loses requests.
 keepalive = 100
 preload_app = True
@@ -26,6 +39,38 @@ accesslog = None
 errorlog = "-"
 forwarded_allow_ips = "127.0.0.1"
 control_socket_disable = True
+worker_tmp_dir = MEMORY if os.access(MEMORY, os.W_OK) else None
+
+
+def _counts() -> str | None:
+    """A new folder in which workers count together; None where none can be made.
+
+    It is named before anything counts: the library decides that when it is loaded.
+    """
+    if found.metrics == "off":
+        return None
+    try:
+        folder = tempfile.mkdtemp(prefix="rung-metrics-")
+    except OSError:
+        return None
+    settings.announce(PROMETHEUS_MULTIPROC_DIR=folder)
+    atexit.register(_remove, folder, os.getpid())
+    return folder
+
+
+def _remove(folder: str, owner: int) -> None:
+    """Leaves nothing behind. Workers end too, and must not take it from the others."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+counts = _counts()
+
+
+def on_starting(server: Any) -> None:
+    """Gives the folder of counts to the user that workers run as."""
+    if counts is not None and server.cfg.uid != os.geteuid():
+        os.chown(counts, server.cfg.uid, server.cfg.gid)
 
 
 def post_worker_init(worker: Any) -> None:
@@ -33,3 +78,11 @@ def post_worker_init(worker: Any) -> None:
     papers = worker.app.callable.extensions["rung"].papers
     if papers is not None:
         papers.status()
+
+
+def child_exit(server: Any, worker: Any) -> None:
+    """What a worker was doing when it ended, it does no more."""
+    if counts is not None:
+        from prometheus_client import multiprocess
+
+        multiprocess.mark_process_dead(worker.pid, counts)  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""The HTTP status of each kind of error, for every surface that speaks HTTP."""
+"""The HTTP status of each kind of error, and what REST calls each class of status."""
 
 from typing import Final
 
@@ -15,4 +15,19 @@ STATUS: Final = {
     "unavailable": 503,
     "timed_out": 504,
     "internal": 500,
+}
+
+#: `error.type` of REST, in PDPP's words; every other status is an `api_error`.
+TYPES: Final = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    405: "invalid_request_error",
+    409: "conflict_error",
+    410: "gone_error",
+    413: "request_entity_too_large_error",
+    415: "invalid_request_error",
+    416: "invalid_request_error",
+    429: "rate_limit_error",
 }

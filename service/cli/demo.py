@@ -1,12 +1,13 @@
 """`rung demo`: a store to try things on, and a token that reads it."""
 
-import json
 from pathlib import Path
+from textwrap import indent
 
 import click
 
 from service.cli import serve
 from service.cli.store import store_option, teaching
+from service.clients import RECOMMENDED, endpoint, named
 from service.demo.fill import fill, token_for
 from service.demo.papers import write_once
 from service.upstreams.store.writer import Writer, open_writer
@@ -14,6 +15,7 @@ from service.upstreams.store.writer import Writer, open_writer
 TOKEN_FILE = "demo-token"
 PAPERS_FOLDER = "demo-papers"
 HOST = "127.0.0.1"
+PASTED = ("curl", "claude-code")
 
 
 @click.command()
@@ -35,7 +37,8 @@ def demo(store: Path, with_debian: bool, serving: bool, port: int) -> None:
     if not serving:
         click.echo(f"connections {len(connections)}\nrecords {records}\ntoken {token}")
         return
-    said = _how_to_connect(f"http://{HOST}:{port}", token, len(connections), records)
+    held = f"{len(connections)} connections and {records} records"
+    said = _how_to_connect(f"http://{HOST}:{port}", token, store.parent / TOKEN_FILE, held)
     serve.run(store, papers, host=HOST, port=port, workers=1, say=said)
 
 
@@ -51,30 +54,26 @@ def _count(writer: Writer, connections: list[str]) -> int:
     return int(records)
 
 
-def _how_to_connect(base: str, token: str, connections: int, records: int) -> str:
-    """What a person pastes into a shell or a client."""
-    params = {"name": "search", "arguments": {"query": "lantern", "limit": 3}}
-    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    headers = {"Authorization": f"Bearer {token}"}
-    client = {"mcpServers": {"rung": {"url": f"{base}/mcp", "headers": headers}}}
+def _how_to_connect(base: str, token: str, kept: Path, held: str) -> str:
+    """What a person opens, or pastes into a shell or a client."""
+    url = endpoint(base)
+    pasted = "\n".join(
+        f"\n{client.title}:\n{indent(snippet.text, '  ')}"
+        for client in (RECOMMENDED, *map(named, PASTED))
+        for snippet in client.snippets(url, token)
+    )
     return f"""
-A demo owner with {connections} connections and {records} records.
+A demo owner with {held}.
 
-  MCP      {base}/mcp
+  connect  {base}/connect
+  try      {base}/try
+  MCP      {url}
   REST     {base}/v1/search?q=lantern
-  header   Authorization: Bearer {token}
   papers   {base}/mcp/papers and {base}/papers/v1/search?q=tides (no token)
+{pasted}
 
-Try it:
-  curl -s {base}/mcp -H 'Content-Type: application/json' \\
-    -H 'Authorization: Bearer {token}' \\
-    -d '{json.dumps(call)}'
-
-Claude Code:
-  claude mcp add --transport http rung {base}/mcp --header 'Authorization: Bearer {token}'
-
-Cursor, VS Code and others (JSON):
-  {json.dumps(client)}
+Other clients (rung connect lists them):
+  rung connect {base} --client cursor --token-file {kept}
 
 Stop with Ctrl-C.
 """

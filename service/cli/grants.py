@@ -163,7 +163,11 @@ def expiry(text: str, now: datetime) -> str:
 def _describe(entry: GrantEntry) -> str:
     connections = len({stream.connection_id for stream in entry.streams})
     until = f", until {entry.expires_at}" if entry.expires_at else ""
-    return f"{len(entry.streams)} streams of {connections} connections{until}"
+    return f"{_count(len(entry.streams), 'stream')} of {_count(connections, 'connection')}{until}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _to_json(entry: GrantEntry) -> dict[str, Any]:

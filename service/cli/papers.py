@@ -4,139 +4,145 @@ The commands are made from the operations. Text goes to stdout, and what stands 
 own text (where it lies, what comes next) to stderr, so that output can be piped.
 """
 
-import shlex
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import click
-import orjson
+from click.core import ParameterSource
 
 from evidence.continuation import Continuation
-from evidence.errors import EvidenceError
 from evidence.limits import CONTRACT
 from evidence.papers import SOURCE
-from renderers import failure
 from renderers.rendering import Context
-from service.operations.arguments import Flag, Number
-from service.operations.base import PaperOperation, PaperSession, retries, run_bounded
+from service.cli import output
+from service.cli.commands import Entry, Spelling, teaching
+from service.operations.base import PaperOperation, PaperSession, run_bounded
 from service.operations.papers import PAPER_OPERATIONS, links
 from service.upstreams.papers.snapshot_library import Papers
 from service.upstreams.papers.swap import swap as install
 
-#: Command, operation, and the argument that needs no option name.
-COMMANDS = (
-    ("search", "search_papers", "query"),
-    ("keyword", "search_papers_by_keyword", "keyword"),
-    ("show", "get_paper_metadata", "paper_id"),
-    ("summary", "get_paper_summary", "paper_id"),
-    ("read", "get_paper_source", "paper_id"),
-    ("facets", "list_top_facets", "category"),
-)
+COMMANDLINE = ParameterSource.COMMANDLINE
 OPERATIONS = {operation.name: operation for operation in PAPER_OPERATIONS}
-SPELLED = {operation: (command, positional) for command, operation, positional in COMMANDS}
-
-
-@click.group()
-@click.option(
-    "--db",
-    type=click.Path(path_type=Path),
-    envvar="RUNG_PAPERS_DB",
-    required=True,
-    help="The snapshot; RUNG_PAPERS_DB otherwise.",
+ENTRIES = tuple(
+    Entry(name, OPERATIONS[operation], (positional,))
+    for name, operation, positional in (
+        ("search", "search_papers", "query"),
+        ("keyword", "search_papers_by_keyword", "keyword"),
+        ("show", "get_paper_metadata", "paper_id"),
+        ("summary", "get_paper_summary", "paper_id"),
+        ("read", "get_paper_source", "paper_id"),
+        ("facets", "list_top_facets", "category"),
+    )
 )
-@click.option("--assets", envvar="RUNG_PAPERS_ASSETS", help="Its static files, if elsewhere.")
-@click.pass_context
-def papers(context: click.Context, db: Path, assets: str | None) -> None:
+GROUP = ("rung", "papers")
+
+
+class Shelf:
+    """The snapshot of a command, opened by the command that needs it: help needs none."""
+
+    def __init__(self, db: Path | None, assets: str | None, words: tuple[str, ...]) -> None:
+        self._db, self._assets = db, assets
+        self.spell = Spelling(GROUP, ENTRIES, words)
+
+    @property
+    def db(self) -> Path:
+        if self._db is None:
+            raise click.UsageError("Which snapshot? Name it with --db or RUNG_PAPERS_DB.")
+        return self._db
+
+    @cached_property
+    def snapshot(self) -> Papers:
+        return Papers(self.db, self._assets)
+
+
+def _options() -> list[click.Parameter]:
+    """What names a snapshot."""
+    path = click.Path(path_type=Path)
+    about = "The snapshot; RUNG_PAPERS_DB otherwise."
+    beside = "Its static files, if elsewhere."
+    return [
+        click.Option(["--db"], type=path, envvar="RUNG_PAPERS_DB", help=about),
+        click.Option(["--assets"], envvar="RUNG_PAPERS_ASSETS", help=beside),
+    ]
+
+
+class OnSnapshot(click.Command):
+    """A command that takes the options of its group too; the nearer ones win."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.params += _options()
+
+    def invoke(self, context: click.Context) -> Any:
+        given: dict[str, Any] = {}
+        for one in filter(None, (context.parent, context)):
+            for name in ("db", "assets"):
+                if one.get_parameter_source(name) is COMMANDLINE or name not in given:
+                    given[name] = one.params[name], one.get_parameter_source(name)
+        del context.params["db"], context.params["assets"]
+        words = tuple(
+            word
+            for name, (value, place) in given.items()
+            if place is COMMANDLINE
+            for word in (f"--{name}", str(value))
+        )
+        context.obj = Shelf(given["db"][0], given["assets"][0], words)
+        return super().invoke(context)
+
+
+@click.group(params=_options())
+def papers(db: Path | None, assets: str | None) -> None:
     """Search and read the papers of a snapshot."""
-    context.obj = Papers(db, assets)
 
 
-def spell(continuation: Continuation) -> str:
-    """A next call as a shell command."""
-    command, positional = SPELLED[continuation.operation]
-    given = dict(continuation.args)
-    named = str(given.pop(positional))
-    dashed = named.startswith("-")  # would be taken for an option
-    words = ["rung", "papers", command, *([] if dashed else [named])]
-    for name, value in given.items():
-        words.append(f"--{name.replace('_', '-')}")
-        words += [] if value is True else [str(value)]
-    return shlex.join([*words, *(["--", named] if dashed else [])])
-
-
-@contextmanager
-def _teaching(operation: PaperOperation | None = None, **given: Any) -> Iterator[None]:
-    """Prints what went wrong, what to do and what to call instead on stderr; exits with 1."""
-    try:
-        yield
-    except EvidenceError as error:
-        if operation is not None:
-            error.calls += retries(error, operation, given)
-        click.echo(failure.render_lines(error, spell), err=True)
-        sys.exit(1)
-
-
-def _command(name: str, operation: PaperOperation, positional: str) -> click.Command:
+def _command(entry: Entry[PaperOperation]) -> click.Command:
     """The command of an operation: its arguments are options, all but the positional one."""
+    operation = entry.operation
 
     @click.pass_obj
-    def run(library: Papers, /, *, as_json: bool, **options: Any) -> None:
-        given = {
-            key: value for key, value in options.items() if value is not None and value is not False
-        }
-        with _teaching(operation, **given):
+    def run(shelf: Shelf, /, *, as_json: bool, **options: Any) -> None:
+        library, given = shelf.snapshot, dict[str, Any]()
+        with teaching(shelf.spell, operation, given):
+            given |= entry.given(options)
             session = PaperSession(library.open())
-            reading = run_bounded(operation, session, operation.load(given))
+            reading = run_bounded(operation, session, entry.load(given))
             if as_json:
                 here = links.href(Continuation(operation.name, given, "self"))
-                wired = operation.wire(reading, links.as_links)
-                click.echo(orjson.dumps(links.body(wired, here), option=orjson.OPT_INDENT_2))
+                output.json(links.body(operation.wire(reading, links.as_links), here))
                 return
-            context = Context(fence_key=session.fence_key, spell=spell)
+            context = Context(fence_key=session.fence_key, spell=shelf.spell)
             text, *beside = operation.render(reading, context).blocks
-            click.echo(text)
+            output.text(text)
             for block in beside:
-                click.echo(block, err=True)
+                output.say(block)
 
-    params: list[click.Parameter] = [
-        (
-            click.Argument([key])
-            if key == positional
-            else click.Option([f"--{key.replace('_', '-')}"], **_typed(field))
-        )
-        for key, field in operation.arguments.fields.items()
-    ]
     flag = click.Option(["--json", "as_json"], is_flag=True, help="The body REST gives.")
-    short = f"{operation.title}."
-    return click.Command(
-        name, params=[*params, flag], callback=run, help=operation.description, short_help=short
+    short, told = f"{operation.title}.", Spelling(GROUP, ENTRIES).told
+    return OnSnapshot(
+        entry.name,
+        params=[*entry.params(told), flag],
+        callback=run,
+        help=told(entry.help),
+        short_help=short,
     )
 
 
-def _typed(field: Any) -> dict[str, Any]:
-    """How an option takes the values of an argument; bounds are checked by the operation."""
-    found: dict[str, Any] = {"help": field.metadata["description"]}
-    if isinstance(field, Flag):
-        return {**found, "is_flag": True}
-    return {**found, "type": int if isinstance(field, Number) else str}
+for _entry in ENTRIES:
+    papers.add_command(_command(_entry))
 
 
-for _name, _operation, _positional in COMMANDS:
-    papers.add_command(_command(_name, OPERATIONS[_operation], _positional))
-
-
-@papers.command()
+@papers.command(cls=OnSnapshot)
 @click.argument("paper_id")
 @click.option("--lang", help="A translation instead of the source.")
 @click.pass_obj
-def source(library: Papers, paper_id: str, lang: str | None) -> None:
+def source(shelf: Shelf, paper_id: str, lang: str | None) -> None:
     """Print the whole Markdown of a paper, however long it is."""
-    with _teaching(OPERATIONS[SOURCE], paper_id=paper_id):
+    library = shelf.snapshot
+    with teaching(shelf.spell, OPERATIONS[SOURCE], {"paper_id": paper_id}):
         for piece in _pieces(library, paper_id, lang):
-            click.echo(piece, nl=False)
+            output.text(piece, newline=False)
 
 
 def _pieces(library: Papers, paper_id: str, lang: str | None) -> Iterator[str]:
@@ -152,15 +158,15 @@ def _pieces(library: Papers, paper_id: str, lang: str | None) -> Iterator[str]:
         offset = window.end
 
 
-@papers.command()
+@papers.command(cls=OnSnapshot)
 @click.argument("new", type=click.Path(path_type=Path))
-@click.pass_context
-def swap(context: click.Context, new: Path) -> None:
+@click.pass_obj
+def swap(shelf: Shelf, new: Path) -> None:
     """Put the snapshot NEW in the place of --db, while it is served.
 
     NEW is checked first; a running service sees it with its next request and opens it
     in the background.
     """
-    with _teaching():
-        found = install(new, context.parent.params["db"] if context.parent else new)
+    with teaching(shelf.spell):
+        found = install(new, shelf.db)
     click.echo(f"snapshot {found.build_id} papers {found.papers}")

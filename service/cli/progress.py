@@ -1,14 +1,19 @@
-"""Progress on stderr: a bar on a terminal, otherwise a line a second."""
+"""Progress on stderr: a bar on a terminal, otherwise a line now and then."""
 
 import sys
 import time
 from collections.abc import Callable
-from typing import BinaryIO
+from types import TracebackType
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar, TaskID
 
 BAR_CHARS = 30
 SECONDS_BETWEEN_LINES = 1.0
 SECONDS_BETWEEN_BARS = 0.1
 ROWS_BETWEEN_LOOKS = 64
+SECONDS_BETWEEN_METER_LINES = 5.0  # a log is read later, and exports run long
 
 
 class Progress:
@@ -57,3 +62,60 @@ class Progress:
         filled = round(share * BAR_CHARS)
         bar = f" [{'#' * filled}{'-' * (BAR_CHARS - filled)}]" if self._tty else ","
         return f"{bar} {share:.0%}"
+
+
+class Meter:
+    """Says how much is done: `with Meter("notes", "records") as meter: meter.to(3, 9)`.
+
+    `total` is None where nobody knows it.
+    """
+
+    def __init__(
+        self, name: str, unit: str, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._name, self._unit, self._clock = name, unit, clock
+        self._said = clock()
+        self._bar: Bar | None = None
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> "Meter":
+        if sys.stderr.isatty():
+            self._bar = _bar()
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def to(self, done: int, total: int | None) -> None:
+        """So much is done now."""
+        count = f"{done:,} of {total:,} {self._unit}" if total else f"{done:,} {self._unit}"
+        if self._bar is not None:
+            if self._task is None:
+                self._task = self._bar.add_task(self._name, total=total, count=count)
+            self._bar.update(self._task, completed=done, total=total, count=count)
+        elif self._clock() - self._said >= SECONDS_BETWEEN_METER_LINES:
+            self._said = self._clock()
+            share = f" ({done / total:.0%})" if total else ""
+            sys.stderr.write(f"{self._name}: {count}{share}\n")
+            sys.stderr.flush()
+
+
+def _bar() -> "Bar":
+    """A bar of rich, which is imported only where somebody looks at it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.fields[count]}", markup=False),
+        TimeRemainingColumn(),
+    )
+    return Bar(*columns, console=Console(stderr=True))

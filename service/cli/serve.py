@@ -11,6 +11,8 @@ from service import settings
 from service.cli.store import store_option
 
 GUNICORN = ("-m", "gunicorn", "service.app:create_app()", "--config", "python:service.serving")
+#: Name what is served where no file is here.
+FETCHED = ("RUNG_STORE_URL", "RUNG_PAPERS_URL")
 
 
 @click.command()
@@ -60,7 +62,8 @@ def run(
         raise click.ClickException(f"{papers} is not there. Name a snapshot with --papers.")
     if provider_url:
         served["RUNG_UPSTREAM_URL"] = provider_url
-    if not served and not settings.environment().get("RUNG_PAPERS_URL"):
+    environ = settings.environment()
+    if not served and not any(environ.get(name) for name in FETCHED):
         raise click.ClickException(
             f"{store} is not there. Fill it first: rung import, or rung demo."
         )

@@ -4,8 +4,8 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_bytes
@@ -27,9 +27,18 @@ from evidence.errors import (
 from evidence.limits import BUDGETS
 from evidence.version import VERSION
 from evidence.work import Deadline
-from service import bootstrap, credentials, settings
-from service.bootstrap import Services
-from service.cli.store import say, store_option
+from service import credentials, settings
+from service.cli.source import (
+    TOKEN_VARIABLE,
+    check_store,
+    given_token,
+    missing_token,
+    note,
+    refuse_owners,
+    services,
+    warn_of,
+)
+from service.cli.store import store_option
 from service.mcp.papers import PapersSurface
 from service.mcp.records import RecordsSurface
 from service.mcp.stdio import serve, take_stdout
@@ -42,7 +51,6 @@ from service.upstreams.remote_authority import RemoteAuthority
 WRONG_USAGE, NO_PERMISSION, NOT_CONFIGURED = 64, 77, 78
 
 SOURCES = ("store", "provider_url", "papers")
-TOKEN_VARIABLE = "RUNG_TOKEN"
 
 
 class Command(click.Command):
@@ -107,7 +115,7 @@ def stdio(
     with _exits(), take_stdout() as out:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, _end)
-        _refuse_owners()
+        refuse_owners()
         named = _named(context)
         if papers is not None:
             served = _papers(papers)
@@ -115,7 +123,7 @@ def stdio(
             served = _provider(provider_url, cache_root, token_file)
         else:
             served = _store(store, token_file)
-        _note(f"rung {VERSION} serves {served.name}. It reads MCP messages, one a line.")
+        note(f"rung {VERSION} serves {served.name}. It reads MCP messages, one a line.")
         serve(served.surface, served.open_session, sys.stdin.buffer, out)
 
 
@@ -129,27 +137,22 @@ def _named(context: click.Context) -> list[str]:
 
 
 def _store(path: Path, token_file: Path | None) -> Served:
-    if not path.exists():
-        raise InvalidRequest(f"{path} is not there. Fill it first: rung import, or rung demo.")
-    token = _given_token(token_file)
+    check_store(path)
+    token = given_token(token_file, settings.environment().get(TOKEN_VARIABLE))
     if token is None:
-        raise Unauthenticated(
-            "There is no token.",
-            hint=f"Make one with `{shlex.join(['rung', 'grant', 'create', '--store', str(path)])}` "
-            f"and put it into {TOKEN_VARIABLE} or the file of --token-file.",
-        )
-    services = _services(store=path)
-    services.open_session(token)
-    return Served(RecordsSurface(), lambda: services.open_session(token), f"the records of {path}")
+        raise missing_token(path)
+    found = services(store=path)
+    found.open_session(token)
+    return Served(RecordsSurface(), lambda: found.open_session(token), f"the records of {path}")
 
 
 def _provider(url: str, cache_root: Path, token_file: Path | None) -> Served:
     provider = credentials.provider_url(url)
-    token = _given_token(token_file)
+    token = given_token(token_file, settings.environment().get(TOKEN_VARIABLE))
     if token is None:
         path = credentials.cache_file(cache_root, provider)
         token = credentials.from_cache(path, provider, datetime.now(UTC))
-        _warn_of(path)
+        warn_of(path)
     authority, fence_key = RemoteAuthority(Origin(provider), reserved=None), token_bytes(32)
 
     def open_session(seconds: float = BUDGETS.upstream_seconds) -> Session:
@@ -158,7 +161,7 @@ def _provider(url: str, cache_root: Path, token_file: Path | None) -> Served:
     try:
         open_session(BUDGETS.start_seconds)
     except (Unavailable, TimedOut, RateLimited) as error:
-        _note(f"{provider} does not say yet whose token this is. {error.message}")
+        note(f"{provider} does not say yet whose token this is. {error.message}")
     except (Unauthenticated, Forbidden) as error:
         error.hint = f"Get a client token: `{shlex.join(['pdpp', 'connect', provider])}`."
         raise
@@ -168,51 +171,12 @@ def _provider(url: str, cache_root: Path, token_file: Path | None) -> Served:
 def _papers(path: Path) -> Served:
     if not path.exists():
         raise InvalidRequest(f"{path} is not there. Name a snapshot with --papers.")
-    services = _services(papers_db=path)
-    assert services.papers is not None, "a snapshot is named"
-    status = services.papers.status()
+    found = services(papers_db=path)
+    assert found.papers is not None, "a snapshot is named"
+    status = found.papers.status()
     if status["status"] != "ready":
         raise Unavailable(f"{path} cannot be served: {status['refused']}")
-    return Served(PapersSurface(), lambda: services.open_papers(None), f"the papers of {path}")
-
-
-def _services(**source: Path) -> Services:
-    """The services over one source, whatever else the environment names."""
-    alone: dict[str, Any] = {"upstream_url": None, "papers_db": None, "papers_url": None}
-    found = replace(settings.load(), **{**alone, "papers_tokens": (), **source})
-    return bootstrap.build(found)
-
-
-def _given_token(file: Path | None) -> str | None:
-    """The token of a file or of the environment; None where there is neither."""
-    if file is not None:
-        token = credentials.from_file(file)
-        _warn_of(file)
-        return token
-    text = settings.environment().get(TOKEN_VARIABLE, "")
-    return credentials.from_text(text, TOKEN_VARIABLE) if text else None
-
-
-def _refuse_owners() -> None:
-    environ = settings.environment()
-    for name in settings.OWNER_VARIABLES:
-        if environ.get(name):
-            raise Forbidden(
-                f"{name} holds an owner credential, which is refused.",
-                hint=f"Unset it, and put a client token into {TOKEN_VARIABLE}.",
-            )
-
-
-def _warn_of(path: Path) -> None:
-    warning = credentials.exposure(path)
-    if warning:
-        _note(f"Warning: {warning}")
-
-
-def _note(line: str) -> None:
-    """A line for the person, whether or not anybody reads it."""
-    with suppress(OSError):
-        say(line)
+    return Served(PapersSurface(), lambda: found.open_papers(None), f"the papers of {path}")
 
 
 @contextmanager
@@ -230,7 +194,7 @@ def _exits() -> Iterator[None]:
 
 
 def _leave(message: str, code: int) -> NoReturn:
-    _note(f"Error: {message}")
+    note(f"Error: {message}")
     sys.exit(code)
 
 

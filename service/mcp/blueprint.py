@@ -16,6 +16,7 @@ from flask import Blueprint, Response, g, request
 from flask.blueprints import BlueprintSetupState
 from werkzeug.wsgi import get_content_length, get_input_stream
 
+from evidence import account
 from evidence.errors import EvidenceError, Internal, InvalidRequest, TooLarge
 from evidence.limits import BUDGETS
 from service.access import Guard, request_id
@@ -41,10 +42,9 @@ ALWAYS: Final = (
     ("X-Content-Type-Options", "nosniff"),
     ("Vary", "Origin"),
 )
-EXPOSED_HEADERS: Final = "WWW-Authenticate, Request-Id, X-Request-Id"
 ALLOWED_HEADERS: Final = (
     "content-type, authorization, accept, mcp-protocol-version, mcp-method, mcp-name, "
-    "mcp-session-id, last-event-id, request-id, x-request-id"
+    "mcp-session-id, last-event-id, request-id, x-request-id, traceparent"
 )
 
 #: What HTTP says to an error met before the body is read; anything else is a fault of ours.
@@ -89,7 +89,8 @@ class Endpoint:
         """The answer to whatever was sent here. Its id is `g.request_id` for all that logs."""
         environ = request.environ
         headers = SentHeaders(environ)
-        id = request_id(headers.get("Request-Id") or headers.get("X-Request-Id"))
+        told = headers.get("Request-Id") or headers.get("X-Request-Id")
+        id = account.current().request_id or request_id(told)
         g.request_id = id
         try:
             reply, extra = self._answer(environ, headers, id)
@@ -121,6 +122,8 @@ class Endpoint:
         code = INTERNAL_ERROR if status == 500 else INVALID_REQUEST
         fault = Fault(code, told(error), status=status, data={**error.body(), "request_id": id})
         extra = {}
+        if "retry_after" in error.details:
+            extra["Retry-After"] = str(error.details["retry_after"])
         if status == 401:
             extra["WWW-Authenticate"] = self._guard.challenge(headers.get("Authorization"))
         elif status == 405:
@@ -136,9 +139,7 @@ class Endpoint:
     def _response(self, reply: Reply, extra: Extra, origin: str | None, id: str) -> Response:
         """A reply as a response that no cache keeps and only known pages may read."""
         headers = [*ALWAYS, ("Request-Id", id), ("X-Request-Id", id), *extra.items()]
-        if origin is not None and self._guard.knows(origin):
-            headers.append(("Access-Control-Allow-Origin", origin))
-            headers.append(("Access-Control-Expose-Headers", EXPOSED_HEADERS))
+        headers += self._guard.shared(origin).items()
         if reply.body is not None:
             headers.append(("Content-Type", "application/json"))
             return Response(reply.body, reply.status, headers)
@@ -167,7 +168,7 @@ def check_verb(verb: str) -> None:
         raise InvalidRequest(
             "This address answers POST only; it has no event stream and no session.",
             code="method_not_allowed",
-            hint="Send a JSON-RPC message by POST.",
+            hint="Send a JSON-RPC message by POST. In a browser, open /connect.",
         )
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import orjson
 
+from evidence import account
 from evidence.errors import EvidenceError
 from evidence.limits import CONTRACT
 from service.mcp import versions
@@ -71,6 +72,7 @@ class Server:
         """The result of one request. Raises `Fault` for what the protocol refuses."""
         methods = self._modern if request.modern else self._legacy
         method = methods.get(request.method)
+        _tell(request, known=method is not None)
         if method is None:
             raise Fault(
                 METHOD_NOT_FOUND,
@@ -142,6 +144,7 @@ class Server:
                 tool=shown(name),
                 tools=known,
             ) from None
+        account.current().operation = name
         if request.modern:
             return self._complete(result)
         return without_links(result) if request.version in versions.WITHOUT_LINKS else result
@@ -179,6 +182,15 @@ class Server:
 
     def _read_ttl(self) -> int:
         return 0 if self.surface.private else READ_TTL_MS
+
+
+def _tell(request: Request, *, known: bool) -> None:
+    """Notes what was asked, in our own words, and the trace the message names."""
+    told, meta = account.current(), request.params.get("_meta")
+    told.operation = request.method if known else account.UNKNOWN
+    told.era = "modern" if request.modern else "legacy"
+    if isinstance(meta, dict):
+        told.join(meta.get("traceparent"))
 
 
 def refuse_cursor(request: Request) -> None:

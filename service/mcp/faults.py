@@ -34,6 +34,12 @@ class Fault(Exception):
         self.status = status
         self.data = data
 
+    @property
+    def told(self) -> str:
+        """Its code for the log: that of the error behind it, or else the number."""
+        code = (self.data or {}).get("code")
+        return code if isinstance(code, str) else str(self.code)
+
     def body(self, id: str | int | None) -> dict[str, Any]:
         """The whole JSON-RPC message. `id` stands there even when null: clients look for it."""
         error: dict[str, Any] = {"code": self.code, "message": self.message}

@@ -11,10 +11,11 @@ is answered in `dispatch`; this module parses, batches and serialises.
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
+from evidence import account
 from evidence.errors import Internal
 from evidence.limits import BUDGETS
 from service.mcp import versions
@@ -32,6 +33,9 @@ from service.mcp.ladder import (
 )
 
 logger = logging.getLogger(__name__)
+
+#: What a batch is called in the log, where a single message has its method or tool.
+BATCH: Final = "batch"
 
 Climb = Callable[[Any], Request | None]
 
@@ -107,6 +111,7 @@ def parsed(raw: bytes) -> Any:
 
 def refused(fault: Fault, id: str | int | None = None) -> Reply:
     """A fault as a reply. Without an id it answers nobody in particular."""
+    account.current().error = fault.told
     return Reply(fault.status, orjson.dumps(fault.body(id)))
 
 
@@ -143,6 +148,7 @@ def _answer_batch(
         return request
 
     replies = [_answer(server, message, session, request_id, climb) for message in messages]
+    account.current().operation = BATCH
     bodies = [reply.body for reply in replies if reply.body is not None]
     return Reply(200, b"[" + b",".join(bodies) + b"]") if bodies else ACCEPTED
 

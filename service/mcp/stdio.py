@@ -15,6 +15,8 @@ from functools import cached_property
 from io import FileIO
 from typing import Any, BinaryIO, Final
 
+from evidence import account
+from evidence.account import Account
 from evidence.errors import TooLarge
 from evidence.limits import BUDGETS
 from service.access import request_id
@@ -45,6 +47,7 @@ def serve(
     server, dialogue = Server(surface), Dialogue()
     for line in lines(source, BUDGETS.body_bytes):
         id = request_id(None)
+        account.begin(Account(id))
         if line is None:
             answer = _too_long(id)
         else:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evidence import account
 from evidence.errors import EvidenceError
 from evidence.version import VERSION
 from renderers import failure
@@ -35,6 +36,7 @@ class OperationTools:
         try:
             return _result(self.rendered(operation, arguments, session))
         except EvidenceError as error:
+            account.current().error = error.code
             error.calls += retries(error, operation, arguments)
             return {
                 "content": [_text(failure.render_lines(error))],

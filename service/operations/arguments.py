@@ -29,6 +29,14 @@ class Text(fields.String):
         return text
 
 
+class Digits(fields.String):
+    """A whole number that is spelled as text."""
+
+    def __init__(self, description: str, **more: Any):
+        pattern = validate.Regexp(r"^[0-9]{1,18}$", error="is a whole number in digits")
+        super().__init__(validate=pattern, **_described(description), **more)
+
+
 class Choice(fields.String):
     """One of a few words."""
 
@@ -39,9 +47,17 @@ class Choice(fields.String):
 class Number(fields.Integer):
     """A whole number between two bounds. `5.0` is one, `"5"` and `true` are not."""
 
-    def __init__(self, description: str, least: int, most: int | None = None, **more: Any):
-        bounds = validate.Range(least, most)
-        super().__init__(strict=True, validate=bounds, **_described(description), **more)
+    def __init__(
+        self,
+        description: str,
+        least: int,
+        most: int | None = None,
+        *,
+        rest: Any = None,
+        **more: Any,
+    ):
+        said = _described(description, **(rest or {}))
+        super().__init__(strict=True, validate=validate.Range(least, most), **said, **more)
 
     def _validated(self, value: Any) -> Any:
         if isinstance(value, (bool, str)):
@@ -70,7 +86,11 @@ class TypedFilter(fields.Field[dict[str, Any]]):
             'Typed filter: {"field": value} for equality, {"field": {"gte": value, "lt": value}} '
             "for a range (gte, gt, lte, lt). schema(stream) lists the fields."
         )
-        super().__init__(**_described(text), **more)
+        rest = (
+            "filter[field]=value for equality, filter[field][gte]=value for a range (gte, gt, lte, "
+            "lt). /v1/schema?stream=… lists the fields."
+        )
+        super().__init__(**_described(text, rest=rest), **more)
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> Any:
         if not isinstance(value, dict):
@@ -105,7 +125,8 @@ class ExpandLimit(fields.Field[dict[str, int]]):
 
     def __init__(self, **more: Any):
         text = 'Most related records per relation, such as {"replies": 5}.'
-        super().__init__(**_described(text), **more)
+        rest = "Most related records per relation, such as expand_limit[replies]=5."
+        super().__init__(**_described(text, rest=rest), **more)
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> Any:
         whole = isinstance(value, dict) and value and all(map(_is_count, value.values()))
@@ -117,6 +138,13 @@ class ExpandLimit(fields.Field[dict[str, int]]):
 def _is_count(value: Any) -> bool:
     whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
     return whole and not isinstance(value, bool) and value >= 1
+
+
+def over_rest(field: Any, default: Any = None) -> str:
+    """What an argument means, in the words of REST, with the default it has there."""
+    meant: str = field.metadata.get("rest", field.metadata["description"])
+    default = field.metadata.get("default") if default is None else default
+    return meant if default is None else f"{meant} {default} by default."
 
 
 def stream(**more: Any) -> Text:
@@ -142,7 +170,8 @@ def record_id() -> Text:
 
 
 def page_limit(default: int) -> Number:
-    return Number(f"Page size, {default} by default.", 1, CONTRACT.page_items)
+    rest = {"rest": "Page size.", "default": default}
+    return Number(f"Page size, {default} by default.", 1, CONTRACT.page_items, rest=rest)
 
 
 class Flag(fields.Boolean):

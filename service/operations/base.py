@@ -17,6 +17,7 @@ from evidence.papers_wire import Steps
 from evidence.text import json_line
 from evidence.work import Each, serial
 from renderers.rendering import Context, Rendering
+from service.operations.arguments import over_rest
 from service.operations.json_schema import tool_schema
 from service.upstreams.ports import PaperLibrary, ResourceServer
 
@@ -69,7 +70,8 @@ class Route:
     """Where REST serves an operation, and in which words.
 
     `names` are REST names of arguments, `defaults` apply over REST only, `extra` are parameters
-    only REST has; `link` adds addresses to the body. `variants` are further paths of the same
+    only REST has, as marshmallow fields, `needs` are arguments only REST cannot go without; `link`
+    adds addresses to the body. `variants` are further paths of the same
     operation, each with the arguments it stands for. `posted` routes take their arguments as the
     JSON body of a POST too, for those that are too long for an address.
     """
@@ -77,7 +79,8 @@ class Route:
     path: str
     names: dict[str, str] = field(default_factory=dict)
     defaults: dict[str, Any] = field(default_factory=dict)
-    extra: tuple[str, ...] = ()
+    extra: dict[str, Any] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
     link: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     variants: dict[str, dict[str, Any]] = field(default_factory=dict)
     posted: bool = False
@@ -142,6 +145,33 @@ class Operation:
             raise self._explain(error, spelled) from error
         return loaded
 
+    def load_rest(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The same for REST: its names, its defaults, and what its route cannot go without."""
+        route = self.route
+        try:
+            loaded = self.load(given, route.names)
+        except InvalidRequest as error:
+            named = {route.names.get(name, name): name for name in self.arguments.fields}
+            if error.hint is not None and error.details.get("param") in named:
+                error.hint = self._rest_hint(named[error.details["param"]])
+            raise
+        for name in route.needs:
+            if name not in loaded:
+                here = route.names.get(name, name)
+                raise InvalidRequest(
+                    f"{self.name} needs {here}.", param=here, hint=self._rest_hint(name)
+                )
+        return loaded
+
+    def rest_value(self, name: str, given: str) -> Any:
+        """The value of a parameter only REST has; raises `InvalidRequest`."""
+        return checked(name, self.route.extra[name], given)
+
+    def _rest_hint(self, name: str) -> str:
+        route, found = self.route, self.arguments.fields[name]
+        said = over_rest(found, route.defaults.get(name))
+        return f"{route.names.get(name, name)}: {said}"
+
     def _explain(self, error: ValidationError, spelled: Mapping[str, str]) -> InvalidRequest:
         messages = error.normalized_messages()  # type: ignore[no-untyped-call]
         # An unknown name first: it is often the misspelt form of one that is missing.
@@ -187,6 +217,15 @@ class PaperOperation(Operation):
         if "paper_id" in example:  # no paper is in every library
             example["paper_id"] = "paper_id of a hit"
         return f"{self.description} Example: {json_line(example)}"
+
+
+def checked(name: str, field: Any, given: Any) -> Any:
+    """The value of one parameter; raises `InvalidRequest` that names it."""
+    try:
+        return field.deserialize(given)
+    except ValidationError as error:
+        hint = f"{name}: {field.metadata['description']}"
+        raise InvalidRequest(f"{name}: {_first(error.messages)}", param=name, hint=hint) from error
 
 
 def _first(messages: Any) -> str:

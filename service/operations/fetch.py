@@ -64,5 +64,5 @@ OPERATION = RecordOperation(
     run=run,
     render=renderer.render,
     route=Route("/v1/streams/<stream>/records/<record_id>"),
-    examples=({"id": "gmail-work/messages:m_007"},),
+    examples=({"id": "gmail-work/messages:m_0042"},),
 )

@@ -24,6 +24,30 @@ KEPT = (
     "minItems",
     "maxItems",
 )
+_SCALAR = {"type": ["string", "number", "boolean"], "maxLength": arguments.FILTER_VALUE_CHARS}
+_RANGE = {
+    "type": "object",
+    "minProperties": 1,
+    "properties": {operator: _SCALAR for operator in arguments.OPERATORS},
+    "additionalProperties": False,
+}
+_NAMES = {"minLength": 1, "pattern": r"^[^\[\]\x00]+$"}
+#: The same where schemas may be richer than what every model vendor takes.
+OPEN: dict[type, dict[str, Any]] = {
+    arguments.TypedFilter: {
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": arguments.FILTER_FIELDS,
+        "propertyNames": _NAMES,
+        "additionalProperties": {"anyOf": [_SCALAR, _RANGE]},
+    },
+    arguments.ExpandLimit: {
+        "type": "object",
+        "minProperties": 1,
+        "propertyNames": _NAMES,
+        "additionalProperties": {"type": "integer", "minimum": 1},
+    },
+}
 SPECIAL = {arguments.TypedFilter: {"type": "object"}, arguments.ExpandLimit: {"type": "object"}}
 
 
@@ -39,6 +63,14 @@ def tool_schema(declared: Schema) -> dict[str, Any]:
         schema["required"] = required
     schema["additionalProperties"] = False
     return schema
+
+
+def property_of(name: str, field: Any) -> dict[str, Any]:
+    """The schema of one argument with all that is known of it, without its description."""
+    converter = OpenAPIConverter("3.1.0", lambda schema: None, None)  # type: ignore[arg-type]
+    found = dict(OPEN.get(type(field)) or converter.field2property(field))
+    found.pop("description", None)
+    return found
 
 
 def _property(converter: Any, name: str, field: Any) -> dict[str, Any]:

@@ -54,6 +54,12 @@ OPERATION = RecordOperation(
     run=run,
     render=renderer.render,
     fits=renderer.fits,
-    route=Route("/v1/streams/<stream>/records", extra=("order", "window")),
+    route=Route(
+        "/v1/streams/<stream>/records",
+        extra={
+            "order": arguments.Choice("Oldest or newest first.", ("asc", "desc")),
+            "window": arguments.Choice("exact also gives the times spanned.", ("none", "exact")),
+        },
+    ),
     examples=({"stream": "messages", "limit": 5}, {"stream": "messages", "count": "exact"}),
 )

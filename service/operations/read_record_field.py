@@ -100,7 +100,8 @@ OPERATION = RecordOperation(
     route=Route(
         "/v1/streams/<stream>/records/<record_id>/field-window",
         names={"query": "q", "field_path": "field"},
-        extra=("cursor",),
+        extra={"cursor": arguments.Digits("next_offset_chars of a window before.")},
+        needs=("field_path",),
     ),
-    examples=({"id": "gmail-work/messages:m_007", "field_path": "body"},),
+    examples=({"id": "gmail-work/messages:m_0042", "field_path": "body"},),
 )

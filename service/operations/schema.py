@@ -58,6 +58,9 @@ OPERATION = RecordOperation(
     ask=ask,
     run=run,
     render=renderer.render,
-    route=Route("/v1/schema", extra=("view",)),
+    route=Route(
+        "/v1/schema",
+        extra={"view": arguments.Choice("compact for the short form.", ("compact", "full"))},
+    ),
     examples=({}, {"stream": "messages"}),
 )

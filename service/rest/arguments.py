@@ -1,17 +1,26 @@
 """Query strings to typed arguments: the only place where text becomes numbers and lists."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from typing import Any
 from urllib.parse import parse_qsl
 
 from evidence.errors import InvalidRequest
-from service.operations.arguments import ExpandLimit, Flag, Names, Number, TypedFilter
-from service.operations.base import Operation
+from service.operations.arguments import (
+    ExpandLimit,
+    Flag,
+    Names,
+    Number,
+    TypedFilter,
+    connection_id,
+)
+from service.operations.base import Operation, checked
 
 #: Parameters of the PDPP contract that every route of records knows.
 ALWAYS_KNOWN = ("connector_id", "connector_instance_id", "subject_id")
+CONNECTION = "connection_id"
+KNOWN_BY_LISTINGS = (CONNECTION, *ALWAYS_KNOWN)
 PARAMETERS_MAX = 256
 FLAGS = {"true": True, "false": False}
 
@@ -22,14 +31,19 @@ _PART = re.compile(r"\[([^\[\]]*)\]")
 
 
 def read(
-    operation: Operation, query_string: str, *, known: tuple[str, ...] = ()
+    operation: Operation,
+    query_string: str,
+    *,
+    known: tuple[str, ...] = (),
+    fixed: Collection[str] = (),
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """(arguments of the operation, other parameters) of a query string.
 
-    The others are those only the route has and those `known` on every route.
+    The others are those only the route has and those `known` on every route. `fixed` are the
+    arguments the path stands for.
     """
     route = operation.route
-    bound = _PATH_NAMES.findall(route.path)
+    bound = [*_PATH_NAMES.findall(route.path), *fixed]
     spelled = {
         route.names.get(name, name): name
         for name in operation.arguments.fields
@@ -45,7 +59,7 @@ def read(
         elif name in route.extra or name in known:
             extra[name] = value
         else:
-            raise _unknown(name, spelled)
+            raise unknown(name, [*spelled, *route.extra, *known])
     return given, extra
 
 
@@ -61,7 +75,7 @@ def read_posted(
         if name in spelled:
             given[spelled[name]] = value
         elif name not in (*operation.route.extra, *known):
-            raise _unknown(name, spelled)
+            raise unknown(name, [*spelled, *operation.route.extra, *known])
         elif value is not None:
             if not isinstance(value, str):
                 raise InvalidRequest(f"{name} must be text.", param=name)
@@ -69,11 +83,31 @@ def read_posted(
     return given, extra
 
 
-def _unknown(name: str, spelled: dict[str, str]) -> InvalidRequest:
-    near = get_close_matches(name, spelled, n=1)
-    hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(sorted(spelled))}."
+def read_listing(query_string: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """The same of a listing, which takes a connection and what is known on every route."""
+    given, extra = dict[str, Any](), dict[str, str]()
+    for name, path, value in _parameters(query_string):
+        if name not in KNOWN_BY_LISTINGS:
+            raise unknown(name, KNOWN_BY_LISTINGS)
+        if path:
+            raise InvalidRequest(f"{name} takes no brackets.", param=name)
+        if name == CONNECTION:
+            field = connection_id()
+            given[name] = _merge(given, name, field, path, value, {})
+            checked(name, field, value)
+        else:
+            extra[name] = value
+    return given, extra
+
+
+def unknown(name: str, known: Collection[str]) -> InvalidRequest:
+    """The refusal of a parameter, with the one it may be and all there are."""
+    near = get_close_matches(name, known, n=1)
+    guess = f"Did you mean {near[0]!r}? " if near else ""
     return InvalidRequest(
-        f"Unsupported query parameter: {name}. {hint}", param=name, did_you_mean=near or None
+        f"Unsupported query parameter: {name}. {guess}Known: {', '.join(sorted(known))}.",
+        param=name,
+        did_you_mean=near or None,
     )
 
 

@@ -4,6 +4,7 @@ import re
 
 from flask import Response, request
 
+from service.rest import errors, web
 from service.upstreams.ports import Blob
 
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
@@ -31,8 +32,7 @@ def respond(blob: Blob, headers: dict[str, str]) -> Response:
         start, stop = _bounds(asked[1], asked[2], blob.size_bytes)
         partial = True
     if start >= stop and blob.size_bytes:
-        more = {**headers, "Content-Range": f"bytes */{blob.size_bytes}"}
-        return Response("The range lies outside the blob.\n", 416, more, mimetype="text/plain")
+        return _outside(blob.size_bytes, headers["Request-Id"])
     found = {
         **headers,
         "Content-Length": str(stop - start),
@@ -49,6 +49,16 @@ def respond(blob: Blob, headers: dict[str, str]) -> Response:
     known = len(blob.media_type) < 256 and _MEDIA_TYPE.fullmatch(blob.media_type)
     response.headers["Content-Type"] = blob.media_type if known else UNKNOWN_TYPE
     return response
+
+
+def _outside(size: int, request_id: str) -> Response:
+    found = {
+        "code": "range_not_satisfiable",
+        "message": f"The range lies outside the blob, which has {size} bytes. Ask for less.",
+        "param": "Range",
+    }
+    body = errors.wrapped(416, found, request_id)
+    return web.reply(body, 416, **{"Content-Range": f"bytes */{size}"})
 
 
 def _bounds(first: str, last: str, size: int) -> tuple[int, int]:

@@ -4,18 +4,7 @@ from typing import Any
 
 from evidence import wire
 from evidence.errors import EvidenceError
-from service.statuses import STATUS
-
-TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    405: "invalid_request_error",
-    410: "gone_error",
-    413: "request_entity_too_large_error",
-    429: "rate_limit_error",
-}
+from service.statuses import STATUS, TYPES
 
 
 def body(error: EvidenceError, request_id: str) -> tuple[int, dict[str, Any]]:

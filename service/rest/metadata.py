@@ -1,20 +1,27 @@
 """What a client finds without a token: discovery, protected-resource metadata, health."""
 
+from collections.abc import Callable
 from typing import Any
 
 import orjson
-from flask import Blueprint, Flask, Response
+from flask import Blueprint, Flask, Response, request
 
-from evidence.errors import EvidenceError
 from evidence.version import VERSION
 from service.access import metadata_paths, resource_metadata
 from service.bootstrap import Services
+from service.readiness import READY, readiness
+
+#: What `/` can be, in the order in which a client without a preference gets it.
+KINDS = ("application/json", "text/html")
 
 
-def mount(app: Flask, services: Services, mcp_path: str) -> None:
-    """Adds `/`, `/healthz`, `/readyz` and, where servers are named, the well-known documents."""
+def mount(app: Flask, services: Services, mcp_path: str, page: Callable[[], Response]) -> None:
+    """Adds `/`, `/healthz`, `/readyz` and, where servers are named, the well-known documents.
+
+    `page` is what `/` is to a browser, which prefers HTML; programs get the discovery index.
+    """
     routes = Blueprint("metadata", __name__)
-    routes.add_url_rule("/", "index", lambda: _index(services))
+    routes.add_url_rule("/", "index", lambda: _front(services, page))
     routes.add_url_rule("/healthz", "healthz", lambda: _json({"status": "ok"}))
     routes.add_url_rule("/readyz", "readyz", lambda: _ready(services))
     servers = services.settings.authorization_servers
@@ -24,6 +31,14 @@ def mount(app: Flask, services: Services, mcp_path: str) -> None:
         for number, path in enumerate(metadata_paths(mcp_path)):
             routes.add_url_rule(path, f"resource_{number}", lambda: _json(dict(document)))
     app.register_blueprint(routes)
+
+
+def _front(services: Services, page: Callable[[], Response]) -> Response:
+    """The page for people or the index for programs, as the header Accept prefers."""
+    wanted = request.accept_mimetypes.best_match(KINDS, default=KINDS[0])
+    response = page() if wanted == "text/html" else _index(services)
+    response.headers["Vary"] = "Accept"
+    return response
 
 
 def _index(services: Services) -> Response:
@@ -45,23 +60,9 @@ def _index(services: Services) -> Response:
 
 
 def _ready(services: Services) -> Response:
-    """200 when everything here answers, else 503 with the reason.
-
-    An upstream that is away is told and fails nothing: nobody is asked for this, and the errors of
-    its callers say more than a router would.
-    """
-    body: dict[str, Any] = {"status": "ready"}
-    if services.papers is not None:
-        body["papers"] = services.papers.status()
-        body["status"] = body["papers"]["status"]
-    if services.upstream is not None:
-        body["upstream"] = {"failing": services.upstream.breaker.resting}
-    try:
-        if services.store is not None:
-            services.store.ready()
-    except EvidenceError as error:
-        body |= {"status": "unavailable", "reason": error.message}
-    return _json(body, 200 if body["status"] == "ready" else 503)
+    """200 when everything here answers, else 503 with the reason."""
+    body = readiness(services)
+    return _json(body, 200 if body["status"] == READY else 503)
 
 
 def _json(body: dict[str, Any], status: int = 200) -> Response:

@@ -13,6 +13,11 @@ from service.rest import arguments, web
 
 PREFIX = "/papers/v1"
 HEADERS: dict[str, str] = {}
+#: Of an open library: a snapshot changes rarely, and a minute late does no harm.
+OPEN_HEADERS = {
+    "Cache-Control": "public, max-age=60, stale-while-revalidate=600",
+    "Vary": "Origin",
+}
 
 
 def mount(app: Flask, services: Services, guard: Guard) -> None:
@@ -33,10 +38,10 @@ def _open(services: Services, guard: Guard) -> None:
 
 def _view(operation: PaperOperation, fixed: dict[str, Any]) -> Callable[..., Response]:
     def view(**path: str) -> Response:
-        given, _ = arguments.read(operation, web.query())
-        asked = operation.load({**given, **path, **fixed}, operation.route.names)
+        given, _ = arguments.read(operation, web.query(), fixed=fixed)
+        asked = operation.load_rest({**given, **path, **fixed})
         body = operation.wire(run_bounded(operation, g.session, asked), links.as_links)
         here = request.environ["PATH_INFO"] + (f"?{web.query()}" if web.query() else "")
-        return web.reply(links.body(body, here))
+        return web.page(links.body(body, here))
 
     return view

@@ -9,9 +9,10 @@ from urllib.parse import unquote
 
 import orjson
 from flask import Flask, Response, current_app, g, request
-from werkzeug.exceptions import HTTPException, MethodNotAllowed
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, UnsupportedMediaType
 from werkzeug.routing import BaseConverter
 
+from evidence import account
 from evidence.errors import EvidenceError, Internal, InvalidRequest, TooLarge
 from evidence.limits import BUDGETS
 from service.access import Access, Guard, request_id
@@ -23,6 +24,8 @@ ALWAYS = {
     "Vary": "Authorization, Origin",
 }
 
+#: Codes of what the framework refuses, by status.
+CODES = {404: "not_found", 405: "method_not_allowed", 415: "unsupported_media_type"}
 MOUNTS = "rung-rest"
 PIECE_BYTES = 65_536
 
@@ -88,7 +91,9 @@ def json_body() -> dict[str, Any]:
     The media type is asked for, so that no form of a foreign page can send one.
     """
     if request.mimetype != "application/json":
-        raise InvalidRequest("The body is JSON: send the header Content-Type: application/json.")
+        raise UnsupportedMediaType(
+            "The body is JSON: send the header Content-Type: application/json."
+        )
     try:
         body = orjson.loads(_read_body())
     except orjson.JSONDecodeError:
@@ -120,7 +125,7 @@ def headers() -> dict[str, str]:
     """The headers of an answer. The request id is made once: body and headers agree."""
     if "request_id" not in g:
         told = request.headers.get("Request-Id") or request.headers.get("X-Request-Id")
-        g.request_id = request_id(told)
+        g.request_id = account.current().request_id or request_id(told)
     mounts = current_app.extensions[MOUNTS].items()
     own: list[dict[str, str]] = [more for path, more in mounts if request.path.startswith(path)]
     return {
@@ -138,7 +143,16 @@ def reply(body: dict[str, Any], status: int = 200, **more: str) -> Response:
     return response
 
 
+def page(body: dict[str, Any]) -> Response:
+    """A JSON answer with the next page in the header `Link` too, where that is short enough."""
+    following = body["links"].get("next")
+    if not isinstance(following, str) or len(following) > BUDGETS.link_header_bytes:
+        return reply(body)
+    return reply(body, Link=f'<{following}>; rel="next"')
+
+
 def _failure(error: EvidenceError) -> Response:
+    account.current().error = error.code
     status, body = errors.body(error, headers()["Request-Id"])
     more = {}
     if status == 401:
@@ -152,7 +166,7 @@ def _failure(error: EvidenceError) -> Response:
 def _http_failure(error: HTTPException, prefixes: tuple[str, ...]) -> Response:
     """What the framework refuses (unknown path, wrong verb) in the same body."""
     status = error.code or 500
-    code = {404: "not_found", 405: "method_not_allowed"}.get(status, "invalid_request")
+    code = CODES.get(status, "invalid_request")
     message = {
         404: f"No such route. The read routes are under {' and '.join(prefixes)}; MCP is at /mcp.",
         405: "This route does not take that verb. Use one of the header Allow.",
@@ -166,5 +180,6 @@ def _http_failure(error: HTTPException, prefixes: tuple[str, ...]) -> Response:
 def _unexpected(error: Exception) -> Response:
     id = headers()["Request-Id"]
     logger.exception("request %s failed", id)
+    account.current().error = Internal.default_code
     status, body = errors.body(Internal(), id)
     return reply(body, status)

@@ -13,6 +13,15 @@ def parameters(**given: Any) -> list[Pair]:
     return [pair for name, value in given.items() for pair in _pairs(name, value)]
 
 
+def pairs_of(given: Mapping[str, Any]) -> list[Pair]:
+    """Arguments of any of these kinds as pairs."""
+    return [
+        pair
+        for name, value in given.items()
+        for pair in (_bracketed if isinstance(value, Mapping) else _pairs)(name, value)
+    ]
+
+
 def filter_pairs(found: Filter) -> list[Pair]:
     """`filter[field]=value` and `filter[field][gte]=value`."""
     return list(_bracketed("filter", found))

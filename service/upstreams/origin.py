@@ -65,7 +65,8 @@ class Line:
         try:
             body = orjson.loads(answer.body)
         except orjson.JSONDecodeError:
-            raise remote_errors.invalid("sends something that is no JSON") from None
+            error = remote_errors.invalid("sends something that is no JSON")
+            raise remote_errors.noted(error, answer) from None
         if not isinstance(body, dict):
             raise remote_errors.invalid("sends JSON that is no object")
         return body, answer

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
+from html import unescape
 from typing import Any
 
 import orjson
@@ -56,9 +57,11 @@ CONNECTION_KEYS = ("connection_id", "connector_key", "grant_id", "display_name",
 TEXTS = ("param", "field")
 OPERATIONS = ("schema", "query_records", "aggregate", "search", "fetch", "read_record_field")
 SUGGESTIONS = 5
+PAGE_BYTES = 16_384
 CALLS = 3
 
 _ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s\"'<>`)\]}]+", re.IGNORECASE)
+_PAGE_TITLE = re.compile(rb"<title[^>]*>([^<]{1,1000})", re.IGNORECASE)
 _CODE = re.compile(r"[\w.:-]{1,100}")
 
 
@@ -71,7 +74,7 @@ def failure(answer: Answer) -> EvidenceError:
     message = _text(said.get("message")) or _words_for(answer.status, code)
     retry, guidance = _retry_with(said.get("retry_with"))
     hint = _text(said.get("hint")) or guidance or _hint(kind, code)
-    return kind(
+    error = kind(
         message,
         code=code or (f"http_{answer.status}" if kind is not Unavailable else None),
         hint=hint,
@@ -80,6 +83,15 @@ def failure(answer: Answer) -> EvidenceError:
         retry_after=retry_seconds(answer.headers),
         **_details(said),
     )
+    return noted(error, answer)
+
+
+def noted(error: EvidenceError, answer: Answer) -> EvidenceError:
+    """The error with a note for who looks at that server: what page of a proxy this was."""
+    if title := _PAGE_TITLE.search(answer.body[:PAGE_BYTES]):
+        shown = _text(unescape(title[1].decode("utf-8", "replace")))
+        error.add_note(f"It answers with status {answer.status} and a web page: {shown}")
+    return error
 
 
 def invalid(why: str) -> Unavailable:

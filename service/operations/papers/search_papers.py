@@ -42,5 +42,5 @@ OPERATION = PaperOperation(
     fits=renderer.fits,
     wire=papers_wire.page,
     route=Route("/papers/v1/search", names={"query": "q"}),
-    examples=({"query": "attention", "limit": 5},),
+    examples=({"query": "tides", "limit": 5},),
 )

@@ -40,5 +40,5 @@ OPERATION = PaperOperation(
     fits=renderer.fits,
     wire=papers_wire.page,
     route=Route("/papers/v1/keywords"),
-    examples=({"keyword": "transformer", "limit": 5},),
+    examples=({"keyword": "navigation", "limit": 5},),
 )

@@ -1,0 +1,105 @@
+"""A worker that stops without losing a request, and says in JSON what it cannot read.
+
+Told to stop, by SIGTERM, it goes on accepting for a while: the router in front needs a moment to
+see `/readyz` say 503, and new connections are then made elsewhere. Answers meanwhile close their
+connection. SIGINT and SIGQUIT end it at once.
+
+This leans on what gunicorn keeps to itself: its version is pinned to one major.
+"""
+
+import signal
+from typing import Any, Final
+
+import orjson
+from gunicorn import util
+from gunicorn.http import errors
+from gunicorn.workers.gthread import ThreadWorker
+
+from evidence.work import Deadline
+from service import settings
+from service.access import request_id
+
+#: (status, reason, code, what to do) of requests that are refused before the application.
+_REFUSALS: Final[tuple[tuple[tuple[type[Exception], ...], tuple[int, str, str]], ...]] = (
+    (
+        (errors.LimitRequestLine,),
+        (
+            414,
+            "URI Too Long",
+            "The address is too long. Send the arguments by POST: to /mcp, or to /v1/search.",
+        ),
+    ),
+    (
+        (errors.LimitRequestHeaders,),
+        (
+            431,
+            "Request Header Fields Too Large",
+            "The headers are too large or too many. Send fewer of them.",
+        ),
+    ),
+    (
+        (errors.ExpectationFailed,),
+        (417, "Expectation Failed", "Send no header Expect but 100-continue."),
+    ),
+    (
+        (errors.UnsupportedTransferCoding,),
+        (501, "Not Implemented", "Send the body plain or chunked."),
+    ),
+    ((errors.ForbiddenProxyRequest,), (403, "Forbidden", "Ask this server directly.")),
+    (
+        (errors.ParseException, errors.ConfigurationProblem),
+        (400, "Bad Request", "This is no HTTP request. Check what stands between you and here."),
+    ),
+)
+_FAILED: Final = (500, "Internal Server Error", "Something went wrong on our side. Try again.")
+_TYPE: Final = {500: "api_error", 501: "api_error", 403: "permission_error"}
+
+
+class DrainingWorker(ThreadWorker):  # type: ignore[misc]
+    """gunicorn's threaded worker with a slow end."""
+
+    _drained: Deadline | None = None
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """Begins to drain. Told again, nothing changes."""
+        if self._drained is not None:
+            return
+        self._drained = Deadline.after(settings.load().drain_seconds)
+        self.max_keepalived = 0  # every answer from now on closes its connection
+        if self.app.callable is not None:
+            self.app.callable.extensions["rung"].closing.set()
+        self.method_queue.defer(self.notify)  # what waits for events looks at the time again
+
+    def notify(self) -> None:
+        """The heartbeat; the first after the drain ends the worker as gunicorn does."""
+        super().notify()
+        if self._drained is not None and self._drained.expired():
+            super().handle_exit(signal.SIGTERM, None)
+
+    def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
+        """Refuses what is no request with the body of every error; nothing of it is logged."""
+        status, reason, advice = _refusal(exc)
+        id = request_id(None)
+        if status == 500:
+            self.log.error("request %s failed before its answer", id, exc_info=exc)
+        else:
+            self.log.info("request %s refused unread: %s", id, type(exc).__name__)
+        found = {
+            "type": _TYPE.get(status, "invalid_request_error"),
+            "code": "api_error" if status == 500 else "invalid_request",
+            "message": advice,
+            "request_id": id,
+        }
+        body = orjson.dumps({"error": found})
+        head = (
+            f"HTTP/1.1 {status} {reason}\r\nConnection: close\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\nCache-Control: no-store\r\nRequest-Id: {id}\r\n\r\n"
+        )
+        try:
+            util.write_nonblock(client, head.encode() + body)
+        except Exception:
+            self.log.debug("request %s: nobody took the refusal", id)
+
+
+def _refusal(exc: BaseException) -> tuple[int, str, str]:
+    return next((told for kinds, told in _REFUSALS if isinstance(exc, kinds)), _FAILED)

@@ -1,0 +1,142 @@
+"""Around every request: an account is opened, and told to the log and the metrics at its end.
+
+This is on the way of every request: headers are looked up in the WSGI environment, and nothing is
+worked out that is not told.
+"""
+
+import ipaddress
+import re
+from functools import lru_cache
+from time import perf_counter
+from typing import Any, Final
+
+from flask import Flask, Request, Response, request
+
+from werkzeug.wsgi import ClosingIterator
+
+from evidence import account
+from evidence.account import Account, Trace, continued
+from service import answers, metrics
+from service.access import Guard, request_id
+from service.logs import tell_request
+from service.settings import Settings
+
+VERBS: Final = frozenset({"GET", "HEAD", "POST", "OPTIONS", "PUT", "PATCH", "DELETE"})
+#: What machines ask every few seconds; told at debug level only.
+PROBES: Final = frozenset({"/healthz", "/readyz", metrics.PATH})
+NOWHERE: Final = "none"
+
+
+def prepare(app: Flask, guard: Guard, found: Settings) -> None:
+    """Readies an application to be operated."""
+    counting = found.metrics != "off"
+
+    def after(response: Response) -> Response:
+        asked: Request = request._get_current_object()  # type: ignore[attr-defined]
+        opened = account.current()
+        answers.finish(asked, response, guard, opened.allowance)
+        if response.is_streamed:
+            opened.streams = True
+            response.call_on_close(lambda: _tell(asked, response, opened, counting))
+        else:
+            _tell(asked, response, opened, counting)
+        return response
+
+    app.before_request(lambda: answers.options(app, guard))
+    app.after_request(after)
+    app.wsgi_app = _accounted(app.wsgi_app, counting)  # type: ignore[method-assign]
+
+
+def _accounted(application: Any, counting: bool) -> Any:
+    """The application, with an account until its answer is there, or sent where it streams."""
+    asked = metrics.upstream if counting else account.uncounted
+
+    def end() -> None:
+        account.end()
+        if counting:
+            metrics.ended()
+
+    def wrapped(environ: dict[str, Any], start_response: Any) -> Any:
+        began, told = perf_counter(), environ.get
+        trace = continued(told("HTTP_TRACEPARENT"))
+        opened = Account(
+            request_id(told("HTTP_REQUEST_ID") or told("HTTP_X_REQUEST_ID")),
+            told("REMOTE_ADDR", ""),
+            trace or Trace.begun(),
+            told=trace is not None,
+            asked=asked,
+            began=began,
+        )
+        account.begin(opened)
+        if counting:
+            metrics.begun()
+        try:
+            answer = application(environ, start_response)
+        except BaseException:
+            end()
+            raise
+        if opened.streams:
+            return ClosingIterator(answer, end)
+        end()
+        return answer
+
+    return wrapped
+
+
+def _tell(asked: Request, response: Response, opened: Account, counting: bool) -> None:
+    """One line and its counts, once the answer is ready; of a stream, once it was sent."""
+    seconds = perf_counter() - opened.began
+    rule = asked.url_rule
+    route, surface, operation = _place(rule.rule, rule.endpoint) if rule else _UNPLACED
+    operation = opened.operation or operation
+    status, size = response.status_code, _size(asked, response)
+    if counting:
+        metrics.count(surface, operation, status, seconds, size, opened.error)
+    line = {
+        "request_id": opened.request_id,
+        "method": asked.method if asked.method in VERBS else account.UNKNOWN,
+        "route": route,
+        "status": status,
+        "bytes": size,
+        "ms": round(seconds * 1000, 2),
+        "surface": surface,
+        "operation": operation,
+        "trace_id": opened.trace.trace_id,
+        "span_id": opened.trace.span_id,
+        "client": _address(opened.address),
+    }
+    if opened.era:
+        line["era"] = opened.era
+    if opened.error:
+        line["error"] = opened.error
+    tell_request(line, probe=route in PROBES and status < 400)
+
+
+def _size(asked: Request, response: Response) -> int:
+    """Bytes of the body as it is sent."""
+    if asked.method == "HEAD" or response.status_code in (204, 304):
+        return 0
+    return response.calculate_content_length() or response.content_length or 0
+
+
+_UNPLACED: Final = (NOWHERE, NOWHERE, NOWHERE)
+
+
+@lru_cache(maxsize=None)
+def _place(rule: str, endpoint: str) -> tuple[str, str, str]:
+    """(route, surface, operation) of a rule: all of them are ours.
+
+    `/v1/blobs/{blob_id}` is a route: the address as it is declared, not as it was asked for.
+    """
+    route = re.sub("<(?:[^<>:]+:)?([^<>]+)>", r"{\1}", rule)
+    surface, _, name = endpoint.partition(".")
+    return route, surface, re.sub("^post_|_[0-9]+$", "", name)
+
+
+@lru_cache(maxsize=1_024)
+def _address(told: str) -> str:
+    """An address; whatever else a header says is none."""
+    try:
+        return str(ipaddress.ip_address(told))
+    except ValueError:
+        return account.UNKNOWN

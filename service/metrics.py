@@ -1,0 +1,187 @@
+"""`GET /metrics`: what the service does, for Prometheus. Labels come from closed sets only.
+
+Where several workers run, each counts in files of a folder that `serving` names before the first
+count; the worker that is asked adds them up. Without a folder a worker tells its own counts.
+"""
+
+import ipaddress
+from collections.abc import Iterator
+from functools import lru_cache
+from hmac import compare_digest
+from typing import Final
+
+import prometheus_client
+from flask import Blueprint, Flask, Response, request
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, multiprocess
+from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
+from prometheus_client.metrics_core import Metric
+
+from evidence.errors import Forbidden
+from evidence.version import VERSION
+from service import access, settings
+from service.bootstrap import Services
+
+PATH: Final = "/metrics"
+OTHER: Final = "other"
+FOLDER_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
+#: The codes of errors that are told apart; others are what an upstream calls its own.
+CODES: Final = frozenset("""
+    ambiguous_connection ambiguous_paper ambiguous_schema_detail api_error asset_fetch_failed
+    asset_parse_failed authentication_error blob_not_found conflicting_connection_id
+    connection_not_found cursor_expired deadline_exceeded field_not_found field_not_granted
+    field_not_text grant_expired grant_revoked grant_stream_not_allowed host_not_allowed
+    introspection_failed invalid_argument invalid_cursor invalid_expand invalid_field_path
+    invalid_filter invalid_grant invalid_manifest invalid_query invalid_request invalid_sort
+    invalid_window member_token_sealed method_not_allowed not_found origin_not_allowed
+    paper_not_found permission_error query_not_found range_not_satisfiable rate_limit_exceeded
+    request_too_large response_too_large snapshot_refused snapshot_unavailable
+    source_not_available store_unavailable template_not_available translation_not_available
+    unsupported_media_type unsupported_version upstream_busy upstream_invalid_response
+    upstream_timeout upstream_too_large upstream_unreachable
+    -32700 -32600 -32601 -32602 -32603 -32002 -32020 -32021 -32022
+    """.split())
+SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0)
+UPSTREAM_OUTCOMES: Final = frozenset({"2xx", "3xx", "4xx", "5xx"}) | CODES
+SNAPSHOT: Final = ("status", "snapshot")
+#: What a proxy adds: with one of these, the peer is not who asks.
+FORWARDED: Final = ("X-Forwarded-For", "Forwarded", "Via", "X-Real-Ip")
+
+REGISTRY: Final = CollectorRegistry()
+
+
+def _counter(name: str, help: str, *labels: str) -> Counter:
+    return Counter(name, help, labels, registry=REGISTRY)
+
+
+REQUESTS: Final = _counter("rung_requests", "Requests answered.", "surface", "operation", "status")
+ERRORS: Final = _counter("rung_errors", "Answers that were errors, by code.", "surface", "code")
+LIMITED: Final = _counter("rung_rate_limited", "Requests refused by a rate limit.", "surface")
+BYTES: Final = _counter("rung_response_bytes", "Bytes of bodies sent.", "surface")
+UPSTREAM: Final = _counter(
+    "rung_upstream_outcomes",
+    "What came of requests to other servers; one that broke off counts twice.",
+    "outcome",
+)
+LATENCY: Final = Histogram(
+    "rung_request_seconds",
+    "Seconds from a request to its answer.",
+    ("surface", "operation"),
+    buckets=SECONDS,
+    registry=REGISTRY,
+)
+IN_FLIGHT: Final = Gauge(
+    "rung_requests_in_flight",
+    "Requests being answered.",
+    registry=REGISTRY,
+    multiprocess_mode="livesum",
+)
+
+
+def begun() -> None:
+    IN_FLIGHT.inc()
+
+
+def ended() -> None:
+    IN_FLIGHT.dec()
+
+
+def count(surface: str, operation: str, status: int, seconds: float, size: int, error: str) -> None:
+    """One answer. `error` is its code, or empty."""
+    requests, latency, sent = _counters(surface, operation, f"{status // 100}xx")
+    requests.inc()
+    latency.observe(seconds)
+    sent.inc(size)
+    if error:
+        ERRORS.labels(surface, error if error in CODES else OTHER).inc()
+    if status == 429:
+        LIMITED.labels(surface).inc()
+
+
+@lru_cache(maxsize=None)
+def _counters(surface: str, operation: str, status: str) -> tuple[Counter, Histogram, Counter]:
+    """What an answer of this kind counts into. There are few kinds: all names are ours."""
+    return (
+        REQUESTS.labels(surface, operation, status),
+        LATENCY.labels(surface, operation),
+        BYTES.labels(surface),
+    )
+
+
+def upstream(outcome: str) -> None:
+    """What came of one request to another server."""
+    UPSTREAM.labels(outcome if outcome in UPSTREAM_OUTCOMES else OTHER).inc()
+
+
+def exposition(services: Services) -> bytes:
+    """All counts in the text format, and what this worker knows of what it serves."""
+    path = settings.environment().get(FOLDER_VARIABLE)
+    counts = REGISTRY
+    if path:
+        counts = CollectorRegistry()
+        multiprocess.MultiProcessCollector(counts, path)  # type: ignore[no-untyped-call]
+    state = CollectorRegistry()
+    state.register(_State(services, shared=bool(path)))
+    return prometheus_client.generate_latest(counts) + prometheus_client.generate_latest(state)
+
+
+class _State:
+    """What is served, as the worker that is asked sees it now."""
+
+    def __init__(self, services: Services, *, shared: bool) -> None:
+        self._services, self._shared = services, shared
+
+    def collect(self) -> Iterator[Metric]:
+        yield InfoMetricFamily("rung_build", "The version that runs.", {"version": VERSION})
+        shared = GaugeMetricFamily(
+            "rung_metrics_shared", "1 where counts are of all workers, 0 where of one of them."
+        )
+        shared.add_metric((), float(self._shared))
+        yield shared
+        closing = GaugeMetricFamily("rung_closing", "1 where this worker is about to stop.")
+        closing.add_metric((), float(self._services.closing.is_set()))
+        yield closing
+        papers = self._services.papers
+        if papers is not None:
+            told = papers.status()
+            kept = {name: str(told[name]) for name in SNAPSHOT if told.get(name)}
+            yield InfoMetricFamily("rung_snapshot", "The snapshot of papers that is served.", kept)
+
+
+def mount(app: Flask, services: Services) -> None:
+    """Adds `/metrics`, unless it is switched off."""
+    if services.settings.metrics == "off":
+        return
+    routes = Blueprint("metrics", __name__)
+    routes.add_url_rule(PATH, "metrics", lambda: _view(services))
+    app.register_blueprint(routes)
+
+
+def _view(services: Services) -> Response:
+    check_reader(services.settings)
+    body = exposition(services)
+    headers = {"Cache-Control": "no-store", "Content-Type": prometheus_client.CONTENT_TYPE_LATEST}
+    return Response(body, 200, headers)
+
+
+def check_reader(found: settings.Settings) -> None:
+    """Lets this machine read, the bearer of the token of metrics, or all where they are open."""
+    if found.metrics == "open":
+        return
+    told = request.headers.get("Authorization", "")
+    known = found.metrics_token
+    if known and told and compare_digest(access.bearer(told).encode(), known.encode()):
+        return
+    if not any(name in request.headers for name in FORWARDED) and _loopback(request.remote_addr):
+        return
+    raise Forbidden(
+        "Metrics are read on the machine itself, or with a token of their own.",
+        hint="Its operator can set RUNG_METRICS_TOKEN, to be sent as `Authorization: Bearer`, or "
+        "RUNG_METRICS=open.",
+    )
+
+
+def _loopback(address: str | None) -> bool:
+    try:
+        return ipaddress.ip_address(address or "").is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,139 @@
+"""How often one token and one address may ask.
+
+Counts are a worker's own unless a storage is shared; a storage that is away refuses nobody. An
+address of a private network that no trusted proxy vouches for may stand for many clients, and is
+not counted.
+"""
+
+import hashlib
+import ipaddress
+import logging
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final, TypeVar, cast
+
+from limits import RateLimitItem, parse
+from limits.errors import ConfigurationError, StorageError
+from limits.storage import MemoryStorage, Storage, storage_from_string
+from limits.strategies import FixedWindowRateLimiter
+
+from evidence import account
+from evidence.account import Allowance
+from evidence.errors import RateLimited, Unauthenticated
+from service.settings import Settings, SettingsError
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+#: Who has a whole network of IPv6 has that many addresses.
+IPV6_PREFIX: Final = 64
+_STORAGE_SECONDS: Final = 0.25
+_A: Final = {"second": "a second", "minute": "a minute", "hour": "an hour", "day": "a day"}
+
+
+class Rates:
+    """The limits of a deployment. Made before workers fork; counts are each worker's own."""
+
+    def __init__(self, found: Settings) -> None:
+        self._token = _item(found.rate_limit_token)
+        self._address = _item(found.rate_limit_address)
+        self._failures = _item(found.rate_limit_failures)
+        self._behind_proxy = found.trusted_proxy_hops > 0
+        self._limiter = FixedWindowRateLimiter(_storage(found.rate_limit_storage))
+
+    def opened(self, token: str | None, open: Callable[[], T]) -> T:
+        """What `open` gives, for who may still ask; raises `RateLimited`.
+
+        Tokens that are refused count against their address, which is then refused for a while.
+        """
+        told = account.current()
+        address = client(told.address, private=self._behind_proxy)
+        try:
+            if address and self._failures and not self._left(self._failures, address):
+                raise self._refusal(self._failures, address, "refused tokens from this address")
+            if token and self._token:
+                self._take(self._token, "token:" + _digest(token), "requests with this token")
+            if address and self._address:
+                self._take(self._address, "address:" + address, "requests from this address")
+        except StorageError as error:
+            logger.warning("rate limits are not kept: %s", type(error).__name__)
+        try:
+            return open()
+        except Unauthenticated:
+            if address and self._failures:
+                self._count(self._failures, address)
+            raise
+
+    def _left(self, item: RateLimitItem, key: str) -> bool:
+        return bool(self._limiter.test(item, key))
+
+    def _count(self, item: RateLimitItem, key: str) -> None:
+        try:
+            self._limiter.hit(item, key)
+        except StorageError as error:
+            logger.warning("rate limits are not kept: %s", type(error).__name__)
+
+    def _take(self, item: RateLimitItem, key: str, what: str) -> None:
+        """Counts one request and notes what is left, of two limits the tighter."""
+        within = self._limiter.hit(item, key)
+        reset, remaining = self._limiter.get_window_stats(item, key)
+        left = Allowance(item.amount, max(0, remaining), _seconds_until(reset))
+        told = account.current()
+        if told.allowance is None or left.remaining < told.allowance.remaining:
+            told.allowance = left
+        if not within:
+            raise self._refusal(item, key, what)
+
+    def _refusal(self, item: RateLimitItem, key: str, what: str) -> RateLimited:
+        reset, _ = self._limiter.get_window_stats(item, key)
+        wait = _seconds_until(reset)
+        return RateLimited(
+            f"Too many {what}: at most {item.amount} {_A[item.GRANULARITY.name]} are taken.",
+            hint=f"Wait {wait} seconds, then ask again.",
+            retry_after=wait,
+        )
+
+
+def client(address: str, *, private: bool) -> str | None:
+    """The client an address stands for; None where it may stand for many."""
+    return _client(address, private)
+
+
+@lru_cache(maxsize=4_096)
+def _client(address: str, private: bool) -> str | None:
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return None
+    if not (private or found.is_global):
+        return None
+    if found.version == 6:
+        return str(ipaddress.ip_network((found, IPV6_PREFIX), strict=False))
+    return str(found)
+
+
+def _item(rate: str | None) -> RateLimitItem | None:
+    return parse(rate) if rate else None
+
+
+def _storage(address: str | None) -> Storage:
+    if address is None:
+        return MemoryStorage()
+    options = {"socket_timeout": _STORAGE_SECONDS, "socket_connect_timeout": _STORAGE_SECONDS}
+    try:
+        return cast(Storage, storage_from_string(address, wrap_exceptions=True, **options))
+    except ConfigurationError:
+        raise SettingsError(
+            "RUNG_RATE_LIMIT_STORAGE cannot be used: install what it needs (pip install "
+            "'rung[redis]'), or leave it unset."
+        ) from None
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _seconds_until(moment: float) -> int:
+    return max(1, round(moment - time.time() + 0.5))

@@ -1,0 +1,30 @@
+"""Whether what is served here answers, and why not: for routers and for people."""
+
+from typing import Any
+
+from evidence.errors import EvidenceError
+from service.bootstrap import Services
+
+READY, CLOSING = "ready", "closing"
+
+
+def readiness(services: Services) -> dict[str, Any]:
+    """{status, reason?, papers?, upstream?}; everything here answers where `status` is `ready`.
+
+    An upstream that is away is told and fails nothing: nobody is asked for this, and the errors of
+    its callers say more than a router would.
+    """
+    body: dict[str, Any] = {"status": READY}
+    if services.papers is not None:
+        body["papers"] = services.papers.status()
+        body["status"] = body["papers"]["status"]
+    if services.upstream is not None:
+        body["upstream"] = {"failing": services.upstream.breaker.resting}
+    try:
+        if services.store is not None:
+            services.store.ready()
+    except EvidenceError as error:
+        body |= {"status": "unavailable", "reason": error.message}
+    if services.closing.is_set():
+        body |= {"status": CLOSING, "reason": "This server is about to stop."}
+    return body

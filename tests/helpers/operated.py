@@ -1,0 +1,55 @@
+"""A server as in production, with what it logs and the process that can be told to stop."""
+
+import os
+import re
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any
+
+import orjson
+
+from tests.helpers.server import ROOT, serving
+
+
+@dataclass(frozen=True, slots=True)
+class Operated:
+    """A running server."""
+
+    url: str
+    log: IO[bytes]
+
+    def said(self) -> str:
+        """Everything it logged so far."""
+        return os.pread(self.log.fileno(), os.fstat(self.log.fileno()).st_size, 0).decode()
+
+    def lines(self) -> list[dict[str, Any]]:
+        """The same, each line as the JSON it is."""
+        return [orjson.loads(line) for line in self.said().splitlines()]
+
+    def requests(self, request_id: str) -> list[dict[str, Any]]:
+        """The lines about requests of that id."""
+        return [line for line in self.lines() if line.get("request_id") == request_id]
+
+    def stop(self) -> None:
+        """Tells it to stop, as a platform does: several times."""
+        found = re.search(r"Listening at: [^ ]+ \((\d+)\)", self.said())
+        assert found is not None, self.said()
+        for _ in range(3):
+            os.kill(int(found[1]), signal.SIGTERM)
+
+
+@contextmanager
+def operated(
+    env: Mapping[str, str], *, workers: int = 2, threads: int = 4, cwd: Path = ROOT
+) -> Iterator[Operated]:
+    """Serves by the configuration of production."""
+    with TemporaryFile() as log:
+        config = "python:service.serving"
+        with serving(
+            "wsgi:app", env, workers=workers, threads=threads, config=config, cwd=cwd, log=log
+        ) as url:
+            yield Operated(url, log)

@@ -1,0 +1,69 @@
+"""A server that is told to stop loses no request, and says to routers that it goes."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.helpers.api import Api
+from tests.helpers.operated import Operated, operated
+from tests.helpers.worlds import House
+
+CLIENTS = 16
+BEFORE, AFTER = 5, 5
+DRAIN = {"RUNG_DRAIN_SECONDS": "4"}
+
+
+def fresh(server: Operated, token: str) -> Callable[[], int]:
+    """Asks on a new connection each time."""
+    api = Api(server.url, token)
+    return lambda: api.get("/v1/search?q=invoice&limit=3").status
+
+
+def kept(server: Operated, token: str) -> Callable[[], int]:
+    """Asks on a connection that is kept until an answer says that it ends."""
+    connection = HTTPConnection(urlsplit(server.url).netloc, timeout=20)
+
+    def ask() -> int:
+        headers = {"Authorization": f"Bearer {token}"}
+        connection.request("GET", "/v1/search?q=invoice&limit=3", headers=headers)
+        response = connection.getresponse()
+        response.read()
+        return response.status
+
+    return ask
+
+
+@pytest.mark.parametrize("client", [fresh, kept])
+def test_no_request_is_lost_when_a_server_is_stopped_under_load(
+    small_house: House, client: Callable[[Operated, str], Callable[[], int]]
+) -> None:
+    """A router that sees 503 sends no more; whatever was sent until then is answered."""
+    token = small_house.grant()[1]
+    noticed, busy = threading.Event(), threading.Barrier(CLIENTS + 1)
+    with operated({**small_house.environment, **DRAIN}) as server:
+
+        def work() -> list[int]:
+            ask = client(server, token)
+            found = [ask() for _ in range(BEFORE)]
+            busy.wait()
+            while not noticed.is_set():
+                found.append(ask())
+            return found + [ask() for _ in range(AFTER)]  # the router is slow to tell
+
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            working = [pool.submit(work) for _ in range(CLIENTS)]
+            busy.wait()
+            server.stop()
+            router = Api(server.url, None)
+            while (ready := router.get("/readyz")).status == 200:
+                pass
+            noticed.set()
+            while router.get("/readyz").headers["Connection"] != "close":
+                pass  # an answer that was begun before keeps its connection
+            answered = [status for each in working for status in each.result()]
+        assert (ready.status, ready.body["status"]) == (503, "closing")
+    assert set(answered) == {200} and len(answered) >= CLIENTS * (BEFORE + AFTER)

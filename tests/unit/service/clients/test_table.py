@@ -1,0 +1,105 @@
+"""Each client is told in the words of its vendor, and what it cannot do is said."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.clients import CLIENTS, PLACEHOLDER, RECOMMENDED, named
+from service.clients.client import Launcher
+from service.clients.place import Place
+
+URL = "https://rung.example.com/mcp"
+TOKEN = "rung_token"
+BRIDGE = ["-y", "mcp-remote", URL, "--transport", "http-only"]
+OVER_HTTP: dict[str, dict[str, Any]] = {
+    "claude": {
+        "command": "npx",
+        "args": [*BRIDGE, "--header", "Authorization:${RUNG_AUTHORIZATION}"],
+        "env": {"RUNG_AUTHORIZATION": "Bearer rung_token"},
+    },
+    "claude-code": {
+        "type": "http",
+        "url": URL,
+        "headers": {"Authorization": "Bearer ${RUNG_TOKEN}"},
+    },
+    "cursor": {"url": URL, "headers": {"Authorization": "Bearer ${env:RUNG_TOKEN}"}},
+    "vscode": {
+        "type": "http",
+        "url": URL,
+        "headers": {"Authorization": "Bearer ${input:rung-token}"},
+    },
+    "codex": {"url": URL, "bearer_token_env_var": "RUNG_TOKEN"},
+    "gemini": {"httpUrl": URL, "headers": {"Authorization": "Bearer $RUNG_TOKEN"}},
+}
+STARTED: dict[str, dict[str, Any]] = {
+    "claude": {"env": {"RUNG_TOKEN": TOKEN}},
+    "claude-code": {"type": "stdio", "env": {"RUNG_TOKEN": "${RUNG_TOKEN}"}},
+    "cursor": {"env": {"RUNG_TOKEN": "${env:RUNG_TOKEN}"}},
+    "vscode": {"type": "stdio", "env": {"RUNG_TOKEN": "${input:rung-token}"}},
+    "codex": {"env_vars": ["RUNG_TOKEN"]},
+    "gemini": {"env": {"RUNG_TOKEN": "$RUNG_TOKEN"}},
+}
+
+
+@pytest.mark.parametrize("name", OVER_HTTP)
+def test_a_server_is_spelled_as_the_client_reads_it(name: str) -> None:
+    config = named(name).config
+    assert config is not None
+    bearer = config.credential(TOKEN, "rung")
+    assert config.http(URL, bearer) == OVER_HTTP[name]
+    command = {"command": "/bin/rung", "args": ["stdio"]}
+    assert config.stdio(Launcher("/bin/rung", ("stdio",)), bearer) == command | STARTED[name]
+    nothing = config.credential("", "rung")
+    assert "uthorization" not in str(config.http(URL, nothing))
+    assert config.stdio(Launcher("/bin/rung", ("stdio",)), nothing).keys() <= {"type", *command}
+
+
+def test_every_client_that_has_a_file_is_in_these_tables() -> None:
+    assert OVER_HTTP.keys() == STARTED.keys() == {one.name for one in CLIENTS if one.config}
+
+
+def test_plain_http_beyond_this_machine_is_allowed_to_the_bridge_by_name() -> None:
+    for url, allowed in (("http://10.0.0.5/mcp", True), ("http://127.0.0.1:8000/mcp", False)):
+        (snippet,) = named("mcp-remote").snippets(url, "")
+        assert ("--allow-http" in snippet.text) == allowed
+
+
+@pytest.mark.parametrize("client", [RECOMMENDED, *CLIENTS], ids=lambda client: client.name)
+def test_a_snippet_holds_the_address_and_the_token_where_one_is_needed(client: Any) -> None:
+    open_ones, closed = client.snippets(URL, ""), client.snippets(URL, TOKEN)
+    assert any(URL in one.text for one in open_ones)
+    assert not any(word in str(open_ones) for word in ("Authorization", "TOKEN", "token"))
+    prompted = client.config is not None and client.config.prompts
+    assert prompted or not closed or any(TOKEN in one.text for one in closed)
+    assert bool(closed) or not client.bearer
+    assert client.note.endswith(".") and "\n" not in client.note
+
+
+def test_a_shell_takes_a_token_that_is_not_shown_from_its_environment() -> None:
+    for name in ("curl", "claude-code", "mcp-remote"):
+        (snippet,) = named(name).snippets(URL, PLACEHOLDER)
+        assert '"Authorization: Bearer $RUNG_TOKEN"' in snippet.text
+        assert PLACEHOLDER not in snippet.text
+
+
+@pytest.mark.parametrize(
+    ("system", "expected"),
+    [
+        ("linux", "/home/ada/.config/Code/User/mcp.json"),
+        ("darwin", "/home/ada/Library/Application Support/Code/User/mcp.json"),
+        ("win32", "/roaming/Code/User/mcp.json"),
+        ("freebsd14", "/home/ada/.config/Code/User/mcp.json"),
+    ],
+)
+def test_a_file_is_looked_for_where_the_system_keeps_it(system: str, expected: str) -> None:
+    config = named("vscode").config
+    assert config is not None
+    where = (system, Path("/home/ada"), Path("/project"), {"APPDATA": "/roaming"})
+    assert str(config.places["user"].path(*where)) == expected
+    assert str(config.places["project"].path(*where)) == "/project/.vscode/mcp.json"
+    assert "(macOS)" in config.places["user"].shown
+    moved = Place("~/.codex/config.toml", variable="CODEX_HOME")
+    assert moved.path(system, Path("/home/ada"), Path("/project"), {"CODEX_HOME": "/c"}) == Path(
+        "/c/config.toml"
+    )
