@@ -13,18 +13,23 @@ def render(found: Buckets, context: Context) -> Rendering:
     """Both channels of an aggregate."""
     lines = [_header(found)]
     for group in found.groups or ():
-        lines.append(f"{_key(group.get('key'))} {group.get('count')}")
+        lines.append(f"{key(group.get('key'))} {group.get('count')}")
+    return Rendering((joined([*lines, *footer(found)]),), wire.aggregate(found))
+
+
+def footer(found: Buckets) -> list[str]:
+    """What the groups leave out, and warnings."""
+    lines = []
     if found.other_count:
         lines.append(
             f"other_count={found.other_count}: records in groups beyond the limit; "
             "raise limit (100 at most) or narrow with filter."
         )
-    lines += [warning(item) for item in found.warnings]
-    return Rendering((joined(lines),), wire.aggregate(found))
+    return lines + [warning(item) for item in found.warnings]
 
 
 def _header(found: Buckets) -> str:
-    value = None if found.groups is not None else _key(found.value)
+    value = None if found.groups is not None else key(found.value)
     line = header(
         "aggregate",
         metric=found.metric,
@@ -41,7 +46,7 @@ def _header(found: Buckets) -> str:
     return f"{line} value={value}" if value is not None else line
 
 
-def _key(key: Any) -> str:
+def key(key: Any) -> str:
     """A group's key or a value: numbers as they are, text quoted, null by name."""
     if key is None:
         return "null"

@@ -1,9 +1,10 @@
-"""`fetch`: one block, the exact JSON mirror of the document."""
+"""`fetch`: one block, the exact JSON mirror of the document; at a shell, lines beside its text."""
 
 import orjson
 
 from evidence import wire
 from evidence.model import Document
+from renderers.lines import header, quoted, value_of
 from renderers.rendering import Context, Rendering
 
 
@@ -11,3 +12,15 @@ def render(document: Document, context: Context) -> Rendering:
     """The five members, once as `structuredContent` and once as the same JSON in text."""
     structured = wire.document(document, base_url=context.base_url)
     return Rendering((orjson.dumps(structured).decode(),), structured)
+
+
+def about(document: Document, context: Context) -> list[str]:
+    """What stands beside the text of a document: title, address, metadata, what reads on."""
+    url = wire.absolute(context.base_url, document.url)
+    lines = [header("fetch", id=document.id), f"title: {quoted(document.title)}"]
+    lines += [f"url: {value_of(url)}"] if url else []
+    lines += [f"{value_of(name)}: {value_of(value)}" for name, value in document.metadata.items()]
+    if document.next_read:
+        lines.append(f"next_read: {context.spell(document.next_read)}")
+    lines += [f"{value_of(name)}: {context.spell(one)}" for name, one in document.more.items()]
+    return lines

@@ -10,7 +10,7 @@ from evidence.limits import Budgets
 from evidence.model import FieldRead
 from evidence.size import fit_both
 from evidence.text import escape
-from renderers.lines import fenced, header, joined, step, value_of, warning
+from renderers.lines import fenced, header, joined, warning
 from renderers.rendering import Context, Rendering
 
 PAGE_BYTES = 4_096
@@ -40,9 +40,20 @@ def render(read: FieldRead, context: Context) -> Rendering:
     uri = field_window_uri(
         read.ref, read.field_path, offset_chars=read.start, limit_chars=read.limit
     )
-    if read.binary is not None:
-        return Rendering((_binary(read),), structured)
     shown, escapes = escape(read.text)
+    lines = about(read, context, escapes)
+    if read.binary is not None or not read.text:
+        hidden = {} if read.binary is not None else {"resource": uri}
+        return Rendering((joined(lines),), structured, hidden)
+    fence = context.fence(joined([*lines, shown]))
+    text = joined([*lines, fenced(fence, shown)])
+    return Rendering((text,), structured, {"resource": uri})
+
+
+def about(read: FieldRead, context: Context, escapes: int = 0) -> list[str]:
+    """What stands beside the text of a window: where it lies, warnings, what comes next."""
+    if read.binary is not None:
+        return _binary(read, context)
     match = None
     if read.match_start is not None:
         match = f"{read.match_start}..{read.match_end}"
@@ -59,17 +70,14 @@ def render(read: FieldRead, context: Context) -> Rendering:
             escaped=escapes or None,
         ),
         *(warning(found) for found in read.warnings),
-        *(step(continuation) for continuation in read.continuations()),
+        *(context.step(continuation) for continuation in read.continuations()),
     ]
     if not read.text:
         lines.append(f"Nothing stands here: the field ends at {read.total}.")
-        return Rendering((joined(lines),), structured, {"resource": uri})
-    fence = context.fence(joined([*lines, shown]))
-    text = joined([*lines, fenced(fence, shown)])
-    return Rendering((text,), structured, {"resource": uri})
+    return lines
 
 
-def _binary(read: FieldRead) -> str:
+def _binary(read: FieldRead, context: Context) -> list[str]:
     """What is known of a binary field; the bytes are for HTTP clients."""
     known = read.binary or {}
     lines = [
@@ -87,7 +95,7 @@ def _binary(read: FieldRead) -> str:
         *(warning(found) for found in read.warnings),
     ]
     if known.get("fetch_url"):
-        lines.append(f"bytes: HTTP GET {value_of(known['fetch_url'])} with the same bearer token")
+        lines.append(f"bytes: {context.blob(known)}")
     else:
         lines.append("Binary text is not shown. HTTP clients get it whole from the detail route.")
-    return joined(lines)
+    return lines

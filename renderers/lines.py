@@ -13,6 +13,8 @@ from evidence.text import clip, escape
 from evidence.wire import spelled
 
 Spell = Callable[[Continuation], str]
+#: Says how the bytes are had that the metadata of a binary field tells of.
+SpellBlob = Callable[[dict[str, Any]], str]
 
 # Words that need no quotes: nothing in them separates, opens, or hides.
 _PLAIN = re.compile(r"[\w./:@%+~|*()#!?&$^'-]+")
@@ -49,6 +51,11 @@ def name_source(source: Source) -> str:
 def step(continuation: Continuation, spell: Spell = spelled) -> str:
     """A call on a line of its own, named by what it is for; `spell` writes the call."""
     return f"{continuation.why}: {spell(continuation)}"
+
+
+def spell_blob(known: dict[str, Any]) -> str:
+    """How an HTTP client gets the bytes."""
+    return f"HTTP GET {value_of(known['fetch_url'])} with the same bearer token"
 
 
 def warning(found: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from evidence.limits import CONTRACT, Budgets
 from evidence.model import READ_FIELD, Partial, RecordItem, RecordPage
 from evidence.size import fit_json
 from evidence.text import escape, looks_binary
-from renderers.lines import fenced, header, joined, name_source, step, value_of, warning
+from renderers.lines import fenced, header, joined, name_source, value_of, warning
 from renderers.rendering import FENCE_SLOT, Context, Rendering
 
 PAGE_BYTES = 1_600
@@ -41,8 +41,8 @@ def render(page: RecordPage, context: Context) -> Rendering:
     for number, item in enumerate(page.records, start=1):
         shown, count = escape(_payload(item))
         escapes += count
-        body += [_line(number, item), fenced(FENCE_SLOT, shown), *_reads(item)]
-    text = joined([_header(page, escapes), *body, *_footer(page)])
+        body += [line(number, item), fenced(FENCE_SLOT, shown), *reads(item, context)]
+    text = joined([_header(page, escapes), *body, *footer(page, context)])
     return Rendering((context.close(text),), structured)
 
 
@@ -61,7 +61,8 @@ def _header(page: RecordPage, escapes: int) -> str:
     )
 
 
-def _line(number: int, item: RecordItem) -> str:
+def line(number: int, item: RecordItem) -> str:
+    """A record: number, id, time, source."""
     state = " deleted=true" if item.deleted else ""
     at = f" emitted_at={value_of(item.emitted_at)}" if item.emitted_at else ""
     return f"{number} {item.id}{at} source={name_source(item.source)}{state}"
@@ -74,14 +75,15 @@ def _payload(item: RecordItem) -> str:
     return orjson.dumps(shown).decode()
 
 
-def _reads(item: RecordItem) -> list[str]:
+def reads(item: RecordItem, context: Context = Context()) -> list[str]:
+    """The calls that read what a record is shown without."""
     lines = [
-        f"  {value_of(part.field_path)} {_extent(part)} {wire.spelled(part.read)}"
+        f"  {value_of(part.field_path)} {_extent(part)} {context.spell(part.read)}"
         for part in item.partial
     ]
     if rest := item.rest():
-        lines.append(f"  {len(item.left_out)} more fields; {step(rest)}")
-    lines += [f"  {step(one)}" for one in item.related]
+        lines.append(f"  {len(item.left_out)} more fields; {context.step(rest)}")
+    lines += [f"  {context.step(one)}" for one in item.related]
     return lines
 
 
@@ -89,11 +91,12 @@ def _extent(part: Partial) -> str:
     return f"0..{part.end} of {part.total}" if part.end else f"binary, {part.total} characters"
 
 
-def _footer(page: RecordPage) -> list[str]:
+def footer(page: RecordPage, context: Context) -> list[str]:
+    """Warnings, and what comes next."""
     lines = [warning(found) for found in page.warnings]
     if page.ended_early:
         lines.append("The page ended early to stay within its size; next_page goes on.")
-    lines += [step(continuation) for continuation in page.continuations()]
+    lines += [context.step(continuation) for continuation in page.continuations()]
     if not page.records:
         lines.append("No records here. Check the filter, or call schema for the streams.")
     return lines
@@ -102,7 +105,7 @@ def _footer(page: RecordPage) -> list[str]:
 def _how_many(items: Sequence[RecordItem], budgets: Budgets) -> int:
     text, data = budgets.text_bytes - PAGE_BYTES, budgets.structured_bytes - PAGE_BYTES
     for number, item in enumerate(items):
-        lines = [_line(1, item), *_reads(item), escape(_payload(item))[0]]
+        lines = [line(1, item), *reads(item), escape(_payload(item))[0]]
         text -= sum(len(line.encode()) + 1 for line in lines) + 60
         data -= len(orjson.dumps([wire.record(item), wire.record_rung(item)]))
         if text < 0 or data < 0:

@@ -28,14 +28,15 @@ class Rendering:
 class Context:
     """What rendering depends on besides the reading: sizes, the fence key, the public address.
 
-    `spell` writes a next call as one line, as the reader would make it; `each` renders the items
-    of a heavy page.
+    `spell` writes a next call as one line, as the reader would make it, and `blob` how bytes are
+    had; `each` renders the items of a heavy page.
     """
 
     budgets: Budgets = BUDGETS
     fence_key: bytes = b"rung"
     base_url: str = ""
     spell: lines.Spell = spelled
+    blob: lines.SpellBlob = lines.spell_blob
     each: Each = serial
 
     def step(self, continuation: Continuation) -> str:

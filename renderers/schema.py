@@ -6,11 +6,11 @@ from typing import Any
 import orjson
 
 from evidence.continuation import Continuation
-from evidence.limits import CONTRACT, Budgets
+from evidence.limits import CONTRACT
 from evidence.model import SchemaIndex, Source, StreamRow
 from evidence.wire import call
 from renderers import capabilities
-from renderers.lines import header, joined, quoted, step, value_of, warning
+from renderers.lines import header, joined, quoted, value_of, warning
 from renderers.rendering import Context, Rendering
 
 ROWS_SHOWN = 8
@@ -23,11 +23,11 @@ OTHER_ROW_BYTES = 90
 def render(index: SchemaIndex, context: Context) -> Rendering:
     """Both channels of the index, or of one stream's details."""
     if index.args.get("stream") is None:
-        return _index(index, context.budgets)
-    return _details(index, context.budgets)
+        return _index(index, context)
+    return _details(index, context)
 
 
-def _index(index: SchemaIndex, budgets: Budgets) -> Rendering:
+def _index(index: SchemaIndex, context: Context) -> Rendering:
     """Every granted stream name, grouped by connector; connections as far as there is room."""
     grouped: dict[str, list[StreamRow]] = {}
     for row in index.rows:
@@ -38,7 +38,7 @@ def _index(index: SchemaIndex, budgets: Budgets) -> Rendering:
         for key, rows in grouped.items()
     }
     room = (
-        budgets.schema_bytes
+        context.budgets.schema_bytes
         - PAGE_BYTES
         - sum(_name_cost(name) for found in names.values() for name in found)
     )
@@ -56,7 +56,7 @@ def _index(index: SchemaIndex, budgets: Budgets) -> Rendering:
     lines += [warning(found) for found in index.warnings]
     if following:
         lines.append("Fields, filters and example calls of a stream, here of the first:")
-    lines += [step(one) for one in following]
+    lines += [context.step(one) for one in following]
     if not index.rows:
         lines.append("This grant shows no stream. Ask the owner for a grant that names some.")
     connectors = [
@@ -74,12 +74,12 @@ def _index(index: SchemaIndex, budgets: Budgets) -> Rendering:
     return Rendering((joined(lines),), {"data": data})
 
 
-def _details(index: SchemaIndex, budgets: Budgets) -> Rendering:
+def _details(index: SchemaIndex, context: Context) -> Rendering:
     """The rows of one stream, each with as many fields as there is room for."""
     full = index.detail == "full"
     shown = index.rows[:ROWS_SHOWN]
     others = min(len(index.rows) - len(shown), CONTRACT.page_items)
-    room = budgets.schema_bytes - PAGE_BYTES - OTHER_ROW_BYTES * others
+    room = context.budgets.schema_bytes - PAGE_BYTES - OTHER_ROW_BYTES * others
     share = room // max(1, len(shown)) - EXAMPLES_BYTES
     lines = [
         header("schema", stream=index.args["stream"], detail=index.detail, rows=len(index.rows)),
@@ -106,7 +106,7 @@ def _details(index: SchemaIndex, budgets: Budgets) -> Rendering:
     following = [one for n, one in enumerate(following) if one not in following[:n]]
     following = following[: CONTRACT.page_items]
     lines += [warning(found) for found in index.warnings]
-    lines += [step(one) for one in following]
+    lines += [context.step(one) for one in following]
     data = {
         **_head(index, index.detail),
         "connectors": [_connector(*one, full) for one in streams],

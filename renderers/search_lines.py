@@ -6,7 +6,8 @@ from evidence import wire
 from evidence.limits import CONTRACT
 from evidence.model import FanIn, Hit, Match, SearchPage, SourceReport
 from renderers.lines import header as head
-from renderers.lines import name_source, quoted, step, value_of, warning
+from renderers.lines import name_source, quoted, value_of, warning
+from renderers.rendering import Context
 
 
 def header(page: SearchPage, escapes: int) -> str:
@@ -37,7 +38,7 @@ def line(number: int, hit: Hit) -> str:
     return f"{number} {hit.id} {title}{at} source={name_source(hit.source)}"
 
 
-def evidence_line(hit: Hit, match: Match) -> str:
+def evidence_line(hit: Hit, match: Match, context: Context) -> str:
     """Where a window lies, and the call that opens it."""
     if match.start is None:
         where = f" complete={value_of(match.complete)}"
@@ -45,10 +46,10 @@ def evidence_line(hit: Hit, match: Match) -> str:
         where = f" {match.start}..{match.end} of {match.total}"
     if match.match_start is not None:
         where += f" match={match.match_start}..{match.match_end}"
-    return f"  {value_of(match.field_path)}{where} {wire.spelled(hit.read(match))}"
+    return f"  {value_of(match.field_path)}{where} {context.spell(hit.read(match))}"
 
 
-def footer(page: SearchPage) -> list[str]:
+def footer(page: SearchPage, context: Context = Context()) -> list[str]:
     """Sources, warnings, the next page, or what to do where nothing was found."""
     lines = _sources(page.fan_in) if page.fan_in else _mix(page)
     if page.recall.get("complete") is False and not _only_sources_miss(page):
@@ -58,7 +59,7 @@ def footer(page: SearchPage) -> list[str]:
         lines.append("The page ended early to stay within its size; next_page goes on.")
     if not page.hits and not _only_sources_miss(page):
         lines.append("Nothing matched. Try fewer or other words, prefix* or a wider scope.")
-    return lines + [step(continuation) for continuation in page.continuations()]
+    return lines + [context.step(continuation) for continuation in page.continuations()]
 
 
 def _mix(page: SearchPage) -> list[str]:

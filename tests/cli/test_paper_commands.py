@@ -1,5 +1,6 @@
 """`rung papers` at a shell: the texts of the files, the bodies of REST, and calls that run."""
 
+import re
 import shlex
 import subprocess
 import sys
@@ -21,9 +22,16 @@ from tests.helpers.papers import (
     in_process,
     known,
 )
+from tests.helpers.shell import Shell
 from tests.helpers.snapshots import DATA, place, retitled
 
 MARKER = "\n[truncated: "
+EXIT_CODES = {
+    **dict.fromkeys(("invalid_request", "invalid_window"), 2),
+    **dict.fromkeys(("paper_not_found", "source_not_available"), 5),
+    **dict.fromkeys(("translation_not_available", "template_not_available"), 5),
+    "cursor_expired": 1,
+}
 
 
 @pytest.fixture(params=RELEASES)
@@ -166,11 +174,43 @@ def test_json_is_the_body_of_rest(rest: Library, words: tuple[str, ...], target:
 @pytest.mark.usefixtures("release")
 def test_an_error_goes_to_stderr_with_what_to_do(words: tuple[str, ...], code: str) -> None:
     result = run(*words)
-    assert result.exit_code == 1 and result.stdout == ""
+    assert result.exit_code == EXIT_CODES[code] and result.stdout == ""
     first, message, *_ = result.stderr.split("\n")
     assert first.startswith(f"error code={code}") and len(message) > 20
     for each in printed(result, "retry"):
         ok(*each)
+
+
+def test_help_needs_no_snapshot_and_lists_what_an_argument_takes() -> None:
+    told = " ".join(ok("facets", "--help").stdout.split())
+    assert "Choose from author, venue, keyword, institution, tag" in told
+    assert "1 to 100." in told
+    result = run("facets", "venue")
+    assert result.exit_code == 2 and "--db or RUNG_PAPERS_DB" in result.stderr
+
+
+@pytest.mark.usefixtures("release")
+def test_an_invalid_choice_says_what_to_choose_from() -> None:
+    assert "author, venue, keyword" in run("facets", "publisher").stderr
+
+
+def test_printed_commands_name_the_snapshot_that_was_named(release: Release) -> None:
+    named = ("--db", str(release.snapshot))
+    question = ("search", "learning", "--limit", "1")
+    ways = ((*named, *question), (*question, *named), ("--db", "nowhere.db", *question, *named))
+    found = {ok(*way).stdout for way in ways}
+    assert len(found) == 1
+    (command,) = re.findall("next_page: rung papers (.*)", found.pop())
+    assert command.endswith(f"--db {release.snapshot}")
+    ok(*shlex.split(command))
+
+
+def test_controls_in_a_paper_do_not_reach_a_terminal(tmp_path: Path) -> None:
+    new = retitled(place(tmp_path / "snapshot.db"), "A \x1b[31mred\x1b[0m title")
+    shell = Shell({"RUNG_PAPERS_DB": str(new), "NO_COLOR": "1"})
+    for words in (("show", DEEP_LEARNING), ("show", DEEP_LEARNING, "--json")):
+        shown = shell.terminal("papers", *words)
+        assert "red" in shown and "\x1b" not in shown
 
 
 def test_a_snapshot_that_is_not_there_is_an_error_without_a_traceback(tmp_path: Path) -> None:
@@ -188,5 +228,5 @@ def test_a_swap_says_what_is_served_now(tmp_path: Path) -> None:
     assert 'title: "New"' in ok("--db", str(served), "show", DEEP_LEARNING).stdout
     for bad in (served, tmp_path / "none.db"):
         result = run("--db", str(served), "swap", str(bad))
-        assert result.exit_code == 1 and "snapshot_refused" in result.stderr
+        assert result.exit_code == 2 and "snapshot_refused" in result.stderr
         assert result.stdout == ""

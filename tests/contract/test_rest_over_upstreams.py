@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from service import bootstrap, settings
+from service import bootstrap, openapi, settings
 from service.app import create_app
+from service.openapi import Mounted
 from tests.helpers.api import Answer, Api, record_path
 from tests.helpers.caller import Local
+from tests.helpers.openapi import Described
 from tests.helpers.replay import RECORDED, Recorded, recorded, refusals, replaying
 from tests.helpers.server import serving
 from tests.helpers.worlds import House
@@ -50,6 +52,9 @@ TARGETS = (
 #: What we refuse by ourselves, in our words; and what clients of ours are told instead of a 401.
 STATUSES = {"records_conn_conflict": 400, "stream_detail_unknown": 403}
 NOT_GRANTED = {"context.stream_not_allowed": 403, "context.instance_mismatch": 404}
+
+
+DESCRIBED = Described(openapi.document(Mounted(records=True, papers=False)))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -121,6 +126,7 @@ def test_recorded_refusals_keep_their_status_and_code(reference: Flask, found: R
     assert answer.status == status
     if code not in ("invalid_window", "invalid_field_path"):  # bounds we check first, in our words
         assert answer.error["code"] == code
+    DESCRIBED.check("get", found["request"].split(" ", 1)[1], answer)
 
 
 GOOD = sorted(
@@ -136,6 +142,7 @@ def test_recorded_answers_come_through(reference: Flask, name: str) -> None:
     answer = asked(reference, found)
     assert answer.status == 200
     assert kept(answer.body) == kept(found["body"])
+    DESCRIBED.check("get", found["request"].split(" ", 1)[1], answer)
 
 
 def kept(body: Any) -> Any:

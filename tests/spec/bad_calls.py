@@ -187,7 +187,7 @@ CASES: dict[str, Bad] = {
     "uri of nothing": fetch("pdpp://record/", "invalid_request", "printed", ""),
     "uri of a stream": fetch("pdpp://record/e30", "invalid_request", "handle", ""),
     # windows
-    "no path": Bad("read_record_field", {"id": ID}, "invalid_request", "field_path"),
+    "no path": Bad("read_record_field", {"id": ID}, "invalid_request", "field_path|needs field"),
     "path /": read("invalid_field_path", "JSON Pointer", field_path="/"),
     "path //": read("field_not_granted", "schema", field_path="//"),
     "path /a/b/c": read("field_not_granted", "schema", field_path="/a/b/c"),

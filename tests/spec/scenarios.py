@@ -1,8 +1,7 @@
 """The manifest of what was promised: 65 scenarios of five specifications, in our words.
 
-A test says which of them it keeps with `@scenario("004/fan-in/limit-is-global")`. What cannot be
-tested yet is deferred: `waits_for` names the missing part and `reason` says why. `test_manifest`
-fails when a scenario has neither, or both.
+A test says which of them it keeps with `@scenario("004/fan-in/limit-is-global")`. `test_manifest`
+fails when a scenario has no test.
 """
 
 from collections.abc import Callable
@@ -11,8 +10,6 @@ from typing import TypeVar
 
 Test = TypeVar("Test", bound=Callable[..., object])
 
-PARTS = ("CLI", "setup pages")
-
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
@@ -20,8 +17,6 @@ class Scenario:
 
     id: str
     requirement: str
-    waits_for: str | None = None
-    reason: str | None = None
 
     @property
     def specification(self) -> str:
@@ -68,8 +63,6 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         "000/parity/cli-reads-windows",
         "A command reads the window of a hit without exporting the record.",
-        "CLI",
-        "The commands that read records are not in the tree yet.",
     ),
     Scenario(
         "001/tokens/omissions-are-callable",
@@ -174,8 +167,6 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         "004/setup/one-recommended-path",
         "Setup shows one way first and no profiles.",
-        "setup pages",
-        "The setup pages are not in the tree yet.",
     ),
     Scenario(
         "004/setup/stdio-same-surface",

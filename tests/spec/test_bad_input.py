@@ -15,7 +15,12 @@ from tests.helpers.posting import legacy_body
 from tests.helpers.server import serving
 from tests.spec.bad_calls import CASES, FIELD, ID, MAIL, RECORD, STATUS, Bad
 
-TYPES = {400: "invalid_request_error", 403: "permission_error", 404: "not_found_error"}
+TYPES = {
+    400: "invalid_request_error",
+    403: "permission_error",
+    404: "not_found_error",
+    409: "conflict_error",
+}
 OURS = re.compile(r"Traceback|sqlite|\.py\b|marshmallow|SELECT |rung\.db", re.IGNORECASE)
 ROUTES = (
     "/v1/schema",

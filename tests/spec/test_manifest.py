@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.spec.defects import DEFECTS, lacks
-from tests.spec.scenarios import BY_ID, PARTS, SCENARIOS, scenario
+from tests.spec.scenarios import BY_ID, SCENARIOS, scenario
 
 TESTS = Path(__file__).parents[1]
 FOLDERS = ("spec", "journeys")
@@ -54,14 +54,10 @@ def test_every_scenario_says_in_one_line_what_it_demands() -> None:
         assert one.id.count("/") == 2 and one.id == one.id.lower()
 
 
-def test_every_scenario_is_tested_or_deferred_with_a_reason_and_never_both() -> None:
+def test_every_scenario_is_tested() -> None:
     tested = decorated()
     for one in SCENARIOS:
-        if one.waits_for is None:
-            assert one.id in tested, f"{one.id} has no test"
-        else:
-            assert one.waits_for in PARTS and one.reason, one.id
-            assert one.id not in tested, f"{one.id} is tested by {tested.get(one.id)}: undefer it"
+        assert one.id in tested, f"{one.id} has no test"
 
 
 def test_every_marked_test_names_a_known_scenario_and_is_collected() -> None:

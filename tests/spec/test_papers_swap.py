@@ -217,5 +217,5 @@ def test_the_command_swaps_under_live_workers_and_leaves_both_files_as_they_are(
     bad = live.release.folder.parent / "bad.db"
     bad.write_text("nothing", encoding="utf-8")
     refused = CliRunner().invoke(rung, [*words[:-1], str(bad)])
-    assert refused.exit_code == 1 and "snapshot_refused" in refused.stderr
+    assert refused.exit_code == 2 and "snapshot_refused" in refused.stderr
     assert is_new(live.ok("search_papers", **SEARCH))

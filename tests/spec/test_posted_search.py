@@ -72,7 +72,7 @@ def test_a_bad_body_is_refused(small: Local, raw: bytes, status: int) -> None:
 
 def test_a_form_of_another_page_and_a_query_beside_the_body_are_refused(small: Local) -> None:
     raw = b'{"q": "invoice"}'
-    assert post(small, raw, **{"Content-Type": "text/plain"}).status == 400
+    assert post(small, raw, **{"Content-Type": "text/plain"}).status == 415
     assert small.api.send("POST", "/v1/search?limit=2", raw, JSON).status == 400
     assert post(small, raw, Origin="https://evil.example").status == 403
 

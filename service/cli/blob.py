@@ -1,0 +1,85 @@
+"""`rung blob`: the bytes of a binary field, to a file or a pipe."""
+
+import hashlib
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import IO, Any
+
+import click
+
+from evidence.errors import Unavailable
+from service.cli import output
+from service.cli.commands import Spelling, teaching
+from service.cli.reading import ENTRIES
+from service.cli.source import Source, open_session, source_options
+from service.upstreams.ports import Blob
+
+
+@click.command(short_help="Get the bytes of a binary field.")
+@click.argument("blob_id")
+@click.option("--connection-id", help="Only this connection (source).")
+@click.option("-o", "--output", "path", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--json", "as_json", is_flag=True, help="What the blob is, instead of its bytes.")
+@source_options
+def blob(
+    source: Source, blob_id: str, connection_id: str | None, path: Path | None, as_json: bool
+) -> None:
+    """Get the bytes of the binary field that `rung read` shows as BLOB_ID.
+
+    They go to standard output, or to the file of --output, which is there once all are.
+    """
+    spelling = Spelling(("rung",), ENTRIES, source.words)
+    with teaching(spelling, as_json=as_json, asked=source.url or source.provider_url):
+        found = open_session(source).rs.blob(blob_id, connection_id=connection_id)
+        if as_json:
+            output.json(_metadata(found))
+            return
+        if path is not None:
+            _save(found, path)
+            output.say(f"{path}: {found.size_bytes} bytes, {found.media_type}")
+            return
+        if output.on_terminal():
+            raise click.UsageError("Bytes are not for a terminal: give --output FILE, or a pipe.")
+        _write(found, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+
+
+def _metadata(found: Blob) -> dict[str, Any]:
+    """What is known of a blob without its bytes."""
+    return {
+        "object": "blob",
+        "blob_id": found.blob_id,
+        "mime_type": found.media_type,
+        "size_bytes": found.size_bytes,
+        "sha256": found.sha256 or None,
+    }
+
+
+def _save(found: Blob, path: Path) -> None:
+    """Writes beside the file first, so that half a blob never stands under its name."""
+    try:
+        with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            try:
+                _write(found, file)
+                os.replace(file.name, path)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(file.name)
+    except OSError as error:
+        raise click.ClickException(f"{path}: {error.strerror}.") from error
+
+
+def _write(found: Blob, file: IO[bytes]) -> None:
+    """All bytes; raises `Unavailable` where they are not what was promised."""
+    digest = hashlib.sha256()
+    for piece in found.chunks(0, found.size_bytes):
+        digest.update(piece)
+        file.write(piece)
+    if found.sha256 and digest.hexdigest() != found.sha256:
+        raise Unavailable(
+            f"The bytes of blob {found.blob_id} are not those of its checksum. Get it again.",
+            code="blob_corrupt",
+        )

@@ -1,0 +1,185 @@
+"""Operations as commands, for records and for papers: their options, next calls and errors."""
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import click
+
+from evidence.continuation import Continuation
+from evidence.errors import EvidenceError, InvalidRequest, TimedOut, Unavailable
+from renderers import failure
+from service.cli import errors, output, words
+from service.cli.source import NoToken
+from service.operations.base import Operation, retries
+from service.settings import SettingsError
+
+Op = TypeVar("Op", bound=Operation)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Generic[Op]):
+    """A command: its name, its operation, and the arguments that need no option name."""
+
+    name: str
+    operation: Op
+    positional: tuple[str, ...] = ()
+    joined: str | None = None  #: the positional argument that takes all the words there are
+
+    def params(self, told: Callable[[str], str] = str) -> list[click.Parameter]:
+        """The arguments of the operation as those of the command; `told` is that of `Spelling`."""
+        found: list[click.Parameter] = []
+        fields = self.operation.arguments.fields
+        for key in (*self.positional, *(name for name in fields if name not in self.positional)):
+            if key not in self.positional:
+                typed = words.typed(fields[key])
+                name = words.option_name(key)
+                found.append(click.Option([name], **typed, help=told(self.described(key))))
+            elif key == self.joined:
+                found.append(click.Argument([key], nargs=-1, required=True, metavar="WORDS..."))
+            else:
+                required = fields[key].required
+                found.append(click.Argument([key], required=required))
+        return found
+
+    def given(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments that were given, in the order they are declared, still unchecked."""
+        found = {}
+        for key, field in self.operation.arguments.fields.items():
+            told = options.get(key)
+            told = " ".join(told) if key == self.joined and told else told
+            value = words.value(key, field, told)
+            if value is not None:
+                found[key] = value
+        return found
+
+    def load(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The checked arguments; raises `InvalidRequest` in the words of the command line."""
+        spelled = self.spelled
+        try:
+            return self.operation.load(given, spelled)
+        except InvalidRequest as error:
+            for name, here in spelled.items():
+                if error.details.get("param") == here:
+                    error.hint = f"{here}: {self.described(name)}"
+            raise
+
+    def described(self, name: str) -> str:
+        """What an argument means and takes."""
+        shapes = self.operation.tool["inputSchema"]["properties"]
+        return words.described(self.operation.arguments.fields[name], shapes[name])
+
+    @property
+    def spelled(self) -> dict[str, str]:
+        """What the arguments are called on the command line."""
+        return {
+            name: name.upper() if name in self.positional else words.option_name(name)
+            for name in self.operation.arguments.fields
+        }
+
+    @property
+    def help(self) -> str:
+        """What the command does, and the words its positional arguments take."""
+        told = [f"{name.upper()}: {self.described(name)}" for name in self.positional]
+        return "\n\n".join([self.operation.description, *told])
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How next calls are written at a shell: the commands of a group, and what stays the same."""
+
+    prefix: tuple[str, ...]
+    entries: Sequence[Entry[Any]]
+    kept: tuple[str, ...] = ()
+
+    def __call__(self, continuation: Continuation) -> str:
+        """A next call as a command for a shell."""
+        return self.spell(continuation)
+
+    def spell(self, continuation: Continuation, *more: str) -> str:
+        """The same, with more options."""
+        entry = next(one for one in self.entries if one.operation.name == continuation.operation)
+        left = dict(continuation.args)
+        named = [str(left.pop(name)) for name in entry.positional if name in left]
+        options = [word for name, value in left.items() for word in words.spelled(name, value)]
+        return self._line(entry.name, named, [*options, *more, *self.kept])
+
+    def _line(self, command: str, named: Sequence[str], options: Sequence[str]) -> str:
+        dashed = any(name.startswith("-") for name in named)  # would be taken for options
+        before, after = ([], ["--", *named]) if dashed else (named, [])
+        return words.line([*self.prefix, command, *before, *options, *after])
+
+    def blob(self, known: Mapping[str, Any]) -> str:
+        """The command that gets the bytes which the metadata of a binary field tells of."""
+        parts = urlsplit(str(known["fetch_url"]))
+        found = known.get("blob_id") or unquote(parts.path.rpartition("/")[2])
+        where = parse_qs(parts.query).get("connection_id", [])[:1]
+        options = [*words.spelled("connection_id", where), "--output", "FILE"]
+        return self._line("blob", [str(found)], [*options, *self.kept])
+
+    def told(self, text: str) -> str:
+        """Text of an error or a description in which operations are called by their commands."""
+        names = {one.operation.name: " ".join((*self.prefix, one.name)) for one in self.entries}
+        for name, command in names.items():
+            if "_" in name:  # the others are plain words too
+                text = re.sub(rf"\b{name}\b", f"`{command}`", text)
+            text = text.replace(f"{name}(stream)", f"`{command} STREAM`")
+        return text
+
+
+class Words(click.Command):
+    """A command that takes all the words there are, and says what to do with one like `-this`."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(context, args)
+        except click.NoSuchOption as error:
+            if error.possibilities or error.option_name.startswith("--"):
+                raise
+            raise click.UsageError(
+                f"No such option: {error.option_name}. Words that begin with - go into one text "
+                "with the others, in quotes, or after --.",
+                context,
+            ) from error
+
+
+@contextmanager
+def teaching(
+    spelling: Spelling,
+    operation: Operation | None = None,
+    given: Mapping[str, Any] | None = None,
+    *,
+    as_json: bool = False,
+    asked: str | None = None,
+) -> Iterator[None]:
+    """Says what went wrong, what to do and what to call instead on stderr, and leaves.
+
+    The exit code is that of `errors`. `as_json` gives the error as REST does; `asked` is the
+    address of a server, which is said where that is what failed.
+    """
+    try:
+        yield
+    except SettingsError as error:
+        output.say(f"Error: {error}")
+        sys.exit(errors.USAGE)
+    except EvidenceError as error:
+        if as_json:
+            output.json(errors.body(error), err=True)
+            sys.exit(errors.exit_code(error))
+        if operation is not None:
+            error.calls += retries(error, operation, dict(given or {}))
+        error.message = spelling.told(error.message)
+        error.hint = error.hint and spelling.told(error.hint)
+        output.say(failure.render_lines(error, spelling))
+        if asked and isinstance(error, (Unavailable, TimedOut)):
+            output.say(f"asked: {asked}")
+        for note in getattr(error, "__notes__", ()):
+            output.say(note)
+        if isinstance(error, NoToken) and error.options and operation is not None:
+            again = Continuation(operation.name, dict(given or {}), "retry")
+            output.say(f"retry: {spelling.spell(again, *error.options)}")
+        sys.exit(errors.exit_code(error))

@@ -1,0 +1,61 @@
+"""What commands print: text that cannot harm a terminal, JSON, lines of JSON, CSV.
+
+Data goes to stdout, talk to stderr. Where a stream is a terminal, controls and what else misleads
+is written out; where it is not, data is as it is.
+"""
+
+import csv
+import io
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import click
+import orjson
+
+from evidence.text import escape, json_line
+
+
+def on_terminal(*, err: bool = False) -> bool:
+    """Whether a person looks at the stream."""
+    return (sys.stderr if err else sys.stdout).isatty()
+
+
+def text(given: str, *, newline: bool = True, err: bool = False) -> None:
+    """Text that may hold anything."""
+    shown = escape(given)[0] if on_terminal(err=err) else given
+    click.echo(shown.encode("utf-8", "surrogateescape"), nl=newline, err=err)
+
+
+def say(given: str) -> None:
+    """Our own lines beside the data, on stderr."""
+    text(given, err=True)
+
+
+def json(value: Any, *, err: bool = False) -> None:
+    """A body: on several lines for a person, on one for a program."""
+    if on_terminal(err=err):
+        click.echo(json_line(value, indented=True), err=err)
+    else:
+        click.echo(orjson.dumps(value), err=err)
+
+
+def json_lines(rows: Iterable[Mapping[str, Any]]) -> None:
+    """One object a line."""
+    for row in rows:
+        click.echo(json_line(row) if on_terminal() else orjson.dumps(row))
+
+
+def table(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """CSV (RFC 4180) with a line of names; what is no text or number is JSON."""
+    made = io.StringIO(newline="")
+    writer = csv.writer(made)
+    writer.writerow(columns)
+    writer.writerows([_cell(row.get(name)) for name in columns] for row in rows)
+    text(made.getvalue().replace("\r\n", "\n") if on_terminal() else made.getvalue(), newline=False)
+
+
+def _cell(value: Any) -> Any:
+    if value is None or isinstance(value, (str, int, float)) and not isinstance(value, bool):
+        return value
+    return orjson.dumps(value).decode()

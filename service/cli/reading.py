@@ -1,0 +1,150 @@
+"""`rung schema|query|aggregate|search|fetch|read`: what can be asked of records, at a shell.
+
+The commands are made from the operations. Without `--json` the answer is that of the tools, with
+next calls as commands; the text of `fetch` and `read` goes to stdout and what stands beside it to
+stderr, so that it can be piped. `--json` prints the body REST gives.
+"""
+
+from typing import Any
+
+import click
+
+from evidence.continuation import Continuation
+from evidence.envelope import Envelope
+from evidence.model import Document, FieldRead
+from renderers import document, field
+from renderers.lines import Spell
+from renderers.rendering import Context
+from service.cli import output, rows, screen
+from service.cli.commands import Entry, Spelling, Words, teaching
+from service.cli.source import Source, open_session, source_options
+from service.operations import OPERATIONS, bodies
+from service.operations.base import RecordOperation, Session, run_bounded
+
+_BY_NAME = {operation.name: operation for operation in OPERATIONS}
+
+ENTRIES: tuple[Entry[RecordOperation], ...] = (
+    Entry("schema", _BY_NAME["schema"], ("stream",)),
+    Entry("query", _BY_NAME["query_records"], ("stream",)),
+    Entry("aggregate", _BY_NAME["aggregate"], ("stream", "metric")),
+    Entry("search", _BY_NAME["search"], ("query",), joined="query"),
+    Entry("fetch", _BY_NAME["fetch"], ("id",)),
+    Entry("read", _BY_NAME["read_record_field"], ("id", "field_path")),
+)
+
+#: How the answer is printed otherwise than as text.
+FORMS = {
+    "json": "The body REST gives.",
+    "jsonl": "One object of the body a line.",
+    "csv": "Rows with a line of names.",
+}
+
+
+def command(entry: Entry[RecordOperation]) -> click.Command:
+    """The command of an operation: its arguments are options, all but the positional ones."""
+
+    @source_options
+    def run(*, source: Source, form: str | None, **options: Any) -> None:
+        spelling = Spelling(("rung",), ENTRIES, source.words)
+        given: dict[str, Any] = {}
+        as_json, asked = form == "json", source.url or source.provider_url
+        with teaching(spelling, entry.operation, given, as_json=as_json, asked=asked):
+            given |= entry.given(options)
+            session = open_session(source)
+            if form is None:
+                _text(entry, session, given, spelling)
+            else:
+                _body(entry, session, given, spelling, form)
+
+    about = {name: _help(entry, name) for name in FORMS if name == "json" or _listed(entry)}
+    forms = [
+        click.Option([f"--{name}", "form"], flag_value=name, default=None, help=text)
+        for name, text in about.items()
+    ]
+    short = f"{entry.operation.title}."
+    told = Spelling(("rung",), ENTRIES).told
+    params = [*entry.params(told), *forms]
+    kind = Words if entry.joined else click.Command
+    return click.command(entry.name, kind, params=params, help=told(entry.help), short_help=short)(
+        run
+    )
+
+
+def _listed(entry: Entry[RecordOperation]) -> bool:
+    """Whether the answer has rows."""
+    return entry.operation.name in rows.READERS
+
+
+def _help(entry: Entry[RecordOperation], form: str) -> str:
+    """What a form prints, and what REST asks for where nothing is said."""
+    defaults = entry.operation.route.defaults.items()
+    return FORMS[form] + "".join(f" Here {name} is {value} by default." for name, value in defaults)
+
+
+def _text(
+    entry: Entry[RecordOperation], session: Session, given: dict[str, Any], spelling: Spelling
+) -> None:
+    """The answer for a reader."""
+    operation = entry.operation
+    reading = run_bounded(operation, session, entry.load(given))
+    context = Context(
+        fence_key=session.fence_key,
+        base_url=session.base_url,
+        spell=spelling,
+        blob=spelling.blob,
+        each=session.each,
+    )
+    if isinstance(reading, Document):
+        _whole(reading.text, document.about(reading, context))
+        return
+    if isinstance(reading, FieldRead):
+        _whole(reading.text, field.about(reading, context))
+        return
+    (text,) = operation.render(reading, context).blocks
+    if output.on_terminal():
+        screen.show(reading, text, context)
+    else:
+        output.text(text)
+
+
+def _whole(text: str, about: list[str]) -> None:
+    """Text of a record to the character, and what stands beside it."""
+    output.text(text, newline=output.on_terminal() and bool(text))
+    for line in about:
+        output.say(line)
+
+
+def _body(
+    entry: Entry[RecordOperation],
+    session: Session,
+    given: dict[str, Any],
+    spelling: Spelling,
+    form: str,
+) -> None:
+    """The answer for a program, as REST gives it; beside rows stands what comes next."""
+    operation = entry.operation
+    here = bodies.address(operation, given)
+    body = bodies.body(operation, session, {**operation.route.defaults, **given}, here)
+    if form == "json":
+        output.json(body)
+        return
+    found = rows.read(operation.name, Envelope(body), given)
+    if form == "jsonl":
+        output.json_lines(found.objects)
+    else:
+        output.table(found.columns, found.cells)
+    for line in found.beside(_same_form(spelling, operation, form)):
+        output.say(line)
+
+
+def _same_form(spelling: Spelling, operation: RecordOperation, form: str) -> Spell:
+    """Next calls of the same operation print the same form."""
+
+    def spell(continuation: Continuation) -> str:
+        same = continuation.operation == operation.name
+        return spelling.spell(continuation, *([f"--{form}"] if same else []))
+
+    return spell
+
+
+COMMANDS: tuple[click.Command, ...] = tuple(map(command, ENTRIES))

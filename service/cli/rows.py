@@ -1,0 +1,103 @@
+"""Answers as rows: the objects of a body, the cells of a table, and what stands beside them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evidence.continuation import Continuation
+from evidence.envelope import Envelope
+from evidence.model import RecordPage
+from evidence.reading import aggregate, records, search
+from evidence.text import unmark
+from evidence.wire import title
+from renderers.lines import Spell, step, warning
+
+#: What a table has of a record beside its fields.
+RECORD_COLUMNS = ("id", "connection_id", "emitted_at")
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of an answer. `objects` are those of the body, `cells` the same with flat names."""
+
+    objects: Sequence[Mapping[str, Any]]
+    columns: Sequence[str]
+    cells: Sequence[Mapping[str, Any]]
+    warnings: Sequence[dict[str, Any]]
+    following: Sequence[Continuation]
+
+    def beside(self, spell: Spell) -> list[str]:
+        """Warnings, and the calls that go on."""
+        return [*map(warning, self.warnings), *(step(one, spell) for one in self.following)]
+
+
+def read(operation: str, envelope: Envelope, args: dict[str, Any]) -> Rows:
+    """The rows of an answer to one of `READERS`."""
+    return READERS[operation](envelope, args)
+
+
+def _records(envelope: Envelope, args: dict[str, Any]) -> Rows:
+    page = records.read_page(envelope, stream=args["stream"], args=args)
+    cells = [
+        {
+            "id": item.id,
+            "connection_id": item.source.connection_id,
+            "emitted_at": item.emitted_at,
+            **({"deleted": True} if item.deleted else {}),
+            **{column(name): value for name, value in item.data.items()},
+        }
+        for item in page.records
+    ]
+    names = [*RECORD_COLUMNS, *_names(page)]
+    return Rows(envelope.body.get("data", []), names, cells, page.warnings, page.continuations())
+
+
+def _names(page: RecordPage) -> list[str]:
+    """The columns of the fields, in the order they come in."""
+    fields = dict.fromkeys(column(name) for item in page.records for name in item.data)
+    return [*(["deleted"] if any(item.deleted for item in page.records) else []), *fields]
+
+
+def column(name: str) -> str:
+    """The column of a field, kept apart from our own."""
+    return f"data.{name}" if name in (*RECORD_COLUMNS, "deleted") else name
+
+
+def _hits(envelope: Envelope, args: dict[str, Any]) -> Rows:
+    page = search.read(envelope, args=args)
+    cells = []
+    for hit in page.hits:
+        match = hit.matches[0] if hit.matches else None
+        cells.append(
+            {
+                "id": hit.id,
+                "title": title(hit),
+                "at": hit.at,
+                "connection_id": hit.source.connection_id,
+                "source": hit.source.label,
+                "field_path": match and match.field_path,
+                "match_start_chars": match and match.match_start,
+                "text": match and unmark(match.shown),
+            }
+        )
+    names = (
+        *("id", "title", "at", "connection_id", "source"),
+        *("field_path", "match_start_chars", "text"),
+    )
+    return Rows(envelope.body.get("data", []), names, cells, page.warnings, page.continuations())
+
+
+def _groups(envelope: Envelope, args: dict[str, Any]) -> Rows:
+    found = aggregate.read(envelope, args=args)
+    if found.groups is None:
+        value = {"metric": found.metric, "value": found.value}
+        return Rows([value], tuple(value), [value], found.warnings, ())
+    names = tuple(dict.fromkeys(["key", "count", *(n for group in found.groups for n in group)]))
+    return Rows(found.groups, names, found.groups, found.warnings, ())
+
+
+READERS: dict[str, Callable[[Envelope, dict[str, Any]], Rows]] = {
+    "query_records": _records,
+    "search": _hits,
+    "aggregate": _groups,
+}

@@ -1,0 +1,169 @@
+"""Arguments as words of a command line, in both directions: read from options, and printed.
+
+Lists are given by repeating an option or with commas, filters as JSON or as `field>=value`. What
+is printed is read back as the same value, by bash and zsh.
+"""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from evidence.errors import InvalidRequest
+from evidence.text import escape, json_line
+from service.operations.arguments import ExpandLimit, Flag, Names, Number, TypedFilter
+
+OBJECTS = (TypedFilter, ExpandLimit)
+OPERATORS = {">=": "gte", ">": "gt", "<=": "lte", "<": "lt"}
+
+_TERM = re.compile(r"([^=<>]+)(>=|<=|>|<|=)(.*)", re.DOTALL)
+_FORMS = {
+    TypedFilter: "At a shell also field=value or 'field>=value', as often as needed.",
+    ExpandLimit: "At a shell also relation=number.",
+    Names: "Give it several times, or with commas.",
+}
+
+
+def option_name(name: str) -> str:
+    """`offset_chars` -> `--offset-chars`."""
+    return f"--{name.replace('_', '-')}"
+
+
+def typed(field: Any) -> dict[str, Any]:
+    """How a click option takes the values of an argument; the operation checks them."""
+    if isinstance(field, Flag):
+        return {"is_flag": True}
+    if isinstance(field, (Names, *OBJECTS)):
+        return {"multiple": True, "metavar": "NAME" if isinstance(field, Names) else "JSON"}
+    return {"type": int if isinstance(field, Number) else str}
+
+
+def described(field: Any, shape: Mapping[str, Any]) -> str:
+    """What an argument means, with the words or the numbers it takes.
+
+    `shape` is its JSON Schema.
+    """
+    told = [shape["description"]]
+    told += [form for kind, form in _FORMS.items() if isinstance(field, kind)]
+    if "enum" in shape:
+        told.append(f"Choose from {', '.join(map(str, shape['enum']))}.")
+    if "minimum" in shape:
+        least, most = shape["minimum"], shape.get("maximum")
+        told.append(f"{least:,} or more." if most is None else f"{least:,} to {most:,}.")
+    return " ".join(told)
+
+
+def value(name: str, field: Any, given: Any) -> Any:
+    """The value that the words of an option stand for; None where it was not given.
+
+    Raises `InvalidRequest`.
+    """
+    if given is None or given is False or given == ():
+        return None
+    if isinstance(field, Names):
+        return [one for text in given for one in _names(name, text)]
+    if isinstance(field, OBJECTS):
+        found: dict[str, Any] = {}
+        for text in given:
+            _merge(name, found, _object(name, field, text))
+        return found
+    return given
+
+
+def _names(name: str, text: str) -> list[Any]:
+    """`a,b`, or JSON where a name holds a comma."""
+    if text.startswith("["):
+        found = _json(name, text)
+        return found if isinstance(found, list) else [found]
+    return text.split(",")
+
+
+def _object(name: str, field: Any, text: str) -> dict[str, Any]:
+    if text.startswith("{"):
+        found = _json(name, text)
+        return found if isinstance(found, dict) else {}
+    term = _TERM.fullmatch(text)
+    if term is None or (isinstance(field, ExpandLimit) and term[2] != "="):
+        raise InvalidRequest(
+            f"{option_name(name)} cannot be read: {escape(text)[0]!r}.",
+            code=field.error_code,
+            param=name,
+            hint=f"{field.metadata['description']} {_FORMS[type(field)]}",
+        )
+    key, sign, told = term[1].strip(), term[2], term[3].strip()
+    if isinstance(field, ExpandLimit):
+        return {key: int(told) if told.isascii() and told.isdigit() else told}
+    return {key: told if sign == "=" else {OPERATORS[sign]: told}}
+
+
+def _merge(name: str, found: dict[str, Any], more: dict[str, Any]) -> None:
+    """Takes in one more term; two ranges of one field are one."""
+    for key, told in more.items():
+        before = found.get(key)
+        if isinstance(before, dict) and isinstance(told, dict) and not before.keys() & told.keys():
+            found[key] = {**before, **told}
+        elif key not in found:
+            found[key] = told
+        else:
+            raise InvalidRequest(
+                f"{option_name(name)} names {escape(key)[0]!r} twice. Give it once.", param=name
+            )
+
+
+def _json(name: str, text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise InvalidRequest(
+            f"{option_name(name)} is no JSON: {error}. Put it in single quotes.", param=name
+        ) from error
+
+
+def spelled(name: str, given: Any) -> list[str]:
+    """The words that give an option this value."""
+    option = option_name(name)
+    if given is True:
+        return [option]
+    if isinstance(given, (list, tuple)):
+        plain = not any("," in one or one.startswith("[") for one in given)
+        return [
+            word
+            for text in (given if plain else [json_line(list(given))])
+            for word in _pair(option, text)
+        ]
+    return _pair(option, json_line(given) if isinstance(given, dict) else str(given))
+
+
+def _pair(option: str, text: str) -> list[str]:
+    """An option with its value; joined where the value looks like an option itself."""
+    return [f"{option}={text}"] if text.startswith("-") else [option, text]
+
+
+def line(given: Sequence[str]) -> str:
+    """Words as one line for a shell, with nothing in it that misleads a reader."""
+    return " ".join(map(_quoted, given))
+
+
+def _quoted(word: str) -> str:
+    """A word for a shell; what is invisible or controls a terminal is written as bytes."""
+    if word.isprintable() or not _misleads(word):
+        return shlex.quote(word)
+    return "$'" + "".join(map(_byte, word)) + "'"
+
+
+def _misleads(word: str) -> bool:
+    return any(_is_hidden(char) for char in word)
+
+
+def _is_hidden(char: str) -> bool:
+    return char in "\n\t" or bool(escape(char)[1])
+
+
+def _byte(char: str) -> str:
+    if char in "\\'":
+        return "\\" + char
+    if _is_hidden(char):
+        return "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogatepass"))
+    return char

@@ -1,0 +1,133 @@
+"""The body of a record operation as REST gives it, for every surface that serves or prints it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode
+
+from evidence import handles
+from evidence.errors import Ambiguous, InvalidRequest, NotFound
+from evidence.limits import BUDGETS
+from evidence.reading import schema
+from service.operations.base import Operation, RecordOperation, Session
+from service.upstreams.brackets import pairs_of
+from service.upstreams.ports import SchemaQuery
+
+ALIAS_WARNING = {
+    "code": "deprecated_alias_used",
+    "message": "connector_instance_id is deprecated: use connection_id.",
+    "param": "connector_instance_id",
+}
+_PATH_NAMES = re.compile("<([a-z_]+)>")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a body stands: path and query, both encoded. A `posted` one has no next address."""
+
+    path: str
+    query: str = ""
+    posted: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.path}?{self.query}" if self.query else self.path
+
+    def next(self, cursor: str | None) -> str | None:
+        """The address of the next page; None where it would be too long or this was posted."""
+        if cursor is None or self.posted:
+            return None
+        pairs = parse_qsl(self.query, keep_blank_values=True)
+        kept = [pair for pair in pairs if pair[0] != "cursor"]
+        link = f"{self.path}?{urlencode([*kept, ('cursor', cursor)])}"
+        return link if len(link) <= BUDGETS.link_bytes else None
+
+
+def body(
+    operation: RecordOperation,
+    session: Session,
+    given: dict[str, Any],
+    here: Address,
+    extra: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """What the operation answers to unchecked arguments, with its links and `meta`.
+
+    `extra` are the parameters only REST has.
+    """
+    given = narrowed(session, given, extra)
+    asked = operation.load_rest(given)
+    more = _more(operation, extra, asked)
+    found = operation.ask(session, **asked, **more).body
+    if operation.route.link:
+        found = operation.route.link(found)
+    return linked(found, here, alias="deprecated_alias" in extra)
+
+
+def linked(found: dict[str, Any], here: Address, *, alias: bool = False) -> dict[str, Any]:
+    """The envelope with its links, and `meta` where the upstream left it out."""
+    links: dict[str, Any] = {"self": str(here)}
+    if "has_more" in found:
+        links["next"] = here.next(found.get("next_cursor"))
+    meta = {"count": {"kind": "none"}, "warnings": [], **found.get("meta", {})}
+    if alias:
+        meta["warnings"] = [*meta["warnings"], ALIAS_WARNING]
+    return {**found, "links": links, "meta": meta}
+
+
+def narrowed(session: Session, given: dict[str, Any], extra: Mapping[str, str]) -> dict[str, Any]:
+    """The arguments, with the connection of the connector that `connector_id` names."""
+    wanted = extra.get("connector_id")
+    if wanted is None or "connection_id" in given:
+        return given
+    listed = schema.connectors(session.rs.schema(SchemaQuery()))
+    found = [
+        one for connector in listed if wanted in connector.names for one in connector.connections
+    ]
+    if not found:
+        raise NotFound(
+            f"No connector {wanted!r} in this grant.",
+            code="connection_not_found",
+            param="connector_id",
+        )
+    if len(found) > 1 and len(listed) > 1:
+        raise Ambiguous("Several connections have this connector.", retry_with="connection_id")
+    return {**given, "connection_id": found[0]} if len(found) == 1 else given
+
+
+def address(operation: Operation, given: Mapping[str, Any]) -> Address:
+    """The address that asks an operation these arguments, in the order they are declared."""
+    left = {name: given[name] for name in operation.arguments.fields if name in given}
+    path = operation.route.path
+    filled: dict[str, str] = {}
+    if "<record_id>" in path and "id" in left:
+        ref = handles.parse(left.pop("id"), connection_id=left.pop("connection_id", None))
+        filled = {"stream": ref.stream, "record_id": ref.record_id}
+        left = {**({"connection_id": ref.connection_id} if ref.connection_id else {}), **left}
+    for name in _PATH_NAMES.findall(path):
+        value = filled.get(name) or str(left.pop(name))
+        path = path.replace(f"<{name}>", quote(value, safe=""))
+    names = operation.route.names
+    named = {names.get(name, name): value for name, value in left.items()}
+    return Address(path, urlencode(pairs_of(named)))
+
+
+def _more(operation: Operation, extra: Mapping[str, str], asked: dict[str, Any]) -> dict[str, Any]:
+    """What only REST can ask for, in the words of the port."""
+    found: dict[str, Any] = {}
+    if operation.name == "fetch" and "fields" in asked:
+        found["whole"] = True
+    told = {
+        name: operation.rest_value(name, extra[name])
+        for name in operation.route.extra
+        if name in extra
+    }
+    found |= {name: told[name] for name in ("order", "window") if name in told}
+    if "cursor" in told:
+        if asked.get("offset_chars") is not None:
+            raise InvalidRequest("Give cursor or offset_chars, not both.", param="cursor")
+        found["offset_chars"] = int(told["cursor"])
+    if operation.name == "schema" and asked.get("detail") != "full":
+        compact = told.get("view") == "compact" or "detail" in asked
+        asked["detail"] = "compact" if compact else "document"
+    return found

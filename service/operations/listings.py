@@ -1,0 +1,67 @@
+"""What REST lists beside the operations: connectors, streams, one stream, and blobs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from evidence.envelope import Envelope
+from service.operations.base import Session
+
+BLOB_PATH = "/v1/blobs/<blob_id>"
+BLOB_EXAMPLE = {"blob_id": "m_0007.txt", "connection_id": "gmail-work"}
+BLOB_TITLE = "Get a blob"
+BLOB_DESCRIPTION = (
+    "The bytes of a blob that a granted record refers to: whole, or the one range of the header "
+    "Range. Only images and PDF are shown inline."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A route without a tool. `ask` takes `connection_id` and what the path holds."""
+
+    name: str
+    title: str
+    description: str
+    path: str
+    ask: Callable[..., Envelope]
+    example: dict[str, str]
+
+
+def _connectors(session: Session, **_: str | None) -> Envelope:
+    return session.rs.connectors()
+
+
+def _streams(session: Session, *, connection_id: str | None) -> Envelope:
+    return session.rs.streams(connection_id=connection_id)
+
+
+def _stream(session: Session, *, connection_id: str | None, stream: str) -> Envelope:
+    return session.rs.stream(stream, connection_id=connection_id)
+
+
+LISTINGS: tuple[Listing, ...] = (
+    Listing(
+        "connectors",
+        "List connectors",
+        "The granted kinds of source, with their connections and streams.",
+        "/v1/connectors",
+        _connectors,
+        {},
+    ),
+    Listing(
+        "streams",
+        "List streams",
+        "One row per stream and connection, with the number of records.",
+        "/v1/streams",
+        _streams,
+        {},
+    ),
+    Listing(
+        "stream",
+        "Get a stream",
+        "The metadata of one stream: fields, and what can be asked of each.",
+        "/v1/streams/<stream>",
+        _stream,
+        {"stream": "notes"},
+    ),
+)

@@ -1,0 +1,118 @@
+"""`rung` as a person runs it: in this process, in a real shell, on a terminal."""
+
+import os
+import pty
+import re
+import shlex
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fcntl import ioctl
+from pathlib import Path
+
+import orjson
+from click.testing import CliRunner, Result
+
+from evidence.continuation import Continuation
+from service.__main__ import rung
+from service.cli.commands import Spelling
+from service.cli.reading import ENTRIES
+from tests.helpers.stdio import ROOT, environment
+
+SPELL = Spelling(("rung",), ENTRIES)
+WAIT_SECONDS = 60
+
+#: Runs commands in one process, which is quicker than one for each.
+SEVERAL = """
+import json, sys
+from service.__main__ import rung
+for words in json.loads(sys.argv[1]):
+    try:
+        rung(words, prog_name="rung")
+    except SystemExit:
+        pass
+"""
+
+_COMMAND = re.compile(r"(?:^|\s)(?:(\w+): )?(rung .+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """Somebody at a shell: what is in the environment, and the folder they are in."""
+
+    environ: Mapping[str, str]
+    folder: Path = ROOT
+
+    def run(self, *words: str) -> Result:
+        """A command in this process, away from any terminal."""
+        cleared = {name: None for name in os.environ if name.startswith(("RUNG_", "PDPP_"))}
+        return CliRunner().invoke(rung, words, env={**cleared, **self.environ})
+
+    def ok(self, *words: str) -> Result:
+        result = self.run(*words)
+        assert result.exit_code == 0, (words, result.output, result.exception)
+        return result
+
+    def line(self, command: str) -> Result:
+        """A command as it was printed."""
+        name, *words = shlex.split(command)
+        assert name == "rung", command
+        return self.run(*words)
+
+    def bash(self, script: str) -> subprocess.CompletedProcess[str]:
+        """A script in a real shell, where `rung` is the command of this checkout."""
+        path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+        return subprocess.run(
+            ["bash", "-c", script],
+            capture_output=True,
+            timeout=WAIT_SECONDS,
+            text=True,
+            cwd=self.folder,
+            env=environment(**self.environ, PATH=path),
+        )
+
+    def terminal(self, *words: str, columns: int = 100) -> str:
+        """What a terminal of this width is sent."""
+        return self.terminals(words, columns=columns)
+
+    def terminals(self, *commands: tuple[str, ...], columns: int = 100) -> str:
+        """What it is sent by several commands, one after another."""
+        ours, theirs = pty.openpty()
+        ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+        more = {"TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"}
+        process = subprocess.Popen(
+            [sys.executable, "-c", SEVERAL, orjson.dumps(commands).decode()],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            cwd=ROOT,
+            env=environment(**{**more, **self.environ}),
+        )
+        os.close(theirs)
+        shown = b""
+        while piece := _piece(ours):
+            shown += piece
+        os.close(ours)
+        process.wait(WAIT_SECONDS)
+        return shown.decode().replace("\r\n", "\n")
+
+
+def _piece(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65_536)
+    except OSError:  # the other side is closed
+        return b""
+
+
+def words_of(tool: str, args: Mapping[str, object]) -> list[str]:
+    """The words that ask what a tool call asks."""
+    return shlex.split(SPELL(Continuation(tool, dict(args), "")))[1:]
+
+
+def printed(text: str, why: str | None = None) -> list[str]:
+    """The commands that stand on the lines of a text, those of one kind where it is given."""
+    found = [match for line in text.split("\n") if (match := _COMMAND.search(line))]
+    return [match[2] for match in found if why is None or match[1] == why]
