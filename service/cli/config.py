@@ -1,0 +1,271 @@
+"""Defaults of commands from a file: `~/.config/rung/config.toml`, or the one RUNG_CONFIG names.
+
+A key stands for a variable of the environment, which comes before it; the command line comes
+before both. The token of the file goes to the source the file names, and to no other.
+
+    url = "https://rung.example.com"
+    token_file = "token"             # paths are meant from the folder of the file
+"""
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import click
+
+from evidence.errors import EvidenceError
+from service import credentials, parsing, settings
+from service.cli.store import say
+
+VARIABLE = "RUNG_CONFIG"
+#: Commands that work where the file does not: they say what is wrong with it, or never read it.
+WITHOUT = ("completion", "config", "doctor")
+
+
+class Unusable(click.ClickException):
+    """The file keeps a command from running."""
+
+    exit_code = 2
+
+
+class ConfigError(ValueError):
+    """All faults of the file at once, a line each: where, what is wrong, and an example."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of the file. `read` checks its text, or raises `ValueError` with what it must be."""
+
+    name: str
+    variable: str | None
+    read: Callable[[str], object]
+    example: str
+    help: str
+    is_path: bool = False
+    secret: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What holds for a key, and where that comes from: a variable or a line of the file."""
+
+    key: Key
+    text: str | None
+    origin: str
+
+    @property
+    def shown(self) -> str:
+        """The value for a person to see."""
+        if self.text is None:
+            return "none"
+        return "(hidden)" if self.key.secret else parsing.without_secrets(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The keys in force. `written` is what the file says, `warnings` what its owner should know."""
+
+    path: Path
+    found: tuple[Value, ...]
+    written: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
+
+
+def _token(text: str) -> object:
+    try:
+        return credentials.from_text(text, "token")
+    except EvidenceError:
+        raise ValueError("must be a bearer token, and nothing else") from None
+
+
+KEYS: tuple[Key, ...] = (
+    Key(
+        "url",
+        "RUNG_URL",
+        parsing.address,
+        "https://rung.example.com",
+        "A running Rung to read from.",
+    ),
+    Key(
+        "provider_url",
+        "RUNG_UPSTREAM_URL",
+        parsing.address,
+        "https://pdpp.example.com",
+        "A PDPP resource server to read from.",
+    ),
+    Key(
+        "store",
+        "RUNG_STORE",
+        parsing.text,
+        "/data/rung.db",
+        "The store's file.",
+        is_path=True,
+    ),
+    Key(
+        "papers_db",
+        "RUNG_PAPERS_DB",
+        parsing.text,
+        "/data/papers/snapshot.db",
+        "A snapshot of papers.",
+        is_path=True,
+    ),
+    Key("token", "RUNG_TOKEN", _token, "rung_…", "The token of reading commands.", secret=True),
+    Key(
+        "token_file",
+        None,
+        parsing.text,
+        "~/.config/rung/token",
+        "A file with the token.",
+        is_path=True,
+    ),
+)
+#: Only one of each pair can hold.
+EXCLUSIVE = (("url", "provider_url"), ("token", "token_file"))
+TOKENS = ("token", "token_file")
+#: A command takes the token of the file only where it can tell whose it is.
+SOURCES = frozenset({"RUNG_URL", "RUNG_UPSTREAM_URL", "RUNG_STORE"})
+
+
+def path_of(environ: Mapping[str, str]) -> Path:
+    """Where the file is looked for."""
+    if named := environ.get(VARIABLE):
+        return Path(named).expanduser()
+    base = environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(base).expanduser() / "rung" / "config.toml"
+
+
+def load(environ: Mapping[str, str] | None = None) -> Values:
+    """The values of the environment and the file, with their origins; raises `ConfigError`.
+
+    No file is no fault, unless RUNG_CONFIG names it.
+    """
+    environ = settings.environment() if environ is None else environ
+    path = path_of(environ)
+    written, lines = _read(path, required=bool(environ.get(VARIABLE)))
+    found = []
+    for key in KEYS:
+        told = environ.get(key.variable) if key.variable else None
+        if told:
+            found.append(Value(key, told, str(key.variable)))
+        elif key.name in written:
+            found.append(Value(key, written[key.name], f"{path}, line {lines[key.name]}"))
+        else:
+            found.append(Value(key, None, "default"))
+    told = credentials.exposure(path) if "token" in written else None
+    return Values(path, tuple(found), written, (f"{told} It holds a token.",) if told else ())
+
+
+def apply(context: click.Context) -> None:
+    """Makes what the file says the defaults of the command that is called, and of no other.
+
+    A file that cannot be used ends the command with exit code 2.
+    """
+    if context.resilient_parsing or context.invoked_subcommand in WITHOUT:
+        return
+    try:
+        values = load()
+    except ConfigError as error:
+        raise Unusable(str(error)) from error
+    for warning in values.warnings:
+        say(f"Warning: {warning}")
+    context.default_map = defaults(context.command, values.written)
+
+
+def defaults(command: click.Command, written: Mapping[str, str]) -> dict[str, Any]:
+    """`written` as the `default_map` of a command and those below it."""
+    if isinstance(command, click.Group):
+        below = {name: defaults(one, written) for name, one in command.commands.items()}
+        return {**_own(command, written), **{name: told for name, told in below.items() if told}}
+    return _own(command, written)
+
+
+def is_of(context: click.Context, name: str, value: object) -> bool:
+    """Whether the file names this source, whoever else does: its token is for no other."""
+    return str((context.default_map or {}).get(name)) == str(value)
+
+
+def _own(command: click.Command, written: Mapping[str, str]) -> dict[str, str]:
+    variables = {param.name: param.envvar for param in command.params}
+    reads = SOURCES <= set(map(str, variables.values()))
+    found: dict[str, str] = {}
+    for key in KEYS:
+        if key.name not in written:
+            continue
+        if key.name in TOKENS:
+            named = [key.name] if reads and key.name in variables else []
+        else:
+            named = [str(name) for name, told in variables.items() if told == key.variable]
+        found |= {name: written[key.name] for name in named}
+    return found
+
+
+def _read(path: Path, *, required: bool) -> tuple[dict[str, str], dict[str, int]]:
+    """(values, their lines) of the file."""
+    try:
+        text = path.read_bytes().decode()
+    except FileNotFoundError:
+        if required:
+            raise ConfigError(f"{path} is not there, and {VARIABLE} names it.") from None
+        return {}, {}
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is no text in UTF-8.") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
+    try:
+        told = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(_no_toml(path, text, str(error))) from None
+    lines = {name: _line_of(name, text) for name in told}
+    known = {key.name: key for key in KEYS}
+    values, faults = dict[str, str](), list[tuple[int, str]]()
+    for name, value in told.items():
+        try:
+            values[name] = _value(known, name, value, path)
+        except ValueError as error:
+            faults.append((lines[name], str(error)))
+    for one, other in EXCLUSIVE:
+        if one in told and other in told:
+            line = max(lines[one], lines[other])
+            faults.append((line, f"{one} and {other} cannot both hold: take one out."))
+    if faults:
+        raise ConfigError("\n".join(f"{path}, line {line}: {why}" for line, why in sorted(faults)))
+    return values, lines
+
+
+def _value(known: Mapping[str, Key], name: str, value: Any, path: Path) -> str:
+    """The text of one key; raises `ValueError` with the whole sentence."""
+    key = known.get(name)
+    if key is None:
+        near = get_close_matches(name.lower().replace("-", "_"), known, n=1)
+        advice = f"Did you mean {near[0]}?" if near else f"Known are {', '.join(known)}."
+        raise ValueError(f"{name} is no key. {advice}")
+    such = f'such as {key.name} = "{key.example}"'
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{name} must be text in quotes, {such}.")
+    try:
+        key.read(value)
+    except ValueError as error:
+        raise ValueError(f"{name} {error}, {such}.") from None
+    return str(path.parent / Path(value).expanduser()) if key.is_path else value
+
+
+def _no_toml(path: Path, text: str, told: str) -> str:
+    what, _, where = told.partition(" (at ")
+    found = re.match(r"line (\d+)", where)
+    line = int(found[1]) if found else max(1, len(text.splitlines()))
+    return f"{path}, line {line}: {what}. A line is a key and text in quotes, such as {_EXAMPLE}."
+
+
+_EXAMPLE = f'{KEYS[0].name} = "{KEYS[0].example}"'
+
+
+def _line_of(name: str, text: str) -> int:
+    """The line a top-level key or table stands on."""
+    spelled = re.escape(name)
+    pattern = re.compile(rf"""\s*\[*\s*["']?{spelled}["']?\s*[].=]""")
+    lines = text.splitlines()
+    return next((n for n, line in enumerate(lines, 1) if pattern.match(line)), 1)

@@ -1,0 +1,283 @@
+"""`rung export`: whole fields, records, streams, blobs and papers in files.
+
+An interrupted export leaves `FILE.part`, and the same command goes on where it stopped.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial, wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from evidence import handles
+from evidence.errors import EvidenceError, Gone
+from evidence.limits import BUDGETS
+from service.cli import output
+from service.cli.commands import Entry, Spelling, teaching
+from service.cli.export import streams, work
+from service.cli.export.asking import Asker
+from service.cli.export.fields import FieldText, blob_of
+from service.cli.export.paper import PaperSource
+from service.cli.export.sinks import Sink, State, destination
+from service.cli.papers import Shelf
+from service.cli.papers import papers as papers_group
+from service.cli.progress import Meter
+from service.cli.reading import ENTRIES
+from service.cli.source import Source, opener, rung_url, source_options
+from service.operations.read_record_field import resolve
+from service.upstreams.ports import RecordQuery
+
+Work = Callable[[Sink, Meter], Any]
+
+#: How a page of a stream is asked for is the export's own business; related records have streams.
+NOT_ASKED = ("limit", "cursor", "count", "changes_since", "expand", "expand_limit")
+FORMATS = ("ndjson", "csv")
+GROUP = ("rung",)
+QUERY = next(entry for entry in ENTRIES if entry.name == "query")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where to, and what may be lost for it."""
+
+    output: str
+    force: bool
+    restart: bool
+
+
+_TARGET_OPTIONS = (
+    click.option(
+        "-o",
+        "--output",
+        required=True,
+        type=click.Path(allow_dash=True),
+        help="The file to write; - is standard output.",
+    ),
+    click.option("--force", is_flag=True, help="Replace the file where it is there already."),
+    click.option("--restart", is_flag=True, help="Start anew instead of going on."),
+)
+
+
+def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options that say where to; the command takes them as `target`."""
+
+    @wraps(command)
+    def taking(*, output: str, force: bool, restart: bool, **given: Any) -> Any:
+        return command(target=Target(output, force, restart), **given)
+
+    found: Callable[..., Any] = taking
+    for option in reversed(_TARGET_OPTIONS):
+        found = option(found)
+    return found
+
+
+@click.group()
+def export() -> None:
+    """Write whole fields, records, streams, blobs and papers to files.
+
+    An export that is interrupted leaves FILE.part; the same command goes on where it stopped.
+    """
+
+
+@export.command()
+@click.argument("id")
+@click.argument("field_path", required=False)
+@click.option("--connection-id", help="Only this connection (source).")
+@target_options
+@source_options
+def field(
+    source: Source, target: Target, id: str, field_path: str | None, connection_id: str | None
+) -> None:
+    """Write the whole text of one field, however long it is.
+
+    ID is a record as it is printed elsewhere, FIELD_PATH a field name or a JSON Pointer. Values
+    that are no strings are written as JSON.
+    """
+
+    def begin(asker: Asker) -> tuple[State, Work]:
+        found, _ = resolve(id=id, field_path=field_path, connection_id=connection_id)
+        text = FieldText(asker, found.record, found.field_path)
+        what = {"field": text.path, "record": str(text.ref)}
+        return what, partial(work.text, text)
+
+    _run(source, target, "characters", begin)
+
+
+@export.command()
+@click.argument("id")
+@click.option("--connection-id", help="Only this connection (source).")
+@target_options
+@source_options
+def record(source: Source, target: Target, id: str, connection_id: str | None) -> None:
+    """Write one record with all its fields, whole, as JSON."""
+
+    def begin(asker: Asker) -> tuple[State, Work]:
+        ref = handles.parse(id, connection_id=connection_id)
+        return {"record": str(ref)}, partial(work.record, asker, ref)
+
+    _run(source, target, "bytes", begin)
+
+
+def stream(
+    source: Source, target: Target, form: str | None, previews: bool, **options: Any
+) -> None:
+    """Write all records of STREAM, one a line, with large values whole."""
+
+    def begin(asker: Asker) -> tuple[State, Work]:
+        given = QUERY.given(options)
+        loaded = QUERY.load(given)
+        loaded |= {name: tuple(loaded[name]) for name in ("fields",) if name in loaded}
+        query = RecordQuery(**{**loaded, "limit": streams.PAGE})
+        kind = form or ("csv" if target.output.lower().endswith(".csv") else "ndjson")
+        what = {"stream": given, "format": kind, "previews": previews}
+        if kind == "ndjson":
+            lines = streams.Lines(asker, previews)
+            return what, partial(streams.copy, asker, query, lines)
+        columns = streams.fields_of(asker, query)
+        table = streams.Table(asker, previews, columns)
+        return {**what, "fields": columns}, partial(streams.copy, asker, query, table)
+
+    _run(source, target, "records", begin)
+
+
+def _stream_command(entry: Entry[Any]) -> click.Command:
+    """The command that takes what a query of records takes."""
+    params = [
+        param
+        for param in entry.params(Spelling(GROUP, ENTRIES).told)
+        if param.name not in NOT_ASKED
+    ]
+    params += [
+        click.Option(
+            ["--format", "form"],
+            type=click.Choice(FORMATS),
+            help="Default: csv for a file that ends in .csv, else ndjson.",
+        ),
+        click.Option(["--previews"], is_flag=True, help="Leave large values as their previews."),
+    ]
+    return click.command("stream", params=params)(target_options(source_options(stream)))
+
+
+export.add_command(_stream_command(QUERY))
+
+
+@export.command()
+@click.argument("name", metavar="BLOB_ID|ID")
+@click.argument("field_path", required=False)
+@click.option("--connection-id", help="Only this connection (source).")
+@target_options
+@source_options
+def blob(
+    source: Source, target: Target, name: str, field_path: str | None, connection_id: str | None
+) -> None:
+    """Write the bytes of a binary field.
+
+    They are named by the BLOB_ID that is shown for the field, or by the ID of the record and the
+    FIELD_PATH in it.
+    """
+
+    def begin(asker: Asker) -> tuple[State, Work]:
+        if field_path is None:
+            what = {"blob": name, "connection_id": connection_id}
+            return what, partial(
+                work.blob, asker, lambda rs: rs.blob(name, connection_id=connection_id)
+            )
+        ref = handles.parse(name, connection_id=connection_id)
+        path = field_path
+        what = {"blob": path, "record": str(ref)}
+        return what, partial(work.blob, asker, lambda rs: blob_of(rs, ref, path))
+
+    _run(source, target, "bytes", begin)
+
+
+@export.command(params=[param for param in papers_group.params if param.name in ("db", "assets")])
+@click.argument("paper_id")
+@click.option("--lang", help="A translation instead of the source.")
+@target_options
+def paper(
+    target: Target, db: Path | None, assets: str | None, paper_id: str, lang: str | None
+) -> None:
+    """Write the whole Markdown of a paper of a snapshot."""
+    shelf = Shelf(db, assets, ("--db", str(db)))
+    papers = shelf.snapshot
+    with _explained(target, shelf.spell):
+        source = PaperSource(papers, paper_id, lang)
+        what = {"paper": paper_id, "lang": lang, "source": str(shelf.db.absolute())}
+        _write(target, what, "characters", partial(work.text, source))
+
+
+def _run(
+    source: Source,
+    target: Target,
+    unit: str,
+    begin: Callable[[Asker], tuple[State, Work]],
+) -> None:
+    """Runs an export of records. `begin` says what is exported, and does it."""
+    spelling = Spelling(GROUP, ENTRIES, source.words)
+    with _explained(target, spelling, asked=source.url or source.provider_url):
+        open = opener(source)
+        what, does = begin(Asker(lambda: open(BUDGETS.upstream_seconds)))
+        _write(target, {**what, "source": _place(source)}, unit, does)
+
+
+def _place(source: Source) -> str:
+    """Where a source is, in one spelling."""
+    if source.url is not None:
+        return rung_url(source.url)
+    return source.provider_url or str(source.store.absolute())
+
+
+def _write(target: Target, what: State, unit: str, does: Work) -> None:
+    if target.output == "-" and output.on_terminal():
+        raise click.UsageError(
+            "What is exported is not for a terminal: name a file, or use a pipe."
+        )
+    name = Path(target.output).name
+    with destination(
+        target.output, what, force=target.force, restart=target.restart
+    ) as sink, Meter(name, unit) as meter:
+        begun = sink.size
+        if begun:
+            output.say(f"{name}: going on behind {begun:,} bytes.")
+        try:
+            does(sink, meter)
+        except EvidenceError as error:
+            raise _with_way_on(error, sink, target, resumed=bool(begun)) from error
+    if target.output != "-":
+        output.say(f"{target.output}: {sink.size:,} bytes, SHA-256 {sink.digest()}")
+
+
+def _with_way_on(
+    error: EvidenceError, sink: Sink, target: Target, *, resumed: bool
+) -> EvidenceError:
+    """The error, with how the export can be gone on with."""
+    lost = isinstance(error, Gone) or error.details.get("param") == "cursor"
+    if lost and resumed:
+        return type(error)(
+            "The source does not know any more where this export stopped.",
+            code=error.code,
+            hint="Start anew: the same command with --restart.",
+        )
+    if sink.state and target.output != "-":
+        error.add_note(f"{target.output}.part holds {sink.size:,} bytes: the same command goes on.")
+    return error
+
+
+@contextmanager
+def _explained(target: Target, spelling: Spelling, *, asked: str | None = None) -> Iterator[None]:
+    """What ends an export early, said with what to do, and its exit code."""
+    try:
+        with teaching(spelling, asked=asked):
+            yield
+    except BrokenPipeError:
+        raise  # whoever read has enough
+    except OSError as error:
+        raise click.ClickException(
+            f"{error.filename or target.output}: {error.strerror}."
+        ) from error
+    except KeyboardInterrupt:
+        output.say("" if target.output == "-" else "The same command goes on.")
+        raise click.Abort() from None

@@ -1,0 +1,98 @@
+"""Fields of records, read whole: as text by windows, or as the bytes they mean."""
+
+import base64
+import binascii
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from evidence import pointer
+from evidence.errors import NotText, TooLarge
+from evidence.handles import RecordRef
+from evidence.limits import CONTRACT
+from evidence.reading import field as reading
+from evidence.reading import text_of
+from evidence.text import looks_binary
+from service.cli.export.asking import Asker
+from service.cli.export.texts import Window
+from service.upstreams.ports import Blob, RecordRead, ResourceServer, WindowRequest
+
+
+@dataclass(frozen=True, slots=True)
+class FieldText:
+    """The text of a field. Values that are no strings are read as JSON."""
+
+    asker: Asker
+    ref: RecordRef
+    path: str
+
+    def window(self, offset: int, limit: int | None = None) -> Window:
+        """Raises `NotText` for a field of bytes, and whatever the source says."""
+        asked = WindowRequest(offset_chars=offset, limit_chars=limit or CONTRACT.window_chars_max)
+        envelope = self.asker.ask(lambda rs: rs.field_window(self.ref, self.path, asked))
+        found = reading.read(envelope, ref=self.ref, field_path=self.path, args={})
+        if found.binary is not None:
+            raise NotText(
+                f"{self.path} holds bytes, not text.",
+                hint="Export them: "
+                + shlex.join(["rung", "export", "blob", str(self.ref), self.path]),
+            )
+        return Window(found.text, found.start, found.total, found.type)
+
+    def version(self) -> str:
+        """When the record was last emitted; empty where the source does not say it."""
+        try:
+            # Without `fields`: large values that are named come whole over HTTP.
+            found = self.asker.ask(lambda rs: rs.record(RecordRead(self.ref))).body
+        except TooLarge:  # a server that gives no previews
+            return ""
+        return text_of(found, "emitted_at") or ""
+
+
+def value_of(rs: ResourceServer, ref: RecordRef, name: str) -> Any:
+    """The whole value of a top-level field; raises `TooLarge` above 32 MB."""
+    return rs.record(RecordRead(ref, (name,), whole=True)).body["data"].get(name)
+
+
+def blob_of(rs: ResourceServer, ref: RecordRef, path: str) -> Blob:
+    """The bytes a field means: those of its blob, or of its base64 text."""
+    name = pointer.top_level(path)
+    body = rs.record(RecordRead(ref, (name,))).body
+    value = body["data"].get(name)
+    if is_cut(value):
+        value = value_of(rs, ref, name)
+    value = pointer.inside(value, path)
+    if isinstance(value, dict) and isinstance(value.get("blob_id"), str):
+        connection = text_of(body, "connection_id") or ref.connection_id
+        return rs.blob(value["blob_id"], connection_id=connection)
+    if isinstance(value, str) and looks_binary(value):
+        return _decoded(value)
+    raise NotText(
+        f"{path} holds no bytes.",
+        code="field_not_binary",
+        hint=f"Export it as text: {shlex.join(['rung', 'export', 'field', str(ref), path])}",
+    )
+
+
+def is_cut(value: Any) -> bool:
+    """Whether a value of a record only tells of what stands there."""
+    return (
+        isinstance(value, dict)
+        and value.get("object") in ("field_preview", "binary_field")
+        and isinstance(value.get("size_chars"), int)
+    )
+
+
+def _decoded(value: str) -> Blob:
+    head, comma, tail = value.partition(",") if value.startswith("data:") else ("", "", value)
+    try:
+        raw = base64.b64decode(tail + "=" * (-len(tail) % 4), altchars=b"-_")
+    except (binascii.Error, ValueError):
+        raw = tail.encode()
+    media_type = head.removeprefix("data:").split(";")[0] or "application/octet-stream"
+
+    def read(start: int, stop: int) -> Iterator[bytes]:
+        yield raw[start:stop]
+
+    return Blob("", media_type, len(raw), "", read)

@@ -1,0 +1,250 @@
+"""Where an export goes: a file that can be gone on with, or a pipe.
+
+A file is `FILE.part` until it is whole. Beside it `FILE.part.json` says of what it is a part, and
+how far it is right: bytes, their SHA-256, and what the export needs to go on. Bytes after those
+are dropped.
+"""
+
+import fcntl
+import hashlib
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import click
+import orjson
+
+from evidence.errors import Unavailable
+from service.cli.output import say
+
+READ_BYTES = 1 << 20
+#: Records are their reader's: nobody else on the machine gets to see them.
+MODE = 0o600
+
+State = dict[str, Any]
+
+
+class Sink(Protocol):
+    """Takes the bytes of an export. `state` is what was kept last, empty at the beginning."""
+
+    @property
+    def state(self) -> State: ...
+
+    @property
+    def size(self) -> int:
+        """Bytes written so far, earlier runs included."""
+        ...
+
+    def write(self, data: bytes) -> None: ...
+
+    def keep(self, state: State) -> None:
+        """From here another run may go on."""
+        ...
+
+    def rewind(self) -> None:
+        """Back to where `keep` was called last; raises `Unavailable` where that is not possible."""
+        ...
+
+    def restart(self) -> None:
+        """Back to the beginning; raises `Unavailable` where that is not possible."""
+        ...
+
+    def digest(self) -> str:
+        """The SHA-256 of all that was written, in hexadecimal."""
+        ...
+
+
+@contextmanager
+def destination(output: str, what: State, *, force: bool, restart: bool) -> Iterator[Sink]:
+    """The sink of `-o OUTPUT`; the file is there once the block has ended well.
+
+    `what` says what is exported: only the same goes on where an earlier run stopped. Raises
+    `click.ClickException` where OUTPUT cannot be written without a loss.
+    """
+    path = Path(output)
+    if output == "-":
+        yield Pipe(sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        return
+    if path.exists() and not path.is_file() and not path.is_dir():  # a device or a named pipe
+        with open(path, "wb") as file:
+            yield Pipe(file)
+        return
+    _check(path, force)
+    part = Part(path, what, restart=restart)
+    try:
+        yield part
+        _check(path, force)
+        part.finish()
+    finally:
+        part.close()
+
+
+class Pipe:
+    """A sink that cannot be gone on with."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._hash = hashlib.sha256()
+        self.state: State = {}
+        self.size = self._kept = 0
+
+    def write(self, data: bytes) -> None:
+        self._file.write(data)
+        self._hash.update(data)
+        self.size += len(data)
+
+    def keep(self, state: State) -> None:
+        self.state, self._kept = state, self.size
+
+    def rewind(self) -> None:
+        if self.size > self._kept:
+            raise Unavailable(
+                "The source has changed while it was read, and what is written to a pipe cannot "
+                "be taken back. Run the command again, or name a file with -o.",
+                code="changing",
+            )
+
+    def restart(self) -> None:
+        self._kept = 0
+        self.rewind()
+        self.state = {}
+
+    def digest(self) -> str:
+        return self._hash.hexdigest()
+
+
+class Part:
+    """A file on its way, locked against a second run."""
+
+    def __init__(self, target: Path, what: State, *, restart: bool) -> None:
+        self._target = target
+        self._what = orjson.loads(orjson.dumps(what))  # as it is read back
+        self.path = target.with_name(f"{target.name}.part")
+        self._notes = target.with_name(f"{target.name}.part.json")
+        self._file = _locked(self.path)
+        self._hash = hashlib.sha256()
+        self.state: State = {}
+        self.size = 0
+        self._kept = (0, self._hash.copy())
+        try:
+            self._recall(restart)
+            self._kept = (self.size, self._hash.copy())
+        except BaseException:
+            self._file.close()
+            raise
+
+    def write(self, data: bytes) -> None:
+        self._file.write(data)
+        self._hash.update(data)
+        self.size += len(data)
+
+    def keep(self, state: State) -> None:
+        self._file.flush()
+        self.state = state
+        notes = {"of": self._what, "bytes": self.size, "sha256": self.digest(), "state": state}
+        fresh = self._notes.with_name(f"{self._notes.name}.new")
+        with open(fresh, "wb", opener=_private) as file:
+            file.write(orjson.dumps(notes))
+        fresh.replace(self._notes)
+        self._kept = (self.size, self._hash.copy())
+
+    def rewind(self) -> None:
+        self.size, kept = self._kept
+        self._hash = kept.copy()
+        self._file.seek(self.size)
+        self._file.truncate()
+
+    def restart(self) -> None:
+        self._notes.unlink(missing_ok=True)
+        self._kept, self.state = (0, hashlib.sha256()), {}
+        self.rewind()
+
+    def digest(self) -> str:
+        return self._hash.hexdigest()
+
+    def finish(self) -> None:
+        """Puts the file in its place, all of it or nothing."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self.path.replace(self._target)
+        self._notes.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Lets go; leaves nothing behind where there is nothing to go on with."""
+        if not self.state and self.path.exists():
+            with suppress(OSError):
+                self.path.unlink()
+        self._file.close()
+
+    def _recall(self, restart: bool) -> None:
+        """Goes on where the notes say, if they are of the same export and true of the file."""
+        notes = None if restart else _notes(self._notes)
+        if notes is not None and notes["of"] != self._what:
+            raise click.ClickException(
+                f"{self.path} is a part of another export. Finish that one, choose another file "
+                "with -o, or throw the part away with --restart."
+            )
+        if notes is not None and self._holds(notes["bytes"], notes["sha256"]):
+            self.state, self.size = notes["state"], notes["bytes"]
+            self._file.truncate()
+        elif self.path.stat().st_size or notes is not None:
+            if not restart:
+                say(f"{self.path} is not as it was left: starting anew.")
+            self.restart()
+
+    def _holds(self, size: int, sha256: str) -> bool:
+        """Whether the file begins with these bytes; stands behind them, then."""
+        left = size
+        while left and (piece := self._file.read(min(left, READ_BYTES))):
+            self._hash.update(piece)
+            left -= len(piece)
+        if left == 0 and self._hash.hexdigest() == sha256:
+            return True
+        self._hash = hashlib.sha256()
+        return False
+
+
+def _check(path: Path, force: bool) -> None:
+    if path.is_dir():
+        raise click.ClickException(f"{path} is a folder. Name a file with -o.")
+    if path.exists() and not force:
+        raise click.ClickException(
+            f"{path} is there already. Choose another file with -o, or replace it with --force."
+        )
+
+
+def _locked(path: Path) -> BinaryIO:
+    """The part, made where there is none, for this run alone."""
+    file = open(path, "r+b", opener=_made)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise click.ClickException(
+            f"Another run is writing {path}. Wait until it has ended, or choose another file."
+        ) from None
+    return file
+
+
+def _made(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CREAT, MODE)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, MODE)
+
+
+def _notes(path: Path) -> dict[str, Any] | None:
+    """What a part is; None where that is not known."""
+    try:
+        found = orjson.loads(path.read_bytes())
+    except (FileNotFoundError, orjson.JSONDecodeError):
+        return None
+    known: dict[str, type] = {"of": dict, "bytes": int, "sha256": str, "state": dict}
+    if isinstance(found, dict) and all(isinstance(found.get(one), known[one]) for one in known):
+        return found
+    return None

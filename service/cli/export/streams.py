@@ -1,0 +1,162 @@
+"""Streams that are written to a file, page by page, and the forms records are written in."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import orjson
+
+from evidence.errors import InvalidRequest
+from evidence.handles import RecordRef
+from evidence.limits import CONTRACT
+from evidence.reading import reference, rows, schema, source_of, text_of, warnings_of
+from service.cli.export import texts, whole
+from service.cli.export.asking import Asker
+from service.cli.export.fields import is_cut
+from service.cli.export.sinks import Sink
+from service.cli.progress import Meter
+from service.cli.rows import RECORD_COLUMNS, column
+from service.cli.output import say
+from service.upstreams.ports import RecordQuery, SchemaQuery
+
+Body = dict[str, Any]
+
+PAGE = CONTRACT.page_items
+
+
+class Form(Protocol):
+    """How records are written down."""
+
+    def head(self) -> bytes: ...
+
+    def row(self, row: Body, ref: RecordRef) -> Iterator[bytes]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """One record a line, as REST gives it; `previews` leaves large values as they are told of."""
+
+    asker: Asker
+    previews: bool
+
+    def head(self) -> bytes:
+        return b""
+
+    def row(self, row: Body, ref: RecordRef) -> Iterator[bytes]:
+        if self.previews:
+            yield orjson.dumps(row) + b"\n"
+            return
+        for segment in whole.segments(self.asker, row, ref):
+            for data, _ in whole.as_json(segment, {}):
+                yield data
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """CSV (RFC 4180): a line of names, then a line for each record."""
+
+    asker: Asker
+    previews: bool
+    fields: tuple[str, ...]
+
+    def head(self) -> bytes:
+        return b",".join(map(_cell, (*RECORD_COLUMNS, *map(column, self.fields)))) + b"\r\n"
+
+    def row(self, row: Body, ref: RecordRef) -> Iterator[bytes]:
+        data = row.get("data")
+        data = data if isinstance(data, dict) else {}
+        own = (str(ref), ref.connection_id, text_of(row, "emitted_at"))
+        yield b",".join(map(_cell, own))
+        for name in self.fields:
+            yield b","
+            value: Any = data.get(name)
+            cut = is_cut(value) and not self.previews
+            yield from whole.as_cell(whole.Large(self.asker, ref, name, value) if cut else value)
+        yield b"\r\n"
+
+
+def copy(asker: Asker, query: RecordQuery, form: Form, sink: Sink, meter: Meter) -> None:
+    """All records of a stream, page by page.
+
+    Raises `InvalidRequest` where the source gives no way to its further pages.
+    """
+    told = set[str]()
+
+    def work() -> None:
+        while not sink.state.get("ended"):
+            _page(asker, query, sink, form, told)
+            meter.to(sink.state["records"], sink.state["total"])
+
+    meter.to(sink.state.get("records", 0), sink.state.get("total"))
+    texts.steady(sink.rewind, work)
+
+
+def _page(asker: Asker, query: RecordQuery, sink: Sink, form: Form, told: set[str]) -> None:
+    """One page more, all of it or nothing."""
+    state = sink.state
+    if not state:
+        sink.write(form.head())
+    cursor, total = state.get("cursor"), state.get("total")
+    body, total = _asked(asker, replace(query, cursor=cursor), total, counted=not state)
+    for warning in warnings_of(body):
+        message = str(warning.get("message"))
+        if message not in told:
+            say(f"Warning: {message}")
+        told.add(message)
+    found = rows(body, "data", "records")
+    for row in found:
+        ref = reference(row, query.stream, source_of(row))
+        if ref is not None:
+            for data in form.row(row, ref):
+                sink.write(data)
+    following = text_of(body, "next_cursor") or text_of(body.get("meta"), "next_cursor")
+    more = bool(body.get("has_more"))
+    if more and (following is None or following == cursor):
+        raise InvalidRequest(
+            "The source gives no cursor to the records that follow. Export one connection at a "
+            "time with --connection-id; `rung schema` lists them.",
+            param="connection_id",
+        )
+    records = state.get("records", 0) + len(found)
+    sink.keep({"cursor": following, "records": records, "total": total, "ended": not more})
+
+
+def _asked(
+    asker: Asker, query: RecordQuery, total: int | None, *, counted: bool
+) -> tuple[Body, int | None]:
+    """(page, how many records there are in all, where the source counts them)."""
+    if not counted:
+        return asker.ask(lambda rs: rs.records(query)).body, total
+    try:
+        body = asker.ask(lambda rs: rs.records(replace(query, count="exact"))).body
+    except InvalidRequest:
+        return asker.ask(lambda rs: rs.records(query)).body, None
+    count = (body.get("meta") or {}).get("count")
+    value = count.get("value") if isinstance(count, dict) else count
+    return body, value if isinstance(value, int) else None
+
+
+def fields_of(asker: Asker, query: RecordQuery) -> tuple[str, ...]:
+    """The columns of a stream: the fields that are asked for, or all the grant shows."""
+    if query.fields:
+        return query.fields
+    asked = SchemaQuery(stream=query.stream, connection_id=query.connection_id)
+    index = schema.read(asker.ask(lambda rs: rs.schema(asked)), args={})
+    found = [row for row in index.rows if row.name == query.stream]
+    names = [name for row in found for name in row.fields]
+    if query.view:
+        views = [view for row in found for view in row.views if view.get("name") == query.view]
+        names = [name for view in views for name in view.get("fields", ())]
+        if not views:
+            return ()  # the source says so, and which views there are
+    if not names:
+        raise InvalidRequest(
+            "The source does not tell which fields this stream has. Name them with --fields, or "
+            "export lines with --format ndjson.",
+            param="fields",
+        )
+    return tuple(dict.fromkeys(names))
+
+
+def _cell(value: Any) -> bytes:
+    return b"".join(whole.as_cell(value))

@@ -1,0 +1,118 @@
+"""Records as they are written out: values a page only tells of are read whole on the way."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from evidence import pointer
+from evidence.errors import TooLarge
+from evidence.handles import RecordRef
+from evidence.limits import BUDGETS
+from service.cli.export import texts
+from service.cli.export.asking import Asker
+from service.cli.export.fields import FieldText, is_cut, value_of
+from service.cli.export.sinks import State
+from service.cli.export.texts import Window
+from service.cli.output import say
+
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Large:
+    """A value of a record that is read by itself. `told` is what the record says of it."""
+
+    asker: Asker
+    ref: RecordRef
+    name: str
+    told: Body
+
+    @property
+    def text(self) -> FieldText:
+        return FieldText(self.asker, self.ref, pointer.path_of(self.name))
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it can be read by windows; bytes cannot."""
+        return bool(self.told["object"] == "field_preview")
+
+    def value(self) -> Any:
+        """The value where one read gives it, else what is told of it."""
+        size = self.told.get("size_bytes") or self.told["size_chars"]
+        if self.is_text and size > BUDGETS.export_whole_bytes:
+            return self.told
+        try:
+            return self.asker.ask(lambda rs: value_of(rs, self.ref, self.name))
+        except TooLarge:
+            if not self.is_text:
+                say(f"{self.name} of {self.ref} holds bytes over 32 MB: only what is known of it.")
+            return self.told
+
+
+Segment = bytes | Large
+
+
+def segments(asker: Asker, record: Body, ref: RecordRef) -> list[Segment]:
+    """A record as a line of JSON, and between its pieces what is read by itself."""
+    found: list[Segment] = []
+    text = bytearray()
+    for number, (name, value) in enumerate(record.items()):
+        text += (b"," if number else b"{") + orjson.dumps(name) + b":"
+        if name != "data" or not isinstance(value, dict):
+            text += orjson.dumps(value)
+            continue
+        text += b"{"
+        for place, (field, inner) in enumerate(value.items()):
+            text += (b"," if place else b"") + orjson.dumps(field) + b":"
+            if is_cut(inner):
+                found += [bytes(text), Large(asker, ref, field, inner)]
+                text = bytearray()
+            else:
+                text += orjson.dumps(inner)
+        text += b"}"
+    return [*found, bytes(text) + b"}\n"]
+
+
+def as_json(segment: Segment, state: State) -> Iterator[tuple[bytes, State]]:
+    """A segment behind `state` as JSON, piece by piece, with what another run needs."""
+    value = segment if isinstance(segment, bytes) else segment.value()
+    if isinstance(value, bytes):
+        yield value, {}
+    elif isinstance(segment, Large) and segment.is_text and is_cut(value):
+        for piece in texts.pieces(segment.text, state):
+            yield _json(piece.window), piece.state
+    else:
+        yield orjson.dumps(value), {}
+
+
+def as_cell(value: Any) -> Iterator[bytes]:
+    """A value as a cell of CSV, piece by piece. Null is nothing, empty text is `""`."""
+    large = value if isinstance(value, Large) else None
+    if large is not None:
+        value = large.value()
+    if large is not None and large.is_text and is_cut(value):
+        yield b'"'
+        for piece in texts.pieces(large.text, {}):
+            yield piece.window.text.replace('"', '""').encode()
+        yield b'"'
+    else:
+        yield _cell(value).encode()
+
+
+def _json(window: Window) -> bytes:
+    """A window of text as a part of a JSON string; one of JSON as it is, on one line."""
+    if window.kind != "string":
+        return window.text.replace("\n", " ").replace("\r", " ").encode()
+    text = orjson.dumps(window.text)[1:-1]
+    first, last = window.start == 0, window.end >= window.total
+    return (b'"' if first else b"") + text + (b'"' if last else b"")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else orjson.dumps(value).decode()
+    plain = text and text.strip() == text and not any(char in text for char in '",\r\n')
+    return text if plain else '"' + text.replace('"', '""') + '"'

@@ -1,0 +1,110 @@
+"""The exports themselves: what is read goes into a sink, and the sink is told how to go on."""
+
+import hashlib
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import orjson
+
+from evidence.errors import TimedOut, Unavailable
+from evidence.handles import RecordRef
+from service.cli.export import texts, whole
+from service.cli.export.asking import Asker
+from service.cli.export.sinks import Sink
+from service.cli.export.texts import Changed, Text
+from service.cli.progress import Meter
+from service.cli.output import say
+from service.upstreams.ports import Blob, RecordRead, ResourceServer
+
+KEPT_BYTES = 1 << 20
+
+Find = Callable[[ResourceServer], Blob]
+
+
+def text(source: Text, sink: Sink, meter: Meter) -> None:
+    """A whole text, exact, as UTF-8."""
+
+    def work() -> None:
+        meter.to(sink.state.get("chars", 0), sink.state.get("total"))
+        for piece in texts.pieces(source, sink.state):
+            sink.write(piece.window.text.encode())
+            sink.keep(piece.state)
+            meter.to(piece.window.end, piece.window.total)
+
+    texts.steady(lambda: _anew(sink), work)
+
+
+def record(asker: Asker, ref: RecordRef, sink: Sink, meter: Meter) -> None:
+    """A record with all its granted fields, whole, as one line of JSON."""
+
+    def work() -> None:
+        body = asker.ask(lambda rs: rs.record(RecordRead(ref))).body
+        found = whole.segments(asker, body, ref)
+        is_of = hashlib.sha256(orjson.dumps(body)).hexdigest()
+        if sink.state and sink.state["record"] != is_of:
+            raise Changed
+        begin, within = sink.state.get("segment", 0), sink.state.get("within", {})
+        total = sum(len(one) if isinstance(one, bytes) else _size(one.told) for one in found)
+        for number, segment in enumerate(found[begin:], begin):
+            for data, state in whole.as_json(segment, within):
+                sink.write(data)
+                sink.keep({"record": is_of, "segment": number, "within": state})
+                meter.to(sink.size, max(total, sink.size))
+            within = {}
+            sink.keep({"record": is_of, "segment": number + 1, "within": within})
+
+    texts.steady(lambda: _anew(sink), work)
+
+
+def blob(asker: Asker, find: Find, sink: Sink, meter: Meter) -> None:
+    """The bytes of a blob, checked against its size and, where it is told, its SHA-256."""
+
+    def work() -> None:
+        before = -1
+        while not sink.state.get("whole"):
+            if sink.size == before:
+                raise Unavailable(f"The source gives no bytes behind {before}. Try again later.")
+            before = sink.size
+            asker.ask(lambda rs: _some(find(rs), sink, meter))
+
+    texts.steady(lambda: _anew(sink), work)
+
+
+def _some(blob: Blob, sink: Sink, meter: Meter) -> None:
+    """What of a blob is not there yet, as far as it comes; raises where nothing more does."""
+    is_of = {"size": blob.size_bytes, "sha256": blob.sha256}
+    if sink.state and sink.state["blob"] != is_of:
+        raise Changed
+    begun = kept = sink.size
+    try:
+        for piece in blob.chunks(sink.size, blob.size_bytes):
+            sink.write(piece)
+            meter.to(sink.size, blob.size_bytes)
+            if sink.size - kept >= KEPT_BYTES:
+                sink.keep({"blob": is_of})
+                kept = sink.size
+    except (TimedOut, Unavailable):
+        if sink.size == begun:
+            raise
+    if sink.size:
+        sink.keep({"blob": is_of})
+    if sink.size == blob.size_bytes:
+        if blob.sha256 and blob.sha256 != sink.digest():
+            with suppress(Unavailable):  # a pipe
+                sink.restart()
+            raise Unavailable(
+                "The bytes are not those that were announced: their SHA-256 is another. Try again.",
+                code="upstream_invalid_response",
+            )
+        sink.keep({"blob": is_of, "whole": True})
+
+
+def _size(told: dict[str, Any]) -> int:
+    return int(told.get("size_bytes") or told["size_chars"])
+
+
+def _anew(sink: Sink) -> None:
+    if sink.size:
+        say("What is read has changed since: starting anew.")
+    sink.restart()
