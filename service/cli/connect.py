@@ -1,0 +1,245 @@
+"""`rung connect`: how a client is told of a service, and its file written."""
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from evidence.errors import InvalidRequest
+from service import credentials, settings
+from service.cli.rewrite import Target, rewrite, split
+from service.cli.source import given_token, refuse_owners
+from service.cli.store import say, teaching
+from service.clients import CLIENTS, PLACEHOLDER, RECOMMENDED, TOKEN_VARIABLE, endpoint, named
+from service.clients.client import Client, Config, Credential, Entry, Launcher, is_loopback
+from service.clients.servers import Taken, add, remove, server
+from service.clients.writing import Held
+from service.upstreams.reach import trouble
+
+PAPERS = "/mcp/papers"
+HERE = "http://127.0.0.1:8000"
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The options of the command, as they were given."""
+
+    token: str | None
+    token_file: Path | None
+    tokenless: bool
+    inline_token: bool
+    name: str
+    scope: str | None
+    file: Path | None
+    local: bool
+    store: Path | None
+    provider_url: str | None
+    papers: Path | None
+    removing: bool
+    force: bool
+    dry_run: bool
+    check: bool
+
+    @property
+    def edits(self) -> bool:
+        """Whether an option only makes sense for a file."""
+        return bool(self.removing or self.dry_run or self.local or self.file or self.scope)
+
+
+@click.command()
+@click.argument("url", required=False, envvar="RUNG_URL")
+@click.option(
+    "--client",
+    "client_name",
+    type=click.Choice([client.name for client in CLIENTS]),
+    metavar="NAME",
+    help="The client to set up; its file is written where it has one.",
+)
+@click.option("--token", envvar=TOKEN_VARIABLE, help=f"The token; {TOKEN_VARIABLE} holds it too.")
+@click.option("--token-file", type=click.Path(path_type=Path), help="A file with the token.")
+@click.option("--no-token", "tokenless", is_flag=True, help="The service asks for no token.")
+@click.option("--inline-token", is_flag=True, help="Write, or print, the token itself.")
+@click.option("--name", default="rung", show_default=True, help="The server's name there.")
+@click.option("--scope", type=click.Choice(["user", "project"]), help="Whose file; default: user.")
+@click.option("--config", "file", type=click.Path(path_type=Path), help="Another file to edit.")
+@click.option("--stdio", "local", is_flag=True, help="Let the client start `rung stdio` itself.")
+@click.option(
+    "--store",
+    type=click.Path(path_type=Path),
+    envvar="RUNG_STORE",
+    help="With --stdio: the store it serves.  [default: var/rung.db]",
+)
+@click.option("--provider-url", help="With --stdio: a PDPP resource server instead.")
+@click.option("--papers", type=click.Path(path_type=Path), help="With --stdio: papers instead.")
+@click.option("--remove", "removing", is_flag=True, help="Take the server out again.")
+@click.option("--force", is_flag=True, help="Replace another server of that name.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
+@click.option("--check/--no-check", default=True, help="Ask first whether the address answers.")
+@click.pass_context
+def connect(
+    context: click.Context, /, url: str | None, client_name: str | None, **given: Any
+) -> None:
+    """Say how a client connects to a service, or write it into the client's file.
+
+    URL is the address of the service, or of its /mcp; http://127.0.0.1:8000 where none is given.
+    Without --client nothing is written. With it the file is backed up first, and everything else
+    in it stays as it is. The token is not written where the client can read it from elsewhere.
+    """
+    asked = Asked(**given)
+    typed = {
+        name
+        for name in context.params
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
+    if not _NAME.fullmatch(asked.name):
+        raise click.UsageError("--name is up to 64 letters, digits, - and _.")
+    with teaching():
+        refuse_owners()
+        address = endpoint(url or HERE)
+        needed = not (asked.tokenless or address.endswith(PAPERS))
+        # A token of the environment is for records, and stays here where none is needed.
+        secret = asked.token if needed or "token" in typed else None
+        secret = given_token(asked.token_file, secret) or ""
+        client = named(client_name) if client_name else RECOMMENDED
+        if client.config is None:
+            if asked.edits:
+                raise click.UsageError("Give --client with one whose file is written here.")
+            shown = secret if asked.inline_token else PLACEHOLDER
+            _tell(client, address, shown if secret or needed else "")
+            return
+        target = _target(client, client.config, asked)
+        if asked.removing:
+            _take_out(target, dry_run=asked.dry_run)
+            return
+        if asked.local:
+            if "url" in typed:
+                raise click.UsageError("With --stdio the client starts the server: give no URL.")
+            source = _source(asked, "store" in typed)
+            entry, bearer = _local(target, source, secret, asked)
+        else:
+            if asked.check:
+                _warn_of(address, secret)
+            bearer = _credential(target, secret, inline=asked.inline_token, needed=needed)
+            entry = target.config.http(address, bearer)
+        _put_in(target, entry, bearer, asked)
+
+
+def _tell(client: Client, address: str, token: str) -> None:
+    """What to paste; for the recommended setup the clients that can be named come after it."""
+    click.echo(f"{client.title}\n\n{client.note}")
+    for snippet in client.snippets(address, token):
+        place = f" ({snippet.place})" if snippet.place else ""
+        click.echo(f"\n{snippet.label}{place}:\n")
+        click.echo("\n".join(f"  {line}" for line in snippet.text.split("\n")))
+    if client is not RECOMMENDED:
+        return
+    click.echo("\nTo have it written into the file of a client, or to see what to paste there:\n")
+    click.echo(f"  rung connect {address} --client NAME\n")
+    width = max(len(each.name) for each in CLIENTS)
+    for each in CLIENTS:
+        does = "writes its file" if each.config else "says what to paste"
+        click.echo(f"  {each.name:<{width}}  {each.title}: {does}")
+
+
+def _target(client: Client, config: Config, asked: Asked) -> Target:
+    """Which file is meant."""
+    if asked.file is not None and asked.scope is not None:
+        raise click.UsageError("--config names the file; leave --scope out.")
+    place = config.places.get(asked.scope or "user")
+    if place is None:
+        raise click.UsageError(f"{client.title} has no file for projects; leave --scope out.")
+    if asked.file is not None:
+        return Target(client, config, asked.file, asked.name)
+    try:
+        found = place.path(sys.platform, Path.home(), Path.cwd(), settings.environment())
+    except RuntimeError:
+        raise InvalidRequest(
+            "No home folder is known. Set HOME, or name the file: --config."
+        ) from None
+    return Target(client, config, found, asked.name)
+
+
+def _source(asked: Asked, store_typed: bool) -> list[str]:
+    """What `rung stdio` is to serve, with whole paths: clients start it in a folder of their own.
+
+    A store that only the environment names gives way to what was typed.
+    """
+    if store_typed + sum(one is not None for one in (asked.provider_url, asked.papers)) > 1:
+        raise click.UsageError("Give only one of --store, --provider-url and --papers.")
+    if asked.papers is not None:
+        return ["--papers", str(asked.papers.absolute())]
+    if asked.provider_url is not None:
+        return ["--provider-url", credentials.provider_url(asked.provider_url)]
+    return ["--store", str((asked.store or Path("var/rung.db")).absolute())]
+
+
+def _local(
+    target: Target, source: list[str], secret: str, asked: Asked
+) -> tuple[Entry, Credential]:
+    """The entry that starts `rung stdio`. A token in a file of its own stays there."""
+    arguments, bearer = ["stdio", *source], Credential("", inline=False)
+    if asked.papers is None and asked.token_file is not None:
+        arguments += ["--token-file", str(asked.token_file.absolute())]
+    elif asked.papers is None:
+        needed = asked.provider_url is None
+        bearer = _credential(target, secret, inline=asked.inline_token, needed=needed)
+    script = Path(sys.executable).with_name("rung")
+    if not script.exists():
+        arguments = ["-m", "service", *arguments]
+    command = script if script.exists() else Path(sys.executable)
+    return target.config.stdio(Launcher(str(command), tuple(arguments)), bearer), bearer
+
+
+def _credential(target: Target, secret: str, *, inline: bool, needed: bool) -> Credential:
+    """What stands in the file for the token. A reference needs no token to be known here."""
+    if not secret and not needed:
+        return Credential("", inline=False)
+    if not secret and (inline or not target.config.reference):
+        raise click.UsageError(
+            f"The file of {target.client.title} is to hold the token, and there is none. "
+            f"Give it with --token-file, or in {TOKEN_VARIABLE}."
+        )
+    return target.config.credential(secret or PLACEHOLDER, target.name, inline=inline)
+
+
+def _warn_of(address: str, secret: str) -> None:
+    if secret and address.startswith("http:") and not is_loopback(address):
+        say(f"Warning: {address} is not encrypted; everybody on the way can read the token.")
+    problem = trouble(address, secret)
+    if problem:
+        say(f"Warning: {problem} `rung doctor {address}` says more.")
+
+
+def _put_in(target: Target, entry: Entry, bearer: Credential, asked: Asked) -> None:
+    def change(text: str, held: Held) -> str:
+        try:
+            return add(target.config, text, target.name, entry, force=asked.force)
+        except Taken:
+            raise click.ClickException(
+                f"{target.path} has another server named {target.name}. Replace it with --force, "
+                "or choose another --name."
+            ) from None
+
+    if not rewrite(target, change, private=bearer.inline, dry_run=asked.dry_run):
+        return
+    if bearer.text and not bearer.inline and not target.config.prompts:
+        say(f"It reads the token from {TOKEN_VARIABLE}; set it where {target.client.title} starts.")
+    if target.config.prompts and bearer.text and not bearer.inline:
+        say(f"{target.client.title} asks for the token when it first starts the server.")
+    say(f"Restart {target.client.title} if it is running.")
+
+
+def _take_out(target: Target, *, dry_run: bool) -> None:
+    def change(text: str, held: Held) -> str | None:
+        if held.content is None or server(target.config, text, target.name) is None:
+            return text
+        earlier = [split(content, target.path)[0] for content in held.earlier()]
+        return remove(target.config, text, target.name, [*earlier, None])
+
+    rewrite(target, change, private=False, dry_run=dry_run)

@@ -1,0 +1,110 @@
+"""The servers of a client's file: one looked up, put in or taken out."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from evidence.errors import InvalidRequest
+from service.clients import editing, toml
+from service.clients.client import Config, Entry
+from service.clients.table import prompt
+
+_INPUTS = "inputs"
+
+
+class Taken(ValueError):
+    """Another server has the name."""
+
+
+class Unreadable(InvalidRequest):
+    """The file cannot be edited; the message says why and where."""
+
+
+def server(config: Config, text: str, name: str) -> Any:
+    """The entry of that name, or None. Raises `Unreadable`."""
+    try:
+        if config.language == "toml":
+            return toml.found(text, (config.table, name))
+        return editing.found(text, (config.table, name))
+    except ValueError as error:
+        raise _unreadable(config, error) from error
+
+
+def add(config: Config, text: str, name: str, entry: Entry, *, force: bool = False) -> str:
+    """The text with the server in it: the same text where it is there already.
+
+    Raises `Taken` where another stands under the name and is not to be replaced, `Unreadable`.
+    """
+    there = server(config, text, name)
+    try:
+        if there != entry:
+            if there is not None and not force:
+                raise Taken(name)
+            text = _put(config, text, name, entry)
+        return _ask_for(text, name) if config.prompts and _asks(entry, name) else text
+    except editing.Unfit as error:
+        raise _unreadable(config, error) from error
+
+
+def remove(config: Config, text: str, name: str, earlier: Iterable[str | None]) -> str | None:
+    """The text without the server; None where there was no file before it.
+
+    `earlier` are the texts the file had, newest first, None for no file. One of them comes back
+    as it was where adding the server to it gives just this text. Raises `Unreadable`.
+    """
+    entry = server(config, text, name)
+    if entry is None:
+        return text
+    for before in earlier:
+        try:
+            if add(config, before or "", name, entry) == text:
+                return before
+        except (Taken, Unreadable):
+            continue
+    try:
+        if config.language == "toml":
+            return toml.take(text, (config.table, name))
+        text = editing.take(text, (config.table, name))
+        return _stop_asking(text, name) if config.prompts else text
+    except editing.Unfit as error:
+        raise _unreadable(config, error) from error
+
+
+def _put(config: Config, text: str, name: str, entry: Entry) -> str:
+    if config.language == "toml":
+        return toml.put(text, (config.table, name), entry)
+    return editing.put(text, (config.table, name), entry)
+
+
+def _asks(entry: Entry, name: str) -> bool:
+    return f"${{input:{prompt(name)['id']}}}" in str(entry)
+
+
+def _ask_for(text: str, name: str) -> str:
+    if _asked(text, name) is not None:
+        return text
+    return editing.append(text, (_INPUTS,), prompt(name))
+
+
+def _asked(text: str, name: str) -> int | None:
+    """Which of the inputs is that of the server."""
+    inputs = editing.found(text, (_INPUTS,))
+    wanted = prompt(name)["id"]
+    for number, one in enumerate(inputs if isinstance(inputs, list) else ()):
+        if isinstance(one, dict) and one.get("id") == wanted:
+            return number
+    return None
+
+
+def _stop_asking(text: str, name: str) -> str:
+    """The text without the input of a server, unless another server asks for it too."""
+    number = _asked(text, name)
+    if number is None or f"${{input:{prompt(name)['id']}}}" in text:
+        return text
+    return editing.take(text, (_INPUTS,), number)
+
+
+def _unreadable(config: Config, error: ValueError) -> Unreadable:
+    spelled = "TOML" if config.language == "toml" else "JSON"
+    if isinstance(error, editing.Unfit):
+        return Unreadable(f"It cannot be edited safely: {error}. Nothing was written.")
+    return Unreadable(f"It is no {spelled}: {error}. Nothing was written.")

@@ -1,0 +1,81 @@
+"""One table put into a TOML text, or taken out: every other character stays where it is."""
+
+import tomllib
+from typing import Any
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from service.clients.editing import Unfit
+
+
+def found(text: str, path: tuple[str, str]) -> Any:
+    """What stands under the two keys of `path`, or None.
+
+    Raises `ValueError`, with line and column, for what is no TOML, and `Unfit`.
+    """
+    try:
+        table = tomllib.loads(text).get(path[0], {})
+    except RecursionError:
+        raise ValueError("its values are nested too deeply") from None
+    if not isinstance(table, dict):
+        raise Unfit(f"{path[0]} is no table")
+    return table.get(path[1])
+
+
+def block(table: str, name: str, entry: dict[str, Any]) -> str:
+    """A table as it stands in a file, with its header."""
+    body = tomlkit.table()
+    for key, value in entry.items():
+        body.add(key, _inline(value) if isinstance(value, dict) else value)
+    header = ".".join(tomlkit.key(part).as_string() for part in (table, name))
+    return f"[{header}]\n{body.as_string()}"
+
+
+def put(text: str, path: tuple[str, str], entry: dict[str, Any]) -> str:
+    """The text with a table at its end, in the place of the one there was.
+
+    Raises `Unfit` where no table can be added, as where the others are one inline value.
+    """
+    if found(text, path) is not None:
+        text = take(text, path)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    lead = "" if not text or text.endswith("\n") else newline
+    lead += newline if text.strip() else ""
+    added = text + lead + block(*path, entry).replace("\n", newline)
+    expected = tomllib.loads(text)
+    expected.setdefault(path[0], {})[path[1]] = entry
+    return _checked(added, expected, f"no table can be added under {path[0]}")
+
+
+def take(text: str, path: tuple[str, str]) -> str:
+    """The text without the table under `path`. Raises `Unfit` where it cannot be taken alone."""
+    table, name = path
+    expected = tomllib.loads(text)
+    del expected[table][name]
+    try:
+        document = tomlkit.parse(text)
+        del document[table][name]
+        left = document.as_string()
+    except (TOMLKitError, KeyError) as error:
+        raise Unfit(f"{table}.{name} cannot be taken out") from error
+    if not expected[table] and table not in tomllib.loads(left):
+        del expected[table]
+    return _checked(left, expected, f"{table}.{name} cannot be taken out")
+
+
+def _inline(value: dict[str, Any]) -> Any:
+    inline = tomlkit.inline_table()
+    inline.update(value)
+    return inline
+
+
+def _checked(text: str, expected: dict[str, Any], problem: str) -> str:
+    """The text, where another reader finds in it just what it should say."""
+    try:
+        same = tomllib.loads(text) == expected
+    except ValueError:
+        same = False
+    if not same:
+        raise Unfit(problem)
+    return text

@@ -1,0 +1,148 @@
+"""A file of somebody else's, replaced whole or not at all, with what it held kept beside it."""
+
+import errno
+import fcntl
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from evidence.limits import BUDGETS
+
+BACKUP = ".rung-backup-"
+OWN, OTHERS = 0o600, 0o077
+
+
+class Changed(Exception):
+    """Somebody wrote the file after it was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A file as it was read: where it really lies, and its bytes; None where there is none."""
+
+    path: Path
+    content: bytes | None
+
+    @classmethod
+    def of(cls, path: Path) -> "Held":
+        """Reads the file that `path`, or the link there, leads to."""
+        real = Path(os.path.realpath(path))
+        return cls(real, _content(real))
+
+    def earlier(self) -> list[bytes]:
+        """What the backups hold, newest first; what cannot be read is none."""
+        held = []
+        for path in sorted(self.path.parent.glob(f"{self.path.name}{BACKUP}*"), reverse=True):
+            with suppress(OSError):
+                held.append(_content(path))
+        return [content for content in held if content is not None]
+
+    def replace(self, content: bytes | None, now: datetime, *, private: bool) -> Path | None:
+        """Puts `content` in the place of what was read, None for no file; names the backup.
+
+        Mode and owner stay; what is `private` is for its owner only. Whoever reads meanwhile finds
+        the old file or the new one. Raises `Changed` where the file is another by now.
+        """
+        if _content(self.path) != self.content:
+            raise Changed
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        status = self.path.stat() if self.content is not None else None
+        backup = self._back_up(status, now) if status else None
+        fresh = self._write_fresh(content, status, private) if content is not None else None
+        try:
+            if _content(self.path) != self.content:
+                raise Changed
+            if fresh:
+                os.replace(fresh, self.path)
+            else:
+                self.path.unlink()
+        except BaseException:
+            for left in (fresh, backup):
+                if left:
+                    left.unlink(missing_ok=True)
+            raise
+        _sync(self.path.parent)
+        return backup
+
+    def _back_up(self, status: os.stat_result, now: datetime) -> Path:
+        """A copy beside the file, as readable as the file; never over an earlier one."""
+        stem, number = f"{self.path.name}{BACKUP}{now:%Y%m%dT%H%M%SZ}", 1
+        while True:
+            path = self.path.with_name(stem if number == 1 else f"{stem}-{number}")
+            try:
+                opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWN)
+                break
+            except FileExistsError:
+                number += 1
+        _fill(path, opened, self.content or b"", status, stat.S_IMODE(status.st_mode))
+        return path
+
+    def _write_fresh(self, content: bytes, status: os.stat_result | None, private: bool) -> Path:
+        """The new file under a name of its own, in the same folder."""
+        opened, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
+        mode = stat.S_IMODE(status.st_mode) if status else OWN
+        try:
+            _fill(Path(name), opened, content, status, mode & ~OTHERS if private else mode)
+        except BaseException:
+            Path(name).unlink()
+            raise
+        return Path(name)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Keeps other processes of this user waiting that change such files.
+
+    Clients know nothing of it, and where a home folder cannot be locked, nobody waits.
+    """
+    with ExitStack() as stack:
+        with suppress(OSError, RuntimeError):
+            opened = os.open(Path.home(), os.O_RDONLY)
+            stack.callback(os.close, opened)
+            fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+
+
+def _content(path: Path) -> bytes | None:
+    """The bytes of an ordinary file; None where there is none. A pipe would not come to an end."""
+    try:
+        opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
+        raise OSError(errno.EINVAL, "It is no ordinary file", str(path))
+    with os.fdopen(opened, "rb") as file:
+        content = file.read(BUDGETS.client_file_bytes + 1)
+    if len(content) > BUDGETS.client_file_bytes:
+        raise OSError(errno.EFBIG, "It is too large to be the file of a client", str(path))
+    return content
+
+
+def _fill(
+    path: Path, opened: int, content: bytes, status: os.stat_result | None, mode: int
+) -> None:
+    """Writes, and gives the file the mode and, where there was one before, its owner."""
+    with os.fdopen(opened, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(opened)
+    here = path.stat()
+    if status is not None and (status.st_uid, status.st_gid) != (here.st_uid, here.st_gid):
+        os.chown(path, status.st_uid, status.st_gid)
+    path.chmod(mode)
+
+
+def _sync(folder: Path) -> None:
+    """Makes the new name last; some systems cannot, and need not."""
+    with suppress(OSError):
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)

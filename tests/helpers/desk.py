@@ -1,0 +1,91 @@
+"""A person's desk: a home and a project with files of MCP clients, and `rung connect` run there."""
+
+import stat
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from service.__main__ import rung
+from service.clients import named
+from service.clients.jsonc import read
+from service.clients.toml import found
+
+#: Where clients look for their files, and we for what to write there.
+VARIABLES = ("CODEX_HOME", "CLAUDE_CONFIG_DIR", "APPDATA", "RUNG_URL", "RUNG_STORE", "RUNG_TOKEN")
+DATA = Path(__file__).parents[1] / "data" / "clients"
+TOKEN = "rung_abcdefghijklmnopqrstuvwxyz0123456789"
+URL = "https://rung.example.com"
+
+#: A file as each client has it after some use.
+USED = {
+    "claude": "claude_desktop_config.json",
+    "claude-code": "claude.json",
+    "cursor": "cursor.json",
+    "vscode": "vscode.json",
+    "codex": "codex.toml",
+    "gemini": "gemini.json",
+}
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A person's home and project, and the command run there."""
+
+    home: Path
+    project: Path
+
+    @classmethod
+    def at(cls, folder: Path, patch: pytest.MonkeyPatch) -> "Desk":
+        """A new desk; the commands run in its project."""
+        for name in VARIABLES:
+            patch.delenv(name, raising=False)
+        desk = cls(folder / "home", folder / "project")
+        desk.home.mkdir()
+        desk.project.mkdir()
+        patch.chdir(desk.project)
+        return desk
+
+    def run(self, *arguments: str, **environment: str) -> Result:
+        kept = {"HOME": str(self.home), "RUNG_TOKEN": "", **environment}
+        return CliRunner().invoke(rung, ["connect", *arguments], env=kept)
+
+    def write(self, client: str, *arguments: str, **environment: str) -> Result:
+        """Without the look at an address that is not there."""
+        return self.run(URL, "--client", client, "--no-check", *arguments, **environment)
+
+    def file(self, client: str, scope: str = "user") -> Path:
+        config = named(client).config
+        assert config is not None
+        return config.places[scope].path(sys.platform, self.home, self.project, {})
+
+    def place(self, client: str, content: bytes) -> Path:
+        path = self.file(client)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        return path
+
+
+def entry(client: str, path: Path, name: str = "rung") -> Any:
+    config = named(client).config
+    assert config is not None
+    text = path.read_bytes().decode("utf-8-sig")
+    if config.language == "toml":
+        return found(text, (config.table, name))
+    node = read(text)
+    return node.plain.get(config.table, {}).get(name) if node else None
+
+
+def backups(path: Path) -> list[Path]:
+    return sorted(path.parent.glob(f"{path.name}.rung-backup-*"))
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
