@@ -1,0 +1,59 @@
+"""`/mcp` as far as HTTP sees it; the schema of its messages is the protocol's own."""
+
+from service.openapi.paths import SECURED, Paths, headers, said
+from service.openapi.shapes import ANYTHING, TEXT, Shape, ref, told
+from service.statuses import STATUS
+
+#: Kinds of error said with an HTTP status, before it looks at the message.
+REFUSED_MESSAGES = (
+    *("invalid", "forbidden", "not_found", "too_large", "rate_limited"),
+    *("internal", "unavailable", "timed_out"),
+)
+
+
+def of_messages(of_records: bool, of_papers: bool, closed: bool) -> Paths:
+    """`/mcp` and `/mcp/papers`, as far as HTTP sees them."""
+    found = {"/mcp": _mcp("mcp", of_records or closed)}
+    return found | ({"/mcp/papers": _mcp("mcp_papers", closed)} if of_papers else {})
+
+
+def _mcp(name: str, secured: bool) -> Shape:
+    """One message of the Model Context Protocol; its own schema lies with the protocol."""
+    message = {
+        "type": "object",
+        "required": ["jsonrpc", "method"],
+        "properties": {
+            "jsonrpc": {"const": "2.0"},
+            "id": {"type": ["integer", "string"]},
+            "method": TEXT,
+            "params": told(ANYTHING, "An object, as the method wants it."),
+        },
+    }
+    several: Shape = {"oneOf": [message, {"type": "array", "minItems": 1, "items": message}]}
+    asked = {"schema": several, "example": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}}
+    answer = {"application/json": {"schema": ref("JsonRpcAnswers")}}
+    shown = {"headers": headers("Request-Id"), "content": answer}
+    statuses = {str(STATUS[kind]): "Refused, as a JSON-RPC error." for kind in REFUSED_MESSAGES}
+    statuses |= {"401": "No usable token."} if secured else {}
+    statuses |= {"415": "The body is not called JSON."}
+    refused = {status: {"description": why, **shown} for status, why in statuses.items()}
+    return {
+        "post": {
+            **said(
+                name,
+                "Ask as a model does",
+                "One JSON-RPC message of the Model Context Protocol in, one JSON answer out: "
+                "`initialize`, `tools/list`, `tools/call`, `resources/read` and `ping`. There is "
+                "no session and no stream. The revision 2025-03-26 may send several in a "
+                "list. A tool that fails answers 200 with `isError`.",
+                "mcp",
+            ),
+            "security": SECURED if secured else [],
+            "requestBody": {"required": True, "content": {"application/json": asked}},
+            "responses": {
+                "200": {"description": "The answer to the message.", **shown},
+                "202": {"description": "A notification was taken; there is no answer."},
+                **dict(sorted(refused.items())),
+            },
+        }
+    }

@@ -1,0 +1,157 @@
+"""Arguments of operations as OpenAPI parameters: in REST's names, with REST's defaults."""
+
+import re
+from typing import Any
+
+from evidence import handles
+from evidence.limits import CONTRACT
+from service.operations import arguments
+from service.operations.base import Operation, Route
+from service.operations.json_schema import property_of
+from service.openapi.shapes import Shape
+
+#: Parameters of the PDPP contract that every route of records takes, by component name.
+SHARED: dict[str, Shape] = {
+    "connector_id": {"description": "Only the connection of this connector."},
+    "connector_instance_id": {"description": "The old name of connection_id.", "deprecated": True},
+    "subject_id": {"description": "Taken for PDPP clients, and changes nothing."},
+}
+CONNECTION = "connection_id"
+NAME: Shape = {"type": "string", "minLength": 1, "maxLength": CONTRACT.name_chars}
+IN_PATH = {
+    "stream": "Stream name, as /v1/schema lists it.",
+    "record_id": "Record id; `/` in it is sent as %2F.",
+    "blob_id": "The blob_id of a blob_ref.",
+    "paper_id": "Paper id as printed; a DOI, an arXiv id or an exact title works too.",
+}
+
+_SEGMENT = re.compile("<([a-z_]+)>")
+
+
+def template(path: str) -> str:
+    """A route's path as OpenAPI spells it."""
+    return path.replace("<", "{").replace(">", "}")
+
+
+def components() -> dict[str, Shape]:
+    """The shared parameters."""
+    found: dict[str, Shape] = {
+        name: {"name": name, "in": "query", "schema": {"type": "string"}, **said}
+        for name, said in SHARED.items()
+    }
+    found[CONNECTION] = {
+        "name": CONNECTION,
+        "in": "query",
+        "description": arguments.connection_id().metadata["description"],
+        "schema": NAME,
+    }
+    return found
+
+
+def shared() -> list[str]:
+    """The names of shared parameters, which apispec turns into references."""
+    return list(SHARED)
+
+
+def connection(example: dict[str, Any]) -> Shape | str:
+    """`connection_id`: the shared one, or one with an example."""
+    if CONNECTION not in example:
+        return CONNECTION
+    return {**components()[CONNECTION], "example": example[CONNECTION]}
+
+
+def in_path(path: str, schemas: dict[str, Shape], example: dict[str, Any]) -> list[Shape | str]:
+    """The parameters of a path."""
+    return [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": IN_PATH.get(name, ""),
+            "schema": schemas.get(name, NAME),
+            **({"example": example[name]} if name in example else {}),
+        }
+        for name in _SEGMENT.findall(path)
+    ]
+
+
+def of_operation(operation: Operation, path: str, fixed: dict[str, Any]) -> list[Shape | str]:
+    """All parameters of a GET, path first; those of the contract are added by the caller."""
+    bound = _SEGMENT.findall(path)
+    example = spelled_example(operation, path)
+    schemas = {
+        name: property_of(name, operation.arguments.fields[name])
+        for name in bound
+        if name in operation.arguments.fields
+    }
+    if "record_id" in bound:
+        schemas["record_id"] = property_of("id", operation.arguments.fields["id"])
+    found = in_path(path, schemas, example)
+    for name, field in operation.arguments.fields.items():
+        if name in bound or name in fixed or (name == "id" and "record_id" in bound):
+            continue
+        if name == CONNECTION:
+            found.append(connection(example))
+            continue
+        found.append(_in_query(operation.route, name, field, example))
+    for name, field in operation.route.extra.items():
+        found.append(_named(name, field, field.metadata["description"], {}))
+    return found
+
+
+def posted(operation: Operation) -> Shape:
+    """The JSON body of a POST: the same arguments as typed members."""
+    route, fields = operation.route, operation.arguments.fields
+    members = {route.names.get(name, name): _typed(route, name, fields[name]) for name in fields}
+    members |= {name: {"type": "string", **said} for name, said in SHARED.items()}
+    required = [route.names.get(name, name) for name in fields if fields[name].required]
+    example = {route.names.get(name, name): v for name, v in operation.examples[0].items()}
+    return {
+        "type": "object",
+        "required": required,
+        "properties": members,
+        "additionalProperties": False,
+        "example": example,
+    }
+
+
+def spelled_example(operation: Operation, path: str) -> dict[str, Any]:
+    """The first example of an operation in the words of REST; an id is taken apart."""
+    given = dict(operation.examples[0])
+    if "<record_id>" in path:
+        ref = handles.parse(given.pop("id"))
+        given |= {"stream": ref.stream, "record_id": ref.record_id}
+        given |= {CONNECTION: ref.connection_id} if ref.connection_id else {}
+    return {operation.route.names.get(name, name): value for name, value in given.items()}
+
+
+def _typed(route: Route, name: str, field: Any) -> Shape:
+    """The schema of an argument with its description and REST's default."""
+    schema = property_of(name, field)
+    if name in route.defaults:
+        schema["default"] = route.defaults[name]
+    return {**schema, "description": arguments.over_rest(field, route.defaults.get(name))}
+
+
+def _in_query(route: Route, name: str, field: Any, example: dict[str, Any]) -> Shape:
+    schema = _typed(route, name, field)
+    description = schema.pop("description")
+    spelled = route.names.get(name, name)
+    found = _named(spelled, field, description, schema)
+    if field.required or name in route.needs:
+        found["required"] = True
+    if spelled in example:
+        found["example"] = example[spelled]
+    return found
+
+
+def _named(name: str, field: Any, description: str, schema: Shape) -> Shape:
+    schema = schema or property_of(name, field)
+    found: Shape = {"name": name, "in": "query", "description": description, "schema": schema}
+    if isinstance(field, (arguments.TypedFilter, arguments.ExpandLimit)):
+        # An object of no members is no parameter at all, and what a form begins with.
+        found |= {"style": "deepObject", "explode": True, "example": {}}
+        found["schema"] = {k: v for k, v in schema.items() if k != "minProperties"}
+    elif isinstance(field, arguments.Names):
+        found |= {"style": "form", "explode": True}
+    return found

@@ -1,0 +1,164 @@
+"""Operations and listings as OpenAPI paths, with every status each can answer."""
+
+from typing import Any
+
+from evidence.errors import EvidenceError
+from service.openapi import failures, papers, parameters, records
+from service.openapi.shapes import TEXT, Shape, ref
+from service.operations import OPERATIONS
+from service.operations.base import Operation, RecordOperation
+from service.operations.listings import (
+    BLOB_DESCRIPTION,
+    BLOB_EXAMPLE,
+    BLOB_PATH,
+    BLOB_TITLE,
+    LISTINGS,
+)
+from service.operations.papers import PAPER_OPERATIONS
+
+Paths = dict[str, dict[str, Any]]
+
+TAGS: tuple[dict[str, str], ...] = (
+    {"name": "records", "description": "Records inside the grant of a token."},
+    {"name": "papers", "description": "Research papers of a snapshot."},
+    {"name": "mcp", "description": "The same questions for models."},
+    {"name": "server", "description": "Health and descriptions of this server."},
+)
+BEARER = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "A client token, as `rung grant create` prints it.",
+}
+USUAL = ("Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
+KEPT = {"304": {"description": "What the header If-None-Match names is still so."}}
+SECURED: list[dict[str, list[str]]] = [{"bearer": []}]
+HEADERS: dict[str, Shape] = {
+    "Request-Id": {
+        "description": "Names this request; echoes yours where it is well formed.",
+        "required": True,
+        "schema": TEXT,
+    },
+    "PDPP-Version": {"description": "The contract of the bodies.", "schema": TEXT},
+    "Link": {"description": 'The next page, as `<address>; rel="next"`.', "schema": TEXT},
+    "RateLimit-Limit": {"description": "Requests in a window, where counted.", "schema": TEXT},
+    "RateLimit-Remaining": {"description": "How many of them are left.", "schema": TEXT},
+    "RateLimit-Reset": {"description": "Seconds to the next window.", "schema": TEXT},
+    "Content-Range": {"description": "Which bytes these are.", "required": True, "schema": TEXT},
+    "ETag": {"description": "Names these bytes.", "schema": TEXT},
+    "Accept-Ranges": {"description": "bytes", "schema": TEXT},
+}
+
+
+def headers(*names: str) -> dict[str, Shape]:
+    """Response headers by reference."""
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+def of_records() -> Paths:
+    """The routes below /v1."""
+    found: Paths = {}
+    for operation in OPERATIONS:
+        path = operation.route.path
+        asked = [*parameters.of_operation(operation, path, {}), *parameters.shared()]
+        item = {"get": {**_of(operation, asked), **_record_answers(operation.name)}}
+        if operation.route.posted:
+            item["post"] = _posted(operation)
+        found[parameters.template(path)] = item
+    for listing in LISTINGS:
+        asked = parameters.in_path(listing.path, {}, listing.example)
+        told = said(listing.name, listing.title, listing.description, "records")
+        asked += [parameters.connection(listing.example), *parameters.shared()]
+        answers = _record_answers(listing.name)
+        found[parameters.template(listing.path)] = {"get": {**told, "parameters": asked, **answers}}
+    return found | {parameters.template(BLOB_PATH): {"get": _blob()}}
+
+
+def of_papers(closed: bool) -> Paths:
+    """The routes below /papers/v1."""
+    found: Paths = {}
+    kinds = failures.CLOSED_PAPERS if closed else failures.PAPERS
+    kept = (*USUAL, "Link") if closed else (*USUAL, "Link", "ETag")
+    for operation in PAPER_OPERATIONS:
+        variants = {operation.route.path: dict[str, Any](), **operation.route.variants}
+        for number, (path, fixed) in enumerate(variants.items()):
+            asked = parameters.of_operation(operation, path, fixed)
+            told = _of(operation, asked, f"_{path.rpartition('/')[2]}" if number else "")
+            answer = _any_of(papers.ANSWERS[told["operationId"]])
+            item = {**told, **_answers(answer, kinds, *kept, secured=closed)}
+            item["responses"] |= {} if closed else KEPT
+            found[parameters.template(path)] = {"get": item}
+    return found
+
+
+def _of(operation: Operation, asked: list[Shape | str], beside: str = "") -> Shape:
+    tag = "records" if isinstance(operation, RecordOperation) else "papers"
+    told = said(f"{operation.name}{beside}", operation.title, operation.description, tag)
+    return {**told, "parameters": asked}
+
+
+def said(name: str, title: str, description: str, tag: str) -> Shape:
+    return {"operationId": name, "summary": title, "description": description, "tags": [tag]}
+
+
+def _posted(operation: RecordOperation) -> Shape:
+    content = {"application/json": {"schema": parameters.posted(operation)}}
+    told = said(f"{operation.name}_posted", operation.title, operation.description, "records")
+    item = {**told, "requestBody": {"required": True, "content": content}}
+    item |= _record_answers(operation.name)
+    item["responses"]["415"] = {**failures.unsupported(), "headers": headers("Request-Id")}
+    return item
+
+
+def _record_answers(name: str) -> Shape:
+    answer = ref(records.ANSWERS[name])
+    return _answers(answer, failures.RECORDS, *USUAL, "PDPP-Version", "Link", secured=True)
+
+
+def _answers(
+    answer: Shape, kinds: tuple[type[EvidenceError], ...], *names: str, secured: bool
+) -> Shape:
+    good = {
+        "description": "The answer.",
+        "headers": headers(*names),
+        "content": {"application/json": {"schema": answer}},
+    }
+    responses = {"200": good, **failures.responses(kinds)}
+    return {"security": SECURED if secured else [], "responses": responses}
+
+
+def _any_of(names: tuple[str, ...]) -> Shape:
+    found = [ref(name) for name in names]
+    return found[0] if len(found) == 1 else {"oneOf": found}
+
+
+def _blob() -> Shape:
+    asked = parameters.in_path(BLOB_PATH, {}, BLOB_EXAMPLE)
+    asked += [parameters.connection(BLOB_EXAMPLE), *parameters.shared()]
+    asked.append(
+        {
+            "name": "Range",
+            "in": "header",
+            "description": "One range: `bytes=0-1023`, `bytes=1024-` or `bytes=-1024`.",
+            "schema": TEXT,
+        }
+    )
+    usual = (*USUAL, "PDPP-Version", "Accept-Ranges", "ETag")
+    content: Shape = {"*/*": {"schema": {}}}
+    whole = {"description": "All bytes.", "headers": headers(*usual), "content": content}
+    part = {
+        "description": "The bytes of the range.",
+        "headers": headers(*usual, "Content-Range"),
+        "content": content,
+    }
+    outside = {
+        "description": "The range lies outside the blob.",
+        "headers": headers("Request-Id", "Content-Range"),
+        "content": {"application/json": {"schema": ref("Error")}},
+    }
+    responses = {"200": whole, "206": part, **KEPT, "416": outside}
+    return {
+        **said("blob", BLOB_TITLE, BLOB_DESCRIPTION, "records"),
+        "parameters": asked,
+        "security": SECURED,
+        "responses": {**responses, **failures.responses(failures.RECORDS)},
+    }
