@@ -5,7 +5,7 @@ PORT ?= 8000
 CODE := evidence renderers service tests bench wsgi.py gunicorn.conf.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-debian serve test lint fmt golden docs docs-check conformance clients bench clean
+.PHONY: help demo demo-debian serve test lint fmt golden docs docs-check conformance clients browser screenshots fuzz bench clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,6 +17,14 @@ $(VENV)/.installed: setup.cfg requirements.txt
 
 $(VENV)/.tools: $(VENV)/.installed
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check -e '.[test,lint]'
+	@touch $@
+
+$(VENV)/.browser: $(VENV)/.tools
+	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium; } \
+		|| { echo "The browser tests drive Chromium: install Debian's package chromium."; exit 1; }
+	@command -v npm >/dev/null || { apt-get update -qq && apt-get install -y -qq npm; } \
+		|| { echo "The browser tests take axe from npm: install npm."; exit 1; }
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check -e '.[test,browser]'
 	@touch $@
 
 demo: $(VENV)/.installed ## Fill a demo store, print how to connect, and serve it
@@ -55,6 +63,20 @@ conformance: $(VENV)/.tools ## Run the official MCP conformance suite, both eras
 
 clients: $(VENV)/.tools ## Run the official SDKs and the inspector against a running server
 	$(PYTHON) -m tests.clients.run --demo
+
+browser: $(VENV)/.browser ## Drive the pages with Chromium: keyboard, phone, dark, axe
+	$(PYTHON) -m pytest tests/browser
+
+screenshots: $(VENV)/.browser ## Take the pictures of docs/images anew
+	$(PYTHON) -m tests.browser.screenshots
+
+fuzz: $(VENV)/.tools ## Ask thousands of odd requests and judge the answers by /openapi.json
+	$(PYTHON) -m tests.fuzz
+
+proxies: $(VENV)/.tools ## Put a real nginx in front, and try the units of systemd
+	@[ -x /usr/sbin/nginx ] || { apt-get update -qq && apt-get install -y -qq nginx-light; } \
+		|| { echo "These tests start nginx: install Debian's package nginx-light."; exit 1; }
+	$(PYTHON) -m pytest tests/deploy
 
 bench: $(VENV)/.tools ## Measure ratios against the limit endpoint
 	$(PYTHON) -m bench

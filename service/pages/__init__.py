@@ -1,0 +1,1 @@
+"""What people see in a browser: server-rendered pages, with no build step and nothing foreign."""

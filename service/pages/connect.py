@@ -1,0 +1,96 @@
+"""`/connect`: what to paste into each client, with the address of this server in it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from flask import Blueprint, Response, request
+
+from service.clients import CLIENTS, RECOMMENDED, Client, Snippet
+from service.pages import address
+from service.pages.holdings import Holding, holdings
+from service.pages.layout import Layout
+from service.readiness import readiness
+
+PATH: Final = "/connect"
+#: Stands where the token goes. To the clients it is one, so that every line has a place for it.
+PLACEHOLDER: Final = "YOUR_TOKEN"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One thing to paste. `parts` are its text, split where a token is to stand.
+
+    The visitor may type one into the page, which then fills the gaps.
+    """
+
+    label: str
+    place: str
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One client, what to paste into it, and the command that writes its file, if there is one."""
+
+    client: Client
+    blocks: tuple[Block, ...]
+    command: Block | None
+
+
+def add(routes: Blueprint, layout: Layout) -> None:
+    """Adds the page."""
+    routes.add_url_rule(PATH, "connect", lambda: _page(layout))
+
+
+def _page(layout: Layout) -> Response:
+    """The page for the surface that `?for=` names, the first one without it."""
+    mounted = holdings(layout, readiness(layout.services))
+    wanted = request.args.get("for")
+    chosen = next((each for each in mounted if each.name == wanted), mounted[0])
+    base = address.here(layout.services)
+    url = base + chosen.mcp
+    return layout.page(
+        "connect.html",
+        here=PATH,
+        base=base,
+        url=url,
+        holdings=mounted,
+        chosen=chosen,
+        recommended=recommended(base, chosen),
+        entries=[_entry(client, url, chosen) for client in CLIENTS],
+        placeholder=PLACEHOLDER,
+        commands={
+            name: _shell(f"rung {told}")
+            for name, told in (
+                ("grant", "grant create --connection NAME --expires 30d"),
+                ("connect", f"connect {url}"),
+                ("doctor", f"doctor {url}"),
+            )
+        },
+    )
+
+
+def recommended(base: str, holding: Holding) -> tuple[Block, ...]:
+    """The one way that every client knows in some spelling."""
+    return tuple(_blocks(RECOMMENDED, base + holding.mcp, holding))
+
+
+def _entry(client: Client, url: str, holding: Holding) -> Entry:
+    written = client.config is not None
+    told = Snippet("Or let rung write it", "sh", f"rung connect {url} --client {client.name}")
+    command = _block(told) if written else None
+    return Entry(client, tuple(_blocks(client, url, holding)), command)
+
+
+def _blocks(client: Client, url: str, holding: Holding) -> Iterator[Block]:
+    for snippet in client.snippets(url, "" if holding.open else PLACEHOLDER):
+        yield _block(snippet)
+
+
+def _shell(text: str) -> Block:
+    return _block(Snippet("Shell", "sh", text))
+
+
+def _block(snippet: Snippet) -> Block:
+    return Block(snippet.label, snippet.place, tuple(snippet.text.split(PLACEHOLDER)))

@@ -1,0 +1,89 @@
+"""What is mounted here, as a visitor without a token may know it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from service.bootstrap import Services
+from service.pages.layout import Layout
+from service.readiness import READY
+
+RECORDS, PAPERS = "records", "papers"
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """One surface: what it reads, who may, and the paths of MCP and REST. `open` takes no token.
+
+    In `about`, backticks stand around code.
+    """
+
+    name: str
+    title: str
+    about: str
+    access: str
+    open: bool
+    mcp: str
+    rest: str
+
+
+def holdings(layout: Layout, state: Mapping[str, Any]) -> tuple[Holding, ...]:
+    """The surfaces of this server, at least one.
+
+    Nothing that a token guards is among it: neither names nor counts.
+    """
+    return (*_records(layout), *_papers(layout, state))
+
+
+def _records(layout: Layout) -> Iterator[Holding]:
+    services = layout.services
+    if services.authority is None:
+        return
+    sources = [
+        *(["the store of this server"] if services.store else []),
+        *(["a PDPP resource server behind it"] if services.upstream else []),
+    ]
+    yield Holding(
+        RECORDS,
+        "Records",
+        f"From {' and '.join(sources)}." if sources else "From other servers.",
+        "Needs a client token. It reads what its grant covers and nothing else.",
+        False,
+        layout.mcp_path,
+        "/v1",
+    )
+
+
+def _papers(layout: Layout, state: Mapping[str, Any]) -> Iterator[Holding]:
+    services = layout.services
+    if services.papers is None:
+        return
+    closed, found = bool(services.settings.papers_tokens), state["papers"]
+    about = "Research papers from a snapshot."
+    if not closed and found["status"] == READY:
+        noun = "paper" if found["papers"] == 1 else "papers"
+        about = f"{found['papers']:,} {noun}, snapshot `{found['snapshot']}`."
+    yield Holding(
+        PAPERS,
+        "Research papers",
+        about,
+        "Needs one of the library's tokens." if closed else "Open: needs no token.",
+        not closed,
+        layout.papers_path,
+        "/papers/v1",
+    )
+
+
+def health(services: Services, state: Mapping[str, Any]) -> tuple[bool, tuple[str, ...]]:
+    """Whether everything answers, and what there is to say about it, in sentences."""
+    said = []
+    if "reason" in state:
+        said.append(f"Records cannot be read: {state['reason']}")
+    found = state.get("papers", {})
+    if found.get("status") not in (None, READY):
+        said.append(f"Papers cannot be read: {found['refused']}")
+    elif "refused" in found:
+        said.append(f"A newer snapshot is there and was refused: {found['refused']}")
+    if state.get("upstream", {}).get("failing"):
+        said.append("The resource server behind this one does not answer at the moment.")
+    return state["status"] == READY, tuple(said)

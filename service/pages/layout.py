@@ -1,0 +1,68 @@
+"""The frame around every page, and the headers that go out with it."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+from flask import Response
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from evidence.version import VERSION
+from service.bootstrap import Services
+from service.pages.assets import Assets
+
+POLICY: Final = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+#: Of every page and every file of one.
+SECURITY: Final = {
+    "Content-Security-Policy": POLICY,
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+HTML: Final = {"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-cache"}
+
+#: The header's links in their order: (path, name).
+PLACES: Final = (("/", "Home"), ("/connect", "Connect"), ("/try", "Try"), ("/docs/api", "API docs"))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Renders templates of `templates/` into answers. The paths are those of the MCP endpoints."""
+
+    services: Services
+    mcp_path: str
+    papers_path: str
+    assets: Assets = field(default_factory=Assets)
+
+    def __post_init__(self) -> None:
+        """Compiles every template: a fault in one ends the start, not somebody's visit."""
+        for name in self._environment.list_templates():
+            self._environment.get_template(name)
+
+    @cached_property
+    def _environment(self) -> Environment:
+        found = Environment(
+            loader=PackageLoader("service.pages"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        found.globals |= {"asset": self.assets.address, "places": PLACES, "version": VERSION}
+        return found
+
+    def page(self, template: str, *, here: str, status: int = 200, **context: Any) -> Response:
+        """A page as an answer. `here` is its path, which the header marks."""
+        text = self._environment.get_template(template).render(here=here, **context)
+        return Response(text, status, {**SECURITY, **HTML})

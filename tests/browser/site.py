@@ -1,0 +1,53 @@
+"""What the browser visits: the demo, its papers and one connection of forged text, served."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from service.demo.fill import fill, token_for
+from service.demo.papers import write_once
+from service.upstreams.store.writer import open_writer
+from tests.helpers import worlds
+from tests.helpers.server import ROOT, serving
+from tests.helpers.worlds import Connection, World
+
+#: Text that would act, were it taken for markup. `marked` is set by whichever of it gets to run.
+FORGED = (
+    "<script>window.marked = 'script'</script>"
+    "<img src=x onerror=\"window.marked = 'image'\">"
+    "<a href=\"javascript:window.marked='link'\">zebra</a>"
+)
+
+
+@dataclass(frozen=True)
+class Site:
+    """A served demo: `token` reads what the demo holds, `forged_token` the forged text."""
+
+    base: str
+    token: str
+    forged_token: str
+
+
+@contextmanager
+def serving_site(**environ: str) -> Iterator[Site]:
+    """The site on a free port, under the configuration that a host runs, and more settings."""
+    with TemporaryDirectory() as folder:
+        house = worlds.build(World((_forged(),)), Path(folder))
+        forged_token = house.grant()[1]
+        papers = write_once(Path(folder) / "papers")
+        with open_writer(house.path) as writer:
+            connections = fill(writer, with_debian=False)
+            token = token_for(writer, connections, Path(folder) / "token")
+        given = {**house.environment, "RUNG_PAPERS_DB": str(papers), **environ}
+        with serving("wsgi:app", given, config=str(ROOT / "gunicorn.conf.py")) as base:
+            yield Site(base, token, forged_token)
+
+
+def _forged() -> Connection:
+    """One record whose every text is markup."""
+    fields = {"title": worlds.text("primary-title"), "text": worlds.text("primary-text")}
+    notes = worlds.stream("notes", fields, query={"search": {"lexical_fields": ["title", "text"]}})
+    row = worlds.row("notes", "one", title=f"Title {FORGED}", text=f"Text {FORGED} zebra")
+    return Connection("forged", "notes", f"Label {FORGED}", (notes,), (row,))
