@@ -5,7 +5,7 @@ import sys
 from flask import Flask
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from service import bootstrap, hooks, metrics, settings
+from service import bootstrap, settings
 from service.access import Access, Guard, loopback_origins, metadata_paths, origins
 from service.bootstrap import Services
 from service.mcp import blueprint as mcp
@@ -16,6 +16,7 @@ from service.rest import blueprint as rest
 from service.rest import documents, metadata
 from service.rest import papers as rest_papers
 from service.rest import web
+from service.running import hooks, metrics
 
 MCP_PATH = "/mcp"
 PAPERS_PATH = "/mcp/papers"

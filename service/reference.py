@@ -20,9 +20,9 @@ from service.operations import OPERATIONS
 from service.operations.base import Operation
 from service.operations.papers import PAPER_OPERATIONS
 from service.statuses import STATUS
-from service.explanation import example_file
+from service.settings.explanation import example_file
 from service.settings import OWNER_VARIABLES, SETTINGS, Setting
-from service.variables import BESIDE
+from service.settings.variables import BESIDE
 
 NOTE = "<!-- Written by `make docs` from the code. Change the code, not this page. -->"
 HELP_COLUMNS = 80

@@ -24,8 +24,8 @@ MEMORY = "/dev/shm"
 LINGER_SECONDS = 2
 
 bind = f"0.0.0.0:{found.port}"
-worker_class = "service.draining.DrainingWorker"
-logger_class = "service.logs.GunicornLog"
+worker_class = "service.running.draining.DrainingWorker"
+logger_class = "service.running.logs.GunicornLog"
 workers = found.workers
 threads = found.threads
 # Above every deadline of ours, below the router's.

@@ -18,8 +18,9 @@ from typing import Any
 import click
 
 from evidence.errors import EvidenceError
-from service import credentials, parsing, settings
+from service import credentials, settings
 from service.cli.store import say
+from service.settings import parsing
 
 VARIABLE = "RUNG_CONFIG"
 #: Commands that work where the file does not: they say what is wrong with it, or never read it.

@@ -4,8 +4,9 @@ import sys
 
 import click
 
-from service import explanation, settings
+from service import settings
 from service.cli import config as file
+from service.settings import explanation
 
 FAULTY = 2
 

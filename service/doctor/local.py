@@ -12,7 +12,7 @@ from typing import Any
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.doctor.findings import Finding, Step, fail, ok, skip, walk, warn
-from service.explanation import strangers
+from service.settings.explanation import strangers
 from service.settings import examine
 from service.upstreams import probe
 from service.upstreams.papers.snapshot_library import Papers

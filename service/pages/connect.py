@@ -10,7 +10,7 @@ from service.clients import CLIENTS, RECOMMENDED, Client, Snippet
 from service.pages import address
 from service.pages.holdings import Holding, holdings
 from service.pages.layout import Layout
-from service.readiness import readiness
+from service.running.readiness import readiness
 
 PATH: Final = "/connect"
 #: Stands where the token goes. To the clients it is one, so that every line has a place for it.

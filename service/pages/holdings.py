@@ -6,7 +6,7 @@ from typing import Any
 
 from service.bootstrap import Services
 from service.pages.layout import Layout
-from service.readiness import READY
+from service.running.readiness import READY
 
 RECORDS, PAPERS = "records", "papers"
 

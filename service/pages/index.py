@@ -6,7 +6,7 @@ from service.mcp.versions import SUPPORTED
 from service.pages import address, connect
 from service.pages.holdings import health, holdings
 from service.pages.layout import Layout
-from service.readiness import readiness
+from service.running.readiness import readiness
 
 PATH = "/"
 

@@ -17,7 +17,7 @@ from service.operations.papers import PAPER_OPERATIONS
 from service.pages.forms import Form, form
 from service.pages.holdings import PAPERS, RECORDS, Holding, holdings
 from service.pages.layout import Layout
-from service.readiness import readiness
+from service.running.readiness import readiness
 
 PATH: Final = "/try"
 TOOLS: Final[dict[str, Sequence[Operation]]] = {RECORDS: OPERATIONS, PAPERS: PAPER_OPERATIONS}

@@ -9,7 +9,7 @@ from flask import Blueprint, Flask, Response, request
 from evidence.version import VERSION
 from service.access import metadata_paths, resource_metadata
 from service.bootstrap import Services
-from service.readiness import READY, readiness
+from service.running.readiness import READY, readiness
 
 #: What `/` can be, in the order in which a client without a preference gets it.
 KINDS = ("application/json", "text/html")

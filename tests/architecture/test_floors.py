@@ -33,17 +33,9 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("service/access.py", ("evidence",), "access decides, it asks nobody"),
     ("service/statuses.py", (), "a table stands on nothing"),
     (
-        "service/settings.py",
-        ("service.operating", "service.parsing"),
+        "service/settings/",
+        ("service.settings",),
         "settings are read first, before everything else",
-    ),
-    ("service/operating.py", ("service.parsing",), "rows of settings stand on how they are read"),
-    ("service/parsing.py", (), "a value is read from its text alone"),
-    ("service/variables.py", (), "a table stands on nothing"),
-    (
-        "service/explanation.py",
-        ("service.parsing", "service.settings", "service.variables"),
-        "settings in words know nothing else",
     ),
     (
         "service/mcp/",
@@ -59,7 +51,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             *("evidence", "service.access", "service.operations", "service.rest"),
             *("service.upstreams.ports", "service.bootstrap.Services", "service.statuses"),
             *("service.openapi", "service.llms"),
-            "service.readiness",
+            "service.running.readiness",
         ),
         "surfaces know operations, and no other surface or upstream",
     ),
@@ -73,20 +65,28 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ("evidence", "service.openapi", "service.operations"),
         "the page is made from what is declared",
     ),
-    ("service/readiness.py", ("evidence", "service.bootstrap.Services"), "it asks what is there"),
+    (
+        "service/running/readiness.py",
+        ("evidence", "service.bootstrap.Services"),
+        "it asks what is there",
+    ),
     (
         "service/pages/",
         (
             *("evidence", "service.bootstrap.Services", "service.clients", "service.operations"),
             *("service.mcp.versions", "service.openapi.PATH", "service.pages"),
-            "service.readiness",
+            "service.running.readiness",
         ),
         "pages show what is declared; their forms are clients of MCP, and know its revisions",
     ),
-    ("service/rates.py", ("evidence", "service.settings"), "rates count, they open nothing"),
-    ("service/logs.py", ("service.settings",), "logs know nothing of what they tell"),
     (
-        "service/draining.py",
+        "service/running/rates.py",
+        ("evidence", "service.settings"),
+        "rates count, they open nothing",
+    ),
+    ("service/running/logs.py", ("service.settings",), "logs know nothing of what they tell"),
+    (
+        "service/running/draining.py",
         ("evidence", "service.access", "service.settings"),
         "the worker runs whatever application it is given",
     ),
@@ -108,7 +108,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "service/doctor/local.py",
         (
-            *("evidence", "service.doctor", "service.explanation", "service.settings"),
+            *("evidence", "service.doctor", "service.settings"),
             *("service.upstreams.probe", STORE, PAPERS),
         ),
         "the one walk that stays on this machine",
@@ -157,7 +157,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (
             *("evidence", "renderers", "service.cli", "service.demo", "service.operations"),
             *("service.clients", "service.credentials", "service.settings", STORE, PAPERS),
-            *("service.explanation", "service.parsing", "service.statuses"),
+            "service.statuses",
             *("service.upstreams.joining", "service.upstreams.keys", "service.upstreams.ports"),
         ),
         "commands work on the store and the snapshot, and know no other surface",
@@ -165,7 +165,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "service/bootstrap.py",
         (
-            *("evidence", "renderers.pool", "service.operations", "service.rates"),
+            *("evidence", "renderers.pool", "service.operations", "service.running.rates"),
             *("service.settings", "service.upstreams"),
         ),
         "bootstrap builds what surfaces stand on, and knows no surface",
@@ -178,16 +178,16 @@ FENCES: dict[str, tuple[str, ...]] = {
     "orjson": tuple(f"{package}/" for package in PACKAGES),
     "flask": (
         *("service/app.py", "service/mcp/blueprint.py", "service/rest/", "service/pages/"),
-        *("service/hooks.py", "service/answers.py", "service/metrics.py"),
+        *("service/running/hooks.py", "service/running/answers.py", "service/running/metrics.py"),
     ),
     "werkzeug": (
         *("service/app.py", "service/mcp/blueprint.py", "service/rest/"),
-        *("service/answers.py", "service/hooks.py"),
+        *("service/running/answers.py", "service/running/hooks.py"),
     ),
-    "gunicorn": ("service/draining.py", "service/logs.py"),
-    "structlog": ("service/logs.py",),
-    "prometheus_client": ("service/metrics.py", "service/serving.py"),
-    "limits": ("service/rates.py",),
+    "gunicorn": ("service/running/draining.py", "service/running/logs.py"),
+    "structlog": ("service/running/logs.py",),
+    "prometheus_client": ("service/running/metrics.py", "service/serving.py"),
+    "limits": ("service/running/rates.py",),
     "requests": ("service/upstreams/outbound.py",),
     "urllib3": ("service/upstreams/outbound.py",),
     "sqlite3": (STORE, PAPERS, "service/cli/store.py", "service/demo/papers/"),
@@ -199,12 +199,17 @@ FENCES: dict[str, tuple[str, ...]] = {
     "marshmallow": ("service/operations/",),
     "apispec": ("service/operations/json_schema.py", "service/openapi/"),
     "cryptography": ("service/upstreams/cursors.py", "service/upstreams/probe.py"),
-    "os.environ": ("service/settings.py",),
-    "os.getenv": ("service/settings.py",),
+    "os.environ": ("service/settings/__init__.py",),
+    "os.getenv": ("service/settings/__init__.py",),
     # A progress bar counts seconds for a person, the log those of a request, and windows of rates
     # are those of a storage that others share; every deadline is `Deadline`.
     "time": (
-        *("evidence/work.py", "service/cli/progress.py", "service/hooks.py", "service/rates.py"),
+        *(
+            "evidence/work.py",
+            "service/cli/progress.py",
+            "service/running/hooks.py",
+            "service/running/rates.py",
+        ),
     ),
 }
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from service import settings
 from service.__main__ import rung
 from service.settings import SETTINGS, load
-from service.variables import BESIDE
+from service.settings.variables import BESIDE
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "rung.env.example"
@@ -103,3 +103,15 @@ def test_every_variable_that_is_read_has_its_row() -> None:
         found = re.findall(r"\"((?:RUNG|PDPP)_[A-Z0-9_]+)\"", path.read_text("utf-8"))
         read.update(found)
     assert read - rows - set(settings.OWNER_VARIABLES) - NOT_OURS == set()
+
+
+def test_of_several_addresses_none_shows_its_user() -> None:
+    addresses = f"https://me:{SECRET}@a.example,https://me:{SECRET}@b.example"
+    found = run(RUNG_ALLOWED_ORIGINS=addresses)
+    assert SECRET not in found.output
+    assert "=https://(hidden)@a.example https://(hidden)@b.example\n" in found.output
+
+
+def test_a_home_folder_nobody_has_is_a_fault_like_others() -> None:
+    found = run("--check", RUNG_STORE="~nobody-of-that-name/rung.db")
+    assert found.exit_code == 2 and "RUNG_STORE is '~nobody" in found.stderr

@@ -141,6 +141,8 @@ def test_every_write_has_a_backup_of_its_own(desk: Desk) -> None:
         ("cursor", b'{"mcpServers": {}, "mcpServers": {}}', "mcpServers stands there twice"),
         ("codex", b"mcp_servers = { a = { url = 'x' } }\n", "mcp_servers"),
         ("cursor", b"\xff\xfe{\x00}\x00", "UTF-8"),
+        ("cursor", b'{"a": ' + b"1" * 5_000 + b"}", "a shorter number"),
+        ("codex", b"a = " + b"[" * 100_000, "nested too deeply"),
     ],
 )
 def test_a_file_that_cannot_be_edited_is_left_alone(

@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from service.__main__ import rung
 from service.clients import CLIENTS, named
 from tests.helpers.desk import DATA, TOKEN, URL, USED, Desk, backups, contents, entry, mode
 
@@ -144,3 +146,41 @@ def test_an_address_that_does_not_answer_is_a_warning(desk: Desk) -> None:
     result = desk.run("http://127.0.0.1:9", "--client", "cursor", RUNG_TOKEN=TOKEN)
     assert result.exit_code == 0 and entry("cursor", desk.file("cursor"))
     assert "rung doctor http://127.0.0.1:9/mcp" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        b'{"mcpServers":{"gh":{"env":{"GITHUB_TOKEN":"ghp_of-others"}}}}',
+        b'{\n"mcpServers": {\n "gh": {"env": {"GITHUB_TOKEN" : "ghp_of-others"}}\n}\n}',
+        b'{\n"mcpServers": {\n "rung": {"headers": {"X-Key": "ghp_of-others"}}\n}\n}',
+    ],
+)
+def test_a_difference_shows_no_secret_of_other_servers(before: bytes, desk: Desk) -> None:
+    desk.place("cursor", before)
+    for arguments in ((URL, "--force"), ("--remove",)):
+        shown = desk.run(*arguments, "--client", "cursor", "--no-check", "--dry-run")
+        assert shown.exit_code == 0 and "ghp_of-others" not in shown.output
+    desk.write("cursor", "--force")
+    shown = desk.run("--remove", "--client", "cursor", "--dry-run")
+    assert f"{URL}/mcp" in shown.stdout and "ghp_of-others" not in shown.output
+
+
+def test_a_difference_steers_no_terminal(desk: Desk) -> None:
+    desk.place("cursor", b'{\n\t// \x1b[2J\xc2\x9b31m\xe2\x80\xae\n\t"a": 1\n}')
+    shown = desk.write("cursor", "--dry-run").stdout
+    assert '\n-\t"a": 1\n' in shown and shown.replace("\n", "").replace("\t", "").isprintable()
+
+
+def test_without_a_home_folder_a_file_is_to_be_named(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)  # as in a container, for a user it has not
+    monkeypatch.delenv("HOME")
+    kept = {"HOME": None, "RUNG_CONFIG": None, "XDG_CONFIG_HOME": str(desk.home)}
+    written = ["connect", URL, "--no-check", "--client", "cursor"]
+    refused = CliRunner().invoke(rung, written, env=kept)
+    assert refused.exit_code == 1 and "name the file: --config" in refused.stderr
+    file = desk.project / "mcp.json"
+    assert CliRunner().invoke(rung, [*written, "--config", str(file)], env=kept).exit_code == 0
+    assert entry("cursor", file) is not None

@@ -16,7 +16,7 @@ from service.doctor import remote
 from tests.helpers import fronts, small
 from tests.helpers.asset_server import asset_server, certificate
 from tests.helpers.fronts import front
-from tests.helpers.loopback import Asked, Reply, answering
+from tests.helpers.loopback import Asked, Reply, answering, as_json
 from tests.helpers.papers import Library
 from tests.helpers.server import serving
 from tests.helpers.stores import build
@@ -352,3 +352,40 @@ def test_tls_is_looked_at_through_a_proxy(tmp_path: Path) -> None:
         found = report(server.url, **environ)
     assert found.verdict("tls") == "ok" and "loopback" in found.steps["tls"]["told"]
     assert proxy.asked[0].startswith("CONNECT 127.0.0.1:")
+
+
+# (method, what a server answers to it): JSON of shapes no server should send
+SHAPES: dict[str, tuple[str, object]] = {
+    "no-list-of-tools": ("tools/list", {"tools": 5}),
+    "no-list-of-blocks": ("tools/call", {"isError": True, "content": {"a": 1}}),
+    "no-blocks": ("tools/call", {"isError": True, "content": []}),
+    "words-without-end": ("tools/list", {"tools": [{"name": "x" * 500_000}]}),
+    "characters-that-steer": ("tools/list", {"tools": [{"name": "\x9b31m\u202e"}]}),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_an_answer_of_any_shape_is_told_in_a_few_lines(shape: str) -> None:
+    method, result = SHAPES[shape]
+    said = {"tools/list": {"tools": [{"name": "search"}]}, method: result}
+
+    def answer(asked: Asked) -> Reply:
+        if asked.method == "GET":
+            return as_json({"status": "ok"})
+        called = orjson.loads(asked.body)
+        if called["method"] == "ping" and "_meta" in called["params"]:
+            return as_json({"error": {"code": -32_022, "message": "no"}}, 400)
+        return as_json({"result": said.get(called["method"], {"protocolVersion": "2025-06-18"})})
+
+    with answering(answer) as hostile:
+        for words in ((), ("--json",)):
+            result_of = run(hostile.url, *words)
+            assert isinstance(result_of.exception, (SystemExit, type(None))), result_of.exception
+            output = result_of.output.replace("\n", "")
+            assert len(output) < 10_000 and output.isprintable()
+
+
+def test_a_page_of_half_titles_is_looked_through_once() -> None:
+    page = b"<title" * 170_000
+    with answering(lambda asked: Reply(200, page, {"Content-Type": "text/html"})) as hostile:
+        assert "a page for people" in run(hostile.url).output

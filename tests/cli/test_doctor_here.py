@@ -151,3 +151,8 @@ def test_a_broken_configuration_file_is_named(house: House, tmp_path: Path) -> N
     file.write_text("urll = 1\n")
     found = here({**house.environment, "RUNG_CONFIG": str(file)})
     assert verdicts(found, "fail") == ["config"] and "urll" in found["config"]["told"]
+
+
+def test_a_name_that_is_no_text_is_told_in_json_too(house: House) -> None:
+    found = here({**house.environment, "RUNG_STORE": "/nowhere/\udcff\x1b[2J.db"})
+    assert "/nowhere/  [2J.db is not there" in found["store"]["told"]

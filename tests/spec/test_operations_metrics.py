@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from service import metrics
+from service.running import metrics
 from tests.helpers import canaries, worlds
 from tests.helpers.api import Api
 from tests.helpers.canaries import words_in

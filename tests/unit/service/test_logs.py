@@ -1,6 +1,6 @@
 """An exception is told by its type and its places, never by what it says or holds."""
 
-from service import logs
+from service.running import logs
 
 
 def test_a_stack_has_types_and_places_but_no_message_and_no_value() -> None:

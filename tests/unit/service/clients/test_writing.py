@@ -1,12 +1,17 @@
 """Files are replaced whole, and not at all where somebody else was faster."""
 
+import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
+import orjson
 import pytest
 
+from evidence.limits import BUDGETS
 from service.cli.rewrite import Target, rewrite
 from service.clients import named
 from service.clients.servers import add
@@ -101,3 +106,36 @@ def test_a_backup_is_never_written_over(tmp_path: Path) -> None:
     assert backup == tmp_path / "mcp.json.rung-backup-20261121T123005Z-2"
     assert taken.read_text() == "earlier" and backup.read_text() == "{}"
     assert Held.of(path).earlier() == [b"{}", b"earlier"]
+
+
+def test_servers_that_are_added_at_the_same_time_are_all_there(tmp_path: Path) -> None:
+    names = [f"server-{number}" for number in range(8)]
+
+    def put(number: int, path: Path) -> None:
+        wanted = replace(target(path), name=names[number])
+        together.wait()
+        rewrite(wanted, lambda text, held: add(wanted.config, text, wanted.name, ENTRY))
+
+    for each in range(5):
+        path, together = tmp_path / f"{each}" / "mcp.json", threading.Barrier(len(names))
+        with ThreadPoolExecutor(len(names)) as pool:
+            for done in [pool.submit(put, number, path) for number in range(len(names))]:
+                done.result()
+        assert sorted(orjson.loads(path.read_bytes())["mcpServers"]) == names
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "huge"])
+def test_what_is_no_ordinary_file_is_refused_unread(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "mcp.json"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        with path.open("wb") as file:
+            file.truncate(BUDGETS.client_file_bytes + 1)
+    with pytest.raises(OSError, match="ordinary file|too large") as refused:
+        Held.of(path)
+    assert refused.value.filename == str(path)
+    (tmp_path / "other.json.rung-backup-1").symlink_to(path)
+    assert Held.of(tmp_path / "other.json").earlier() == []

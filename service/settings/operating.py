@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from service import parsing
+from service.settings import parsing
 
 ROWS: Final[tuple[tuple[Any, ...], ...]] = (
     (

@@ -16,9 +16,9 @@ from werkzeug.wsgi import ClosingIterator
 
 from evidence import account
 from evidence.account import Account, Trace, continued
-from service import answers, metrics
+from service.running import answers, metrics
 from service.access import Guard, request_id
-from service.logs import tell_request
+from service.running.logs import tell_request
 from service.settings import Settings
 
 VERBS: Final = frozenset({"GET", "HEAD", "POST", "OPTIONS", "PUT", "PATCH", "DELETE"})

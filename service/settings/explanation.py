@@ -5,9 +5,9 @@ from difflib import get_close_matches
 from textwrap import wrap
 from typing import Any
 
-from service import parsing
+from service.settings import parsing
 from service.settings import HIDDEN, OWNER_VARIABLES, SETTINGS, InForce, Setting
-from service.variables import BESIDE
+from service.settings.variables import BESIDE
 
 PREFIX = "RUNG_"
 COLUMNS = 98

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from service import parsing
-from service.operating import ROWS
+from service.settings import parsing
+from service.settings.operating import ROWS
 
 HIDDEN = "(hidden)"
 THREADS, WAITING_THREADS = 2, 16  # over a store, and where they wait for an upstream
