@@ -18,7 +18,7 @@ from evidence.limits import BUDGETS
 from evidence.work import Each, serial
 from renderers.pool import WorkerPool
 from service.operations.base import PaperSession, Session
-from service.running.rates import Rates
+from service.rates import Rates
 from service.settings import SETTINGS, Settings, SettingsError
 from service.upstreams import download, keys
 from service.upstreams.authority import Authority

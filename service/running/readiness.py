@@ -6,6 +6,7 @@ from evidence.errors import EvidenceError
 from service.bootstrap import Services
 
 READY, CLOSING = "ready", "closing"
+TOLD = frozenset({"status", "refused"})  # of papers that are not for everybody
 
 
 def readiness(services: Services) -> dict[str, Any]:
@@ -16,7 +17,8 @@ def readiness(services: Services) -> dict[str, Any]:
     """
     body: dict[str, Any] = {"status": READY}
     if services.papers is not None:
-        body["papers"] = services.papers.status()
+        found, closed = services.papers.status(), services.settings.papers_tokens
+        body["papers"] = {key: told for key, told in found.items() if key in TOLD or not closed}
         body["status"] = body["papers"]["status"]
     if services.upstream is not None:
         body["upstream"] = {"failing": services.upstream.breaker.resting}

@@ -94,7 +94,7 @@ def test_the_readme_lists_every_setting_and_no_other() -> None:
 
 
 def commands(page: Path) -> Iterator[list[str]]:
-    """The words of every `make` and `rung` command a page shows, prompts and all around them off."""
+    """The words of every `make` and `rung` command a page shows, without its prompt."""
     shown = text(page)
     for block in BLOCK.findall(shown):
         for line in block.replace("\\\n", " ").splitlines():

@@ -80,7 +80,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "pages show what is declared; their forms are clients of MCP, and know its revisions",
     ),
     (
-        "service/running/rates.py",
+        "service/rates.py",
         ("evidence", "service.settings"),
         "rates count, they open nothing",
     ),
@@ -165,7 +165,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "service/bootstrap.py",
         (
-            *("evidence", "renderers.pool", "service.operations", "service.running.rates"),
+            *("evidence", "renderers.pool", "service.operations", "service.rates"),
             *("service.settings", "service.upstreams"),
         ),
         "bootstrap builds what surfaces stand on, and knows no surface",
@@ -187,7 +187,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "gunicorn": ("service/running/draining.py", "service/running/logs.py"),
     "structlog": ("service/running/logs.py",),
     "prometheus_client": ("service/running/metrics.py", "service/serving.py"),
-    "limits": ("service/running/rates.py",),
+    "limits": ("service/rates.py",),
     "requests": ("service/upstreams/outbound.py",),
     "urllib3": ("service/upstreams/outbound.py",),
     "sqlite3": (STORE, PAPERS, "service/cli/store.py", "service/demo/papers/"),
@@ -208,7 +208,7 @@ FENCES: dict[str, tuple[str, ...]] = {
             "evidence/work.py",
             "service/cli/progress.py",
             "service/running/hooks.py",
-            "service/running/rates.py",
+            "service/rates.py",
         ),
     ),
 }
