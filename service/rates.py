@@ -8,6 +8,7 @@ not counted.
 import hashlib
 import ipaddress
 import logging
+import re
 import time
 from collections.abc import Callable
 from functools import lru_cache
@@ -29,6 +30,8 @@ T = TypeVar("T")
 
 #: Who has a whole network of IPv6 has that many addresses.
 IPV6_PREFIX: Final = 64
+#: Some proxies write the port beside the address.
+_WITH_PORT: Final = re.compile(r"\[([^\]]+)\](?::\d+)?|([0-9.]+):\d+")
 _STORAGE_SECONDS: Final = 0.25
 _A: Final = {"second": "a second", "minute": "a minute", "hour": "an hour", "day": "a day"}
 
@@ -103,10 +106,13 @@ def client(address: str, *, private: bool) -> str | None:
 
 @lru_cache(maxsize=4_096)
 def _client(address: str, private: bool) -> str | None:
+    told = _WITH_PORT.fullmatch(address)
     try:
-        found = ipaddress.ip_address(address)
+        found = ipaddress.ip_address(told[1] or told[2] if told else address)
     except ValueError:
         return None
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
+        found = found.ipv4_mapped  # the network they lie in is all of IPv4
     if not (private or found.is_global):
         return None
     if found.version == 6:

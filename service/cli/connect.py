@@ -97,8 +97,7 @@ def connect(
         for name in context.params
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
     }
-    if not _NAME.fullmatch(asked.name):
-        raise click.UsageError("--name is up to 64 letters, digits, - and _.")
+    _refuse_misfits(asked, typed)
     with teaching():
         refuse_owners()
         address = endpoint(url or HERE)
@@ -128,6 +127,16 @@ def connect(
             bearer = _credential(target, secret, inline=asked.inline_token, needed=needed)
             entry = target.config.http(address, bearer)
         _put_in(target, entry, bearer, asked)
+
+
+def _refuse_misfits(asked: Asked, typed: set[str]) -> None:
+    """Refuses options that do not go together, rather than to leave one out."""
+    if not _NAME.fullmatch(asked.name):
+        raise click.UsageError("--name is up to 64 letters, digits, - and _.")
+    if len(typed & {"token", "token_file", "tokenless"}) > 1:
+        raise click.UsageError("Give only one of --token, --token-file and --no-token.")
+    if typed & {"store", "provider_url", "papers"} and not asked.local:
+        raise click.UsageError("--store, --provider-url and --papers go with --stdio.")
 
 
 def _tell(client: Client, address: str, token: str) -> None:
@@ -232,6 +241,8 @@ def _put_in(target: Target, entry: Entry, bearer: Credential, asked: Asked) -> N
         say(f"It reads the token from {TOKEN_VARIABLE}; set it where {target.client.title} starts.")
     if target.config.prompts and bearer.text and not bearer.inline:
         say(f"{target.client.title} asks for the token when it first starts the server.")
+    if asked.scope == "project" and bearer.inline:
+        say("The file holds the token: keep it out of version control.")
     say(f"Restart {target.client.title} if it is running.")
 
 

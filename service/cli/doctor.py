@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 import orjson
+from click.core import ParameterSource
 
 from evidence.errors import EvidenceError
 from service import credentials, settings
@@ -35,6 +36,9 @@ def doctor(url: str | None, token: str | None, token_file: Path | None, as_json:
 
     Exits with 0 where nothing failed, and with 1 otherwise.
     """
+    given = click.get_current_context().get_parameter_source
+    if url is None and (token_file or given("token") is ParameterSource.COMMANDLINE):
+        raise click.UsageError("A token goes with the URL of a server.")
     if url is None:
         steps = local.look(settings.environment(), _fault_of_file())
     else:

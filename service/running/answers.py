@@ -79,7 +79,7 @@ def finish(asked: Request, response: Response, guard: Guard, allowance: Allowanc
         if _kept(sent):
             headers["Cache-Control"] = "no-store"
         _take_rest(environ)
-    elif status == 200 and asked.method in ("GET", "HEAD"):
+    elif status in (200, 206) and asked.method in ("GET", "HEAD"):
         _tag(environ, response, sent)
     vary = [sent["vary"]] if "vary" in sent else []
     if _compressible(sent.get("content-type", "")) and not response.is_streamed:
@@ -128,7 +128,7 @@ def _tag(environ: dict[str, Any], response: Response, sent: dict[str, str]) -> N
         return
     if not is_resource_modified(environ, tag.removeprefix("W/").strip('"')):
         response.status_code = 304
-        for name in ("Content-Length", "Content-Disposition"):
+        for name in ("Content-Length", "Content-Disposition", "Content-Range"):
             response.headers.pop(name, None)
 
 

@@ -44,7 +44,10 @@ SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 UPSTREAM_OUTCOMES: Final = frozenset({"2xx", "3xx", "4xx", "5xx"}) | CODES
 SNAPSHOT: Final = ("status", "snapshot")
 #: What a proxy adds: with one of these, the peer is not who asks.
-FORWARDED: Final = ("X-Forwarded-For", "Forwarded", "Via", "X-Real-Ip")
+FORWARDED: Final = (
+    *("X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "Forwarded", "Via"),
+    *("X-Real-Ip", "Cf-Connecting-Ip", "True-Client-Ip"),
+)
 
 REGISTRY: Final = CollectorRegistry()
 

@@ -159,7 +159,8 @@ def _is_bare(body: Path) -> bool:
 
 def _find(parcel: Parcel, home: Path) -> Path:
     """The one file of a folder, at its top or one folder below."""
-    found = [path for path in (*home.glob("*.db"), *home.glob("*/*.db")) if path.name[0] != "."]
+    named = (*home.glob("*.db"), *home.glob("*/*.db"))
+    found = [path for path in named if path.name[0] != "." and path.is_file()]
     if len(found) != 1:
         raise parcel.unusable(f"holds {len(found)} files named *.db", parcel.wanted)
     return found[0]

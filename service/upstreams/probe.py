@@ -21,6 +21,13 @@ from service.upstreams.watch import Watch
 
 PORTS = {"http": 80, "https": 443}
 HEAD_BYTES = 65_536
+#: Why the names in a certificate cannot be told: it has none, or none that can be read.
+UNREAD = (
+    x509.ExtensionNotFound,
+    x509.DuplicateExtension,
+    x509.UnsupportedGeneralNameType,
+    ValueError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +166,7 @@ def _tunnel(line: socket.socket, host: str, port: int, proxy: SplitResult) -> No
 def _certificate(line: ssl.SSLSocket) -> Certificate:
     found = x509.load_der_x509_certificate(line.getpeercert(binary_form=True) or b"")
     names: list[str] = []
-    with suppress(x509.ExtensionNotFound):
+    with suppress(*UNREAD):
         told = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         names += told.get_values_for_type(x509.DNSName)
         names += [str(address) for address in told.get_values_for_type(x509.IPAddress)]

@@ -202,3 +202,12 @@ def test_a_link_to_a_call_brings_it_and_makes_none(trial: Trial) -> None:
     trial.page.go_back()
     assert trial.form().locator('[name="query"]').input_value() == QUERY
     assert not [request for request in trial.visitor.requests if request.method == "POST"]
+
+
+@pytest.mark.parametrize("body", ["null", "[]", "7", '{"error": null}'])
+def test_json_that_is_no_answer_is_said_too(visitor: Visitor, body: str) -> None:
+    visitor.page.route("**/mcp/papers", lambda route: route.fulfill(status=200, body=body))
+    visitor.go("/try?tool=search_papers")
+    trial = Trial(visitor)
+    trial.call(query="tides")
+    assert "The answer has no result." in visitor.page.locator("#refusal").inner_text()

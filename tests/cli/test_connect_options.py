@@ -184,3 +184,27 @@ def test_without_a_home_folder_a_file_is_to_be_named(
     file = desk.project / "mcp.json"
     assert CliRunner().invoke(rung, [*written, "--config", str(file)], env=kept).exit_code == 0
     assert entry("cursor", file) is not None
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--no-token", "--token", TOKEN), "only one of --token"),
+        (("--token-file", "x", "--token", TOKEN), "only one of --token"),
+        (("--store", "x.db"), "go with --stdio"),
+        (("--papers", "x.db"), "go with --stdio"),
+        (("--name", "a b"), "letters, digits"),
+    ],
+)
+def test_options_that_do_not_go_together_are_wrong_usage(
+    words: tuple[str, ...], told: str, desk: Desk
+) -> None:
+    refused = desk.write("cursor", *words)
+    assert refused.exit_code == 2 and told in refused.stderr and TOKEN not in refused.output
+    assert not desk.file("cursor").exists()
+
+
+def test_a_token_in_a_project_is_told_to_be_kept_out_of_its_history(desk: Desk) -> None:
+    written = desk.write("cursor", "--scope", "project", "--inline-token", "--token", TOKEN)
+    assert "out of version control" in written.stderr
+    assert "version control" not in desk.write("cursor", "--scope", "project", "--force").stderr

@@ -10,6 +10,7 @@ from threading import Event
 import orjson
 import pytest
 from click.testing import CliRunner, Result
+from cryptography import x509
 
 from service.__main__ import rung
 from service.doctor import remote
@@ -291,6 +292,15 @@ def test_certificates_are_told_apart(tmp_path: Path) -> None:
         assert "Renew" in found.steps["tls"]["change"]
 
 
+def test_a_certificate_whose_names_cannot_be_read_is_for_nobody(tmp_path: Path) -> None:
+    x400 = b"\x30\x02\xa3\x00"  # a name of a kind that nobody reads
+    names = x509.UnrecognizedExtension(x509.ExtensionOID.SUBJECT_ALTERNATIVE_NAME, x400)
+    path, tls = certificate(tmp_path, names=names)
+    with asset_server({}, tls=tls) as server:
+        found = report(server.url, REQUESTS_CA_BUNDLE=str(path))
+    assert found.failed() == ["tls"] and "is for nobody" in found.steps["tls"]["told"]
+
+
 def test_a_certificate_that_ends_soon_is_warned_of(tmp_path: Path) -> None:
     path, tls = certificate(tmp_path)
     soon = datetime(2119, 12, 30, tzinfo=UTC)
@@ -379,10 +389,9 @@ def test_an_answer_of_any_shape_is_told_in_a_few_lines(shape: str) -> None:
 
     with answering(answer) as hostile:
         for words in ((), ("--json",)):
-            result_of = run(hostile.url, *words)
-            assert isinstance(result_of.exception, (SystemExit, type(None))), result_of.exception
-            output = result_of.output.replace("\n", "")
-            assert len(output) < 10_000 and output.isprintable()
+            told = run(hostile.url, *words)
+            assert isinstance(told.exception, (SystemExit, type(None))), told.exception
+            assert len(told.output) < 10_000 and told.output.replace("\n", "").isprintable()
 
 
 def test_a_page_of_half_titles_is_looked_through_once() -> None:

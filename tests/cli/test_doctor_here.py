@@ -156,3 +156,9 @@ def test_a_broken_configuration_file_is_named(house: House, tmp_path: Path) -> N
 def test_a_name_that_is_no_text_is_told_in_json_too(house: House) -> None:
     found = here({**house.environment, "RUNG_STORE": "/nowhere/\udcff\x1b[2J.db"})
     assert "/nowhere/  [2J.db is not there" in found["store"]["told"]
+
+
+@pytest.mark.parametrize("words", [("--token", "x" * 20), ("--token-file", "/nowhere")])
+def test_a_token_without_an_address_is_wrong_usage(words: tuple[str, str]) -> None:
+    refused = CliRunner().invoke(rung, ["doctor", *words])
+    assert refused.exit_code == 2 and "with the URL" in refused.stderr

@@ -10,6 +10,8 @@ from typing import Any
 
 #: Where pages say that the demo is served.
 SERVED = "127.0.0.1:8000"
+#: Where they say that a service of the reader's is; no test asks anybody on the network.
+EXAMPLE = "https://rung.example.com"
 LANGUAGES = {"sh", "console", "text", "json", "toml", "python", ""}
 COMMAND = re.compile(
     r"^ *(?:[$#] )?(?:\S*/)?(?:rung|make|curl|pip|python3?|export|claude|docker|git|npx) [a-z/.-]",
@@ -42,7 +44,8 @@ class Block:
 
     def moved(self, served: str) -> "Block":
         """The same for a demo that is served elsewhere."""
-        return replace(self, text=self.text.replace(SERVED, served))
+        text = self.text.replace(SERVED, served).replace(EXAMPLE, f"http://{served}")
+        return replace(self, text=text)
 
     def prompted(self) -> Iterator[str]:
         """The commands of a console block, each on one line."""

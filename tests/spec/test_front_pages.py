@@ -97,6 +97,10 @@ def test_open_papers_are_counted_and_closed_ones_are_not() -> None:
     for path in PAGES:
         found = text(closed, path)
         assert not [word for word in (*named, CLOSED) if word in found]
+    assert Api(closed, None).get("/readyz").body == {
+        "status": "ready",
+        "papers": {"status": "ready"},
+    }
 
 
 def test_a_server_behind_this_one_is_told_but_not_its_address() -> None:

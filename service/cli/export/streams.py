@@ -1,15 +1,16 @@
 """Streams that are written to a file, page by page, and the forms records are written in."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import orjson
 
-from evidence.errors import InvalidRequest
+from evidence.errors import InvalidRequest, Unavailable
 from evidence.handles import RecordRef
-from evidence.limits import CONTRACT
+from evidence.limits import BUDGETS, CONTRACT
 from evidence.reading import reference, rows, schema, source_of, text_of, warnings_of
+from renderers.lines import warning
 from service.cli.export import texts, whole
 from service.cli.export.asking import Asker
 from service.cli.export.fields import is_cut
@@ -75,40 +76,65 @@ class Table:
         yield b"\r\n"
 
 
+@dataclass(slots=True)
+class Progress:
+    """What shows whether a source comes to an end: where it led, and pages that held nothing."""
+
+    said: set[str] = field(default_factory=set)
+    seen: set[str] = field(default_factory=set)
+    empty: int = 0
+
+    def say(self, message: str) -> None:
+        """Says something once."""
+        if message not in self.said:
+            say(message)
+        self.said.add(message)
+
+    def check(self, cursor: str, rows: int) -> None:
+        """Raises `Unavailable` for a source that leads in a circle, or on and on to nothing."""
+        self.empty = 0 if rows else self.empty + 1
+        if cursor in self.seen or self.empty > BUDGETS.export_empty_pages:
+            raise Unavailable(
+                "The source leads from page to page and never to an end; its operator has to look "
+                "at it.",
+                code="upstream_invalid_response",
+            )
+        self.seen.add(cursor)
+
+
 def copy(asker: Asker, query: RecordQuery, form: Form, sink: Sink, meter: Meter) -> None:
     """All records of a stream, page by page.
 
     Raises `InvalidRequest` where the source gives no way to its further pages.
     """
-    told = set[str]()
+    progress = Progress()
 
     def work() -> None:
         while not sink.state.get("ended"):
-            _page(asker, query, sink, form, told)
+            _page(asker, query, sink, form, progress)
             meter.to(sink.state["records"], sink.state["total"])
 
     meter.to(sink.state.get("records", 0), sink.state.get("total"))
     texts.steady(sink.rewind, work)
 
 
-def _page(asker: Asker, query: RecordQuery, sink: Sink, form: Form, told: set[str]) -> None:
+def _page(asker: Asker, query: RecordQuery, sink: Sink, form: Form, progress: Progress) -> None:
     """One page more, all of it or nothing."""
     state = sink.state
     if not state:
         sink.write(form.head())
     cursor, total = state.get("cursor"), state.get("total")
     body, total = _asked(asker, replace(query, cursor=cursor), total, counted=not state)
-    for warning in warnings_of(body):
-        message = str(warning.get("message"))
-        if message not in told:
-            say(f"Warning: {message}")
-        told.add(message)
+    for told in warnings_of(body):
+        progress.say(warning(told))
     found = rows(body, "data", "records")
     for row in found:
         ref = reference(row, query.stream, source_of(row))
-        if ref is not None:
-            for data in form.row(row, ref):
-                sink.write(data)
+        if ref is None:
+            progress.say("warning: a row without the id of a record is left out")
+            continue
+        for data in form.row(row, ref):
+            sink.write(data)
     following = text_of(body, "next_cursor") or text_of(body.get("meta"), "next_cursor")
     more = bool(body.get("has_more"))
     if more and (following is None or following == cursor):
@@ -117,6 +143,8 @@ def _page(asker: Asker, query: RecordQuery, sink: Sink, form: Form, told: set[st
             "time with --connection-id; `rung schema` lists them.",
             param="connection_id",
         )
+    if more and following is not None:
+        progress.check(following, len(found))
     records = state.get("records", 0) + len(found)
     sink.keep({"cursor": following, "records": records, "total": total, "ended": not more})
 

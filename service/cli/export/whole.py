@@ -10,6 +10,7 @@ from evidence import pointer
 from evidence.errors import TooLarge
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS
+from evidence.reading import number_of
 from service.cli.export import texts
 from service.cli.export.asking import Asker
 from service.cli.export.fields import FieldText, is_cut, value_of
@@ -34,14 +35,19 @@ class Large:
         return FieldText(self.asker, self.ref, pointer.path_of(self.name))
 
     @property
+    def size(self) -> int:
+        """Bytes, or else characters, as far as that is told."""
+        told = number_of(self.told, "size_bytes") or number_of(self.told, "size_chars") or 0
+        return max(0, told)
+
+    @property
     def is_text(self) -> bool:
         """Whether it can be read by windows; bytes cannot."""
         return bool(self.told["object"] == "field_preview")
 
     def value(self) -> Any:
         """The value where one read gives it, else what is told of it."""
-        size = self.told.get("size_bytes") or self.told["size_chars"]
-        if self.is_text and size > BUDGETS.export_whole_bytes:
+        if self.is_text and self.size > BUDGETS.export_whole_bytes:
             return self.told
         try:
             return self.asker.ask(lambda rs: value_of(rs, self.ref, self.name))

@@ -45,7 +45,7 @@ def record(asker: Asker, ref: RecordRef, sink: Sink, meter: Meter) -> None:
         if sink.state and sink.state["record"] != is_of:
             raise Changed
         begin, within = sink.state.get("segment", 0), sink.state.get("within", {})
-        total = sum(len(one) if isinstance(one, bytes) else _size(one.told) for one in found)
+        total = sum(len(one) if isinstance(one, bytes) else one.size for one in found)
         for number, segment in enumerate(found[begin:], begin):
             for data, state in whole.as_json(segment, within):
                 sink.write(data)
@@ -98,10 +98,6 @@ def _some(blob: Blob, sink: Sink, meter: Meter) -> None:
                 code="upstream_invalid_response",
             )
         sink.keep({"blob": is_of, "whole": True})
-
-
-def _size(told: dict[str, Any]) -> int:
-    return int(told.get("size_bytes") or told["size_chars"])
 
 
 def _anew(sink: Sink) -> None:

@@ -80,8 +80,8 @@ function understood(raw, status) {
     const hint = "A proxy between here and the server may have answered in its place.";
     return { refusal: { message: `The answer with status ${status} is no JSON.`, hint } };
   }
-  if (reply.result) return { result: reply.result };
-  const error = reply.error ?? {};
+  if (reply?.result) return { result: reply.result };
+  const error = reply?.error ?? {};
   const { message: said, hint, code } = error.data ?? {};
   const number = error.code === undefined ? "" : ` (JSON-RPC ${error.code})`;
   return {

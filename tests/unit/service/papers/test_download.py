@@ -110,6 +110,7 @@ UNFIT = {
     "cut": packed("w:gz", ("papers.db", SNAPSHOT))[:-5000],
     "none": packed("w:gz", ("static/md/a.md", b"# A")),
     "two": packed("w:", ("a.db", SNAPSHOT), ("b.db", SNAPSHOT)),
+    "folder": packed("w:", ("papers.db/a", SNAPSHOT)),
     "outside": packed("w:", ("../papers.db", SNAPSHOT)),
     "root": packed("w:gz", ("papers.db", SNAPSHOT), ("../../x", b"x")),
 }
