@@ -1,5 +1,6 @@
 """`rung demo`: a store to try things on, and a token that reads it."""
 
+import sys
 from pathlib import Path
 from textwrap import indent
 
@@ -74,6 +75,10 @@ A demo owner with {held}.
 
 Other clients (rung connect lists them):
   rung connect {base} --client cursor --token-file {kept}
+
+A second shell, in this folder:
+  export PATH="{Path(sys.executable).parent}:$PATH" RUNG_URL={base} RUNG_TOKEN="$(cat {kept})"
+  rung search quorum elm
 
 Stop with Ctrl-C.
 """

@@ -177,7 +177,10 @@ def test_an_upstream_that_is_away_is_an_error_and_readyz_tells_it_without_asking
     assert api.get("/healthz").status == 200
 
 
-def test_introspection_decides_where_it_is_configured(small: Local, back: str) -> None:
+def test_introspection_decides_where_it_is_configured(
+    small: Local, back: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where no store lies, whatever the demo left beside the tests
     said = {"active": True, "token_kind": "client", "aud": "https://rung.example.com/mcp"}
     with answering(lambda asked: as_json(said)) as server:
         more = {
