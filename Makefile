@@ -50,6 +50,7 @@ fmt: $(VENV)/.tools ## Format the code
 
 golden: $(VENV)/.tools ## Rewrite the transcripts of model-visible text; review the diff as copy
 	$(PYTHON) -m tests.golden.rewrite
+	$(PYTHON) -m tests.journeys.transcript
 
 docs: $(VENV)/.tools ## Rewrite docs/reference from the code
 	$(PYTHON) -m service.reference docs/reference

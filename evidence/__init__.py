@@ -50,6 +50,7 @@ from evidence.model import (
     Source,
     SourceReport,
     StreamRow,
+    WordsAlone,
 )
 from evidence.paper_uris import PaperUri
 from evidence.papers import (
@@ -136,4 +137,5 @@ __all__ = [
     "Unauthenticated",
     "Unavailable",
     "VERSION",
+    "WordsAlone",
 ]

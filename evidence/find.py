@@ -9,10 +9,6 @@ from typing import NamedTuple
 from evidence.fold import Folded, fold_literal
 from evidence.query import Query, Term
 
-READ_BEFORE_CHARS: int = 200
-READ_AFTER_CHARS: int = 400
-"""What the read of a match asks for on either side of it."""
-
 OCCURRENCES_MAX: int = 2_000
 """Occurrences of one term that are looked at; in a text with more of them the first ones count."""
 

@@ -24,6 +24,8 @@ class Contract:
     window_chars: int = _limit(4_096, "field window when no size is asked for")
     window_chars_max: int = _limit(16_384, "largest field window")
     context_chars_max: int = _limit(8_192, "most text asked for before or after a match")
+    match_before_chars: int = _limit(200, "text a read of a match shows before it, unless told")
+    match_after_chars: int = _limit(400, "text the read of a search hit asks for after the match")
     document_chars: int = _limit(
         16_384, "text of a fetched document; the rest by read_record_field"
     )
@@ -80,6 +82,10 @@ class Budgets:
     rest_page_bytes: int = _limit(8_388_608, "a REST list page ends early past this")
     excerpt_chars: int = _limit(320, "one evidence window in a search envelope")
     excerpt_chars_min: int = _limit(80, "evidence windows never shrink below this")
+    words_tried: int = _limit(5, "words of a query without hits that are looked for alone")
+    word_matches: int = _limit(
+        200, "matches of such a word that are counted: the rarest is offered"
+    )
     title_chars: int = _limit(120, "title of a hit; the whole text is in its field")
     label_chars: int = _limit(60, "display name of a connection")
     time_chars: int = _limit(40, "time of a hit, as its record spells it")
@@ -149,6 +155,8 @@ class Budgets:
     export_tries: int = _limit(4, "how often an export asks for what failed and may pass")
     export_pause_seconds: float = _limit(1.0, "before it asks again where no time was told")
     export_wait_seconds: float = _limit(120.0, "longest Retry-After an export waits for")
+    export_empty_pages: int = _limit(1_000, "pages without a record in a row an export goes by")
+    config_file_bytes: int = _limit(65_536, "the configuration file of commands")
     client_file_bytes: int = _limit(67_108_864, "a client's own file that rung connect edits")
     start_seconds: float = _limit(5.0, "asking at the start of rung stdio whose token it is")
     store_seconds: float = _limit(5.0, "one SQL statement")

@@ -107,9 +107,21 @@ class FanIn:
         return bool(self.silent) or self.waiting > 0
 
 
+@dataclass(frozen=True, slots=True)
+class WordsAlone:
+    """Words of a query without hits: which occur alone and which do not; `query` has hits."""
+
+    found: list[str]
+    missing: list[str]
+    query: str | None = None
+
+
 @dataclass(slots=True)
 class SearchPage:
-    """A page of hits. `args` are the arguments that asked for it; `fan_in` is there in packages."""
+    """A page of hits. `args` are the arguments that asked for it; `fan_in` is there in packages.
+
+    `words` is there where nothing was found and the upstream looked for single words.
+    """
 
     args: dict[str, Any]
     hits: list[Hit]
@@ -122,10 +134,16 @@ class SearchPage:
     envelope: dict[str, Any]
     ended_early: bool = False
     fan_in: FanIn | None = None
+    words: WordsAlone | None = None
 
     def continuations(self) -> list[Continuation]:
         if not self.hits and not self.next_cursor:
-            return [Continuation("schema", {}, "streams")]
+            streams = Continuation("schema", {}, "streams")
+            if self.words is None or self.words.query is None:
+                return [streams]
+            fewer = {**self.args, "query": self.words.query}
+            fewer.pop("cursor", None)
+            return [Continuation("search", fewer, "retry"), streams]
         return next_page("search", self.args, self.next_cursor)
 
 

@@ -10,7 +10,7 @@ There are no operators: AND, OR and NEAR are words like any other.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from evidence.fold import fold
@@ -28,11 +28,15 @@ _CHUNK = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Folded words that stand next to each other; with `prefix` the last one may go on."""
+    """Folded words that stand next to each other; with `prefix` the last one may go on.
+
+    `typed` is how it was spelled, quotes and star included.
+    """
 
     words: tuple[str, ...]
     prefix: bool = False
     excluded: bool = False
+    typed: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -65,4 +69,4 @@ def _term(chunk: re.Match[str]) -> Term:
     folded = fold(chunk["quoted"] or bare)
     # The star must touch a word that can go on: not in "**", "C++*" or after an unspaced script.
     prefix = bare.endswith("*") and not fold(bare[:-1]).endswith(" ")
-    return Term(tuple(folded.split()), prefix, chunk["minus"] is not None)
+    return Term(tuple(folded.split()), prefix, chunk["minus"] is not None, chunk.group())

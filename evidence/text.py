@@ -20,6 +20,9 @@ from evidence.fold import extends
 from evidence.find import Span
 
 _NEAR = 16  # code points an edge may move to reach a word boundary
+_SHIFT = 40  # the same for the first edge of a read, which looks for a sentence too
+_BEFORE_SENTENCE = re.compile(r"(?:[.!?…]\s+|[。！？\n]\s*)(?=\S)")
+_BEFORE_WORD = re.compile(r"\s+(?=\S)")
 _JOINER = "\u200d"
 
 _MISLEADING = (
@@ -72,6 +75,20 @@ def _later_edge(text: str, edge: int, limit: int) -> int:
     while edge < limit and _inside_character(text, edge):
         edge += 1
     return edge
+
+
+def beginning(text: str, place: int) -> int:
+    """Where to begin to read near `place`: at a sentence or else a word that begins there or soon.
+
+    At most 40 code points later; where nothing begins, between two characters.
+    """
+    if place <= 0:
+        return 0
+    for gap in (_BEFORE_SENTENCE, _BEFORE_WORD):
+        for found in gap.finditer(text, max(0, place - 2), place + _SHIFT):
+            if found.end() >= place:
+                return found.end()
+    return _later_edge(text, place, len(text))
 
 
 def _earlier_edge(text: str, edge: int, limit: int) -> int:
@@ -189,6 +206,13 @@ def split(shown: str, *, escaped: bool = True) -> tuple[str, tuple[tuple[int, in
             opened = -1
     piece = shown[position:]
     return plain + (unmark(piece) if escaped else piece), tuple(marks)
+
+
+def is_marked(shown: str) -> bool:
+    """Whether `mark` may have made it: nothing in it misleads, and every mark is closed."""
+    if not shown.replace("\n", " ").isprintable() and _MISLEADING_ALONE.search(shown):
+        return False
+    return shown.count("<mark>") == shown.count("</mark>")
 
 
 def balanced(shown: str) -> str:

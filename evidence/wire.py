@@ -47,6 +47,9 @@ def search(page: SearchPage, *, base_url: str = "") -> dict[str, Any]:
             "warnings": page.warnings,
         },
     }
+    if page.words:
+        told = {"found": page.words.found, "missing": page.words.missing, "query": page.words.query}
+        data["meta"]["words"] = {name: one for name, one in told.items() if one is not None}
     if page.fan_in:
         data["meta"]["package"] = _fan_in(page.fan_in)
     return {

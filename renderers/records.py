@@ -149,7 +149,8 @@ def _preview(item: RecordItem, name: str, value: Any, size: int) -> tuple[Any, P
     if kind == "binary_field" or (isinstance(value, str) and looks_binary(value)):
         known = value if isinstance(value, dict) else {"size_chars": len(value)}
         shown = {"object": "binary_field", **{k: v for k, v in known.items() if k != "read"}}
-        return shown, _partial(item, name, 0, int(known.get("size_chars") or 0))
+        told = known.get("size_chars")  # a remote server may say anything
+        return shown, _partial(item, name, 0, told if isinstance(told, int) else 0)
     if kind == "field_preview" and isinstance(value.get("size_chars"), int):
         text, total = str(value.get("preview_text", "")), int(value["size_chars"])
         return _field_preview(item, name, fit_json(text, size), total, value.get("type"))

@@ -58,8 +58,23 @@ def footer(page: SearchPage, context: Context = Context()) -> list[str]:
     if page.ended_early:
         lines.append("The page ended early to stay within its size; next_page goes on.")
     if not page.hits and not _only_sources_miss(page):
-        lines.append("Nothing matched. Try fewer or other words, prefix* or a wider scope.")
+        lines += _nothing(page)
     return lines + [context.step(continuation) for continuation in page.continuations()]
+
+
+def _nothing(page: SearchPage) -> list[str]:
+    """How words are looked for, and which of these occur alone where the upstream looked."""
+    lines = [
+        "Nothing matched. All words must occur in one field; OR and AND are words like any other. "
+        "Try fewer or other words, prefix* or a wider scope."
+    ]
+    if page.words:
+        told = {"occur alone": page.words.found, "occur nowhere": page.words.missing}
+        parts = [
+            f"{says}: {', '.join(map(value_of, words))}" for says, words in told.items() if words
+        ]
+        lines += [f"words that {'; '.join(parts)}"] if parts else []
+    return lines
 
 
 def _mix(page: SearchPage) -> list[str]:

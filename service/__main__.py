@@ -1,9 +1,14 @@
 """The `rung` command."""
 
+import errno
+import os
+import sys
+
 import click
 
 from evidence.version import VERSION
 from service.cli import config as configuration
+from service.cli import errors
 from service.cli.blob import blob
 from service.cli.completion import completion
 from service.cli.connect import connect
@@ -18,6 +23,9 @@ from service.cli.serve import serve
 from service.cli.settings import config
 from service.cli.stdio import stdio
 from service.cli.store import import_, stats
+
+#: What a disk says that takes no more.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 COMMANDS: tuple[click.Command, ...] = (
     *READING,
@@ -52,7 +60,14 @@ for command in COMMANDS:
 
 def main() -> None:
     """Runs the command line: data on stdout, messages on stderr, and exit codes."""
-    rung(prog_name="rung")
+    try:
+        rung(prog_name="rung")
+    except OSError as error:
+        if error.errno not in FULL or error.filename is not None:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or what is left is written at the very end
+        click.echo(f"Error: standard output cannot be written: {error.strerror}.", err=True)
+        sys.exit(errors.FAILURE)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """The Flask application: settings, services, blueprints, errors."""
 
+import logging
 import sys
+from collections.abc import Iterator
 
 from flask import Flask
 from werkzeug.middleware.proxy_fix import ProxyFix
@@ -17,6 +19,10 @@ from service.rest import documents, metadata
 from service.rest import papers as rest_papers
 from service.rest import web
 from service.running import hooks, metrics
+from service.settings import explanation
+from service.upstreams.store import checkup
+
+log = logging.getLogger(__name__)
 
 MCP_PATH = "/mcp"
 PAPERS_PATH = "/mcp/papers"
@@ -38,8 +44,9 @@ def create_app(services: Services | None = None) -> Flask:
         _mount_records(app, services)
     if services.papers is not None:
         _mount_papers(app, services)
-    front = pages.mount(app, services, mcp_path=MCP_PATH, papers_path=PAPERS_PATH)
-    metadata.mount(app, services, MCP_PATH, front)
+    shared = pages.mount(app, services, mcp_path=MCP_PATH, papers_path=PAPERS_PATH)
+    web.show_missing(app, shared.missing)
+    metadata.mount(app, services, MCP_PATH, shared.front)
     documents.mount(app, services)
     metrics.mount(app, services)
     hops = services.settings.trusted_proxy_hops
@@ -53,9 +60,23 @@ def create_app(services: Services | None = None) -> Flask:
 def _services() -> Services:
     """The services of the environment; ends the process with what is wrong with it."""
     try:
-        return bootstrap.build(settings.load())
+        services = bootstrap.build(settings.load())
     except settings.SettingsError as error:
         sys.exit(f"rung cannot start:\n{error}")
+    for line in _concerns(services):
+        log.warning(line)
+    return services
+
+
+def _concerns(services: Services) -> Iterator[str]:
+    """A line for each thing that keeps nothing from starting, and is likely a mistake."""
+    yield from explanation.strangers(settings.environment())
+    if services.store is not None:
+        path = services.store.reader.path
+        try:
+            checkup.recognise(path)
+        except checkup.Unreadable as error:
+            yield f"The store {path} cannot be served: {error}. /readyz tells when it can."
 
 
 def _papers_headers(services: Services) -> dict[str, str]:

@@ -4,13 +4,12 @@ from typing import Any
 from urllib.parse import quote
 
 from evidence.envelope import Envelope
-from evidence.find import READ_AFTER_CHARS, READ_BEFORE_CHARS
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import FanIn, Hit, Match, SearchPage, SourceReport
+from evidence.model import FanIn, Hit, Match, SearchPage, SourceReport, WordsAlone
 from evidence.reading import number_of, pick, reference, rows, source_of, text_of, warnings_of
 from evidence.reading import short, without
-from evidence.text import balanced, split
+from evidence.text import balanced, is_marked, split
 
 _WINDOW_ARGUMENTS = (
     ("q", "query"),
@@ -41,7 +40,24 @@ def read(envelope: Envelope, *, args: dict[str, Any]) -> SearchPage:
         warnings=warnings_of(body),
         envelope=without(body, ("data", "results", "hits")),
         fan_in=_fan_in(pick(meta, "package")),
+        words=_words(pick(meta, "words"), str(args.get("query", ""))),
     )
+
+
+def _words(told: Any, query: str) -> WordsAlone | None:
+    """What an upstream says of the single words of a query; nothing that is not in the query."""
+    if not isinstance(told, dict):
+        return None
+    listed = (told.get("found"), told.get("missing"))
+    found, missing = (
+        [word for word in names if isinstance(word, str) and word and word in query][
+            : BUDGETS.words_tried
+        ]
+        for names in (each if isinstance(each, list) else [] for each in listed)
+    )
+    fewer = text_of(told, "query") or ""
+    known = fewer.strip() and fewer != query and all(word in query for word in fewer.split())
+    return WordsAlone(found, missing, fewer if known else None)
 
 
 def _fan_in(package: Any) -> FanIn | None:
@@ -113,7 +129,8 @@ def _match(part: dict[str, Any]) -> Match | None:
         window = _around_marks(shown)
     return Match(
         field_path=path,
-        shown=shown if start is not None else balanced(shown),
+        # Who says where it stands has marked it as we do, or pretends to.
+        shown=shown if start is not None and is_marked(shown) else balanced(shown),
         start=start,
         end=number_of(part, "end_chars"),
         total=number_of(part, "total_chars"),
@@ -144,4 +161,8 @@ def _around_marks(shown: str) -> dict[str, Any]:
     words = text[start:end].strip()
     if not words.isprintable() or not 0 < len(words) <= CONTRACT.query_chars:
         return {}
-    return {"query": words, "before_chars": READ_BEFORE_CHARS, "after_chars": READ_AFTER_CHARS}
+    return {
+        "query": words,
+        "before_chars": CONTRACT.match_before_chars,
+        "after_chars": CONTRACT.match_after_chars,
+    }

@@ -32,7 +32,7 @@ def blob(
     They go to standard output, or to the file of --output, which is there once all are.
     """
     spelling = Spelling(("rung",), ENTRIES, source.words)
-    with teaching(spelling, as_json=as_json, asked=source.url or source.provider_url):
+    with teaching(spelling, as_json=as_json, asked=source.server):
         found = open_session(source).rs.blob(blob_id, connection_id=connection_id)
         if as_json:
             output.json(_metadata(found))

@@ -17,6 +17,7 @@ from service.cli import errors, output, words
 from service.cli.source import NoToken
 from service.operations.base import Operation, retries
 from service.settings import SettingsError
+from service.upstreams.ports import Late, Unreached
 
 Op = TypeVar("Op", bound=Operation)
 
@@ -64,7 +65,7 @@ class Entry(Generic[Op]):
             return self.operation.load(given, spelled)
         except InvalidRequest as error:
             for name, here in spelled.items():
-                if error.details.get("param") == here:
+                if error.details.get("param") == here and error.hint is not None:
                     error.hint = f"{here}: {self.described(name)}"
             raise
 
@@ -167,6 +168,9 @@ def teaching(
         output.say(f"Error: {error}")
         sys.exit(errors.USAGE)
     except EvidenceError as error:
+        unreached = isinstance(error, (Unreached, Late))
+        if asked and isinstance(error, (Unreached, Late)):
+            error.message = _silence(asked, error.why)
         if as_json:
             output.json(errors.body(error), err=True)
             sys.exit(errors.exit_code(error))
@@ -175,7 +179,7 @@ def teaching(
         error.message = spelling.told(error.message)
         error.hint = error.hint and spelling.told(error.hint)
         output.say(failure.render_lines(error, spelling))
-        if asked and isinstance(error, (Unavailable, TimedOut)):
+        if asked and isinstance(error, (Unavailable, TimedOut)) and not unreached:
             output.say(f"asked: {asked}")
         for note in getattr(error, "__notes__", ()):
             output.say(note)
@@ -183,3 +187,9 @@ def teaching(
             again = Continuation(operation.name, dict(given or {}), "retry")
             output.say(f"retry: {spelling.spell(again, *error.options)}")
         sys.exit(errors.exit_code(error))
+
+
+def _silence(asked: str, why: str) -> str:
+    """What to tell somebody who named the address of a server that gave no answer."""
+    running = " Is it running?" if why.startswith("does not answer") else ""
+    return f"{asked} {why}.{running} `rung doctor {asked}` says more."

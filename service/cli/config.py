@@ -7,6 +7,7 @@ before both. The token of the file goes to the source the file names, and to no 
     token_file = "token"             # paths are meant from the folder of the file
 """
 
+import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -18,8 +19,10 @@ from typing import Any
 import click
 
 from evidence.errors import EvidenceError
+from evidence.limits import BUDGETS
 from service import credentials, settings
 from service.cli.store import say
+from service.clients.writing import content_of
 from service.settings import parsing
 
 VARIABLE = "RUNG_CONFIG"
@@ -134,9 +137,16 @@ SOURCES = frozenset({"RUNG_URL", "RUNG_UPSTREAM_URL", "RUNG_STORE"})
 def path_of(environ: Mapping[str, str]) -> Path:
     """Where the file is looked for."""
     if named := environ.get(VARIABLE):
-        return Path(named).expanduser()
-    base = environ.get("XDG_CONFIG_HOME") or "~/.config"
-    return Path(base).expanduser() / "rung" / "config.toml"
+        return _at_home(Path(named))
+    return _at_home(Path(environ.get("XDG_CONFIG_HOME") or "~/.config")) / "rung" / "config.toml"
+
+
+def _at_home(path: Path) -> Path:
+    """The path with the home folder for ~; as it is where there is none, which is no file."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        return path
 
 
 def load(environ: Mapping[str, str] | None = None) -> Values:
@@ -206,21 +216,19 @@ def _own(command: click.Command, written: Mapping[str, str]) -> dict[str, str]:
 
 def _read(path: Path, *, required: bool) -> tuple[dict[str, str], dict[str, int]]:
     """(values, their lines) of the file."""
-    try:
-        text = path.read_bytes().decode()
-    except FileNotFoundError:
+    text = _text(path)
+    if text is None:
         if required:
-            raise ConfigError(f"{path} is not there, and {VARIABLE} names it.") from None
+            raise ConfigError(f"{path} is not there, and {VARIABLE} names it.")
         return {}, {}
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path} is no text in UTF-8.") from None
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
     try:
         told = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise ConfigError(_no_toml(path, text, str(error))) from None
-    lines = {name: _line_of(name, text) for name in told}
+    except RecursionError:
+        raise ConfigError(f"{path}: a value is nested too deeply. {_LINE}") from None
+    there = _lines(text)
+    lines = {name: there.get(name, 1) for name in told}
     known = {key.name: key for key in KEYS}
     values, faults = dict[str, str](), list[tuple[int, str]]()
     for name, value in told.items():
@@ -237,6 +245,21 @@ def _read(path: Path, *, required: bool) -> tuple[dict[str, str], dict[str, int]
     return values, lines
 
 
+def _text(path: Path) -> str | None:
+    """The text of the file; None where there is none."""
+    if str(path).startswith("~"):
+        return None
+    if str(path) == os.devnull:  # how a person names no file
+        return ""
+    try:
+        content = content_of(path, BUDGETS.config_file_bytes)
+        return None if content is None else content.decode()
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is no text in UTF-8.") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
+
+
 def _value(known: Mapping[str, Key], name: str, value: Any, path: Path) -> str:
     """The text of one key; raises `ValueError` with the whole sentence."""
     key = known.get(name)
@@ -249,24 +272,27 @@ def _value(known: Mapping[str, Key], name: str, value: Any, path: Path) -> str:
         raise ValueError(f"{name} must be text in quotes, {such}.")
     try:
         key.read(value)
+        return str(path.parent / parsing.path(value)) if key.is_path else value
     except ValueError as error:
         raise ValueError(f"{name} {error}, {such}.") from None
-    return str(path.parent / Path(value).expanduser()) if key.is_path else value
 
 
 def _no_toml(path: Path, text: str, told: str) -> str:
     what, _, where = told.partition(" (at ")
     found = re.match(r"line (\d+)", where)
     line = int(found[1]) if found else max(1, len(text.splitlines()))
-    return f"{path}, line {line}: {what}. A line is a key and text in quotes, such as {_EXAMPLE}."
+    return f"{path}, line {line}: {what}. {_LINE}"
 
 
 _EXAMPLE = f'{KEYS[0].name} = "{KEYS[0].example}"'
+_LINE = f"A line is a key and text in quotes, such as {_EXAMPLE}."
+_KEY = re.compile(r"""\s*\[*\s*(?:"([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+))\s*[].=]""")
 
 
-def _line_of(name: str, text: str) -> int:
-    """The line a top-level key or table stands on."""
-    spelled = re.escape(name)
-    pattern = re.compile(rf"""\s*\[*\s*["']?{spelled}["']?\s*[].=]""")
-    lines = text.splitlines()
-    return next((n for n, line in enumerate(lines, 1) if pattern.match(line)), 1)
+def _lines(text: str) -> dict[str, int]:
+    """The first lines that keys and tables stand on."""
+    found: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if matched := _KEY.match(line):
+            found.setdefault(next(one for one in matched.groups() if one is not None), number)
+    return found

@@ -87,7 +87,8 @@ def connect(
 ) -> None:
     """Say how a client connects to a service, or write it into the client's file.
 
-    URL is the address of the service, or of its /mcp; http://127.0.0.1:8000 where none is given.
+    URL is the address of the service, or of its /mcp: where none is given, that of RUNG_URL or of
+    the configuration file, else http://127.0.0.1:8000.
     Without --client nothing is written. With it the file is backed up first, and everything else
     in it stays as it is. The token is not written where the client can read it from elsewhere.
     """
@@ -123,7 +124,7 @@ def connect(
             entry, bearer = _local(target, source, secret, asked)
         else:
             if asked.check:
-                _warn_of(address, secret)
+                _warn_of(address, secret, needed=needed)
             bearer = _credential(target, secret, inline=asked.inline_token, needed=needed)
             entry = target.config.http(address, bearer)
         _put_in(target, entry, bearer, asked)
@@ -217,12 +218,15 @@ def _credential(target: Target, secret: str, *, inline: bool, needed: bool) -> C
     return target.config.credential(secret or PLACEHOLDER, target.name, inline=inline)
 
 
-def _warn_of(address: str, secret: str) -> None:
+def _warn_of(address: str, secret: str, *, needed: bool) -> None:
     if secret and address.startswith("http:") and not is_loopback(address):
         say(f"Warning: {address} is not encrypted; everybody on the way can read the token.")
     problem = trouble(address, secret)
     if problem:
         say(f"Warning: {problem} `rung doctor {address}` says more.")
+    elif needed and not secret:
+        way = f"`rung doctor {address}` tries that of {TOKEN_VARIABLE}."
+        say(f"No token was given, so none was tried. {way}")
 
 
 def _put_in(target: Target, entry: Entry, bearer: Credential, asked: Asked) -> None:

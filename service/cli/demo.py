@@ -22,7 +22,7 @@ PASTED = ("curl", "claude-code")
 @click.command()
 @click.option("--debian", "with_debian", is_flag=True, help="Add Debian changelogs: real text.")
 @click.option("--serve", "serving", is_flag=True, help="Print how to connect, then serve.")
-@click.option("--port", type=int, default=8000, envvar="PORT", show_default=True)
+@serve.port_option
 @store_option
 def demo(store: Path, with_debian: bool, serving: bool, port: int) -> None:
     """Fill a store with an invented owner's records and print a token that reads them.

@@ -1,7 +1,7 @@
 """`rung doctor`: what is wrong, on the way to a server or on this machine."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -32,7 +32,8 @@ def doctor(url: str | None, token: str | None, token_file: Path | None, as_json:
 
     With the URL of a server, goes the way of a client: name, port, certificate, proxy, headers,
     token, protocol, tools, one search. Without one, looks at the settings of this environment and
-    at the store, the snapshot, the disk and the port they name.
+    at the store, the snapshot, the disk and the port they name; then goes the way to the server of
+    RUNG_URL or of the configuration file, where there is one.
 
     Exits with 0 where nothing failed, and with 1 otherwise.
     """
@@ -40,7 +41,7 @@ def doctor(url: str | None, token: str | None, token_file: Path | None, as_json:
     if url is None and (token_file or given("token") is ParameterSource.COMMANDLINE):
         raise click.UsageError("A token goes with the URL of a server.")
     if url is None:
-        steps = local.look(settings.environment(), _fault_of_file())
+        steps = _here()
     else:
         steps = remote.look(url, _token(token, token_file), datetime.now(UTC))
     found = list(steps) if as_json else _printed(steps)
@@ -51,12 +52,24 @@ def doctor(url: str | None, token: str | None, token_file: Path | None, as_json:
     sys.exit(1 if failed else 0)
 
 
-def _fault_of_file() -> str:
+def _here() -> Iterator[Finding]:
+    """What is here, and the way to the server that commands read from."""
+    fault, url, token, file = "", None, None, None
     try:
-        config.load()
+        values = config.load()
     except config.ConfigError as error:
-        return str(error)
-    return ""
+        fault, url = str(error), settings.environment().get("RUNG_URL")
+        token = settings.environment().get("RUNG_TOKEN")
+    else:
+        told = {each.key.name: each for each in values.found}
+        url, token = told["url"].text, told["token"].text
+        if url != values.written.get("url") and token == values.written.get("token"):
+            token = None  # the token of the file is for the server of the file
+        elif token is None and told["token_file"].text:
+            file = Path(told["token_file"].text)
+    yield from local.look(settings.environment(), fault, reads=bool(url))
+    if url:
+        yield from remote.look(url, _token(token, file), datetime.now(UTC))
 
 
 def _token(given: str | None, file: Path | None) -> str | None:

@@ -1,7 +1,9 @@
 """The owner's grants: made, listed and revoked."""
 
 import re
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from service.upstreams.store.values import microseconds, moment
 from service.upstreams.store.writer import Writer
 
 _SPAN = re.compile(r"([1-9][0-9]{0,4})([mhdw])")
+LISTED_FIELDS = 20
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -32,7 +35,12 @@ def grant() -> None:
 @click.option("--record", "records", multiple=True, help="Only these record ids.")
 @click.option("--expires", help="When the token ends: 12h, 30d, 8w or an ISO 8601 time.")
 @click.option("--label", help="A name to list and revoke it by.")
-@click.option("--file", "path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--file",
+    "path",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The whole grant as JSON, in place of the options above but --expires and --label.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @store_option
 def create_(
@@ -111,6 +119,7 @@ def _document(
 ) -> dict[str, Any]:
     """The grant document that the options describe."""
     entries: list[dict[str, Any]] = []
+    known: dict[str, set[str]] = {}
     for connection_id in connections or connections_of(writer):
         declared = {manifest.name: manifest for manifest in manifests_of(writer, connection_id)}
         if not declared:
@@ -119,26 +128,42 @@ def _document(
             if streams and name not in streams:
                 continue
             entry = {"connection_id": connection_id, "stream": name} | limits
+            known.setdefault(name, set()).update(declared[name].fields if name in declared else ())
             if fields is not None and name in declared:
                 entry["fields"] = [field for field in fields if field in declared[name].fields]
             if entry.get("fields") != []:
                 entries.append(entry)
-    _check_found(entries, streams, fields)
+    _check_found(entries, known, streams, fields)
     return {"streams": entries}
 
 
 def _check_found(
-    entries: list[dict[str, Any]], streams: tuple[str, ...], fields: list[str] | None
+    entries: list[dict[str, Any]],
+    known: dict[str, set[str]],
+    streams: tuple[str, ...],
+    fields: list[str] | None,
 ) -> None:
-    """Refuses options that nothing in the store answers to."""
+    """Refuses options that nothing in the store answers to; `known` has the fields of streams."""
+    declared = set().union(*known.values())
+    for field in fields or ():
+        if declared and field not in declared:
+            raise click.ClickException(
+                f"No stream of this grant declares the field {field!r}. {_near(field, declared)}"
+            )
     for name in streams:
         if not any(entry.get("stream") == name for entry in entries):
             raise click.ClickException(f"No connection has a stream {name!r} with these fields.")
-    for field in fields or ():
-        if not any(field in entry.get("fields", ()) for entry in entries):
-            raise click.ClickException(f"No stream of this grant declares the field {field!r}.")
     if not entries:
         raise click.ClickException("The store is empty; import something first: rung import.")
+
+
+def _near(name: str, known: Collection[str]) -> str:
+    """What may be meant, or what there is."""
+    found = get_close_matches(name, known, 1)
+    if found:
+        return f"Did you mean {found[0]!r}?"
+    more = ", …" if len(known) > LISTED_FIELDS else ""
+    return f"There are {', '.join(sorted(known)[:LISTED_FIELDS])}{more}."
 
 
 def _read_document(path: Path) -> Any:

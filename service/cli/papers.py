@@ -17,7 +17,7 @@ from evidence.limits import CONTRACT
 from evidence.papers import SOURCE
 from renderers.rendering import Context
 from service.cli import output
-from service.cli.commands import Entry, Spelling, teaching
+from service.cli.commands import Entry, Spelling, Words, teaching
 from service.operations.base import PaperOperation, PaperSession, run_bounded
 from service.operations.papers import PAPER_OPERATIONS, links
 from service.upstreams.papers.snapshot_library import Papers
@@ -25,8 +25,10 @@ from service.upstreams.papers.swap import swap as install
 
 COMMANDLINE = ParameterSource.COMMANDLINE
 OPERATIONS = {operation.name: operation for operation in PAPER_OPERATIONS}
+#: Commands that take all the words there are.
+SEARCHES = ("search", "keyword")
 ENTRIES = tuple(
-    Entry(name, OPERATIONS[operation], (positional,))
+    Entry(name, OPERATIONS[operation], (positional,), positional if name in SEARCHES else None)
     for name, operation, positional in (
         ("search", "search_papers", "query"),
         ("keyword", "search_papers_by_keyword", "keyword"),
@@ -92,6 +94,10 @@ class OnSnapshot(click.Command):
         return super().invoke(context)
 
 
+class WordsOnSnapshot(OnSnapshot, Words):
+    """The same for a command that takes all the words there are."""
+
+
 @click.group(params=_options())
 def papers(db: Path | None, assets: str | None) -> None:
     """Search and read the papers of a snapshot."""
@@ -120,7 +126,8 @@ def _command(entry: Entry[PaperOperation]) -> click.Command:
 
     flag = click.Option(["--json", "as_json"], is_flag=True, help="The body REST gives.")
     short, told = f"{operation.title}.", Spelling(GROUP, ENTRIES).told
-    return OnSnapshot(
+    kind = WordsOnSnapshot if entry.joined else OnSnapshot
+    return kind(
         entry.name,
         params=[*entry.params(told), flag],
         callback=run,

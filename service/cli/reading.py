@@ -47,7 +47,7 @@ def command(entry: Entry[RecordOperation]) -> click.Command:
     def run(*, source: Source, form: str | None, **options: Any) -> None:
         spelling = Spelling(("rung",), ENTRIES, source.words)
         given: dict[str, Any] = {}
-        as_json, asked = form == "json", source.url or source.provider_url
+        as_json, asked = form == "json", source.server
         with teaching(spelling, entry.operation, given, as_json=as_json, asked=asked):
             given |= entry.given(options)
             session = open_session(source)
@@ -102,7 +102,7 @@ def _text(
         return
     (text,) = operation.render(reading, context).blocks
     if output.on_terminal():
-        screen.show(reading, text, context)
+        screen.show(reading, text, context, session)
     else:
         output.text(text)
 

@@ -5,12 +5,13 @@ Record text is escaped before it comes here or as it does: nothing in it reaches
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
 from rich.cells import cell_len
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -18,20 +19,27 @@ from evidence.model import Buckets, Hit, RecordPage, SearchPage
 from evidence.text import clip, escape
 from renderers import aggregate, records, search_lines
 from renderers.rendering import Context
+from service.cli import columns
+from service.operations.base import Session
 
-LEAST_COLUMN = 12
+#: Cells beside ids that leave less than this stand below them.
+LEAST_BESIDE = 40
+#: What a long value asks for to be shown at all.
+MOST_ASKED = 24
 GAP = 2
 MOST_CELL = 400
+#: Deeper than any line of ours, so that no line of a record can pass for one.
+WINDOW_INDENT = 4
 _MARK = re.compile("<mark>(.*?)</mark>", re.DOTALL)
 
 
-def show(reading: Any, text: str, context: Context) -> None:
+def show(reading: Any, text: str, context: Context, session: Session) -> None:
     """A reading on the terminal; `text` is what a pipe would get."""
     console = Console(highlight=False, markup=False, emoji=False)
     header, _, rest = text.partition("\n")
     _line(console, header, "dim")
-    if isinstance(reading, RecordPage) and _fits(reading, console.width):
-        _records(console, reading, context)
+    if isinstance(reading, RecordPage) and reading.records:
+        _records(console, reading, context, columns.order(reading, session))
     elif isinstance(reading, SearchPage):
         _hits(console, reading, context)
     elif isinstance(reading, Buckets) and reading.groups:
@@ -45,38 +53,63 @@ def _line(console: Console, text: str, style: str = "") -> None:
     console.print(Text(text, style=style), soft_wrap=True)
 
 
-def _fits(page: RecordPage, width: int) -> bool:
-    """Whether the ids leave room for anything beside them."""
-    longest = max((cell_len(item.id) for item in page.records), default=0)
-    return bool(page.records) and longest + GAP + LEAST_COLUMN <= width
-
-
-def _records(console: Console, page: RecordPage, context: Context) -> None:
-    named = dict.fromkeys(name for item in page.records for name in item.data)
-    told = [name for name in named if not _repeats(page, name)]
+def _records(console: Console, page: RecordPage, context: Context, fields: Sequence[str]) -> None:
+    """A table; where the ids leave too little room for it, each id has a line of its own."""
+    told = [name for name in fields if not _repeats(page, name)]
     longest = max(cell_len(item.id) for item in page.records)
     room = console.width - longest - GAP
-    shown = told[: max(1, room // (LEAST_COLUMN + GAP))]
-    columns = [_column(page, name) for name in shown]
-    needs = [max(map(cell_len, column)) for column in columns]
-    table = Table(box=None, padding=(0, GAP, 0, 0), header_style="bold")
-    table.add_column("id", no_wrap=True, width=longest, style="cyan")
-    for column, width in zip(columns, _widths(needs, room - GAP * len(columns))):
-        table.add_column(Text(column[0]), no_wrap=True, overflow="ellipsis", width=width)
-    for number, item in enumerate(page.records, start=1):
-        cells = [Text(column[number]) for column in columns]
-        table.add_row(Text(item.id), *cells, style="strike" if item.deleted else None)
-    console.print(table)
-    if len(shown) < len(told):
-        left = ", ".join(escape(name)[0] for name in told[len(shown) :])
-        _line(
-            console, f"not shown for want of room: {left}; --fields chooses, --json has all", "dim"
-        )
+    if room < LEAST_BESIDE:
+        longest, room = 0, console.width - GAP
+    cells = {name: _column(page, name) for name in told}
+    shown = _fitting(cells, room)
+    needs = [max(map(cell_len, cells[name])) for name in shown]
+    widths = _widths(needs, room - GAP * len(shown))
+    rows = list(zip(*(cells[name] for name in shown))) or [()] * (len(page.records) + 1)
+    lines = [Text((" " * GAP).join(map(_sized, row, widths))) for row in rows]
+    _row(console, Text("id"), lines[0], longest, "bold")
+    for item, beside in zip(page.records, lines[1:]):
+        id = Text(item.id, style="cyan")
+        _row(console, id, beside, longest, "strike" if item.deleted else "")
+    left = [escape(name)[0] for name in told if name not in shown]
+    if left:
+        more = "--fields chooses, --json has all"
+        _line(console, f"not shown for want of room: {', '.join(left)}; {more}", "dim")
     for item in page.records:
         for read in records.reads(item, context):
             _line(console, f"{item.id}{read}", "dim")
     for line in records.footer(page, context):
         _line(console, line)
+
+
+def _row(console: Console, id: Text, cells: Text, width: int, style: str) -> None:
+    """An id and its cells: beside each other, or below each other where it has no `width`."""
+    id.stylize(style)
+    cells.stylize(style)
+    cells.rstrip()
+    if width:
+        id.pad_right(width - id.cell_len + GAP)
+        console.print(Text().append_text(id).append_text(cells), soft_wrap=True)
+        return
+    console.print(id, soft_wrap=True)
+    console.print(Text(" " * GAP).append_text(cells), soft_wrap=True)
+
+
+def _sized(cell: str, width: int) -> str:
+    """A cell as wide as its column."""
+    text = Text(cell)
+    text.truncate(width, overflow="ellipsis", pad=True)
+    return text.plain
+
+
+def _fitting(cells: Mapping[str, Sequence[str]], room: int) -> list[str]:
+    """The columns there is room for, and the first in any case; wide ones can be cut."""
+    shown: list[str] = []
+    for name, column in cells.items():
+        need = min(max(map(cell_len, column)), MOST_ASKED) + GAP
+        if need <= room or not shown:
+            shown.append(name)
+            room -= need
+    return shown
 
 
 def _repeats(page: RecordPage, name: str) -> bool:
@@ -126,7 +159,7 @@ def _hit(console: Console, number: int, hit: Hit, context: Context) -> None:
     console.print()
     console.print(line, soft_wrap=True)
     for match in hit.matches:
-        console.print(_marked(match.shown))
+        console.print(Padding(_marked(match.shown), (0, 0, 0, WINDOW_INDENT), expand=False))
         _line(console, search_lines.evidence_line(hit, match, context), "dim")
     if not hit.matches:
         _line(console, f"  no proven window; {context.step(hit.fetch)}", "dim")
@@ -146,7 +179,7 @@ def _marked(shown: str) -> Text:
 def _groups(console: Console, found: Buckets) -> None:
     groups: Sequence[dict[str, Any]] = found.groups or ()
     table = Table(box=None, padding=(0, GAP, 0, 0), header_style="bold")
-    table.add_column(escape(found.group_by or "key")[0], overflow="fold")
+    table.add_column(Text(_plain(found.group_by or "key")), overflow="fold")
     table.add_column("count", justify="right")
     for group in groups:
         table.add_row(Text(aggregate.key(group.get("key"))), str(group.get("count")))

@@ -3,22 +3,71 @@
 import os
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from service import settings
 from service.cli.store import store_option
+from service.settings import parsing
+from service.upstreams.store.checkup import Foreign, Unreadable, recognise
 
 GUNICORN = ("-m", "gunicorn", "service.app:create_app()", "--config", "python:service.serving")
 #: Name what is served where no file is here.
 FETCHED = ("RUNG_STORE_URL", "RUNG_PAPERS_URL")
 
 
+class Variable(click.Option):
+    """An option whose variable is named where that is what cannot be used."""
+
+    def get_error_hint(self, ctx: click.Context | None) -> str:
+        source = ctx.get_parameter_source(str(self.name)) if ctx else None
+        if source is ParameterSource.ENVIRONMENT:
+            return f"the variable {self.envvar}"
+        return super().get_error_hint(ctx)
+
+
+class Number(click.ParamType[int]):
+    """A number as the setting of the same meaning takes it."""
+
+    name = "integer"
+
+    def __init__(self, read: Callable[[str], int]) -> None:
+        self.read = read
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return self.read(str(value))
+        except ValueError as error:
+            self.fail(f"it is {value!r} and {error}.", param, ctx)
+
+
+port_option = click.option(
+    "--port",
+    cls=Variable,
+    type=Number(parsing.port),
+    default=8000,
+    envvar="PORT",
+    show_default=True,
+    help="The port to listen on; PORT names it too.",
+)
+
+
 @click.command()
-@click.option("--port", type=int, default=8000, envvar="PORT", show_default=True)
+@port_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--workers", type=int, default=1, envvar="WEB_CONCURRENCY", show_default=True)
+@click.option(
+    "--workers",
+    cls=Variable,
+    type=Number(parsing.count),
+    default=1,
+    envvar="WEB_CONCURRENCY",
+    show_default=True,
+    help="How many processes answer; WEB_CONCURRENCY names it too.",
+)
 @store_option
 @click.option(
     "--provider-url",
@@ -51,7 +100,7 @@ def run(
 ) -> None:
     """Says something and becomes the server; never returns.
 
-    Refuses where there is nothing to serve, and a port that is taken.
+    Refuses where there is nothing to serve, a file that is no store, and a port that is taken.
     """
     served = {
         name: str(path.absolute())
@@ -60,6 +109,8 @@ def run(
     }
     if papers is not None and "RUNG_PAPERS_DB" not in served:
         raise click.ClickException(f"{papers} is not there. Name a snapshot with --papers.")
+    if "RUNG_STORE" in served:
+        _check_store(store)
     if provider_url:
         served["RUNG_UPSTREAM_URL"] = provider_url
     environ = settings.environment()
@@ -81,3 +132,15 @@ def run(
     sys.stdout.flush()
     changed = settings.environment(**served, PORT=str(port))
     os.execve(sys.executable, command, changed)
+
+
+def _check_store(store: Path) -> None:
+    """Refuses what is no store. The log of the service says what else is wrong with one."""
+    try:
+        recognise(store)
+    except Foreign as error:
+        raise click.ClickException(
+            f"{store} is no store of Rung: {error}. Name the file of a store with --store."
+        ) from error
+    except Unreadable:
+        return

@@ -1,12 +1,17 @@
 """`rung config`: the settings in force, what each means, and an example file."""
 
 import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import click
 
 from service import settings
 from service.cli import config as file
+from service.cli.store import say
 from service.settings import explanation
+from service.upstreams.store.checkup import Absent, Foreign, Unreadable, recognise
 
 FAULTY = 2
 
@@ -19,7 +24,8 @@ def config(explain: bool, example: bool, check: bool) -> None:
     """Print the settings that `rung serve` and gunicorn would start with; secrets are hidden.
 
     --explain adds what reading commands take from the environment and the configuration file.
-    Exits with 2 where a setting or that file cannot be used, after naming every fault.
+    Exits with 2 where a setting, that file or the store cannot be used, after naming every fault.
+    A store that is not there is named: it may come later.
     """
     if explain + example + check > 1:
         raise click.UsageError("Give only one of --explain, --example and --check.")
@@ -34,11 +40,31 @@ def config(explain: bool, example: bool, check: bool) -> None:
     elif not check:
         for each in found:
             click.echo(explanation.line(each))
-    for line in explanation.strangers(settings.environment()):
-        click.echo(f"Warning: {line}", err=True)
+    note, fault = _of_store({each.setting.name: each.value for each in found})
+    for line in [*explanation.strangers(settings.environment()), *note]:
+        say(f"Warning: {line}")
+    faults += fault
     for line in faults:
-        click.echo(f"Error: {line}", err=True)
+        say(f"Error: {line}")
     sys.exit(FAULTY if faults else 0)
+
+
+def _of_store(values: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """(what to know, what is wrong) of the store that would be served."""
+    path: Path = values["store"]
+    if values["store_url"]:
+        return [], []
+    try:
+        recognise(path)
+    except Absent:
+        others = any(values[name] for name in ("upstream_url", "papers_db", "papers_url"))
+        told = f"RUNG_STORE: {path} is not there. Nothing is served until it is."
+        return ([], []) if others else ([told], [])
+    except Foreign as error:
+        return [], [f"RUNG_STORE: {path} is no store of Rung: {error}."]
+    except Unreadable as error:
+        return [f"RUNG_STORE: {path} cannot be served: {error}."], []
+    return [], []
 
 
 def _of_commands() -> tuple[list[str], list[str]]:

@@ -62,6 +62,16 @@ class Source:
     token_file: Path | None = None
     words: tuple[str, ...] = ()
 
+    @property
+    def server(self) -> str | None:
+        """The address of the server that is asked, in one spelling and without secrets."""
+        with suppress(InvalidRequest):
+            if self.url is not None:
+                return rung_url(self.url)
+            if self.provider_url is not None:
+                return credentials.provider_url(self.provider_url)
+        return None
+
 
 _OPTIONS = (
     click.option(
@@ -103,6 +113,9 @@ def _chosen(context: click.Context, told: dict[str, Any]) -> Source:
     typed = [name for name in told if given(name) is ParameterSource.COMMANDLINE]
     if len([name for name in typed if name in NAMES]) > 1:
         raise click.UsageError("Give only one of --url, --provider-url and --store.")
+    for name in ("url", "provider_url"):
+        if name in typed and not told[name]:
+            raise click.UsageError(f"--{name.replace('_', '-')} is empty. Give an address.")
     if "token" in typed and "token_file" in typed:
         raise click.UsageError("Give only one of --token and --token-file.")
     named = [name for level in LEVELS for name in NAMES if given(name) is level and told[name]]
@@ -183,7 +196,21 @@ def _store(source: Source, token: str | None) -> Callable[[float], Session]:
     if token is None:
         raise missing_token(store)
     found = services(store=store)
-    return lambda seconds: found.open_session(token)
+
+    def open(seconds: float) -> Session:
+        try:
+            return found.open_session(token)
+        except Unauthenticated as error:
+            error.message = f"The token is not known in {store}. Make one with {_making(store)}."
+            raise
+
+    return open
+
+
+def _making(store: Path) -> str:
+    """The command that makes a token, for somebody to fill in."""
+    create = shlex.join(["rung", "grant", "create", "--store", str(store)])
+    return f"`{create} --connection ID --label NAME`"
 
 
 def check_store(store: Path) -> None:
@@ -194,7 +221,7 @@ def check_store(store: Path) -> None:
 
 def missing_token(store: Path) -> NoToken:
     """What to do where a store is there and no token was given."""
-    make = f"Make one with `{shlex.join(['rung', 'grant', 'create', '--store', str(store)])}` "
+    make = f"Make one with {_making(store)} "
     demo = store.parent / DEMO_TOKEN
     if not demo.exists():
         return _no_token(f"{make}and")
@@ -237,7 +264,12 @@ def given_token(file: Path | None, text: str | None) -> str | None:
         token = credentials.from_file(file)
         warn_of(file)
         return token
-    return credentials.from_text(text, TOKEN_VARIABLE) if text else None
+    if not text:
+        return None
+    context = click.get_current_context(silent=True)
+    source = context.get_parameter_source("token") if context else None
+    typed = source is ParameterSource.COMMANDLINE
+    return credentials.from_text(text, "--token" if typed else TOKEN_VARIABLE)
 
 
 def refuse_owners() -> None:

@@ -12,12 +12,13 @@ import orjson
 from sqlite_utils import Database
 
 from evidence.errors import EvidenceError
+from service.cli import output
 from service.cli.progress import Progress
 from service.upstreams.store.formats import FORMATS, Source, detect
 from service.upstreams.store.importer import Import, Rejected, run
 from service.upstreams.store.ingest import Counts
 from service.upstreams.store.intake import Refused
-from service.upstreams.store.streams import connect
+from service.upstreams.store.streams import connect, manifests_of
 from service.upstreams.store.text_repair import Repair
 from service.upstreams.store.writer import Writer, explain_locks, open_writer
 
@@ -53,7 +54,7 @@ def teaching() -> Iterator[None]:
 
 def say(message: str) -> None:
     """A message for the person, on stderr."""
-    click.echo(message, err=True)
+    output.say(message)
 
 
 @click.command("import")
@@ -62,7 +63,23 @@ def say(message: str) -> None:
 @click.option("--connector", help="What kind of source it is, such as gmail.")
 @click.option("--label", help="What people call the connection.")
 @click.option("--stream", help="The stream of rows that name none (default: the file's name).")
-@click.option("--manifest", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--key",
+    multiple=True,
+    metavar="FIELD",
+    help="The field whose value is the id of a record, for a new stream; several make one id.",
+)
+@click.option(
+    "--manifest",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="What the fields of the streams are, as JSON; otherwise one is proposed and shown.",
+)
+@click.option(
+    "--write-manifest",
+    "written",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the manifest of the connection's streams to this new file, to edit it.",
+)
 @click.option("--format", "form", type=click.Choice(FORMATS), help="Default: by extension.")
 @click.option("--strict", is_flag=True, help="Import nothing if any row is refused.")
 @click.option("--suggest-roles", is_flag=True, help="Let inference propose title, text and time.")
@@ -73,7 +90,9 @@ def import_(
     connector: str | None,
     label: str | None,
     stream: str | None,
+    key: tuple[str, ...],
     manifest: Path | None,
+    written: Path | None,
     form: str | None,
     strict: bool,
     suggest_roles: bool,
@@ -81,28 +100,39 @@ def import_(
 ) -> None:
     """Import NDJSON, JSON, CSV, TSV or mbox FILES; `-` is standard input.
 
-    Importing a file again updates what changed and adds nothing twice. Rows of a stream without a
-    primary key are known by a hash of their content.
+    Importing a file again updates what changed and adds nothing twice. Where neither --key nor the
+    manifest names an id, nor a field `id`, `_id`, `key` or `uuid` is one, rows are told apart by
+    their whole content. Rows that are refused are named; it exits with 1 where all are.
     """
     with teaching():
         for name in files:
             _check_file(name, form)
+        if written is not None and written.exists():
+            raise click.ClickException(f"{written} is there already. Name a new file.")
     with teaching(), open_writer(store) as writer:
-        task = Import(writer, connection, stream, suggest_roles, _show_manifest)
+        task = Import(writer, connection, stream, suggest_roles, key)
 
         def work() -> None:
             connect(writer, connection, connector_key=connector, label=label)
             if manifest is not None:
                 task.declare(_read_json(manifest))
-            for name in files:
-                _import_file(task, name, form)
+            try:
+                for name in files:
+                    _import_file(task, name, form)
+            finally:
+                if written is None:
+                    _show_manifest(task)
 
         try:
             counts = run(task, work, strict=strict)
         except Rejected as rejected:
             _report(task, rejected.counts)
             raise click.ClickException("--strict: nothing was imported.") from None
+        if written is not None:
+            _write_manifest(task, written)
         _report(task, counts)
+    if counts.refused and counts.refused == counts.rows:
+        raise click.ClickException(f"Nothing was imported: all {counts.refused} rows are refused.")
 
 
 def _check_file(name: str, form: str | None) -> None:
@@ -133,11 +163,28 @@ def _open(name: str) -> Iterator[BinaryIO]:
         yield file
 
 
-def _show_manifest(document: dict[str, Any]) -> None:
-    json = orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
-    say(f"Inferred a manifest for {document['name']!r}; replace it with --manifest:\n{json}")
-    if not document["primary_key"]:
-        say("No primary key: rows without a key of their own are known by a hash of their content.")
+def _show_manifest(task: Import) -> None:
+    """The manifest that was proposed, as --manifest takes it."""
+    if task.inferred:
+        json = _manifest(task.inferred)
+        say(f"{_inferred(task)}; to change it, give this with --manifest FILE:\n{json}")
+
+
+def _write_manifest(task: Import, path: Path) -> None:
+    """Writes the manifest of the connection to a file that is not there yet."""
+    streams = [found.to_json() for found in manifests_of(task.writer, task.connection_id)]
+    with path.open("x", encoding="utf-8") as file:
+        file.write(f"{_manifest(streams)}\n")
+    said = f"{_inferred(task)}; it is in {path}" if task.inferred else f"{path} has the manifest"
+    say(f"{said}. To change it, edit the file and give it with --manifest.")
+
+
+def _inferred(task: Import) -> str:
+    return "Inferred a manifest for " + ", ".join(repr(found["name"]) for found in task.inferred)
+
+
+def _manifest(streams: list[dict[str, Any]]) -> str:
+    return orjson.dumps({"streams": streams}, option=orjson.OPT_INDENT_2).decode()
 
 
 def _read_json(path: Path) -> Any:
@@ -159,10 +206,17 @@ def _report(task: Import, counts: Counts) -> None:
             f"{name}: {len(fields)} fields are not in the manifest and cannot be read: {listed}. "
             "Declare them with --manifest."
         )
+    for name in sorted(task.keyless):
+        say(
+            f"{name}: no id field: rows are told apart by their whole content, so an edited row is "
+            "a new one; --key FIELD names one, for a new stream (--stream NAME)."
+        )
     words = ("new", "changed", "unchanged", "deleted", "refused")
     summary = ", ".join(f"{getattr(counts, word)} {word}" for word in words)
     repeated = f", {counts.repeated} repeated" if counts.repeated else ""
     say(f"{task.connection_id}: {summary}{repeated}.")
+    if 0 < counts.refused < counts.rows:
+        say(f"{counts.refused} of {counts.rows} rows were refused and are not in the store.")
 
 
 @click.command()
@@ -176,7 +230,7 @@ def stats(store: Path, as_json: bool) -> None:
         click.echo(orjson.dumps({"streams": rows}).decode())
         return
     for row in rows:
-        click.echo("{connection_id}/{stream}: {records} records, {deleted} deleted".format(**row))
+        output.text("{connection_id}/{stream}: {records} records, {deleted} deleted".format(**row))
     connections = len({row["connection_id"] for row in rows})
     records = sum(row["records"] for row in rows)
     click.echo(f"{connections} connections, {len(rows)} streams, {records} records")

@@ -18,7 +18,8 @@ from service.operations.arguments import ExpandLimit, Flag, Names, Number, Typed
 OBJECTS = (TypedFilter, ExpandLimit)
 OPERATORS = {">=": "gte", ">": "gt", "<=": "lte", "<": "lt"}
 
-_TERM = re.compile(r"([^=<>]+)(>=|<=|>|<|=)(.*)", re.DOTALL)
+#: A value that begins with = and a field with ! at its end are for JSON: here they are slips.
+_TERM = re.compile(r"([^=<>]*[^=<>!])(>=|<=|==|>|<|=)(.*)", re.DOTALL)
 _FORMS = {
     TypedFilter: "At a shell also field=value or 'field>=value', as often as needed.",
     ExpandLimit: "At a shell also relation=number.",
@@ -95,7 +96,7 @@ def _object(name: str, field: Any, text: str) -> dict[str, Any]:
     key, sign, told = term[1].strip(), term[2], term[3].strip()
     if isinstance(field, ExpandLimit):
         return {key: int(told) if told.isascii() and told.isdigit() else told}
-    return {key: told if sign == "=" else {OPERATORS[sign]: told}}
+    return {key: {OPERATORS[sign]: told} if sign in OPERATORS else told}
 
 
 def _merge(name: str, found: dict[str, Any], more: dict[str, Any]) -> None:
@@ -149,7 +150,8 @@ def line(given: Sequence[str]) -> str:
 def _quoted(word: str) -> str:
     """A word for a shell; what is invisible or controls a terminal is written as bytes."""
     if word.isprintable() or not _misleads(word):
-        return shlex.quote(word)
+        quoted = shlex.quote(word)
+        return f"'{word}'" if quoted.startswith("=") else quoted  # zsh looks for a command
     return "$'" + "".join(map(_byte, word)) + "'"
 
 

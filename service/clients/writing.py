@@ -32,14 +32,14 @@ class Held:
     def of(cls, path: Path) -> "Held":
         """Reads the file that `path`, or the link there, leads to."""
         real = Path(os.path.realpath(path))
-        return cls(real, _content(real))
+        return cls(real, content_of(real))
 
     def earlier(self) -> list[bytes]:
         """What the backups hold, newest first; what cannot be read is none."""
         held = []
         for path in sorted(self.path.parent.glob(f"{self.path.name}{BACKUP}*"), reverse=True):
             with suppress(OSError):
-                held.append(_content(path))
+                held.append(content_of(path))
         return [content for content in held if content is not None]
 
     def replace(self, content: bytes | None, now: datetime, *, private: bool) -> Path | None:
@@ -48,14 +48,14 @@ class Held:
         Mode and owner stay; what is `private` is for its owner only. Whoever reads meanwhile finds
         the old file or the new one. Raises `Changed` where the file is another by now.
         """
-        if _content(self.path) != self.content:
+        if content_of(self.path) != self.content:
             raise Changed
         self.path.parent.mkdir(parents=True, exist_ok=True)
         status = self.path.stat() if self.content is not None else None
         backup = self._back_up(status, now) if status else None
         fresh = self._write_fresh(content, status, private) if content is not None else None
         try:
-            if _content(self.path) != self.content:
+            if content_of(self.path) != self.content:
                 raise Changed
             if fresh:
                 os.replace(fresh, self.path)
@@ -108,8 +108,11 @@ def alone() -> Iterator[None]:
         yield
 
 
-def _content(path: Path) -> bytes | None:
-    """The bytes of an ordinary file; None where there is none. A pipe would not come to an end."""
+def content_of(path: Path, most: int = BUDGETS.client_file_bytes) -> bytes | None:
+    """The bytes of an ordinary file; None where there is none. A pipe would not come to an end.
+
+    Raises `OSError` for what is none, or has over `most` bytes.
+    """
     try:
         opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -118,9 +121,9 @@ def _content(path: Path) -> bytes | None:
         os.close(opened)
         raise OSError(errno.EINVAL, "It is no ordinary file", str(path))
     with os.fdopen(opened, "rb") as file:
-        content = file.read(BUDGETS.client_file_bytes + 1)
-    if len(content) > BUDGETS.client_file_bytes:
-        raise OSError(errno.EFBIG, "It is too large to be the file of a client", str(path))
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"It is too large, with over {most} bytes", str(path))
     return content
 
 

@@ -86,6 +86,8 @@ def dns(way: Way) -> Finding:
             "The name is wrong, not published yet, or the name server is away.",
             "Correct HTTPS_PROXY." if way.proxy else "Correct the host, or publish its DNS record.",
         )
+    if host in found:
+        return ok(f"{whose}{host} is an address")
     return ok(f"{whose}{host} is {', '.join(found[:4])}")
 
 
@@ -126,7 +128,7 @@ def tls(way: Way) -> Finding:
         return fail(
             f"the TLS handshake fails: {_reason(error)}",
             "The port does not speak TLS, or something on the way ends the connection.",
-            f"Check the port; where TLS is ended elsewhere, use http://{way.host} behind it.",
+            f"Check the port; where TLS is ended elsewhere, use {way.plain} " "behind it.",
         )
     if found.distrust is not None:
         return _distrusted(way, found)

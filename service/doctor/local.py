@@ -17,7 +17,7 @@ from service.settings import examine
 from service.upstreams import probe
 from service.upstreams.papers.snapshot_library import Papers
 from service.upstreams.store import checkup
-from service.upstreams.store.checkup import Checkup, Unreadable
+from service.upstreams.store.checkup import Checkup, Foreign, Unreadable
 
 IN_USE = "Address already in use".lower()
 
@@ -28,16 +28,18 @@ class Place:
 
     environ: Mapping[str, str]
     file: str  # what is wrong with the configuration file of commands
+    reads: bool = False  # whether its commands read from a server
     values: dict[str, Any] = field(default_factory=dict)
     store: Checkup | None = None
 
 
-def look(environ: Mapping[str, str], file: str = "") -> Iterator[Finding]:
+def look(environ: Mapping[str, str], file: str = "", *, reads: bool = False) -> Iterator[Finding]:
     """A finding for each thing a service started with this environment stands on.
 
-    `file` is what is wrong with the configuration file of commands, if anything is.
+    `file` is what is wrong with the configuration file of commands, if anything is; `reads` is
+    whether commands here read from a server, and need no store.
     """
-    return walk(_STEPS, Place(environ, file))
+    return walk(_STEPS, Place(environ, file, reads))
 
 
 def settings(place: Place) -> Finding:
@@ -84,6 +86,8 @@ def store(place: Place) -> Finding:
         others = [
             name for name in ("upstream_url", "papers_db", "papers_url") if place.values[name]
         ]
+        if place.reads:
+            return skip(f"{path} is not there, and commands read from a server")
         if others:
             return skip(f"{path} is not there, and others are served")
         return fail(
@@ -121,7 +125,7 @@ def store(place: Place) -> Finding:
 
 def _unreadable(path: Path, error: Unreadable) -> Finding:
     told = f"{path} cannot be read: {error}"
-    if "not a database" in told or "no such table" in told:
+    if isinstance(error, Foreign):
         return fail(told, "It is no store of Rung.", "Set RUNG_STORE to the file of a store.")
     return fail(
         told,

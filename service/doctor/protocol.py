@@ -9,7 +9,7 @@ import orjson
 from evidence.limits import BUDGETS
 from service.doctor.findings import Finding, fail, ok, skip, warn
 from service.doctor.front import in_place_of
-from service.doctor.way import NOBODY, Way, message
+from service.doctor.way import ENDPOINTS, NOBODY, Way, message
 from service.mcp.faults import HEADER_MISMATCH, UNSUPPORTED_VERSION
 from service.mcp.versions import LEGACY, MODERN
 
@@ -42,10 +42,16 @@ def health(way: Way) -> Finding:
     if reply.status == 200 and (reply.document or {}).get("status") == "ok":
         return ok("GET /healthz: the server is there")
     return warn(
-        f"GET /healthz is answered {reply.status}",
+        f"GET {urlsplit(way.base).path}/healthz is answered {reply.status}",
         "This may be no Rung, or Rung under another path.",
-        f"Give the address that Rung is served at; it is asked for {way.base}/healthz.",
+        f"Give the address that Rung is served at{_without_path(way)}; it is asked for "
+        f"{way.base}/healthz.",
     )
+
+
+def _without_path(way: Way) -> str:
+    """The address to try first where the path may be mistyped."""
+    return f", such as {way.root}{ENDPOINTS[-1]}" if way.root != way.base else ""
 
 
 def post(way: Way) -> Finding:
@@ -66,7 +72,8 @@ def post(way: Way) -> Finding:
         return fail(
             told,
             "There is no MCP endpoint at this path, or the proxy does not pass it on.",
-            "Let the proxy pass everything below the address to Rung, /mcp included (nginx: "
+            f"Correct the path{_without_path(way)}. If it is right, let the proxy pass everything "
+            "below the address to Rung, /mcp included (nginx: "
             "location / { proxy_pass http://127.0.0.1:8000; }).",
         )
     if reply.status == 405:
@@ -104,7 +111,7 @@ def headers(way: Way) -> Finding:
             "Something in front replaces the headers of refusals, or this is no Rung.",
             "Let the proxy pass WWW-Authenticate.",
         )
-    arrived = "nobody needs Authorization" if way.is_open else "Authorization arrives"
+    arrived = "Authorization is not needed" if way.is_open else "Authorization arrives"
     if reply.status != 200:
         return ok(f"{arrived}; the others cannot be seen without a token that is accepted")
     named = way.modern("tools/call", {"name": SEARCHES[0], "arguments": {"query": QUERY}})
@@ -123,7 +130,8 @@ def headers(way: Way) -> Finding:
         )
     if named.error.get("code") == UNSUPPORTED_VERSION or named.status != 200:
         return ok(f"{arrived}; the others are of a revision this server does not speak")
-    return ok(f"{arrived}, and so do {', '.join(MODERN_HEADERS)}")
+    others = ", ".join(MODERN_HEADERS)
+    return ok(f"{others} arrive; {arrived}" if way.is_open else f"{arrived}, and so do {others}")
 
 
 def auth(way: Way) -> Finding:

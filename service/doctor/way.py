@@ -56,6 +56,17 @@ class Way:
         return urlsplit(self.base).hostname or ""
 
     @property
+    def root(self) -> str:
+        """The address without a path."""
+        parts = urlsplit(self.base)
+        return f"{parts.scheme}://{parts.netloc}"
+
+    @property
+    def plain(self) -> str:
+        """The address without TLS."""
+        return self.base.replace("https://", "http://", 1)
+
+    @property
     def bearer(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 

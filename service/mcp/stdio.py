@@ -48,11 +48,14 @@ def serve(
     for line in lines(source, BUDGETS.body_bytes):
         id = request_id(None)
         account.begin(Account(id))
-        if line is None:
-            answer = _too_long(id)
-        else:
-            session = OnDemand(open_session)
-            answer = handle_line(server, line, session, dialogue, request_id=id)
+        try:
+            if line is None:
+                answer = _too_long(id)
+            else:
+                session = OnDemand(open_session)
+                answer = handle_line(server, line, session, dialogue, request_id=id)
+        finally:
+            account.end()
         if answer is not None:
             try:
                 _write(out, answer + b"\n")

@@ -55,6 +55,10 @@ SHAPES: dict[str, Shape] = {
             "window": open_map(ANYTHING),
             "count_accuracy": word("exact", "lower_bound", "estimated", "not_counted"),
             "recall": ref("Recall"),
+            "words": told(
+                body("", {"found": TEXTS, "missing": TEXTS}, {"query": TEXT}),
+                "Where nothing was found: words that occur alone, and a query that has hits.",
+            ),
             "package": told(open_map(ANYTHING), "Which sources of a package answered."),
         },
     ),

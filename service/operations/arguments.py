@@ -38,14 +38,20 @@ class Digits(fields.String):
 
 
 class Choice(fields.String):
-    """One of a few words."""
+    """One of a few words. Its errors say all there is to say."""
 
     def __init__(self, description: str, words: tuple[str, ...], **more: Any):
-        super().__init__(validate=validate.OneOf(words), **_described(description), **more)
+        told = f"Choose from {', '.join(words)}."
+        known = validate.OneOf(words, error=told)
+        errors: dict[str, Any] = {"invalid": told}
+        super().__init__(validate=known, error_messages=errors, **_described(description), **more)
 
 
 class Number(fields.Integer):
-    """A whole number between two bounds. `5.0` is one, `"5"` and `true` are not."""
+    """A whole number between two bounds. `5.0` is one, `"5"` and `true` are not.
+
+    Its errors say all there is to say.
+    """
 
     def __init__(
         self,
@@ -57,7 +63,10 @@ class Number(fields.Integer):
         **more: Any,
     ):
         said = _described(description, **(rest or {}))
-        super().__init__(strict=True, validate=validate.Range(least, most), **said, **more)
+        told = f"{least:,} or more." if most is None else f"{least:,} to {most:,}."
+        errors: dict[str, Any] = {"invalid": f"Give a whole number, {told}"}
+        bounds = validate.Range(least, most, error=f"Give {told}")
+        super().__init__(strict=True, validate=bounds, error_messages=errors, **said, **more)
 
     def _validated(self, value: Any) -> Any:
         if isinstance(value, (bool, str)):

@@ -17,7 +17,7 @@ from evidence.papers_wire import Steps
 from evidence.text import json_line
 from evidence.work import Each, serial
 from renderers.rendering import Context, Rendering
-from service.operations.arguments import over_rest
+from service.operations.arguments import Choice, Number, over_rest
 from service.operations.json_schema import tool_schema
 from service.upstreams.ports import PaperLibrary, ResourceServer
 
@@ -193,7 +193,11 @@ class Operation:
             f"{self.name} needs {here}." if absent else f"{here}: {_first(messages[name])}",
             code=getattr(found, "error_code", "invalid_request"),
             param=here,
-            hint=f"{here}: {found.metadata['description']}",
+            hint=(
+                None
+                if _is_clear(found) and not absent
+                else f"{here}: {found.metadata['description']}"
+            ),
         )
 
 
@@ -224,8 +228,13 @@ def checked(name: str, field: Any, given: Any) -> Any:
     try:
         return field.deserialize(given)
     except ValidationError as error:
-        hint = f"{name}: {field.metadata['description']}"
+        hint = None if _is_clear(field) else f"{name}: {field.metadata['description']}"
         raise InvalidRequest(f"{name}: {_first(error.messages)}", param=name, hint=hint) from error
+
+
+def _is_clear(field: Any) -> bool:
+    """Whether errors of an argument say what it takes."""
+    return isinstance(field, (Choice, Number))
 
 
 def _first(messages: Any) -> str:
@@ -247,8 +256,9 @@ def retries(
         papers = error.details.get("candidates") or error.details.get("near") or ()
         changes += [{"paper_id": paper["paper_id"]} for paper in papers[:RETRIES_SHOWN]]
     known = operation.arguments.fields
+    kept = {name: value for name, value in given.items() if name != "cursor"}  # fits no other call
     return tuple(
-        Continuation(operation.name, {**given, **change}, "retry")
+        Continuation(operation.name, {**kept, **change}, "retry")
         for change in changes
         if known.keys() >= change.keys()
     )

@@ -30,7 +30,11 @@ class ReadRecordFieldArguments(Arguments):
         "Open the window at this text instead of an offset.", longest=CONTRACT.query_chars
     )
     match = arguments.Number("Which occurrence of query, 1 by default.", 1)
-    before_chars = arguments.Number("Text before the match.", 0, CONTRACT.context_chars_max)
+    before_chars = arguments.Number(
+        f"Text before the match, {CONTRACT.match_before_chars} by default.",
+        0,
+        CONTRACT.context_chars_max,
+    )
     after_chars = arguments.Number("Text after the match.", 0, CONTRACT.context_chars_max)
 
 
@@ -43,31 +47,45 @@ def resolve(
         checked = OPERATION.load({"id": id, **dict(named.window)})
         window = {**{name: checked[name] for name in WINDOW if name in checked}, **window}
         field_path = field_path or named.field_path
+    record = handles.parse(id, connection_id=connection_id)
     if not field_path:
         raise InvalidRequest(
             "Which field? Pass field_path; fetch shows which fields the record has.",
             param="field_path",
-            calls=(Continuation("fetch", {"id": id}, "fields"),),
+            calls=(Continuation("fetch", {"id": str(record)}, "fields"),),
         )
-    record = handles.parse(id, connection_id=connection_id)
     _check(window)
     return FieldRef(record, field_path), window
 
 
 def ask(session: Session, **args: Any) -> Envelope:
-    """The field-window envelope."""
+    """The field-window envelope; as in PDPP it begins at a match unless `before_chars` is given."""
     return _ask(session, *resolve(**args))
 
 
 def run(session: Session, **args: Any) -> FieldRead:
     target, window = resolve(**args)
-    envelope = _ask(session, target, window)
+    envelope = _ask(session, target, _around(window))
     found = reading.read(envelope, ref=target.record, field_path=target.field_path, args=window)
     return renderer.fit(found, BUDGETS)
 
 
 def _ask(session: Session, target: FieldRef, window: dict[str, Any]) -> Envelope:
     return session.rs.field_window(target.record, target.field_path, WindowRequest(**window))
+
+
+def _around(window: dict[str, Any]) -> dict[str, Any]:
+    """The window with what stands before a match, unless told; a small one keeps the match."""
+    if "query" not in window or "before_chars" in window:
+        return window
+    size = window.get("limit_chars")
+    if size is None and "after_chars" not in window:
+        size = CONTRACT.window_chars
+    before = CONTRACT.match_before_chars
+    if size is not None:
+        room = max(0, size - len(window["query"]))
+        window, before = {**window, "limit_chars": size}, min(before, room // 2)
+    return {**window, "before_chars": before}
 
 
 def _check(window: dict[str, Any]) -> None:

@@ -55,5 +55,5 @@ OPERATION = RecordOperation(
         link=routes.link_excerpts,
         posted=True,
     ),
-    examples=({"query": "invoice", "limit": 5},),
+    examples=({"query": "quorum elm", "limit": 5},),
 )

@@ -1,6 +1,7 @@
 """The pages of a deployment and the files they are made with."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from flask import Blueprint, Flask, Response
 
@@ -16,12 +17,18 @@ CHECKED = "no-cache"
 ICON = "icon.svg"
 
 
-def mount(
-    app: Flask, services: Services, *, mcp_path: str, papers_path: str
-) -> Callable[[], Response]:
-    """Adds the pages, their files below `/static/pages` and the icon; returns the page of `/`.
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """The pages at addresses that give programs JSON: `/`, and all where nothing is."""
 
-    The address `/` is also the discovery index of programs, so it is theirs who serve that.
+    front: Callable[[], Response]
+    missing: Callable[[], Response]
+
+
+def mount(app: Flask, services: Services, *, mcp_path: str, papers_path: str) -> Shared:
+    """Adds the pages, their files below `/static/pages` and the icon.
+
+    Returns those whose addresses answer programs too.
     """
     layout = Layout(services, mcp_path, papers_path)
     routes = Blueprint("pages", __name__)
@@ -34,7 +41,10 @@ def mount(
     for path in ("/icon.svg", "/favicon.ico"):
         routes.add_url_rule(path, path.strip("/").replace(".", "_"), lambda: _icon(layout))
     app.register_blueprint(routes)
-    return lambda: index.page(layout)
+    return Shared(
+        lambda: index.page(layout),
+        lambda: layout.page("missing.html", here="", status=404),
+    )
 
 
 def _icon(layout: Layout) -> Response:

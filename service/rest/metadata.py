@@ -4,15 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import orjson
-from flask import Blueprint, Flask, Response, request
+from flask import Blueprint, Flask, Response
 
 from evidence.version import VERSION
 from service.access import metadata_paths, resource_metadata
 from service.bootstrap import Services
+from service.rest.web import prefers_page
 from service.running.readiness import READY, readiness
-
-#: What `/` can be, in the order in which a client without a preference gets it.
-KINDS = ("application/json", "text/html")
 
 
 def mount(app: Flask, services: Services, mcp_path: str, page: Callable[[], Response]) -> None:
@@ -35,8 +33,7 @@ def mount(app: Flask, services: Services, mcp_path: str, page: Callable[[], Resp
 
 def _front(services: Services, page: Callable[[], Response]) -> Response:
     """The page for people or the index for programs, as the header Accept prefers."""
-    wanted = request.accept_mimetypes.best_match(KINDS, default=KINDS[0])
-    response = page() if wanted == "text/html" else _index(services)
+    response = page() if prefers_page() else _index(services)
     response.headers["Vary"] = "Accept"
     return response
 

@@ -4,6 +4,7 @@ Path segments are decoded here, from the address as it was sent: an id may hold 
 """
 
 import logging
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
 
@@ -27,6 +28,11 @@ ALWAYS = {
 #: Codes of what the framework refuses, by status.
 CODES = {404: "not_found", 405: "method_not_allowed", 415: "unsupported_media_type"}
 MOUNTS = "rung-rest"
+MISSING = "rung-missing"
+#: What is meant for programs: their errors are JSON, whatever a browser prefers.
+FOR_PROGRAMS = ("/v1", "/papers/v1", "/mcp")
+#: What an address can answer with, in the order in which a client without a preference gets it.
+KINDS = ("application/json", "text/html")
 PIECE_BYTES = 65_536
 
 logger = logging.getLogger(__name__)
@@ -55,6 +61,16 @@ def prepare(app: Flask, mounts: dict[str, dict[str, str]]) -> None:
     app.register_error_handler(EvidenceError, _failure)
     app.register_error_handler(HTTPException, lambda error: _http_failure(error, prefixes))
     app.register_error_handler(Exception, _unexpected)
+
+
+def show_missing(app: Flask, page: Callable[[], Response]) -> None:
+    """Answers browsers that ask for an address nothing is at with `page`."""
+    app.extensions[MISSING] = page
+
+
+def prefers_page() -> bool:
+    """Whether the client prefers a page for people to JSON."""
+    return request.accept_mimetypes.best_match(KINDS, default=KINDS[0]) == KINDS[1]
 
 
 def _raw_paths(application: Any, prefixes: tuple[str, ...]) -> Any:
@@ -166,6 +182,10 @@ def _failure(error: EvidenceError) -> Response:
 def _http_failure(error: HTTPException, prefixes: tuple[str, ...]) -> Response:
     """What the framework refuses (unknown path, wrong verb) in the same body."""
     status = error.code or 500
+    if status == 404 and MISSING in current_app.extensions and _is_visit():
+        page: Response = current_app.extensions[MISSING]()
+        page.headers["Vary"] = "Accept"
+        return page
     code = CODES.get(status, "invalid_request")
     message = {
         404: f"No such route. The read routes are under {' and '.join(prefixes)}; MCP is at /mcp.",
@@ -175,6 +195,12 @@ def _http_failure(error: HTTPException, prefixes: tuple[str, ...]) -> Response:
     more = {"Allow": ", ".join(sorted(verbs))} if verbs else {}
     found = {"code": code, "message": message}
     return reply(errors.wrapped(status, found, headers()["Request-Id"]), status, **more)
+
+
+def _is_visit() -> bool:
+    """Whether somebody looks for a page."""
+    below = any(request.path == one or request.path.startswith(f"{one}/") for one in FOR_PROGRAMS)
+    return request.method in ("GET", "HEAD") and not below and prefers_page()
 
 
 def _unexpected(error: Exception) -> Response:

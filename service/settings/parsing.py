@@ -21,22 +21,22 @@ def path(value: str) -> Path:
 
 
 def whole(value: str) -> int:
-    if not (value.isascii() and value.isdigit()):
-        raise ValueError("must be a whole number")
-    return int(value)
+    return _number(value, 0, None)
 
 
 def count(value: str) -> int:
-    found = whole(value)
-    if not found:
-        raise ValueError("must be at least 1")
-    return found
+    return _number(value, 1, None)
 
 
 def port(value: str) -> int:
-    found = whole(value)
-    if found > PORT_MAX:
-        raise ValueError(f"must be at most {PORT_MAX}")
+    return _number(value, 0, PORT_MAX)
+
+
+def _number(value: str, least: int, most: int | None) -> int:
+    found = int(value) if re.fullmatch("[0-9]{1,18}", value) else None
+    if found is None or found < least or (most is not None and found > most):
+        until = "" if most is None else f" to {most}"
+        raise ValueError(f"must be a whole number from {least}{until}")
     return found
 
 
@@ -124,6 +124,14 @@ def rate(value: str) -> str | None:
 
 
 def storage(value: str) -> str:
-    if not value.startswith(("redis://", "rediss://", "memory://")):
+    if not value.startswith(("redis://", "rediss://", "memory://")) or not _has_port(value):
         raise ValueError("must be a redis:// or rediss:// address")
     return value
+
+
+def _has_port(value: str) -> bool:
+    """Whether the port of an address is one, where it names any."""
+    try:
+        return urlsplit(value).port != 0
+    except ValueError:
+        return False

@@ -25,9 +25,10 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
 from evidence import account
-from evidence.errors import EvidenceError, NotFound, TimedOut, TooLarge, Unavailable
+from evidence.errors import EvidenceError, NotFound, TooLarge
 from evidence.version import VERSION
 from evidence.work import Deadline
+from service.upstreams.ports import Late, Unreached
 from service.upstreams.watch import Watch
 
 REDIRECTS_MAX = 3
@@ -45,7 +46,7 @@ _PORTS = {"http": 80, "https": 443}
 _thread = threading.local()
 
 
-class Cut(Unavailable):
+class Cut(Unreached):
     """A connection that was refused or broke off: the same request may work a moment later."""
 
 
@@ -256,18 +257,30 @@ def _meaning(error: Exception, watch: Watch) -> EvidenceError:
     if isinstance(error, requests.exceptions.ChunkedEncodingError):
         return _unreachable("breaks off in the middle of its answer", Cut)
     if isinstance(error, requests.ConnectionError):
-        return _unreachable("refuses the connection or cuts it", Cut)
+        found = _unreachable("refuses the connection or cuts it", Cut)
+        found.why = f"does not answer: {_reason(error)}"
+        return found
     return _unreachable("cannot be asked")
 
 
-def _unreachable(
-    why: str, kind: type[Unavailable] = Unavailable, code: str | None = None
-) -> Unavailable:
-    return kind(f"A server behind this one {why}. Try again later.", code=code)
+def _reason(error: BaseException) -> str:
+    """Why there is no connection, by the fault of the system that lies under the others."""
+    under: BaseException | None = error
+    while under is not None and not isinstance(under, (ConnectionRefusedError, socket.gaierror)):
+        under = under.__cause__ or under.__context__
+    if under is None:
+        return "the connection breaks off"
+    return "no such host" if isinstance(under, socket.gaierror) else "connection refused"
 
 
-def _timed_out() -> TimedOut:
-    return TimedOut(
+def _unreachable(why: str, kind: type[Unreached] = Unreached, code: str | None = None) -> Unreached:
+    found = kind(f"A server behind this one {why}. Try again later.", code=code)
+    found.why = why
+    return found
+
+
+def _timed_out() -> Late:
+    return Late(
         "A server behind this one takes too long. Try again later.", code="upstream_timeout"
     )
 

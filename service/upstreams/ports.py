@@ -9,11 +9,24 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from evidence.envelope import Envelope
+from evidence.errors import TimedOut, Unavailable
 from evidence.handles import RecordRef
 from evidence.papers import Paper, PaperFacets, PaperFinds, PaperOutline, PaperPage, PaperText
 
 Scalar = str | int | float | bool
 Filter = dict[str, Scalar | dict[str, Scalar]]
+
+
+class Unreached(Unavailable):
+    """A server gave no answer. `why` is for those who named its address."""
+
+    why = ""
+
+
+class Late(TimedOut):
+    """A server gave no answer in time."""
+
+    why = "does not answer: timed out"
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ def failure(answer: Answer) -> EvidenceError:
     kind = _kind(answer.status, code)
     message = _text(said.get("message")) or _words_for(answer.status, code)
     retry, guidance = _retry_with(said.get("retry_with"))
-    hint = _text(said.get("hint")) or guidance or _hint(kind, code)
+    hint = _text(said.get("hint")) or guidance or _hint(kind, code, message)
     error = kind(
         message,
         code=code or (f"http_{answer.status}" if kind is not Unavailable else None),
@@ -156,10 +156,10 @@ def _words_for(status: int, code: str | None) -> str:
     return f"A server behind this one answers with status {status}. Try again later."
 
 
-def _hint(kind: type[EvidenceError], code: str | None) -> str | None:
+def _hint(kind: type[EvidenceError], code: str | None, message: str) -> str | None:
     if code and code.startswith("context.") and kind is not Unauthenticated:
         return "This is not in the grant of your token. Call schema {} for what is."
-    if kind is Unauthenticated:
+    if kind is Unauthenticated and "Ask the owner" not in message:  # ours says so itself
         return "The token is no longer good. Ask the owner for a new one."
     return None
 

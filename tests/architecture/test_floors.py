@@ -147,8 +147,8 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "service/cli/export/",
         (
-            *("evidence", "service.cli", "service.operations", "service.upstreams.ports"),
-            "service.upstreams.papers.snapshot_library",
+            *("evidence", "renderers.lines", "service.cli", "service.operations"),
+            *("service.upstreams.ports", "service.upstreams.papers.snapshot_library"),
         ),
         "an export reads through the port, like every reader",
     ),

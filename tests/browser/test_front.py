@@ -30,6 +30,16 @@ def test_a_page_has_no_serious_fault_and_fits_the_screen(visitor: Visitor, path:
     assert not visitor.overflows()
 
 
+@EVERY_SCREEN
+def test_an_unknown_address_has_a_page_without_fault_that_leads_on(visitor: Visitor) -> None:
+    visitor.go("/nothing")
+    assert not visitor.faults() and not visitor.overflows()
+    visitor.page.get_by_role("link", name="Lines to connect a client").click()
+    visitor.page.wait_for_url("**/connect")
+    assert all("404" in said for said in visitor.complaints)
+    visitor.complaints.clear()
+
+
 @pytest.mark.parametrize("path", PAGES)
 def test_headings_go_down_by_one_level(visitor: Visitor, path: str) -> None:
     visitor.go(path)

@@ -1,5 +1,6 @@
 """The configuration of commands: what it fills in, what comes before it, what is wrong in it."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -173,6 +174,50 @@ def test_a_named_file_must_be_there(shell: Shell, tmp_path: Path) -> None:
     named = Shell({**shell.environ, "RUNG_CONFIG": str(tmp_path / "no.toml")})
     result = named.run("stats")
     assert result.exit_code == 2 and "RUNG_CONFIG" in result.stderr
+
+
+def test_a_pipe_and_a_large_file_are_no_configuration(shell: Shell, file: Path) -> None:
+    os.mkfifo(file)
+    assert "no ordinary file" in shell.run("stats").stderr
+    file.unlink()
+    write(file, *(f'key_{number} = "x"' for number in range(5_000)))
+    result = shell.run("stats")
+    assert result.exit_code == 2 and "65536 bytes" in result.stderr
+    named = Shell({**shell.environ, "RUNG_CONFIG": os.devnull})
+    assert "no store" in named.run("stats").stderr
+
+
+@pytest.mark.parametrize("value", ["[" * 3_000, "9" * 5_000, '"""' + "\\u0000" * 100])
+def test_values_no_parser_can_take_are_refused_in_a_line(
+    shell: Shell, file: Path, value: str
+) -> None:
+    write(file, f"url = {value}")
+    result = shell.run("stats")
+    assert result.exit_code == 2 and result.stderr.count("\n") == 1
+    assert f"{file}" in result.stderr and len(result.stderr) < 1_000
+
+
+def test_many_faults_come_with_the_lines_they_stand_on(shell: Shell, file: Path) -> None:
+    write(file, *(f'key_{number} = "x"' for number in range(2_000)))
+    lines = shell.run("stats").stderr.splitlines()
+    assert len(lines) == 2_000 and lines[-1].startswith(f"{file}, line 2000: key_1999 is no key")
+
+
+def test_where_there_is_no_home_there_is_no_file(shell: Shell, tmp_path: Path) -> None:
+    nobody = "~nobody-of-that-name"
+    assert config.load({"XDG_CONFIG_HOME": nobody}).written == {}
+    with pytest.raises(config.ConfigError, match="RUNG_CONFIG"):
+        config.load({"RUNG_CONFIG": f"{nobody}/rung.toml"})
+    write(tmp_path / "mine.toml", f'store = "{nobody}/rung.db"')
+    with pytest.raises(config.ConfigError, match="no home folder is known"):
+        config.load({"RUNG_CONFIG": str(tmp_path / "mine.toml")})
+
+
+def test_a_token_that_is_none_is_blamed_where_it_was_given(shell: Shell) -> None:
+    source = ("--url", "https://rung.invalid")
+    assert "--token holds no token" in shell.run(*QUERY, *source, "--token", "a b").stderr
+    named = Shell({**shell.environ, "RUNG_TOKEN": "a b"})
+    assert "RUNG_TOKEN holds no token" in named.run(*QUERY, *source).stderr
 
 
 def test_bytes_that_are_no_text_are_no_configuration(shell: Shell, file: Path) -> None:

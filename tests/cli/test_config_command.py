@@ -1,7 +1,10 @@
 """`rung config`: what is in force and why, what is wrong, and an example that is the defaults."""
 
+import os
 import re
+import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from service import settings
 from service.__main__ import rung
 from service.settings import SETTINGS, load
 from service.settings.variables import BESIDE
+from tests.helpers.archive import Archive
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "rung.env.example"
@@ -53,7 +57,7 @@ def test_what_is_printed_is_in_force_and_can_be_read_again() -> None:
     environ = {"RUNG_STORE": "/data/rung.db", "RUNG_ALLOWED_HOSTS": "a.example b.example"}
     found = run(**environ)
     assert found.exit_code == 0
-    set_again = dict(line.split("=", 1) for line in found.output.splitlines() if line[0] != "#")
+    set_again = dict(line.split("=", 1) for line in found.stdout.splitlines() if line[0] != "#")
     assert load(set_again) == load(environ)
 
 
@@ -91,9 +95,46 @@ def test_all_faults_and_likely_typing_errors_are_told_at_once() -> None:
     assert "Did you mean RUNG_PUBLIC_URL?" in found.stderr
 
 
-def test_a_good_configuration_is_checked_without_a_word() -> None:
-    found = run("--check")
+@pytest.fixture(params=["text", "empty", "other", "pipe"])
+def strange(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A file that is no store."""
+    path = tmp_path / "strange.db"
+    if request.param == "other":
+        with closing(sqlite3.connect(path)) as db:
+            db.execute("CREATE TABLE meta (name TEXT)")
+    elif request.param == "pipe":
+        os.mkfifo(path)
+    else:
+        path.write_text("no store" if request.param == "text" else "")
+    return path
+
+
+def test_a_good_configuration_is_checked_without_a_word(archive: Archive) -> None:
+    found = run("--check", RUNG_STORE=str(archive.house.path))
     assert (found.exit_code, found.output) == (0, "")
+
+
+def test_a_store_that_is_not_there_may_come_later(tmp_path: Path) -> None:
+    missing = str(tmp_path / "rung.db")
+    found = run("--check", RUNG_STORE=missing)
+    assert (found.exit_code, found.stdout) == (0, "")
+    assert f"{missing} is not there" in found.stderr
+    upstream = {"RUNG_UPSTREAM_URL": "https://pdpp.example.com"}
+    fetched = {"RUNG_STORE_URL": "https://files.example.com/a", "RUNG_STORE_SHA256": "0" * 64}
+    for others in (upstream, fetched):
+        assert run("--check", RUNG_STORE=missing, **others).output == ""
+
+
+def test_a_file_that_is_no_store_is_a_fault(strange: Path) -> None:
+    found = run("--check", RUNG_STORE=str(strange))
+    assert found.exit_code == 2 and f"{strange} is no store of Rung" in found.stderr
+
+
+def test_a_number_says_from_where_to_where_it_goes() -> None:
+    environ = {"RUNG_TRUSTED_PROXY_HOPS": "-1", "RUNG_THREADS": "0", "PORT": "70000"}
+    said = run("--check", **environ).stderr
+    for bounds in ("number from 0, such", "number from 1, such", "number from 0 to 65535, such"):
+        assert f"must be a whole {bounds}" in said
 
 
 def test_every_variable_that_is_read_has_its_row() -> None:

@@ -166,6 +166,33 @@ def test_a_device_is_written_and_not_replaced(archive: Archive) -> None:
     assert Path("/dev/null").is_char_device()
 
 
+def test_standard_output_has_several_names_and_none_is_replaced(
+    archive: Archive, tmp_path: Path
+) -> None:
+    names = ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "-")
+    words = "rung export field home/notes:n001 text --force -o"
+    for name in names:
+        done = archive.shell.bash(f"echo before > {tmp_path}/it; {words} {name} >> {tmp_path}/it")
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "it").read_bytes() == b"before\nline\r\n"
+    done = archive.shell.bash(f"{words} /dev/fd/7 7> {tmp_path}/other")
+    assert (tmp_path / "other").read_bytes() == b"line\r\n", done.stderr
+    assert Path("/dev/stdout").is_symlink() and not Path("/dev/stdout.part").exists()
+
+
+def test_a_part_that_leads_elsewhere_is_not_followed(archive: Archive, tmp_path: Path) -> None:
+    """Somebody else may have put it there, where others can write."""
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    for name in ("out.part", "out.part.json.new"):
+        link = tmp_path / name
+        link.symlink_to(precious)
+        result = archive.shell.run("export", "record", LONG_ID, "-o", str(tmp_path / "out"))
+        assert result.exit_code == 1 and name in result.stderr, result.output
+        assert precious.read_text() == "mine"
+        link.unlink()
+
+
 def test_a_file_that_is_there_stays_unless_forced(archive: Archive, out: Path) -> None:
     out.write_text("mine")
     words = ("export", "field", "home/notes:n001", "text", "-o", str(out))

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from click.testing import CliRunner, Result
 from service.__main__ import rung
 from service.upstreams.store.grants import find
 from service.upstreams.store.writer import open_writer
+from tests.helpers.shell import Shell
 
 ROWS = [{"id": f"m{n}", "title": f"Message number {n}", "folder": "in"} for n in range(30)]
 
@@ -74,6 +76,7 @@ def test_bad_lines_are_named_and_the_rest_goes_in(home: Path) -> None:
     assert "line 2: This line is not JSON" in result.stderr
     assert "line 3: The primary key field 'id' is missing" in result.stderr
     assert "30 unchanged, 0 deleted, 3 refused" in result.stderr
+    assert "3 of 33 rows were refused" in result.stderr
 
 
 def test_the_first_twenty_bad_lines_are_listed_with_the_total(home: Path) -> None:
@@ -121,8 +124,101 @@ def test_a_manifest_of_ones_own_is_used(home: Path) -> None:
 
 def test_rows_without_a_key_are_known_by_their_content(home: Path) -> None:
     write(home / "log.ndjson", [{"said": "hello there"}, {"said": "good bye"}])
-    assert "known by a hash" in bring("log.ndjson").stderr
-    assert "2 unchanged" in bring("log.ndjson").stderr
+    for counted in ("2 new", "2 unchanged"):
+        result = bring("log.ndjson")
+        assert counted in result.stderr
+        assert "log: no id field: rows are told apart by their whole content" in result.stderr
+        assert "--key FIELD" in result.stderr
+    assert "no id field" not in bring("mail.ndjson").stderr
+
+
+def test_rows_with_a_key_of_their_own_need_no_id_field(home: Path) -> None:
+    write(home / "log.ndjson", [{"key": "a", "data": {"said": "hello"}}])
+    assert "no id field" not in bring("log.ndjson").stderr
+
+
+def test_a_table_without_an_id_column_is_brought_up_to_date_by_the_key_it_is_given(
+    home: Path,
+) -> None:
+    (home / "t.csv").write_text("isbn,title\n978a,Dune\n978b,Emma\n", encoding="utf-8")
+    first = bring("t.csv", "--key", "isbn")
+    assert "2 new" in first.stderr and "no id field" not in first.stderr
+    (home / "t.csv").write_text("isbn,title\n978a,Dune\n978b,Persuasion\n", encoding="utf-8")
+    assert "0 new, 1 changed, 1 unchanged" in bring("t.csv").stderr
+    assert "2 unchanged" in bring("t.csv", "--key", "isbn").stderr
+    assert count(home) == 2
+
+
+def test_several_keys_make_one_id(home: Path) -> None:
+    rows = [{"year": year, "no": no} for year in (2025, 2026) for no in (1, 2)]
+    write(home / "log.ndjson", rows)
+    assert "4 new" in bring("log.ndjson", "--key", "year", "--key", "no").stderr
+    with open_writer(home / "store/rung.db") as writer:
+        keys = [row[0] for row in writer.db.execute("SELECT record_key FROM record ORDER BY seq")]
+    assert keys[0] == '["2025","1"]'
+
+
+@pytest.mark.parametrize(
+    ("key", "advice"), [("titel", "Did you mean 'title'?"), ("zz", "It has folder, id, title.")]
+)
+def test_a_key_that_no_row_has_is_refused_before_anything_goes_in(
+    home: Path, key: str, advice: str
+) -> None:
+    result = bring("mail.ndjson", "--key", key)
+    assert result.exit_code == 1 and advice in result.stderr
+    assert count(home) == 0
+
+
+def test_the_key_of_a_stream_that_is_there_stays(home: Path) -> None:
+    bring("mail.ndjson")
+    result = bring("mail.ndjson", "--key", "title")
+    assert result.exit_code == 1
+    assert "told apart by id" in result.stderr and "--stream NAME" in result.stderr
+    assert "30 new" in bring("mail.ndjson", "--key", "title", "--stream", "other").stderr
+
+
+def test_the_manifest_that_is_shown_can_be_given_back(home: Path) -> None:
+    write(home / "log.ndjson", [{"id": "a", "said": "hello there"}])
+    shown = bring("mail.ndjson", "log.ndjson").stderr
+    assert "Inferred a manifest for 'mail', 'log'" in shown
+    manifest = shown[shown.index("{") : shown.rindex("}") + 1]
+    assert [stream["name"] for stream in json.loads(manifest)["streams"]] == ["mail", "log"]
+    (home / "m.json").write_text(manifest, encoding="utf-8")
+    assert "30 unchanged" in bring("mail.ndjson", "--manifest", "m.json").stderr
+    fresh = run("import", "mail.ndjson", "--connection", "d", "--manifest", "m.json")
+    assert "30 new" in fresh.stderr and "Inferred" not in fresh.stderr
+
+
+def test_the_manifest_is_written_to_a_new_file_and_given_back(home: Path) -> None:
+    first = bring("mail.ndjson", "--write-manifest", "m.json")
+    assert "m.json" in first.stderr and '"streams"' not in first.stderr
+    manifest = json.loads((home / "m.json").read_text(encoding="utf-8"))
+    manifest["streams"][0]["schema"]["properties"]["title"]["x_pdpp_role"] = "primary-title"
+    (home / "m.json").write_text(json.dumps(manifest), encoding="utf-8")
+    assert bring("mail.ndjson", "--manifest", "m.json").exit_code == 0
+    assert bring("mail.ndjson", "--write-manifest", "again.json").exit_code == 0
+    assert json.loads((home / "again.json").read_text(encoding="utf-8")) == manifest
+    refused = bring("mail.ndjson", "--write-manifest", "m.json")
+    assert refused.exit_code == 1 and "already" in refused.stderr
+    assert json.loads((home / "m.json").read_text(encoding="utf-8")) == manifest
+
+
+def test_an_import_that_takes_nothing_of_what_there_is_fails(home: Path) -> None:
+    (home / "bad.ndjson").write_text("x\n" * 3, encoding="utf-8")
+    result = bring("bad.ndjson")
+    assert result.exit_code == 1 and "all 3 rows are refused" in result.stderr
+    (home / "empty.ndjson").touch()
+    assert bring("empty.ndjson").exit_code == 0
+
+
+def test_short_words_of_a_table_are_found_and_grouped_by(home: Path) -> None:
+    (home / "t.csv").write_text("id,title,kind\n1,Dune,novel\n2,Emma,classic\n", "utf-8")
+    bring("t.csv")
+    token = run("grant", "create").stdout.strip()
+    asked = {"RUNG_TOKEN": token, "RUNG_STORE": str(home / "store/rung.db")}
+    shell = Shell(asked)
+    assert "of=1" in shell.ok("search", "emma").stdout
+    assert "classic" in shell.ok("aggregate", "t", "count", "--group-by", "kind").stdout
 
 
 def test_a_broken_manifest_names_the_place(home: Path) -> None:
@@ -169,6 +265,27 @@ def test_a_grant_prints_its_token_once_and_works_until_revoked(home: Path) -> No
     assert run("grant", "revoke", "pc").exit_code == 0
     assert "revoked 'pc'" in run("grant", "list").stdout
     assert run("grant", "revoke", "pc").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [("titel", "Did you mean 'title'?"), ("zz", "There are folder, id, title.")],
+)
+def test_a_field_that_is_not_there_is_answered_with_those_that_are(
+    home: Path, name: str, advice: str
+) -> None:
+    bring("mail.ndjson")
+    for words in ((), ("--stream", "mail"), ("--connection", "c")):
+        result = run("grant", "create", *words, "--fields", f"id,{name}")
+        assert result.exit_code == 1
+        assert repr(name) in result.stderr and advice in result.stderr
+
+
+def test_every_option_of_import_and_grant_create_has_a_help_text() -> None:
+    for words in (("import",), ("grant", "create")):
+        shown = run(*words, "--help").stdout
+        missing = re.findall(r"^  (--\S+)(?: \S+)?\n  -", shown, re.MULTILINE)
+        assert missing == []
 
 
 def test_a_grant_can_come_from_a_file(home: Path) -> None:
@@ -230,3 +347,15 @@ def test_a_file_that_cannot_be_read_leaves_no_trace_of_its_connection(
     (home / "mail.strange").write_text("x", encoding="utf-8")
     assert run("import", name, "--connection", "other").exit_code == 1
     assert run("grant", "create").exit_code == 0
+
+
+def test_names_in_a_file_do_not_control_the_terminal_of_its_importer(tmp_path: Path) -> None:
+    odd = "x\x1b]0;owned\x07\x9b31m\u202e"
+    manifest = {"name": "mail", "primary_key": ["id"], "schema": {"properties": {"id": {}}}}
+    (tmp_path / "mail.json").write_text(json.dumps(manifest))
+    write(tmp_path / "mail.ndjson", [{"id": "a", odd: 1}])
+    shell = Shell({"RUNG_STORE": str(tmp_path / "rung.db"), "TERM": "dumb"})
+    words = ("import", str(tmp_path / "mail.ndjson"), "--connection", "c")
+    shown = shell.terminals(words, (*words, "--manifest", str(tmp_path / "mail.json")))
+    assert "1 new" in shown and "owned" in shown
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(shown)

@@ -176,7 +176,7 @@ def test_an_error_goes_to_stderr_with_what_to_do(words: tuple[str, ...], code: s
     result = run(*words)
     assert result.exit_code == EXIT_CODES[code] and result.stdout == ""
     first, message, *_ = result.stderr.split("\n")
-    assert first.startswith(f"error code={code}") and len(message) > 20
+    assert first.startswith(f"error code={code}") and len(message) > 15
     for each in printed(result, "retry"):
         ok(*each)
 

@@ -71,6 +71,8 @@ def test_ranges_and_values_of_several_filters_are_one(shell: Shell) -> None:
     assert "filter%5Breceived_at%5D%5Bgte%5D=2026-04-02" in address
     assert "filter%5Breceived_at%5D%5Blt%5D=2026-05-01" in address
     assert "filter%5Bfolder%5D=inbox" in address
+    doubled = shell.ok("query", *WORK, "--json", "--filter", "folder==inbox")
+    assert "filter%5Bfolder%5D=inbox" in body(doubled)["links"]["self"]
 
 
 @pytest.mark.parametrize(
@@ -80,6 +82,7 @@ def test_ranges_and_values_of_several_filters_are_one(shell: Shell) -> None:
         ('{"folder"', "is no JSON"),
         ("folder=a --filter folder=b", "twice"),
         ("[1]", "cannot be read"),
+        ("folder!=a", "cannot be read"),
     ],
 )
 def test_a_filter_that_cannot_be_read_is_explained(shell: Shell, given: str, said: str) -> None:
@@ -126,7 +129,9 @@ def test_help_lists_the_words_and_the_bounds_of_arguments(shell: Shell) -> None:
     assert "Choose from count, sum, min, max, count_distinct." in told
     assert "1 to 100." in told and "`rung schema STREAM` lists the fields" in told
     refused = shell.run("aggregate", *WORK[:1], "median").stderr
-    assert "Choose from count, sum, min, max, count_distinct." in refused
+    assert refused.count("Choose from count, sum, min, max, count_distinct.") == 1
+    few = shell.run("query", *WORK, "--limit", "0").stderr
+    assert "--limit: Give 1 to 100.\n" in few and "Page size" not in few
 
 
 # -- forms of output ------------------------------------------------------------------------------
@@ -180,6 +185,13 @@ def test_a_closed_pipe_is_no_reason_to_speak(shell: Shell) -> None:
 
 
 # -- blobs ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", ["schema", "search invoice --json", "stats"])
+def test_a_full_disk_is_named(shell: Shell, words: str) -> None:
+    done = shell.bash(f"rung {words} > /dev/full")
+    assert done.returncode == 1
+    assert done.stderr == "Error: standard output cannot be written: No space left on device.\n"
 
 
 def test_the_bytes_of_a_blob_are_had_by_the_command_that_is_printed(
@@ -247,6 +259,14 @@ def test_controls_in_records_do_not_reach_a_terminal(tmp_path: Path) -> None:
     assert "\x1b" not in shown and "\u202e" not in shown
 
 
+def test_no_line_of_a_record_passes_for_one_of_ours_on_a_terminal(tmp_path: Path) -> None:
+    house = build(hostile_world.connections(), tmp_path)
+    shell = Shell({**house.environment, "RUNG_TOKEN": house.grant()[1], "TERM": "dumb"})
+    shown = shell.terminal("search", "marrow", "--connection-id", "forged").splitlines()
+    forged = [line for line in shown if "evil/evil:evil" in line and "fetch {" in line]
+    assert forged and all(line.startswith(("    ", "1 ", "2 ", "3 ")) for line in forged)
+
+
 # -- sources and tokens ---------------------------------------------------------------------------
 
 
@@ -280,6 +300,8 @@ def test_the_command_line_comes_before_the_environment(shell: Shell, tmp_path: P
     assert shell.run("schema", "--token", "rung_wrong").exit_code == 3
     for both in (("--url", "x", "--store", store), ("--token", "a", "--token-file", "b")):
         assert shell.run("schema", *both).exit_code == 2
+    unset = shell.run("schema", "--url", "")
+    assert (unset.exit_code, unset.stdout) == (2, "") and "--url is empty" in unset.stderr
 
 
 @pytest.mark.parametrize("name", ["RUNG_OWNER_TOKEN", "PDPP_OWNER_TOKEN"])
@@ -359,8 +381,3 @@ def test_the_page_of_a_proxy_is_named(proxy: str, status: int, code: int) -> Non
     assert found.exit_code == code and found.stdout == ""
     assert f"status {status} and a web page: Sorry & \\u{{1B}}[31mgoodbye" in found.stderr
     assert "Traceback" not in found.output
-
-
-def test_a_server_that_is_not_there_is_named(shell: Shell) -> None:
-    found = Shell({"RUNG_TOKEN": "abc"}).run("schema", "--url", "127.0.0.1:9")
-    assert found.exit_code == 1 and "asked: 127.0.0.1:9" in found.stderr

@@ -22,6 +22,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "search-windows": ("search", {"query": "lily orchid"}),
     "search-fallback-titles": ("search", {"query": "jetty", "limit": 2}),
     "search-nothing": ("search", {"query": "zebra"}),
+    "search-words": ("search", {"query": "flow OR zebra control"}),
     "records": ("query_records", {**WORK, "limit": 2, "count": "exact"}),
     "records-previews": ("query_records", {**WORK, "filter": {"id": "m_long"}}),
     "records-binary": ("query_records", {"stream": "notes", "filter": {"id": "picture"}}),

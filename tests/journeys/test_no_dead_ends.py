@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from tests.golden.transcripts import CALLS
+from tests.helpers import worlds
 from tests.helpers.caller import Answer, Local
 from tests.helpers.reading import named, ours, printed_calls, structured_calls
+from tests.spec.bad_calls import CASES, MAIL
 from tests.spec.scenarios import scenario
 
 DEMO = (
@@ -113,3 +115,80 @@ def test_ambiguity_leads_to_calls_that_work(wide: Local) -> None:
         for entry in answer.error["available_connections"]:
             wide.ok(tool, **args, connection_id=entry["connection_id"])
         close(wide, tool, args)
+
+
+NOT_THERE = ("not_found", "ambiguous_connection", "query_not_found", "field_not_found")
+#: Refused calls with something else that is wrong, or a record that is not named in full.
+TWICE_WRONG: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("read_record_field", {"id": "m1"}),
+    ("read_record_field", {"id": "mail-work/messages"}),
+    ("read_record_field", {"id": "pdpp://record/e30"}),
+    ("read_record_field", {"id": "messages:.."}),
+    ("read_record_field", {"id": "mail-work/messages:m1", "connection_id": "mail-home"}),
+    ("read_record_field", {"id": "messages:m1", "connection_id": "mail-home"}),
+    ("read_record_field", {"id": "messages:m1"}),
+    ("read_record_field", {"id": "messages:m1", "match": 2}),
+    ("read_record_field", {"id": "messages:m1", "field_path": "body", "match": 2}),
+    ("read_record_field", {"id": "messages:m1", "field_path": "nope"}),
+    ("read_record_field", {"id": "messages:nope", "field_path": "body"}),
+    ("fetch", {"id": "messages:m1", "fields": ["nope"]}),
+    ("fetch", {"id": "messages:nope", "expand": ["nope"]}),
+    ("schema", {"detail": "full", "connection_id": "nope"}),
+    ("schema", {"detail": "full", "stream": "messages", "fields_after": "nope"}),
+    ("query_records", {**MAIL, "sort": "size", "fields": ["nope"]}),
+    ("query_records", {**MAIL, "sort": "size", "filter": {"nope": 1}}),
+    ("query_records", {**MAIL, "sort": "size", "cursor": "x"}),
+    ("query_records", {**MAIL, "sort": "size", "changes_since": "x"}),
+    (
+        "query_records",
+        {
+            **MAIL,
+            "expand": ["attachments"],
+            "expand_limit": {"attachments": 6},
+            "filter": {"nope": 1},
+        },
+    ),
+    (
+        "fetch",
+        {
+            "id": "messages:m1",
+            "expand": ["attachments"],
+            "expand_limit": {"attachments": 6},
+        },
+    ),
+    ("aggregate", {"stream": "messages", "metric": "sum", "field": "amount"}),
+    ("query_records", {"stream": "messages", "filter": {"amount": 1}, "limit": 3}),
+)
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Local:
+    built = worlds.build(worlds.household(), tmp_path_factory.mktemp("dead-ends"))
+    return Local(built.app, built.grant()[1])
+
+
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [*((bad.tool, bad.args) for bad in CASES.values()), *TWICE_WRONG],
+    ids=[*CASES, *(str(args) for _, args in TWICE_WRONG)],
+)
+def test_a_call_that_an_error_prints_works_or_says_that_nothing_is_there(
+    house: Local, tool: str, args: dict[str, Any]
+) -> None:
+    refused = house.fails(tool, **args)
+    calls = printed_calls(refused.text)
+    assert {call.key() for call in calls} == {
+        call.key() for call in structured_calls(refused.structured)
+    }
+    for call in calls:
+        answer = house.call(call.tool, **call.args)
+        if answer.failed:  # the call is right; what it asks for is not there, or in several places
+            assert answer.error["code"] in NOT_THERE, f"{call}\n{answer.text}"
+            assert answer.error["code"] != refused.error["code"]
+
+
+def test_some_errors_do_print_calls(house: Local) -> None:
+    printing = [
+        name for name, bad in CASES.items() if printed_calls(house.fails(bad.tool, **bad.args).text)
+    ]
+    assert {"no path", "full without stream", "id ambiguous", "sort undeclared"} <= {*printing}

@@ -65,7 +65,7 @@ def fetch(id: Any, code: str, says: str, rest: str | None = None, **args: Any) -
 
 RECORDS = "/v1/streams/messages/records?connection_id=mail-work&"
 WINDOW = f"{RECORD}/field-window?connection_id=mail-work&"
-LIMIT = "between|greater than|integer"
+LIMIT = "Give (a whole number, )?[0-9,]+ (to [0-9,]+|or more)"
 
 CASES: dict[str, Bad] = {
     # arguments nobody declared

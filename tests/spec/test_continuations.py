@@ -171,3 +171,35 @@ def test_an_id_without_connection_works_where_only_one_can_be_meant(small: Local
     found = small.ok("fetch", id="messages:m_001", connection_id="mail-home")
     assert found.structured["id"] == "mail-home/messages:m_001"
     assert str(handles.parse(found.structured["id"])) == found.structured["id"]
+
+
+def test_a_find_shows_what_stands_before_the_match_unless_told(small: Local) -> None:
+    args = {"id": LONG_ID, "field_path": "body", "query": "4711 is due"}
+    place = LONG_BODY.index(args["query"])
+
+    def window(**more: object) -> dict[str, object]:
+        found: dict[str, object] = small.ok("read_record_field", **args, **more).structured[
+            "window"
+        ]
+        start, end = found["start_chars"], found["end_chars"]
+        assert found["text"] == LONG_BODY[start:end] and found["match_start_chars"] == place
+        return found
+
+    unasked = window()
+    assert (unasked["start_chars"], unasked["end_chars"]) == (place - 200, place - 200 + 4_096)
+    after = window(after_chars=30)
+    assert (after["start_chars"], after["end_chars"]) == (place - 200, place + 11 + 30)
+    assert window(before_chars=0)["start_chars"] == place
+    assert window(before_chars=0, after_chars=5)["end_chars"] == place + 16
+    for size in (1, 11, 12, 60, 5_000):
+        small_one = window(limit_chars=size)
+        assert small_one["end_chars"] - small_one["start_chars"] == size
+        if size >= len(args["query"]):
+            assert args["query"] in small_one["text"]
+
+
+def test_rest_begins_at_the_match_as_pdpp_does(small: Local) -> None:
+    where = "/v1/streams/messages/records/m_long/field-window"
+    body = small.get(f"{where}?connection_id=mail-work&field=body&q=4711+is+due")
+    assert body["window"]["text"].startswith("4711 is due")
+    assert body["window"]["limit_chars"] == 4_096

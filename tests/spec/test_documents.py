@@ -1,11 +1,12 @@
 """Every command the documents show runs: page by page, in a shell, in a folder like a newcomer's.
 
-Blocks of ```sh are run in their order, one shell a page. A block without a language right after one is
-what it prints at a terminal. What a test machine cannot do (a platform, a client, a server that runs until it is stopped)
-stands in ```console blocks behind a `$`; there every `rung` and `make` is checked by
-`tests/architecture/test_docs.py`.
+Blocks of ```sh are run in their order, one shell a page. A block without a language right after
+one is what it prints at a terminal. What a test machine cannot do (a platform, a client, a server
+that runs until it is stopped) stands in ```console blocks behind a `$`; there every `rung` and
+`make` is checked by `tests/architecture/test_docs.py`.
 """
 
+import json
 import os
 import pty
 import shutil
@@ -18,6 +19,7 @@ from tempfile import TemporaryFile
 
 import pytest
 
+from service.upstreams.store import manifest
 from tests.helpers import pages
 from tests.helpers.caller import Local
 from tests.helpers.pages import Block
@@ -60,7 +62,7 @@ def served(template: Path) -> Iterator[str]:
 
 
 def shell(**more: str) -> dict[str, str]:
-    """An environment in which `rung` and `python` are those of the tests, and no setting is made."""
+    """An environment in which `rung` is that of the tests, and no setting is made."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("RUNG_")}
     path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
     return {**kept, "PATH": path, "PYTHONPATH": str(ROOT), **more}
@@ -152,6 +154,20 @@ def test_a_block_with_commands_is_one_that_is_run_or_has_prompts(page: Path) -> 
             assert list(block.prompted()), block.text
         elif block.language != "sh":
             assert not pages.COMMAND.search(block.text), block.text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_the_json_a_page_shows_can_be_read(page: Path) -> None:
+    for block in pages.blocks(page):
+        if block.language == "json":
+            json.loads(block.text)
+
+
+def test_the_manifest_that_is_explained_is_one_the_importer_takes() -> None:
+    found = pages.blocks(ROOT / "docs/manifest.md")
+    (shown,) = [block.text for block in found if block.language == "json"]
+    streams = manifest.parse(json.loads(shown))
+    assert [stream.name for stream in streams] == ["messages", "threads"]
 
 
 def test_the_harness_sees_what_a_block_prints_and_a_wrong_exit_code(tmp_path: Path) -> None:

@@ -199,3 +199,34 @@ def test_a_browser_at_the_endpoint_is_told_of_the_page(secrets: House) -> None:
     answer = page(secrets.app, "/mcp")
     assert answer.status == 405 and "POST" in answer.headers["Allow"]
     assert "/connect" in answer.body["error"]["data"]["hint"]
+
+
+@pytest.mark.parametrize("path", ["/connct", "/docs/none", "/nothing/at/all", "/v1x"])
+def test_a_browser_at_an_unknown_address_gets_a_page_with_ways_on(
+    secrets: House, path: str
+) -> None:
+    answer = page(secrets.app, path)
+    html = answer.body.decode()
+    assert answer.status == 404 and answer.headers["Content-Type"].startswith("text/html")
+    assert "Accept" in answer.headers["Vary"] and "default-src 'none'" in html_policy(answer)
+    for link in ("/", "/connect", "/docs/api", "/openapi.json", "/llms.txt"):
+        assert f'href="{link}"' in html
+    assert path not in html, "nothing a visitor sends is repeated"
+
+
+@pytest.mark.parametrize("path", ["/v1/nothing", "/papers/v1/nothing", "/mcp/nothing", "/v1"])
+def test_a_browser_gets_json_where_programs_ask(secrets: House, path: str) -> None:
+    answer = page(secrets.app, path)
+    assert answer.status == 404 and answer.headers["Content-Type"].startswith("application/json")
+
+
+@pytest.mark.parametrize("accept", ["*/*", "application/json"])
+def test_a_program_at_an_unknown_address_gets_json(secrets: House, accept: str) -> None:
+    answer = Api(secrets.app, None).get("/nothing", Accept=accept)
+    assert answer.status == 404 and answer.body["error"]["code"] == "not_found"
+    posted = Api(secrets.app, None).send("POST", "/nothing", b"", {"Accept": BROWSER})
+    assert posted.status == 404 and posted.headers["Content-Type"].startswith("application/json")
+
+
+def html_policy(answer: Answer) -> str:
+    return str(answer.headers["Content-Security-Policy"])

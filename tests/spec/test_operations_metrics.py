@@ -95,6 +95,8 @@ def test_errors_and_unknown_names_stay_within_closed_sets(api: Api, server: Oper
 def test_metrics_are_for_this_machine_or_for_a_token(server: Operated) -> None:
     local = Api(server.url, None)
     assert local.get("/metrics").status == 200
+    for name in ("X-Real-Ip", "Via", "X-Forwarded-Proto", "Cf-Connecting-Ip"):
+        assert local.get("/metrics", **{name: "127.0.0.1"}).status == 403, name
     through = {"X-Forwarded-For": "203.0.113.9"}
     refused = local.get("/metrics", **through)
     assert refused.status == 403 and "RUNG_METRICS_TOKEN" in refused.error["hint"]

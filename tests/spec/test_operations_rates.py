@@ -59,6 +59,15 @@ def test_addresses_of_one_ipv6_network_count_together(small_house: House) -> Non
     assert ask(api, "2001:db8:1:3::1").status == 200
 
 
+def test_an_address_is_one_client_however_a_proxy_spells_it(small_house: House) -> None:
+    app = small_house.application(RUNG_RATE_LIMIT_ADDRESS="2/hour", **PROXY)
+    api = Api(app, small_house.grant()[1])
+    spelled = (ONE, f"::ffff:{ONE}", f"{ONE}:50123")
+    assert [ask(api, address).status for address in spelled] == [200, 200, 429]
+    assert ask(api, f"::ffff:{OTHER}").status == 200, "all of IPv4 is not one client"
+    assert [ask(api, f"[2001:db8::{n}]:443").status for n in (1, 2, 3)] == [200, 200, 429]
+
+
 def test_who_sends_tokens_that_are_refused_has_to_wait(small_house: House) -> None:
     app = small_house.application(RUNG_RATE_LIMIT_FAILURES="2/hour", **PROXY)
     stranger, known = Api(app, "rung_of-nobody"), Api(app, small_house.grant()[1])

@@ -59,7 +59,10 @@ EXAMPLES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("fetch", {"id": LONG_ID}),
     ("read_record_field", LONG),
     ("read_record_field", {**LONG, "query": "invoice number", "before_chars": 9}),
-    ("read_record_field", {**LONG, "query": "lorem", "limit_chars": 50, "match": 3}),
+    (
+        "read_record_field",
+        {**LONG, "query": "lorem", "limit_chars": 50, "match": 3, "before_chars": 0},
+    ),
     ("read_record_field", {**LONG, "offset_chars": 25_000, "limit_chars": 100}),
     ("read_record_field", {"id": "notes/notes:nested", "field_path": "/outline/a~1b/0/c"}),
     ("read_record_field", {"id": "notes/notes:picture", "field_path": "image"}),

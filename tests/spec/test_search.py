@@ -1,10 +1,12 @@
 """What search finds, how honestly, and how it is written down."""
 
 import re
+from typing import Any
 
 import pytest
 
 from evidence.text import unmark
+from renderers.lines import value_of
 from tests.helpers.caller import Answer, Local
 from tests.helpers.reading import fenced, named, printed_calls
 from tests.helpers.small import CLOSE, FAR
@@ -199,3 +201,88 @@ def test_a_page_of_100_hits_stays_inside_the_result_and_goes_on(small: Local) ->
 @pytest.mark.parametrize("limit", [0, 101, "5", 1.5, True])
 def test_a_limit_outside_1_to_100_is_refused_and_not_clamped(small: Local, limit: object) -> None:
     assert small.fails("search", query="invoice", limit=limit).error["param"] == "limit"
+
+
+def words_of(answer: Answer) -> dict[str, Any]:
+    """What an answer without hits says of the words, in both channels alike."""
+    told: dict[str, Any] = answer.structured["data"]["meta"].get("words", {})
+    for says, name in (("occur alone: ", "found"), ("occur nowhere: ", "missing")):
+        listed = ", ".join(map(value_of, told.get(name, [])))
+        assert f"{says}{listed}" in answer.text if listed else says not in answer.text
+    return told
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("Flow OR zebra", {"found": ["Flow"], "missing": ["zebra"], "query": "Flow"}),
+        (
+            "where do flow and control meet quagga zebra",
+            {
+                "found": ["flow", "control"],
+                "missing": ["where", "quagga", "zebra"],
+                "query": "flow control",
+            },
+        ),
+        (
+            "control flow zebra",
+            {"found": ["control", "flow"], "missing": ["zebra"], "query": "control flow"},
+        ),
+        ("launch brulee", {"found": ["launch", "brulee"], "missing": [], "query": "brulee"}),
+        (
+            'celebr* "flow control" zebra -quagga',
+            {
+                "found": ["celebr*", '"flow control"'],
+                "missing": ["zebra"],
+                "query": '"flow control" -quagga',
+            },
+        ),
+        (
+            'zebra -quagga "flow control',  # a quote that is not closed runs to the end
+            {
+                "found": ['"flow control'],
+                "missing": ["zebra"],
+                "query": '-quagga "flow control',
+            },
+        ),
+        (
+            "monday zebra -launch",
+            {"found": ["monday"], "missing": ["zebra"], "query": "monday"},
+        ),
+        ("zebra quagga", {"found": [], "missing": ["zebra", "quagga"]}),
+        ("zebra", {}),
+    ],
+)
+def test_a_search_without_hits_says_which_words_occur_alone_and_offers_one_with_hits(
+    small: Local, query: str, told: dict[str, object]
+) -> None:
+    answer = small.ok("search", query=query, connection_id="notes", streams=["notes"])
+    assert not ids(answer) and "All words must occur in one field" in answer.text
+    assert words_of(answer) == told
+    offered = [call for call in printed_calls(answer.text) if call.why == "retry"]
+    if "query" not in told:
+        assert not offered
+        return
+    (call,) = offered
+    assert call.args == {"query": told["query"], "connection_id": "notes", "streams": ["notes"]}
+    assert ids(small.ok(call.tool, **call.args))
+
+
+def test_words_are_looked_for_inside_the_search_only(small: Local) -> None:
+    everywhere = small.ok("search", query="flow zebra")
+    assert words_of(everywhere)["found"] == ["flow"]
+    answer = small.ok("search", query="flow zebra", connection_id="mail-work")
+    assert words_of(answer) == {"found": [], "missing": ["flow", "zebra"]}
+    filtered = small.ok("search", query="flow zebra", streams=["notes"], filter={"id": "emoji"})
+    assert words_of(filtered) == {"found": [], "missing": ["flow", "zebra"]}
+
+
+def test_the_read_of_a_hit_by_offset_begins_with_a_word_or_a_sentence(demo: Local) -> None:
+    answer = demo.ok("search", query="quorum elm")
+    (call,) = [one for one in printed_calls(answer.text) if "offset_chars" in one.args]
+    (match,) = named(answer.structured, "match_start_chars")
+    assert 160 <= match - call.args["offset_chars"] <= 200
+    window = demo.ok(call.tool, **call.args).structured["window"]
+    assert window["start_chars"] == call.args["offset_chars"]
+    assert window["text"].startswith("If it rains on Tuesday, ")
+    assert "quorum met beneath the elm" in window["text"]

@@ -21,7 +21,7 @@ from service.cli.export import streams, work
 from service.cli.export.asking import Asker
 from service.cli.export.fields import FieldText, blob_of
 from service.cli.export.paper import PaperSource
-from service.cli.export.sinks import Sink, State, destination
+from service.cli.export.sinks import STDOUT, Sink, State, destination
 from service.cli.papers import Shelf
 from service.cli.papers import papers as papers_group
 from service.cli.progress import Meter
@@ -66,7 +66,8 @@ def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def taking(*, output: str, force: bool, restart: bool, **given: Any) -> Any:
-        return command(target=Target(output, force, restart), **given)
+        name = "-" if output in STDOUT else output
+        return command(target=Target(name, force, restart), **given)
 
     found: Callable[..., Any] = taking
     for option in reversed(_TARGET_OPTIONS):
@@ -217,7 +218,7 @@ def _run(
 ) -> None:
     """Runs an export of records. `begin` says what is exported, and does it."""
     spelling = Spelling(GROUP, ENTRIES, source.words)
-    with _explained(target, spelling, asked=source.url or source.provider_url):
+    with _explained(target, spelling, asked=source.server):
         open = opener(source)
         what, does = begin(Asker(lambda: open(BUDGETS.upstream_seconds)))
         _write(target, {**what, "source": _place(source)}, unit, does)
@@ -275,9 +276,8 @@ def _explained(target: Target, spelling: Spelling, *, asked: str | None = None) 
     except BrokenPipeError:
         raise  # whoever read has enough
     except OSError as error:
-        raise click.ClickException(
-            f"{error.filename or target.output}: {error.strerror}."
-        ) from error
+        name = "standard output" if target.output == "-" else target.output
+        raise click.ClickException(f"{error.filename or name}: {error.strerror}.") from error
     except KeyboardInterrupt:
         output.say("" if target.output == "-" else "The same command goes on.")
         raise click.Abort() from None

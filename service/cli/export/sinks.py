@@ -24,6 +24,9 @@ READ_BYTES = 1 << 20
 #: Records are their reader's: nobody else on the machine gets to see them.
 MODE = 0o600
 
+#: Other names of standard output: opened by name, what `>>` has in it would be cut off.
+STDOUT = ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
+
 State = dict[str, Any]
 
 
@@ -69,7 +72,7 @@ def destination(output: str, what: State, *, force: bool, restart: bool) -> Iter
         yield Pipe(sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
-    if path.exists() and not path.is_file() and not path.is_dir():  # a device or a named pipe
+    if _is_line(path):
         with open(path, "wb") as file:
             yield Pipe(file)
         return
@@ -208,6 +211,13 @@ class Part:
         return False
 
 
+def _is_line(path: Path) -> bool:
+    """Whether it is a device, a named pipe, or what a program has open: none can be replaced."""
+    if not path.exists() or path.is_dir():
+        return False
+    return not path.is_file() or str(path.parent) in ("/dev", "/dev/fd", "/proc/self/fd")
+
+
 def _check(path: Path, force: bool) -> None:
     if path.is_dir():
         raise click.ClickException(f"{path} is a folder. Name a file with -o.")
@@ -231,11 +241,11 @@ def _locked(path: Path) -> BinaryIO:
 
 
 def _made(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_CREAT, MODE)
+    return os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW, MODE)
 
 
 def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, MODE)
+    return os.open(path, flags | os.O_NOFOLLOW, MODE)
 
 
 def _notes(path: Path) -> dict[str, Any] | None:

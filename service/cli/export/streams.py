@@ -81,7 +81,7 @@ class Progress:
     """What shows whether a source comes to an end: where it led, and pages that held nothing."""
 
     said: set[str] = field(default_factory=set)
-    seen: set[str] = field(default_factory=set)
+    seen: set[int] = field(default_factory=set)  # hashes: a stream may have many pages
     empty: int = 0
 
     def say(self, message: str) -> None:
@@ -93,13 +93,14 @@ class Progress:
     def check(self, cursor: str, rows: int) -> None:
         """Raises `Unavailable` for a source that leads in a circle, or on and on to nothing."""
         self.empty = 0 if rows else self.empty + 1
-        if cursor in self.seen or self.empty > BUDGETS.export_empty_pages:
+        place = hash(cursor)
+        if place in self.seen or self.empty > BUDGETS.export_empty_pages:
             raise Unavailable(
                 "The source leads from page to page and never to an end; its operator has to look "
                 "at it.",
                 code="upstream_invalid_response",
             )
-        self.seen.add(cursor)
+        self.seen.add(place)
 
 
 def copy(asker: Asker, query: RecordQuery, form: Form, sink: Sink, meter: Meter) -> None:
@@ -161,7 +162,7 @@ def _asked(
         return asker.ask(lambda rs: rs.records(query)).body, None
     count = (body.get("meta") or {}).get("count")
     value = count.get("value") if isinstance(count, dict) else count
-    return body, value if isinstance(value, int) else None
+    return body, value if isinstance(value, int) and value >= 0 else None
 
 
 def fields_of(asker: Asker, query: RecordQuery) -> tuple[str, ...]:

@@ -20,10 +20,20 @@ NEWEST = len(MIGRATIONS)
 LOG_MARK = slice(18, 20)  # of the header: the versions for writing and reading
 SQLITE = sqlite3.sqlite_version
 TABLES = ("fts", "fts_chunk")
+#: How SQLite begins to say that a file is none of its own, or has other tables.
+FOREIGN = ("file is not a database", "no such table", "no such column")
 
 
 class Unreadable(Exception):
     """The file cannot be read as a store. The message is the reason, without a path."""
+
+
+class Absent(Unreadable):
+    """There is no file."""
+
+
+class Foreign(Unreadable):
+    """It is something else than a store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +72,40 @@ def examine(path: Path, deadline: Deadline) -> Checkup:
             found = _examined(path, deadline, False)
         return found
     except (sqlite3.Error, OSError) as error:
-        told = error.strerror if isinstance(error, OSError) else str(error)
-        raise Unreadable((told or "input/output error").lower()) from error
+        raise _unreadable(error) from error
+
+
+def recognise(path: Path) -> None:
+    """Raises `Unreadable` where the file at `path` cannot be served; looks at its head alone."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise Foreign("it is no ordinary file")
+        with _opened(path, not path.with_name(f"{path.name}-wal").exists()) as db:
+            (layout,) = db.execute("PRAGMA user_version").fetchone()
+            meta = dict(db.execute("SELECT key, value FROM meta"))
+    except (sqlite3.Error, OSError) as error:
+        raise _unreadable(error) from error
+    if layout != NEWEST or meta.get("fold_version") != FOLD_VERSION:
+        raise Unreadable("another version wrote it; bring it up to date with `rung stats`")
+
+
+def _unreadable(error: sqlite3.Error | OSError) -> Unreadable:
+    if isinstance(error, FileNotFoundError):
+        return Absent("it is not there")
+    told = error.strerror if isinstance(error, OSError) else str(error)
+    reason = (told or "input/output error").lower()
+    foreign = isinstance(error, sqlite3.Error) and reason.startswith(FOREIGN)
+    return (Foreign if foreign else Unreadable)(reason)
+
+
+def _opened(path: Path, alone: bool) -> closing[sqlite3.Connection]:
+    # Opened the usual way, a file without a log gets one, which may then belong to the wrong user.
+    mode = "mode=ro&immutable=1" if alone else "mode=ro"
+    return closing(sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True))
 
 
 def _examined(path: Path, deadline: Deadline, alone: bool) -> Checkup:
-    # Opened the usual way, a file without a log gets one, which may then belong to the wrong user.
-    mode = "mode=ro&immutable=1" if alone else "mode=ro"
-    with closing(sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True)) as db:
+    with _opened(path, alone) as db:
         (layout,) = db.execute("PRAGMA user_version").fetchone()
         meta = dict(db.execute("SELECT key, value FROM meta"))
         (records,) = db.execute("SELECT count(*) FROM record WHERE deleted = 0").fetchone()

@@ -26,14 +26,20 @@ def expand(
     Raises 400 `invalid_expand` for limits the stream does not declare, and for every other name
     than that of a relation whose stream and joining key are granted.
     """
+    followed = require(view, stream, names, limit_of)
+    return {
+        name: _related(db, parent, relation, target, limit)
+        for name, (relation, target, limit) in followed.items()
+    }
+
+
+def require(
+    view: View, stream: StreamView, names: tuple[str, ...], limit_of: dict[str, int]
+) -> dict[str, tuple[Expansion, StreamView, int]]:
+    """The relations of a stream that are asked for; raises as `expand` does."""
     found = usable(view, stream)
     _refuse_unknown(stream, found, (*names, *limit_of))
-    expanded = {}
-    for name in names:
-        relation, target = found[name]
-        limit = _limit(relation, limit_of.get(name))
-        expanded[name] = _related(db, parent, relation, target, limit)
-    return expanded
+    return {name: (*found[name], _limit(found[name][0], limit_of.get(name))) for name in names}
 
 
 def usable(view: View, stream: StreamView) -> dict[str, tuple[Expansion, StreamView]]:

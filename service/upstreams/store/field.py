@@ -27,7 +27,9 @@ def read_window(
     candidates = view.stream(ref.stream, ref.connection_id)
     if not any(name in candidate.granted for candidate in candidates):
         candidates[0].require(name, param="field_path")
-    stream, seq = records.find(db, view, ref)
+    stream, seq = records.find(
+        db, view, ref, lambda stream: stream.require(name, param="field_path")
+    )
     stream.require(name, param="field_path")
     stored = documents.load(db, [seq])[seq]
     body: dict[str, Any] = {

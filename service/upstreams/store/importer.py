@@ -4,8 +4,9 @@ A stream without a manifest waits until 1,000 of its rows are there (or the file
 inferred from them, and the rows that waited go in first.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 from evidence.errors import InvalidRequest, NotFound
@@ -19,6 +20,7 @@ from service.upstreams.store.streams import StreamHandle, declare, open_stream
 from service.upstreams.store.writer import Writer
 
 WAITING_ROWS = 20_000
+LISTED_FIELDS = 20
 
 
 class Rejected(Exception):
@@ -33,14 +35,18 @@ class Rejected(Exception):
 class Import:
     """One run into one connection.
 
-    `stream` is for rows that name none. `on_inferred` is told each proposed stream document.
+    `stream` is for rows that name none, `key` names the primary key of streams that are new.
+    `inferred` are the stream documents that were proposed, `keyless` the streams that took rows
+    which have no key at all.
     """
 
     writer: Writer
     connection_id: str
     stream: str | None = None
     suggest_roles: bool = False
-    on_inferred: Callable[[dict[str, Any]], None] = lambda document: None
+    key: tuple[str, ...] = ()
+    inferred: list[dict[str, Any]] = field(default_factory=list)
+    keyless: set[str] = field(default_factory=set)
     undeclared: dict[str, set[str]] = field(default_factory=dict)
     batch: Batch = field(init=False)
     _handles: dict[str, StreamHandle] = field(init=False, default_factory=dict)
@@ -101,32 +107,51 @@ class Import:
         """Gives a stream whose rows wait an inferred manifest, and takes its rows in."""
         rows = self._waiting.pop(name)
         sample = [row.data for _, row in rows if not row.deleted]
-        document = infer(name, sample, suggest_roles=self.suggest_roles)
+        document = infer(name, sample, key=self.key, suggest_roles=self.suggest_roles)
         if not document["schema"]["properties"]:
             for line, _ in rows:
                 self.counts.refuse(
                     line, f"{name!r} is a new stream, and no row has a usable field."
                 )
             return
+        self._check_key(name, document["schema"]["properties"])
         self.declare({"streams": [document]})
-        self.on_inferred(document)
+        self.inferred.append(document)
         handle = open_stream(self.writer, self.connection_id, name)
         self._handles[name] = handle
         for line, row in rows:
             self._add(handle, line, row)
 
+    def _check_key(self, name: str, fields: Collection[str]) -> None:
+        """Refuses a key of which a new stream has no field."""
+        for key in self.key:
+            if key not in fields:
+                near = get_close_matches(key, fields, 1)
+                listed = ", ".join(sorted(fields)[:LISTED_FIELDS])
+                hint = f"Did you mean {near[0]!r}?" if near else f"It has {listed}."
+                raise InvalidRequest(f"--key {key!r}: {name!r} has no such field. {hint}")
+
     def _open(self, name: str) -> StreamHandle | None:
         if name not in self._handles:
             try:
-                self._handles[name] = open_stream(self.writer, self.connection_id, name)
+                found = open_stream(self.writer, self.connection_id, name)
             except NotFound:
                 return None
+            if self.key and self.key != found.manifest.primary_key:
+                known = ", ".join(found.manifest.primary_key) or "their whole content"
+                raise InvalidRequest(
+                    f"The rows of {name!r} are told apart by {known}, which --key cannot change. "
+                    "Leave it out, or import into a new stream with --stream NAME."
+                )
+            self._handles[name] = found
         return self._handles[name]
 
     def _add(self, handle: StreamHandle, line: int, row: Row) -> None:
         unknown = row.data.keys() - handle.manifest.fields.keys()
         if unknown:
             self.undeclared.setdefault(handle.manifest.name, set()).update(unknown)
+        if row.key is None and not handle.manifest.primary_key:
+            self.keyless.add(handle.manifest.name)
         self.batch.add(handle, row, line=line)
 
 

@@ -5,7 +5,7 @@ Nothing here is a promise: the proposal is shown to the owner, and a manifest of
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -17,6 +17,11 @@ SAMPLE_ROWS = 1_000
 WORDY_CHARS = 20
 FILTER_CHARS = 64
 GROUPS = 100
+#: So few rows need not repeat a value to be grouped by it.
+FEW_ROWS = 20
+#: Each searched field counts in the scopes of a grant, and a wide grant ranks less: beyond these,
+#: only fields of several words are searched.
+SEARCHED_FIELDS = 32
 
 KEY_NAMES = ("id", "_id", "key", "uuid")
 TIME_NAMES = (
@@ -60,18 +65,26 @@ class _Column:
 
     @property
     def is_id(self) -> bool:
-        return bool(_ID_NAME.search(self.name))
+        return any(map(_ID_NAME.search, (self.name, self.name.lower())))
+
+    @property
+    def texts(self) -> list[str]:
+        return [value for value in self.values if isinstance(value, str) and value]
 
     @property
     def is_text(self) -> bool:
         """Whether the field holds words somebody may look for."""
-        texts = [value for value in self.values if isinstance(value, str) and value]
-        if self.type != "string" or self.is_time or self.is_id or not texts:
+        if self.type != "string" or self.is_time or self.is_id or not self.texts:
             return False
-        if all(_URL.match(text) or _BASE64.fullmatch(text) for text in texts):
+        return not all(_URL.match(text) or _BASE64.fullmatch(text) for text in self.texts)
+
+    @property
+    def is_wordy(self) -> bool:
+        """Whether it holds several words, or ones that spaces do not part."""
+        if not self.is_text:
             return False
-        wordy = sum(map(len, texts)) / len(texts) > WORDY_CHARS
-        return wordy or any(_WORDY.search(text) for text in texts)
+        mean = sum(map(len, self.texts)) / len(self.texts)
+        return mean > WORDY_CHARS or any(_WORDY.search(text) for text in self.texts)
 
     @property
     def is_short(self) -> bool:
@@ -84,34 +97,42 @@ class _Column:
 
     @property
     def is_category(self) -> bool:
-        """Whether its values repeat enough to be grouped by."""
+        """Whether its values repeat enough to be grouped by, or are too few to tell."""
         if self.type == "boolean":
             return True
         if self.type != "string" or self.is_time or not self.is_short:
             return False
         distinct = len({str(value) for value in self.values})
-        return distinct <= GROUPS and distinct * 2 <= len(self.values)
+        few = self.rows <= FEW_ROWS and self.is_text
+        return distinct <= GROUPS and (few or distinct * 2 <= len(self.values))
 
     def to_json(self) -> dict[str, Any]:
         return {"type": self.type} | ({"format": self.format} if self.format else {})
 
 
 def infer(
-    name: str, rows: Iterable[dict[str, Any]], *, suggest_roles: bool = False
+    name: str,
+    rows: Iterable[dict[str, Any]],
+    *,
+    key: Sequence[str] = (),
+    suggest_roles: bool = False,
 ) -> dict[str, Any]:
-    """The document of one stream, proposed from up to 1,000 rows; roles only where asked for."""
+    """The document of one stream, proposed from up to 1,000 rows; roles only where asked for.
+
+    `key` are the fields of the primary key where the owner names them.
+    """
     columns = _columns(list(islice(rows, SAMPLE_ROWS)))
-    key = next((k for k in KEY_NAMES if k in columns and _is_key(columns[k])), None)
+    found = list(key) or _key(columns)
     cursor = _cursor(columns)
     properties = {column.name: column.to_json() for column in columns.values()}
     if suggest_roles:
         for field, role in _roles(columns, cursor).items():
             properties[field]["x_pdpp_role"] = role
-    document: dict[str, Any] = {"name": name, "primary_key": [key] if key else []}
+    document: dict[str, Any] = {"name": name, "primary_key": found}
     if cursor:
         document["cursor_field"] = cursor
     document["schema"] = {"type": "object", "properties": properties}
-    document["query"] = _query(list(columns.values()), key)
+    document["query"] = _query(list(columns.values()), found)
     return document
 
 
@@ -150,6 +171,13 @@ def _is_name(name: str) -> bool:
         return False
 
 
+def _key(columns: dict[str, _Column]) -> list[str]:
+    """The field that has the name and the values of an id, if there is one."""
+    by_name = {name.lower(): name for name in reversed(columns)}
+    named = [by_name[name] for name in KEY_NAMES if name in by_name]
+    return next(([name] for name in named if _is_key(columns[name])), [])
+
+
 def _is_key(column: _Column) -> bool:
     scalars = all(isinstance(value, (str, int)) for value in column.values)
     return scalars and len(column.values) == column.rows == len({str(v) for v in column.values})
@@ -161,11 +189,13 @@ def _cursor(columns: dict[str, _Column]) -> str | None:
     return next((name for name in TIME_NAMES if name in times), next(iter(common or times), None))
 
 
-def _query(columns: list[_Column], key: str | None) -> dict[str, Any]:
-    measured = [c for c in columns if (c.is_number or c.is_time) and c.name != key and not c.is_id]
+def _query(columns: list[_Column], key: list[str]) -> dict[str, Any]:
+    measured = [
+        c for c in columns if (c.is_number or c.is_time) and not c.is_id and [c.name] != key
+    ]
     numbers = [column.name for column in measured if column.is_number]
     times = [column.name for column in measured if column.is_time]
-    categories = [column.name for column in columns if column.is_category and column.name != key]
+    categories = [column.name for column in columns if column.is_category and [column.name] != key]
     return {
         "exact_filters": [column.name for column in columns if column.is_short],
         "range_filters": {column.name: OPERATORS for column in measured},
@@ -178,16 +208,25 @@ def _query(columns: list[_Column], key: str | None) -> dict[str, Any]:
             "group_by_time": times,
             "count_distinct": categories,
         },
-        "search": {"lexical_fields": [column.name for column in columns if column.is_text]},
+        "search": {"lexical_fields": _searched(columns)},
     }
+
+
+def _searched(columns: list[_Column]) -> list[str]:
+    """The fields whose words are searched, in their order."""
+    wordy = [column.name for column in columns if column.is_wordy]
+    short = [column.name for column in columns if column.is_text and not column.is_wordy]
+    found = {*wordy, *short[: max(SEARCHED_FIELDS - len(wordy), 0)]}
+    return [column.name for column in columns if column.name in found]
 
 
 def _roles(columns: dict[str, _Column], cursor: str | None) -> dict[str, str]:
     """Field to role: a title, a text and a time, where the sample has such fields."""
     texts = [column.name for column in columns.values() if column.is_text]
     title = next((name for name in TITLE_NAMES if name in texts), None)
-    longest = max(texts, key=lambda name: sum(map(len, map(str, columns[name].values))), default="")
-    text = next((name for name in TEXT_NAMES if name in texts), longest)
+    wordy = [name for name in texts if columns[name].is_wordy]
+    longest = max(wordy, key=lambda name: sum(map(len, map(str, columns[name].values))), default="")
+    text = next((name for name in TEXT_NAMES if name in wordy), longest)
     found = {text: "primary-text"} if text else {}
     if title:
         found[title] = "primary-title"

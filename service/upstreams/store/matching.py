@@ -5,7 +5,7 @@ its scopes are one block, else a list of ordinals; time and record limits by a j
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,18 +56,7 @@ def scope_of(
 
 def rank(db: sqlite3.Connection, scope: Scope, query: Query, limit: int) -> Ranked:
     """The best `limit` rows by bm25; in a wide scope only the newest matches are ranked."""
-    where = f"fts MATCH ? AND {scope.sql}"
-    values: list[Any] = [expression(query.wanted), *scope.values]
-    for clause in scope.conditions:
-        where += f" AND {clause}"
-    values += scope.bound
-    if query.excluded:
-        where += (
-            f" AND fts.rowid & {SEQ_MASK} NOT IN (SELECT x.rowid & {SEQ_MASK} FROM fts AS x "
-            f"WHERE x.fts MATCH ? AND {scope.sql.replace('fts.rowid', 'x.rowid')})"
-        )
-        values += [expression(query.excluded, joined=" OR "), *scope.values]
-    source = f"fts {scope.join}"
+    source, where, values = _matched(scope, query.wanted, query.excluded)
     bounded = False
     if scope.wide:
         cut = _newest(db, source, where, values)
@@ -81,6 +70,36 @@ def rank(db: sqlite3.Connection, scope: Scope, query: Query, limit: int) -> Rank
         (*values, limit),
     ).fetchall()
     return Ranked(rows, len(rows) < limit, bounded)
+
+
+def count_up_to(
+    db: sqlite3.Connection, scope: Scope, pairs: Iterable[tuple[Sequence[Term], Sequence[Term]]]
+) -> list[int]:
+    """How many rows match each (wanted, excluded), counted no further than `word_matches`."""
+    counts, bound = [], list[Any]()
+    for wanted, excluded in pairs:
+        source, where, values = _matched(scope, wanted, excluded)
+        counts.append(f"(SELECT count(*) FROM (SELECT 1 FROM {source} WHERE {where} LIMIT ?))")
+        bound += [*values, BUDGETS.word_matches]
+    return list(db.execute(f"SELECT {', '.join(counts)}", bound).fetchone())
+
+
+def _matched(
+    scope: Scope, wanted: Sequence[Term], excluded: Sequence[Term]
+) -> tuple[str, str, list[Any]]:
+    """(source, condition, parameters) of the rows in scope that hold the one and not the other."""
+    where = f"fts MATCH ? AND {scope.sql}"
+    values: list[Any] = [expression(wanted), *scope.values]
+    for clause in scope.conditions:
+        where += f" AND {clause}"
+    values += scope.bound
+    if excluded:
+        where += (
+            f" AND fts.rowid & {SEQ_MASK} NOT IN (SELECT x.rowid & {SEQ_MASK} FROM fts AS x "
+            f"WHERE x.fts MATCH ? AND {scope.sql.replace('fts.rowid', 'x.rowid')})"
+        )
+        values += [expression(excluded, joined=" OR "), *scope.values]
+    return f"fts {scope.join}", where, values
 
 
 def expression(terms: Sequence[Term], *, joined: str = " AND ") -> str:

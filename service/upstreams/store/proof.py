@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from evidence.find import READ_AFTER_CHARS, READ_BEFORE_CHARS, Span, spans
+from evidence.find import Span, spans
 from evidence.fold import fold
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.query import Query, Term
-from evidence.text import excerpt, mark
+from evidence.text import beginning, excerpt, mark
 from service.upstreams.store import documents
 from service.upstreams.store.documents import Big, Stored
 from service.upstreams.store.matching import expression
@@ -26,7 +26,8 @@ _WORDS_ONLY = re.compile(r"[\w\s]+")
 class Proof:
     """One window of a field around a match; offsets are code points of the stored text.
 
-    `by_query` holds where reading the field by the query lands on this very match.
+    `read_from` is where a read by offset begins; `by_query` holds where reading the field by the
+    query lands on this very match.
     """
 
     field: str
@@ -36,6 +37,7 @@ class Proof:
     total: int
     match_start: int
     match_end: int
+    read_from: int
     by_query: bool = False
 
     def read_arguments(self, query: str) -> dict[str, Any]:
@@ -43,12 +45,12 @@ class Proof:
         if self.by_query:
             return {
                 "q": query,
-                "before_chars": READ_BEFORE_CHARS,
-                "after_chars": READ_AFTER_CHARS,
+                "before_chars": CONTRACT.match_before_chars,
+                "after_chars": CONTRACT.match_after_chars,
             }
         if self.total <= CONTRACT.window_chars:
             return {}
-        return {"offset_chars": max(0, self.match_start - READ_BEFORE_CHARS)}
+        return {"offset_chars": self.read_from}
 
 
 def prove(
@@ -105,8 +107,9 @@ def _prove_big(
         text = chunk_text(db, big, number)
         found = spans(text, query, limit=SPANS_CONSIDERED, partial=True)
         own = [span for span in found if span.start < CONTRACT.chunk_chars]
+        earlier = _end_of_chunk(db, big, number - 1) if number and _is_near(own) else ""
         for window in _windows(text, own, room - len(proofs)):
-            proofs.append(window.proof(field, text, big.chars, base))
+            proofs.append(window.proof(field, text, big.chars, base, earlier))
         if len(proofs) >= room:
             break
     return proofs
@@ -121,7 +124,8 @@ class _Window:
     end: int
     marks: set[tuple[int, int]]
 
-    def proof(self, field: str, text: str, total: int, base: int = 0) -> Proof:
+    def proof(self, field: str, text: str, total: int, base: int = 0, earlier: str = "") -> Proof:
+        """The proof; `earlier` is what stands before a text that begins at `base`."""
         preview, _ = mark(text, start=self.start, end=self.end, marks=sorted(self.marks))
         return Proof(
             field=field,
@@ -131,7 +135,22 @@ class _Window:
             total=total,
             match_start=base + self.span.start,
             match_end=base + self.span.end,
+            read_from=_before(earlier + text, base - len(earlier), len(earlier) + self.span.start),
         )
+
+
+def _before(text: str, base: int, match_start: int) -> int:
+    """Where a read of the match begins: at a sentence or word near its first character."""
+    return base + beginning(text, match_start - CONTRACT.match_before_chars)
+
+
+def _is_near(found: Sequence[Span]) -> bool:
+    """Whether the read of one of these begins in the chunk before."""
+    return any(span.start < CONTRACT.match_before_chars for span in found)
+
+
+def _end_of_chunk(db: sqlite3.Connection, big: Big, number: int) -> str:
+    return documents.read_chunks(db, big, number, number)[-CONTRACT.match_before_chars :]
 
 
 def _windows(text: str, found: Sequence[Span], room: int) -> list[_Window]:

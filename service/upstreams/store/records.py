@@ -1,20 +1,20 @@
 """Lists and single records: one statement over all connections, keyset cursors, projection."""
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from evidence.continuation import Continuation
-from evidence.errors import Ambiguous, InvalidRequest, NotFound
+from evidence.errors import Ambiguous, EvidenceError, InvalidRequest, NotFound
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from service.upstreams.cursors import Sealer
 from service.upstreams.ports import RecordQuery, RecordRead
 from service.upstreams.store import documents
-from service.upstreams.store.expand import expand
+from service.upstreams.store.expand import expand, require
 from service.upstreams.store.filters import Condition, compile_filter
 from service.upstreams.store.values import moment
 from service.upstreams.store.visible import StreamView, View, limits
@@ -65,7 +65,13 @@ def list_records(
 
 def read_record(db: sqlite3.Connection, view: View, read: RecordRead) -> dict[str, Any]:
     """One record; 404 `not_found` where the grant does not show it, 409 where several match."""
-    stream, seq = find(db, view, read.ref)
+
+    def suits(stream: StreamView) -> None:
+        stream.project(read.fields)
+        if read.expand:
+            require(view, stream, read.expand, read.expand_limit)
+
+    stream, seq = find(db, view, read.ref, suits)
     stored = documents.load(db, [seq])[seq]
     fields = stream.project(read.fields)
     show = documents.show_whole if read.whole and read.fields else documents.show
@@ -79,8 +85,14 @@ def read_record(db: sqlite3.Connection, view: View, read: RecordRead) -> dict[st
     return body
 
 
-def find(db: sqlite3.Connection, view: View, ref: RecordRef) -> tuple[StreamView, int]:
-    """The granted stream and the seq of a record the grant shows."""
+def find(
+    db: sqlite3.Connection, view: View, ref: RecordRef, suits: Callable[[StreamView], None]
+) -> tuple[StreamView, int]:
+    """The granted stream and the seq of a record the grant shows.
+
+    Where several have it, only those that `suits` does not refuse are offered; where it refuses
+    all, its first refusal is raised.
+    """
     hits = []
     for stream in view.stream(ref.stream, ref.connection_id):
         clause, values = limits(stream)
@@ -94,8 +106,25 @@ def find(db: sqlite3.Connection, view: View, ref: RecordRef) -> tuple[StreamView
     if not hits:
         raise NotFound("No such record in this grant. Search or query_records gives ids that work.")
     if len(hits) > 1:
-        raise ambiguous(view, [stream for stream, _ in hits])
+        raise ambiguous(view, _suiting([stream for stream, _ in hits], suits))
     return hits[0]
+
+
+def _suiting(
+    streams: Sequence[StreamView], suits: Callable[[StreamView], None]
+) -> list[StreamView]:
+    """The streams for which the call would work; raises the first refusal where there is none."""
+    refusals, found = [], []
+    for stream in streams:
+        try:
+            suits(stream)
+        except EvidenceError as error:
+            refusals.append(error)
+        else:
+            found.append(stream)
+    if not found:
+        raise refusals[0]
+    return found
 
 
 def require_shared(

@@ -13,7 +13,7 @@ from evidence.query import Query
 from service.upstreams import routes
 from service.upstreams.cursors import Sealer
 from service.upstreams.ports import SearchQuery
-from service.upstreams.store import documents, matching, records
+from service.upstreams.store import alone, documents, matching, records
 from service.upstreams.store.ddl import SEQ_BITS, SEQ_MASK
 from service.upstreams.store.filters import compile_filter
 from service.upstreams.store.proof import Proof, prove
@@ -58,6 +58,8 @@ def search(
         "data": _hits(db, view, page, query, offset),
         "meta": _meta(ranked, found, streams, deep=more and not reachable),
     }
+    if not found and not offset and (words := alone.look(db, scope, query)):
+        body["meta"]["words"] = words
     if more and reachable:
         body["next_cursor"] = sealer.seal(offset + request.limit, bound=bound)
     return body

@@ -135,6 +135,12 @@ def _reserve(path: Path | str) -> None:
 
 
 def _prepare(db: sqlite3.Connection, path: Path | str) -> None:
+    # One statement: another process may be making a new store of it.
+    (foreign,) = db.execute(
+        "SELECT user_version = 0 AND EXISTS (SELECT 1 FROM sqlite_master) FROM pragma_user_version"
+    ).fetchone()
+    if foreign:
+        raise InvalidRequest(f"{path} is not a Rung store; choose another --store.")
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = NORMAL")
     db.execute("PRAGMA foreign_keys = ON")

@@ -12,7 +12,18 @@ from hypothesis import strategies as st
 from evidence.find import Span, spans
 from evidence.fold import extends
 from evidence.query import parse
-from evidence.text import escape, excerpt, json_line, looks_binary, mark, unescape, unmark
+from evidence.text import (
+    balanced,
+    beginning,
+    escape,
+    excerpt,
+    is_marked,
+    json_line,
+    looks_binary,
+    mark,
+    unescape,
+    unmark,
+)
 
 TRICKY = ["<mark>", "</mark>", "<", "\\", "\\u{", "\\u{41}", "u{", "}", "\u202e", "\x00", "a", "é"]
 tricky = st.lists(st.one_of(st.sampled_from(TRICKY), st.text())).map("".join)
@@ -198,3 +209,43 @@ def test_json_on_a_line_reads_back_and_holds_nothing_that_misleads(text: str) ->
     line = json_line({"title": text})
     assert orjson.loads(line) == {"title": text}
     assert "\n" not in line and escape(line.replace("\\", ""))[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "found"),
+    [
+        ("instead. If it rains", 2, 9),  # a sentence
+        ("instead. If it rains", 9, 9),  # it begins there
+        ("instead. If it rains", 8, 9),
+        ("one two three. Four", 1, 15),  # a sentence before a nearer word
+        ("one two three four", 1, 4),  # a word
+        ("one two", 4, 4),
+        ("x\n\ny", 1, 3),
+        ("猫。犬が", 1, 2),
+        ("a" * 100, 50, 50),  # nothing begins
+        ("a" * 60 + " b", 10, 10),  # too far
+        ("ab e\u0301" + "e" * 50, 4, 5),  # never between a letter and its accent
+        ("anything", 0, 0),
+        ("anything", -3, 0),
+        ("word", 4, 4),
+    ],
+)
+def test_a_read_begins_at_a_sentence_or_word_that_begins_soon(
+    text: str, place: int, found: int
+) -> None:
+    assert beginning(text, place) == found
+
+
+@given(st.text("ab .\n。é", max_size=120), st.integers(0, 120))
+def test_a_beginning_moves_forward_and_not_far(text: str, place: int) -> None:
+    assert place <= beginning(text, min(place, len(text))) <= place + 41 or place > len(text)
+
+
+def test_text_that_pretends_to_be_marked_is_told_from_text_that_is() -> None:
+    raw = "tab\t <mark> \x1b[31m \u202e \\u{41} é🚀\nend"
+    for start, end in ((0, len(raw)), (3, 9), (8, 20)):
+        shown, _ = mark(raw, start=start, end=end, marks=((4, 5), (9, 12)))
+        assert is_marked(shown), shown
+    for pretended in ("\x1b[31m", "<mark>\u202e</mark>", "\x9b", "<mark>open", "shut</mark>"):
+        assert not is_marked(pretended), pretended
+        assert is_marked(balanced(pretended))

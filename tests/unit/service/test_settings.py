@@ -46,6 +46,13 @@ def test_an_address_that_is_no_plain_one_is_refused_without_showing_it(url: str)
     assert line.startswith("RUNG_UPSTREAM_URL is ") and URL in line
 
 
+@pytest.mark.parametrize("port", ["99999", "x", "0"])
+def test_a_storage_of_counts_has_a_port_that_is_one(port: str) -> None:
+    (line,) = faults(RUNG_RATE_LIMIT_STORAGE=f"redis://:very-secret@counts.internal:{port}/0")
+    assert line.startswith("RUNG_RATE_LIMIT_STORAGE is ") and "redis://" in line
+    assert "very-secret" not in line
+
+
 @pytest.mark.parametrize("missing", INTROSPECTION)
 def test_what_belongs_together_is_asked_for_by_name(missing: str) -> None:
     given = {name: value for name, value in INTROSPECTION.items() if name != missing}

@@ -1,5 +1,6 @@
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,16 @@ def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.db").write_text("hello " * 1_000, encoding="utf-8")
     with pytest.raises(InvalidRequest, match="not a Rung store"):
         open_writer(tmp_path / "x.db")
+
+
+def test_a_database_of_others_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE theirs (id)")
+    before = path.read_bytes()
+    with pytest.raises(InvalidRequest, match="not a Rung store"):
+        open_writer(path)
+    assert path.read_bytes() == before
 
 
 def test_a_store_of_a_newer_rung_is_left_alone(tmp_path: Path) -> None:

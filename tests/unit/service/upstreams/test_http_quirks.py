@@ -127,6 +127,18 @@ def test_a_search_that_cannot_go_on_says_so(world: Scripted) -> None:
     assert [one["code"] for one in page.warnings] == ["partial_results"]
 
 
+def test_a_server_says_nothing_of_words_that_were_not_asked_for(world: Scripted) -> None:
+    told: dict[str, Any] = {"found": ["elm", "", 7, "obey"], "missing": "oak", "query": "obey"}
+    for words, query in ((told, None), ({**told, "query": "elm"}, "elm"), ([told], None)):
+        world.gives(as_json({"data": [], "has_more": False, "meta": {"words": words}}))
+        page = search.read(
+            world.open().search(SearchQuery("elm oak")), args={"query": "elm oak", "cursor": "c"}
+        )
+        assert page.words is None or (page.words.found, page.words.missing) == (["elm"], [])
+        retries = [one.args for one in page.continuations() if one.why == "retry"]
+        assert retries == ([{"query": query}] if query else [])
+
+
 @pytest.mark.parametrize(
     "ask, hint, first",
     [

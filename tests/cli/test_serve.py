@@ -1,0 +1,58 @@
+"""`rung serve`: what it refuses before it listens, and what the service says when it starts."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.archive import Archive
+from tests.helpers.operated import operated
+from tests.helpers.shell import Shell
+
+SHELL = Shell({"RUNG_CONFIG": "/dev/null"})
+
+
+@pytest.mark.parametrize("content", ["no store", ""])
+def test_a_file_that_is_no_store_is_not_served(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "x.db"
+    path.write_text(content)
+    result = SHELL.run("serve", "--store", str(path), "--port", "0")
+    assert result.exit_code == 1
+    assert f"{path} is no store of Rung" in result.stderr and "--store" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["serve", "demo"])
+@pytest.mark.parametrize("port", ["abc", "-1", "65536"])
+def test_a_port_that_is_none_is_blamed_on_what_gave_it(command: str, port: str) -> None:
+    named = Shell({**SHELL.environ, "PORT": port}).run(command)
+    assert named.exit_code == 2
+    assert f"the variable PORT: it is '{port}'" in named.stderr and "--port" not in named.stderr
+    typed = SHELL.run(command, "--port", port)
+    assert typed.exit_code == 2
+    assert "'--port'" in typed.stderr and "from 0 to 65535" in typed.stderr
+
+
+def test_a_number_of_workers_is_blamed_on_what_gave_it() -> None:
+    named = Shell({**SHELL.environ, "WEB_CONCURRENCY": "0"}).run("serve")
+    assert named.exit_code == 2
+    assert "the variable WEB_CONCURRENCY" in named.stderr and "from 1" in named.stderr
+
+
+def test_what_is_likely_a_mistake_is_logged_once_at_the_start(tmp_path: Path) -> None:
+    missing = tmp_path / "rung.db"
+    environ = {"RUNG_STORE": str(missing), "RUNG_STOER": "x", "RUNG_LOG_FORMAT": "json"}
+    with operated(environ) as server:
+        warnings = [line["event"] for line in server.lines() if line["level"] == "warning"]
+    mistyped, store = warnings
+    assert mistyped.startswith("RUNG_STOER is no setting") and "RUNG_STORE?" in mistyped
+    assert str(missing) in store and "it is not there" in store
+
+
+def test_a_file_that_is_no_store_is_logged_and_a_good_one_is_not(
+    tmp_path: Path, archive: Archive
+) -> None:
+    strange = tmp_path / "x.db"
+    strange.write_text("no store")
+    for path, expected in ((strange, 1), (archive.house.path, 0)):
+        with operated({"RUNG_STORE": str(path), "RUNG_LOG_FORMAT": "json"}) as server:
+            said = [line["event"] for line in server.lines() if line["level"] == "warning"]
+        assert len([line for line in said if str(path) in line]) == expected, said
