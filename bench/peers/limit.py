@@ -5,21 +5,14 @@ same two channels and about the same text per hit. It has what a demo has: no to
 cursors, no proof that the window matches, no budgets, no fences.
 """
 
-import os
 import sqlite3
-import threading
 from typing import Any
 
 import orjson
 from flask import Flask, Response, request
 
-TABLES = """
-CREATE TABLE record (
-  seq INTEGER PRIMARY KEY, id TEXT, source TEXT, stream TEXT, title TEXT, body TEXT, sent_at TEXT);
-CREATE VIRTUAL TABLE fts USING fts5(
-  title, body, content='record', content_rowid='seq', columnsize=1);
-"""
-DATABASE = "BENCH_LIMIT_DB"
+from bench.peers import plain
+
 WINDOW_CHARS = 350
 BEFORE_CHARS = 110
 
@@ -28,17 +21,14 @@ _READ = "SELECT id, source, stream, title, body, sent_at FROM record WHERE seq =
 
 
 def create_app() -> Flask:
-    """The limit endpoint over the database named in the environment."""
+    """The limit endpoint over the file named in the environment."""
     app = Flask("limit", static_folder=None)
-    local = threading.local()
 
     @app.post("/mcp")
     def call() -> Response:
         message = orjson.loads(request.get_data())
         arguments = message["params"]["arguments"]
-        if not hasattr(local, "db"):
-            local.db = connect(os.environ[DATABASE])
-        hits = search(local.db, arguments["query"], arguments.get("limit", 10))
+        hits = search(plain.connection(), arguments["query"], arguments.get("limit", 10))
         result = {
             "content": [{"type": "text", "text": "\n".join(map(_line, hits))}],
             "structuredContent": {"results": hits},
@@ -49,18 +39,10 @@ def create_app() -> Flask:
     return app
 
 
-def connect(path: str) -> sqlite3.Connection:
-    """A connection to read by; each thread keeps its own."""
-    db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-    db.execute("PRAGMA mmap_size = 1073741824")
-    return db
-
-
 def search(db: sqlite3.Connection, query: str, limit: int) -> list[dict[str, Any]]:
     """The best hits, each with a window around the first word of the query it finds."""
     words = query.split()
-    match = " AND ".join(f'"{word}"' for word in words)
-    found = db.execute(_FIND, (match, limit)).fetchall()
+    found = db.execute(_FIND, (plain.expression(query), limit)).fetchall()
     return [_hit(db.execute(_READ, rowid).fetchone(), words) for rowid in found]
 
 
