@@ -1,1 +1,1 @@
-"""Benchmarks of Rung beside its peers and its limit: `python -m bench`. Rows stand in `goals.py`."""
+"""Benchmarks of Rung beside its peers and its limit: `python -m bench`; rows are in `goals.py`."""

@@ -12,7 +12,7 @@ import time
 import orjson
 
 from bench import goals, report, stores
-from bench.goals import Finding, Measured
+from bench.findings import Finding, Measured
 from bench.plan import FULL, QUICK, Plan
 
 #: In this order: what others stand on comes first.
@@ -38,7 +38,9 @@ def main() -> int:
     """Measures, prints, and keeps what was found."""
     parser = argparse.ArgumentParser(prog="python -m bench")
     parser.add_argument("--quick", action="store_true", help="smaller sizes, under two minutes")
-    parser.add_argument("--only", nargs="+", choices=PLACES, metavar="PLACE", help=", ".join(PLACES))
+    parser.add_argument(
+        "--only", nargs="+", choices=PLACES, metavar="PLACE", help=", ".join(PLACES)
+    )
     parser.add_argument("--gate", action="store_true", help="exit with 1 where a row is missed")
     asked = parser.parse_args()
     plan = QUICK if asked.quick else FULL

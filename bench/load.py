@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import cycle, islice, takewhile
 from pathlib import Path
@@ -93,10 +94,10 @@ def drive(
 def ask(port: int, request: bytes, *, tolerant: bool = False) -> bytes:
     """The body of the answer to one request."""
     call = _Call(port, iter((request,)), tolerant)
-    call.send()
-    while not call.receive():
-        pass
-    call.socket.close()
+    with call.socket:
+        call.send()
+        while not call.receive():
+            pass
     return call.body
 
 
@@ -104,9 +105,10 @@ def _loop(port: int, waiting: Iterator[bytes], *, connections: int, tolerant: bo
     seconds: list[float] = []
     statuses: Counter[int] = Counter()
     busy, begun = time.process_time(), time.perf_counter()
-    with selectors.DefaultSelector() as selector:
+    with selectors.DefaultSelector() as selector, ExitStack() as stack:
         calls = [_Call(port, waiting, tolerant) for _ in range(connections)]
         for call in calls:
+            stack.enter_context(call.socket)
             selector.register(call.socket, selectors.EVENT_READ, call)
         open_calls = sum(call.send() for call in calls)
         while open_calls:
@@ -119,8 +121,6 @@ def _loop(port: int, waiting: Iterator[bytes], *, connections: int, tolerant: bo
                     seconds.append(call.seconds)
                     statuses[call.status] += 1
                     open_calls -= not call.send()
-        for call in calls:
-            call.socket.close()
     took, busy = time.perf_counter() - begun, time.process_time() - busy
     rate = len(seconds) / took
     return Load(rate, *percentiles(seconds), busy / took, len(seconds), statuses)
@@ -155,8 +155,9 @@ def read_wrk(said: str, client_share: float) -> Load:
         named = ("connect", "read", "write", "status", "timeout")
         failed = ", ".join(f"{kind} {n:.0f}" for kind, n in zip(named, errors) if n)
         raise RuntimeError(f"requests failed: {failed or 'none was answered'}")
-    times = (value / MICROSECONDS for value in (p50, p95, p99))
-    return Load(count / (micros / MICROSECONDS), *times, client_share, int(count))
+    fifty, ninety_five, ninety_nine = (value / MICROSECONDS for value in (p50, p95, p99))
+    rate = count / (micros / MICROSECONDS)
+    return Load(rate, fifty, ninety_five, ninety_nine, client_share, int(count))
 
 
 def _children_cpu() -> float:
@@ -212,7 +213,7 @@ class _Call:
 
 
 def _size(answer: bytearray) -> tuple[int, int]:
-    """The status and the bytes of the whole answer, `IN_CHUNKS`, or zeros until its head is there."""
+    """The status, and the bytes of the answer or `IN_CHUNKS`; zeros until its head is there."""
     head, blank, _ = bytes(answer).partition(b"\r\n\r\n")
     if not blank:
         return 0, 0

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Upstreams:
-    """Turns of one client, rounds, and requests of each."""
+    """Queries, turns of one client, rounds, and requests of each."""
 
+    queries: int
     turns: int
     rounds: int
     loaded: int
@@ -17,7 +18,10 @@ class Upstreams:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Sizes and repetitions. `small`, `middle` and `large` are records."""
+    """Sizes and repetitions. `small`, `middle` and `large` are records.
+
+    `seconds` is the length of a load; `beside` are numbers of clients that are told beside a row.
+    """
 
     name: str
     small: int
@@ -26,6 +30,7 @@ class Plan:
     huge_chars: int
     rounds: int
     seconds: float
+    beside: tuple[int, ...]
     asks: int
     starts: int
     scans: int
@@ -47,13 +52,16 @@ FULL = Plan(
     huge_chars=100_000_000,
     rounds=5,
     seconds=3.0,
+    beside=(1, 64),
     asks=120,
     starts=5,
     scans=5,
     page=400,
     imports=3,
     soak_seconds=120.0,
-    upstreams=Upstreams(turns=20, rounds=5, loaded=1_200, fan_ins=60, packages=300, reads=2_000),
+    upstreams=Upstreams(
+        queries=200, turns=20, rounds=5, loaded=1_200, fan_ins=60, packages=300, reads=2_000
+    ),
     papers=3_000,
     paper_rounds=5,
     paper_pages=1_000,
@@ -67,13 +75,16 @@ QUICK = Plan(
     huge_chars=8_000_000,
     rounds=3,
     seconds=0.4,
+    beside=(64,),
     asks=40,
     starts=2,
     scans=2,
     page=100,
     imports=1,
     soak_seconds=5.0,
-    upstreams=Upstreams(turns=4, rounds=2, loaded=200, fan_ins=10, packages=40, reads=400),
+    upstreams=Upstreams(
+        queries=40, turns=4, rounds=2, loaded=200, fan_ins=10, packages=40, reads=400
+    ),
     papers=300,
     paper_rounds=2,
     paper_pages=100,

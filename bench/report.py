@@ -13,7 +13,8 @@ from typing import Any
 import orjson
 
 from bench import load, stores
-from bench.goals import GOALS, Finding, Goal, Line, Measured, Note, goal
+from bench.findings import Finding, Line, Measured, Note
+from bench.goals import GOALS, Goal, goal
 from bench.peers import environments
 from bench.plan import Plan
 from evidence.version import VERSION
@@ -37,27 +38,31 @@ _TITLES = {
 _HEAD = """\
 # Benchmarks
 
-Written by `make bench`; do not edit. Each row is a goal of `bench/goals.py`, measured in one run by the
-module of its place under `bench/rows/`. Ratios compare servers in the same run on the same machine:
-absolute figures are those of this machine only.
+Written by `make bench`; do not edit. Each row is a goal of `bench/goals.py`, measured in one run by
+the module of its place under `bench/rows/`. Ratios compare servers in the same run on the same
+machine; absolute figures are those of this machine only.
 
 How it is measured:
 
-- The corpus is made from a seed: words by Zipf's law, lengths log-normal from 200 characters on with
-  some of 200,000, one record in ten with accents, one in forty with Chinese or Japanese; 64
+- The corpus is made from a seed: words by Zipf's law, lengths log-normal from 200 characters on
+  with some of 200,000, one record in ten with accents, one in forty with Chinese or Japanese; 64
   connections of 4 streams. A field of 100 MB stands in a store of its own.
-- Queries are chosen by how many of 100,000 records hold their words: rare (5-30), medium (200-1,000),
-  two (both of two words of 1,000-10,000), and common (5-20 %). Mixed means 60 rare, 80 medium, 60 two.
+- Queries are chosen by how many of 100,000 records hold their words: rare (5-30), medium
+  (200-1,000), two (both of two words of 1,000-10,000) and common (5-20 %). Mixed means 60 rare,
+  80 medium and 60 two.
 - Each server is one process on one core, the load generator is on the other. The share of its core
-  that the generator used is told beside each figure: where it is well below 100 %, the generator
-  waited for the server.
+  that the generator used is told beside each figure: well below 100 %, it waited for the server.
 - Servers that are compared are up at the same time and loaded in turns, every second round in the
   opposite order. The figure is the median over the rounds, the spread is the least and the most.
-- Peers live in environments of their own, serve `SELECT ... snippet() ... ORDER BY rank LIMIT 10` over
-  the same records in one SQLite file, keep their connection, log nothing, and answer stateless JSON.
-  Before anything is measured, every query must find the same records everywhere, ties aside.
+- Rung runs with its defaults: it checks the token and the grant, proves its windows, fills both
+  channels, and logs every request.
+- Peers live in environments of their own and serve `SELECT … snippet() … ORDER BY rank LIMIT 10`
+  over the same records in one SQLite file. They keep their connection to it, log nothing, and
+  answer stateless JSON. Before anything is measured, every query must find the same records at all
+  of them, ties aside.
 - The limit endpoint is a Flask application with no token, no grant and no proof: exact bm25 in two
   steps, plain windows, both channels. It is in `bench/peers/limit.py`.
+- What is built once stays under `var/bench`, about 15 GB; `make clean` removes it.
 """
 
 
@@ -79,7 +84,7 @@ def _line(line: Line) -> dict[str, Any]:
     return {"what": line.what, "measured": line.measured}
 
 
-def _read(line: dict[str, Any]) -> Line:
+def line_of(line: dict[str, Any]) -> Line:
     if "key" in line:
         return Finding(line["key"], tuple(line["rounds"]))
     return Note(line["what"], line["measured"])
@@ -120,7 +125,7 @@ def _soak() -> dict[str, Any] | None:
 
 def page(found: dict[str, Any], soak: dict[str, Any] | None) -> str:
     """The whole page."""
-    places = [(place, [_read(line) for line in lines]) for place, lines in found["places"]]
+    places = [(place, [line_of(line) for line in lines]) for place, lines in found["places"]]
     findings = [line for _, lines in places for line in lines if isinstance(line, Finding)]
     parts = [_HEAD, _about(found)]
     parts += ["## Rows\n", _counted(findings), table(findings)]

@@ -86,7 +86,7 @@ def rung(store: Path, core: int, **env: str) -> Iterator[Server]:
 
 @contextmanager
 def limit(plain: Path, core: int) -> Iterator[Server]:
-    """The limit endpoint over the file of the peers, under a plain gunicorn with as many threads."""
+    """The limit endpoint over the file of the peers: a plain gunicorn with as many threads."""
     env = environments.environment(plain)
     with running(LIMIT, env, core=core, config=os.devnull) as server:
         yield server
@@ -103,7 +103,7 @@ def peer(asked: Peer, plain: Path, core: int) -> Iterator[Server]:
         begun = time.perf_counter()
         process = subprocess.Popen(
             asked.command(listener.fileno()),
-            env=environments.environment(plain),
+            env=environments.environment(plain, asked.statement),
             cwd=ROOT,
             pass_fds=[listener.fileno()],
         )

@@ -1,8 +1,8 @@
 """`python -m bench.soak [--seconds N] [--records N]`: a mixed load for long, and whether it leaks.
 
-Every kind of call, both eras, REST, and errors, from eight clients that come and go. Memory and open
-files of the worker are looked at between batches; the slope over all but the first quarter says
-whether they stay flat. Exits with 1 where they do not, or where a good request failed.
+Every kind of call, both eras, REST, and errors, from eight clients that come and go. Memory and
+open files of the worker are looked at between batches; the slope over all but the first quarter
+says whether they stay flat. Exits with 1 where they do not, or where a good request failed.
 """
 
 import argparse
@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 from urllib.parse import quote
 
 import orjson
@@ -128,7 +129,7 @@ def calls(found: Corpus, queries: Queries) -> list[bytes]:
         common = queries.common[turn % len(queries.common)]
         where = {"stream": record.stream, "connection_id": source}
         counted = {**where, "metric": "count", "group_by": "kind"}
-        arguments = {
+        arguments: dict[str, tuple[str, dict[str, Any]]] = {
             "search": ("search", {"query": query}),
             "common": ("search", {"query": common}),
             "query_records": ("query_records", {**where, "limit": 10}),
@@ -140,7 +141,8 @@ def calls(found: Corpus, queries: Queries) -> list[bytes]:
         for place, kind in enumerate(KINDS):
             era = MODERN if (turn + place) % 2 else LEGACY
             if kind in arguments:
-                made.append(call(found.token, *arguments[kind], era=era))
+                tool, asked = arguments[kind]
+                made.append(call(found.token, tool, asked, era=era))
             elif kind == "rest_search":
                 made.append(get(f"/v1/search?q={quote(query)}", found.token))
             else:
@@ -180,13 +182,16 @@ def lines(soaked: Soaked) -> Iterable[tuple[str, str, str]]:
     memory, files = memory_growth(soaked), files_growth(soaked)
     yield "time", f"{soaked.seconds:,.0f} s over {soaked.records:,} records", ""
     yield "requests", f"{soaked.requests:,} good, {soaked.errors:,} bad", ""
-    answered = ", ".join(f"{status}: {count:,}" for status, count in sorted(soaked.statuses.items()))
+    answered = ", ".join(
+        f"{status}: {count:,}" for status, count in sorted(soaked.statuses.items())
+    )
     yield "answers by status", answered, ""
     failed = "good ones not answered with 200, bad ones answered with 5xx"
     yield failed, f"{soaked.failed:,}", "missed" if soaked.failed else "held"
     yield "worst p99 of a batch of good ones", f"{soaked.worst_p99 * 1_000:.0f} ms", ""
     for what, found, unit in (("RssAnon", memory, "MB"), ("open files", files, "")):
-        shown = f"{found.level:.1f} {unit}, {found.hourly:+.2f} {unit} an hour, {found.total:+.2f} in all"
+        grown = f"{found.hourly:+.2f} {unit} an hour, {found.total:+.2f} in all"
+        shown = f"{found.level:.1f} {unit}, {grown}"
         yield what, " ".join(shown.split()), "held" if found.flat else "missed"
 
 

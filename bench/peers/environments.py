@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -27,7 +27,7 @@ class Peer:
     """A server to compare with: what its environment holds, how it starts, how it is asked.
 
     `module` is given the descriptor of a socket that listens, and the file in its environment.
-    `ids` finds the ids of the hits in the body of an answer.
+    `ids` finds the ids of the hits in the body of an answer. `statement` is which search it runs.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Peer:
     module: str
     request: Callable[[str], bytes]
     ids: Callable[[bytes], list[str]]
+    statement: str = plain.NAIVE
 
     @property
     def home(self) -> Path:
@@ -66,17 +67,18 @@ def prepare(peer: Peer) -> None:
         return
     shutil.rmtree(peer.home, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", peer.home], check=True)
-    pip = [peer.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip = [f"{peer.python}", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     apart = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     subprocess.run([*pip, *peer.packages], check=True, env=apart)
     (peer.home / ".installed").touch()
 
 
-def environment(database: Path) -> dict[str, str]:
+def environment(database: Path, statement: str = plain.NAIVE) -> dict[str, str]:
     """What a peer's process is told."""
     return {
         **os.environ,
         plain.DATABASE: str(database.absolute()),
+        plain.STATEMENT: statement,
         "PYTHONPATH": str(Path.cwd()),
         "FASTMCP_CHECK_FOR_UPDATES": "off",
     }
@@ -123,4 +125,6 @@ DATASETTE = Peer(
     _canned_request,
     _canned_ids,
 )
+#: Told beside the rows: what the SDK reaches with the statements of the limit.
+QUICKER = replace(OFFICIAL, title="official SDK, the limit's SQL", statement=plain.TWO_STEPS)
 PEERS = (OFFICIAL, FASTMCP, DATASETTE)

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from bench.calls import call, request, result_of
-from bench.goals import Finding, Line
+from bench.findings import Finding, Line
 from bench.load import ask
 from bench.plan import Plan
 from bench.servers import pinned, rung, two_cores

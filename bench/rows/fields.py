@@ -9,7 +9,7 @@ from typing import Any
 
 from bench import figures
 from bench.calls import MODERN, call, result_of
-from bench.goals import Finding, Line, Note
+from bench.findings import Finding, Line, Note
 from bench.load import ask, drive, loaded
 from bench.plan import Plan
 from bench.servers import Server, pinned, rung, two_cores
@@ -42,9 +42,7 @@ def _windows(plan: Plan, server: Server, deep: Deep) -> Iterator[Line]:
             raise RuntimeError("the window is not as large as was asked for")
 
     def p50(request: bytes) -> float:
-        return loaded(
-            server.port, [request], seconds=plan.seconds / 2, connections=CLIENTS
-        ).p50
+        return loaded(server.port, [request], seconds=plan.seconds / 2, connections=CLIENTS).p50
 
     drive(server.port, [small], total=WARM, connections=CLIENTS)
     before = server.memory()

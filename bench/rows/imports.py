@@ -13,7 +13,7 @@ from pathlib import Path
 import orjson
 
 from bench import figures, stores
-from bench.goals import Finding, Line, Note
+from bench.findings import Finding, Line, Note
 from bench.plan import Plan
 from bench.servers import memory_of, pinned, two_cores
 from service.upstreams.store.writer import open_writer

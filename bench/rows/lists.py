@@ -8,12 +8,12 @@ from pathlib import Path
 
 from bench import corpus, figures
 from bench.calls import MODERN, call, result_of
-from bench.goals import Finding, Line, Note
+from bench.findings import Finding, Line, Note
 from bench.load import ask, drive
 from bench.plan import Plan
 from bench.rows.imports import CONNECTION, STREAM, Imported, open_imported
 from bench.servers import Server, pinned, rung, two_cores
-from bench.stores import kept, layout
+from bench.stores import kept, seeded
 
 PAGE_ITEMS = 25
 MONTHS = 100  # more than there are
@@ -49,7 +49,9 @@ def _paging(plan: Plan, server: Server, found: Imported) -> Iterator[Line]:
         if len(data["data"]) != PAGE_ITEMS:
             raise RuntimeError(f"a page of {len(data['data'])} records")
     rounds = [
-        tuple(drive(server.port, [each], total=plan.asks, connections=1).p50 for each in (far, first))
+        tuple(
+            drive(server.port, [each], total=plan.asks, connections=1).p50 for each in (far, first)
+        )
         for _ in range(plan.rounds)
     ]
     yield Finding("paging", figures.ratios(*zip(*rounds)))
@@ -93,4 +95,4 @@ def open_events(count: int) -> Path:
             db.execute("ANALYZE")
             db.commit()
 
-    return kept(f"events-{count}", layout(), build) / "events.db"
+    return kept(f"events-{count}", seeded(), build) / "events.db"

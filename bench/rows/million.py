@@ -10,7 +10,7 @@ import orjson
 from bench import exact, figures
 from bench.calls import MODERN, call, ids_of, result_of
 from bench.corpus import CONNECTIONS
-from bench.goals import Finding, Line, Note
+from bench.findings import Finding, Line, Note
 from bench.load import ask, drive
 from bench.peers import plain
 from bench.peers.environments import HITS, OFFICIAL
@@ -55,7 +55,7 @@ def _searches(token: str, queries: Sequence[str]) -> list[bytes]:
 def _complete(server: Server, found: Corpus, queries: Sequence[str]) -> Iterator[Line]:
     """Whether ten hits are the exact ten, where the answer says that nothing was left out."""
     answers = [ask(server.port, request) for request in _searches(found.token, queries)]
-    shares, bounded = [], []
+    shares, bounded = list[float](), list[float]()
     for answer, truth in zip(answers, exact.best(found.exact, queries, HITS), strict=True):
         share = figures.overlap(ids_of(answer), truth.ids, ties=truth.ties)
         (shares if complete(answer) else bounded).append(share)
@@ -74,9 +74,7 @@ def complete(answer: bytes) -> bool:
 def _common(
     plan: Plan, ours: Server, large: Corpus, few: Server, small: Corpus, words: Sequence[str]
 ) -> Iterator[Line]:
-    one, some, every = (
-        _searches(large.tokens[most], words) for most in (1, FEW, CONNECTIONS)
-    )
+    one, some, every = (_searches(large.tokens[most], words) for most in (1, FEW, CONNECTIONS))
     cells = {
         "1": (ours, one),
         f"{FEW}": (ours, some),
@@ -93,7 +91,9 @@ def _common(
     narrow = [each["1"] for each, _ in rounds]
     wide = [each[f"{CONNECTIONS}"] for each, _ in rounds]
     base = [load.p50 for load in narrow]
-    yield Finding("grant", figures.ratios([load.p95 for load in narrow], [p95 for _, p95 in rounds]))
+    yield Finding(
+        "grant", figures.ratios([load.p95 for load in narrow], [p95 for _, p95 in rounds])
+    )
     little = [each["small"].p95 for each, _ in rounds]
     yield Finding("growth", figures.ratios([load.p95 for load in wide], little))
     middling = [each[f"{FEW}"].p50 for each, _ in rounds]
@@ -112,12 +112,24 @@ def _common(
 
 def joined_p95(found: Corpus, words: Sequence[str]) -> float:
     """Seconds of the join filter of one connection, in this process."""
+    named = orjson.dumps(["source-0"]).decode()
+    return _plain_p95(
+        found, plain.JOINED, [(plain.expression(word), named, HITS) for word in words]
+    )
+
+
+def naive_p95(found: Corpus, words: Sequence[str]) -> float:
+    """Seconds of the statement of the peers over everything, in this process."""
+    return _plain_p95(found, plain.SEARCH, [(plain.expression(word), HITS) for word in words])
+
+
+def _plain_p95(found: Corpus, sql: str, asked: Sequence[tuple[object, ...]]) -> float:
     seconds = []
     with closing(plain.connect(str(found.plain))) as db:
-        for word in words:
+        db.execute(sql, asked[0]).fetchall()  # opens the file, which is nobody's search
+        for values in asked:
             begun = time.perf_counter()
-            named = orjson.dumps(["source-0"]).decode()
-            db.execute(plain.JOINED, (plain.expression(word), named, HITS)).fetchall()
+            db.execute(sql, values).fetchall()
             seconds.append(time.perf_counter() - begun)
     return figures.percentiles(seconds)[1]
 
@@ -134,11 +146,11 @@ def _in_process(large: Corpus, small: Corpus, words: Sequence[str]) -> Iterator[
             taken.append(time.perf_counter() - begun)
         return figures.percentiles(taken[1:])
 
-    one, some, every = (
-        seconds(large, large.tokens[most]) for most in (1, FEW, CONNECTIONS)
-    )
+    one, some, every = (seconds(large, large.tokens[most]) for most in (1, FEW, CONNECTIONS))
     little = seconds(small, small.token)
     yield Note("in the store alone: growth of p95", f"{every[1] / little[1]:.1f} ×")
+    naive = [naive_p95(found, words) for found in (large, small)]
+    yield Note("the plain statement alone: growth of p95", f"{naive[0] / naive[1]:.1f} ×")
     yield Note(
         f"in the store alone: {FEW} and {CONNECTIONS} connections, of one",
         f"{some[0] / one[0]:.1f} and {every[0] / one[0]:.1f} ×",

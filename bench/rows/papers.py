@@ -16,7 +16,7 @@ import orjson
 
 from bench import figures
 from bench.calls import call, get, result_of
-from bench.goals import Finding, Line, Note
+from bench.findings import Finding, Line, Note
 from bench.load import Load, ask, drive
 from bench.plan import Plan
 from bench.servers import CONFIG, RUNG, Server, pinned, running, two_cores

@@ -6,17 +6,16 @@ from contextlib import ExitStack
 
 from bench import exact, figures
 from bench.calls import MODERN, call, ids_of, result_of
-from bench.goals import Finding, Line, Note
+from bench.findings import Finding, Line, Note
 from bench.load import Load, ask, drive, loaded
-from bench.peers import environments
-from bench.peers.environments import DATASETTE, FASTMCP, HITS, OFFICIAL, PEERS
+from bench.peers.environments import DATASETTE, FASTMCP, HITS, OFFICIAL, PEERS, QUICKER, Peer
 from bench.plan import Plan
 from bench.servers import Server, limit, peer, pinned, rung, two_cores
 from bench.stores import Corpus, open_corpus, open_queries
 
 RUNG, LIMIT = "Rung", "limit endpoint"
 CLIENTS = 8
-BESIDE = (1, 64)  # clients, told beside the row
+TIES = 2  # of ten hits, where many records are as good as the tenth
 MS = 1_000
 MB = 1_000_000
 
@@ -28,10 +27,10 @@ def measure(plan: Plan) -> Iterator[Line]:
     """Every server is up at once; rounds go through them in turns."""
     found, queries = open_corpus(plan.middle), open_queries(plan.middle).mix
     core, client = two_cores()
-    requests = requests_for(found.token, queries)
+    requests = requests_for(found.token, queries, (*PEERS, QUICKER))
     with ExitStack() as stack:
         servers = {RUNG: stack.enter_context(rung(found.store, core))}
-        for each in PEERS:
+        for each in (*PEERS, QUICKER):
             servers[each.title] = stack.enter_context(peer(each, found.plain, core))
         servers[LIMIT] = stack.enter_context(limit(found.plain, core))
         stack.enter_context(pinned(client))
@@ -40,7 +39,7 @@ def measure(plan: Plan) -> Iterator[Line]:
         yield from _overlap(servers[RUNG], requests[RUNG], found, queries)
         rounds = in_turns(servers, requests, plan.rounds, plan.seconds, CLIENTS)
         yield from _rates(rounds)
-        for clients in BESIDE:
+        for clients in plan.beside:
             turns = in_turns(servers, requests, max(1, plan.rounds // 2), plan.seconds, clients)
             yield from told(turns, clients)
         for name, server in servers.items():
@@ -51,27 +50,25 @@ def measure(plan: Plan) -> Iterator[Line]:
         )
 
 
-def requests_for(token: str, queries: Sequence[str]) -> dict[str, list[bytes]]:
+def requests_for(
+    token: str, queries: Sequence[str], peers: Sequence[Peer] = PEERS
+) -> dict[str, list[bytes]]:
     """The same searches for every server, in its own spelling."""
     arguments = [{"query": query, "limit": HITS} for query in queries]
     found = {RUNG: [call(token, "search", each, era=MODERN) for each in arguments]}
-    found |= {each.title: [each.request(query) for query in queries] for each in PEERS}
+    found |= {each.title: [each.request(query) for query in queries] for each in peers}
     found[LIMIT] = [call(None, "search", each, era=MODERN) for each in arguments]
     return found
 
 
 def check_alike(servers: Mapping[str, Server], requests: Requests) -> None:
     """Every peer must find the same records; raises `RuntimeError` where one does not."""
-    readers = {each.title: each.ids for each in PEERS}
-    for place in range(len(requests[LIMIT])):
-        expected = set(ids_of(ask(servers[LIMIT].port, requests[LIMIT][place])))
-        for each in PEERS:
-            if each.title not in servers:
-                continue
-            answer = ask(servers[each.title].port, requests[each.title][place])
-            ids = set(readers[each.title](answer))
+    for place, request in enumerate(requests[LIMIT]):
+        expected = set(ids_of(ask(servers[LIMIT].port, request)))
+        for each in (*PEERS, QUICKER):
+            ids = set(each.ids(ask(servers[each.title].port, requests[each.title][place])))
             # What ties with the tenth may come instead of it.
-            if len(ids) != len(expected) or len(ids - expected) > HITS // 2:
+            if len(ids) != len(expected) or len(ids - expected) > TIES:
                 raise RuntimeError(f"{each.title} finds other records: {ids ^ expected}")
 
 
@@ -163,9 +160,3 @@ def _bytes(servers: Mapping[str, Server], requests: Requests) -> Iterator[Note]:
     for name, server in servers.items():
         sizes = [len(ask(server.port, request)) for request in requests[name]]
         yield Note(f"bytes of an answer: {name}", f"{statistics.mean(sizes):,.0f}")
-
-
-def versions() -> Iterator[tuple[str, str]]:
-    """What the peers are, by name."""
-    for each in environments.PEERS:
-        yield each.title, each.version()

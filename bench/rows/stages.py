@@ -12,7 +12,7 @@ from unittest.mock import patch
 from flask import Flask
 
 from bench.calls import message
-from bench.goals import Finding, Line, Note
+from bench.findings import Finding, Line, Note
 from bench.plan import Plan
 from bench.stores import Corpus, open_corpus, open_queries
 from evidence import wire

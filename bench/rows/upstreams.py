@@ -14,10 +14,9 @@ import orjson
 from bench import corpus as made_up
 from bench import figures
 from bench.calls import call, get, result_of
-from bench.goals import Finding, Line, Note
+from bench.findings import Finding, Line, Note
 from bench.load import Load, ask, drive
 from bench.plan import Plan, Upstreams
-from bench.queries import Queries
 from bench.servers import RUNG, Server, pinned, running, two_cores
 from bench.sources import Sources, answering, insisting
 from bench.stores import Corpus, open_corpus, open_queries
@@ -49,15 +48,16 @@ SEATS = WAITING_THREADS - BUDGETS.spare_threads  # where a worker's requests may
 def measure(plan: Plan) -> Iterator[Line]:
     """Over the middle corpus."""
     corpus, queries = open_corpus(plan.middle), open_queries(plan.middle)
-    yield from _adapter(plan.upstreams, corpus, queries)
-    yield from _fan_in(plan.upstreams, corpus, queries)
-    yield _memory(plan.upstreams, corpus, queries)
-    yield from _bulkhead(plan.upstreams, corpus, queries)
+    mix, frequent = queries.mix[: plan.upstreams.queries], queries.common[0]
+    yield from _adapter(plan.upstreams, corpus, mix)
+    yield from _fan_in(plan.upstreams, _pages(corpus, frequent, FEW))
+    yield _memory(plan.upstreams, _pages(corpus, frequent, MANY))
+    yield from _bulkhead(plan.upstreams, corpus, mix)
 
 
-def searches(corpus: Corpus, queries: Queries) -> list[bytes]:
-    """The mix of the corpus over REST."""
-    found = (f"/v1/search?q={quote(query)}&limit={HITS}" for query in queries.mix)
+def searches(corpus: Corpus, mix: Sequence[str]) -> list[bytes]:
+    """Mixed queries over REST."""
+    found = (f"/v1/search?q={quote(query)}&limit={HITS}" for query in mix)
     return [get(target, corpus.token) for target in found]
 
 
@@ -69,11 +69,11 @@ class Spent:
     cpu: float
 
 
-def _adapter(plan: Upstreams, corpus: Corpus, queries: Queries) -> Iterator[Line]:
+def _adapter(plan: Upstreams, corpus: Corpus, mix: Sequence[str]) -> Iterator[Line]:
     """The same searches at the upstream and through the adapter, in turns, both on one core."""
     core, client = two_cores()
-    rest = searches(corpus, queries)
-    mcp = [call(corpus.token, "search", {"query": query}) for query in queries.mix]
+    rest = searches(corpus, mix)
+    mcp = [call(corpus.token, "search", {"query": query}) for query in mix]
     store = {"RUNG_STORE": str(corpus.store.absolute())}
     with (
         running(RUNG, store, core=core) as upstream,
@@ -134,11 +134,11 @@ def _beside(
     yield Note(f"{name}: CPU of adapter, upstream", "{:.2f}, {:.2f} ms".format(*cpu))
 
 
-def _fan_in(plan: Upstreams, corpus: Corpus, queries: Queries) -> Iterator[Line]:
+def _fan_in(plan: Upstreams, pages: Sequence[bytes]) -> Iterator[Line]:
     """A search of a package of eight slow sources beside one of a package of one."""
     core, client = two_cores()
     with (
-        answering(_pages(corpus, queries, FEW), SOURCE_SECONDS) as sources,
+        answering(pages, SOURCE_SECONDS) as sources,
         _packaged(sources, [FEW, 1], core) as (server, (many, one)),
         pinned(client),
     ):
@@ -154,11 +154,11 @@ def _fan_in(plan: Upstreams, corpus: Corpus, queries: Queries) -> Iterator[Line]
     yield Note(f"{FEW} sources, one: p50", "{:.1f}, {:.1f} ms".format(*times))
 
 
-def _memory(plan: Upstreams, corpus: Corpus, queries: Queries) -> Finding:
+def _memory(plan: Upstreams, pages: Sequence[bytes]) -> Finding:
     """Of a worker after searches of a package of many sources."""
     core, client = two_cores()
     with (
-        answering(_pages(corpus, queries, MANY), 0) as sources,
+        answering(pages, 0) as sources,
         _packaged(sources, [MANY], core) as (server, requests),
         pinned(client),
     ):
@@ -166,9 +166,8 @@ def _memory(plan: Upstreams, corpus: Corpus, queries: Queries) -> Finding:
         return Finding("package-memory", (server.memory() / MB,))
 
 
-def _pages(corpus: Corpus, queries: Queries, count: int) -> list[bytes]:
+def _pages(corpus: Corpus, frequent: str, count: int) -> list[bytes]:
     """A real page of hits for each of so many sources, each with its own connection."""
-    frequent = queries.medium[0]
     store = Store(corpus.store).open(corpus.token)
     query = SearchQuery(frequent, connection_id="source-0", limit=HITS)
     page = orjson.dumps(store.search(query).body)
@@ -200,10 +199,10 @@ def _member(number: int, url: str) -> Member:
     return Member(name, f"grt_{number}", tuple(held), url, f"token-{number}")
 
 
-def _bulkhead(plan: Upstreams, corpus: Corpus, queries: Queries) -> Iterator[Line]:
+def _bulkhead(plan: Upstreams, corpus: Corpus, mix: Sequence[str]) -> Iterator[Line]:
     """Reads of the store while as many callers as may wait for an upstream that says nothing."""
     core, client = two_cores()
-    local = _local_reads(corpus, queries)
+    local = _local_reads(corpus, mix)
     health = [get("/healthz")]
     with answering([b"{}"], HUNG_SECONDS) as silent:
         env = {"RUNG_STORE": str(corpus.store.absolute()), "RUNG_UPSTREAM_URL": silent.urls[0]}
@@ -245,11 +244,11 @@ def _await_hung(silent: Sources) -> None:
         time.sleep(0.01)
 
 
-def _local_reads(corpus: Corpus, queries: Queries) -> list[bytes]:
+def _local_reads(corpus: Corpus, mix: Sequence[str]) -> list[bytes]:
     """Searches, pages of records and records of the store, in turns."""
     token, found = corpus.token, list[bytes]()
-    records = made_up.records(len(queries.mix))
-    for search, record in zip(searches(corpus, queries), records):
+    records = made_up.records(len(mix))
+    for search, record in zip(searches(corpus, mix), records):
         stream = f"/v1/streams/{record.stream}/records"
         source = f"connection_id=source-{record.connection}"
         found += [search, get(f"{stream}?{source}&limit=25", token)]
