@@ -83,7 +83,7 @@ QUICK = Plan(
     imports=1,
     soak_seconds=5.0,
     upstreams=Upstreams(
-        queries=40, turns=4, rounds=2, loaded=200, fan_ins=10, packages=40, reads=400
+        queries=40, turns=3, rounds=2, loaded=120, fan_ins=8, packages=40, reads=240
     ),
     papers=300,
     paper_rounds=2,

@@ -20,6 +20,7 @@ from bench.plan import Plan
 from evidence.version import VERSION
 
 PAGE = Path("docs/benchmarks.md")
+CALM = 0.7  # load average, above which somebody else is at work
 COLUMNS = ("work", "goal", "figure", "spread", "")
 
 _TITLES = {
@@ -66,13 +67,14 @@ How it is measured:
 """
 
 
-def results(plan: Plan, measured: Sequence[Measured]) -> dict[str, Any]:
-    """A run as JSON."""
+def results(plan: Plan, measured: Sequence[Measured], load_before: float) -> dict[str, Any]:
+    """A run as JSON. `load_before` is the load average of the machine before it."""
     return {
         "plan": plan.name,
         "sizes": {"small": plan.small, "middle": plan.middle, "large": plan.large},
         "when": datetime.now(UTC).strftime("%Y-%m-%d"),
         "machine": machine(),
+        "load_before": load_before,
         "versions": dict(versions()),
         "places": [[one.place, [_line(line) for line in one.lines]] for one in measured],
     }
@@ -127,6 +129,7 @@ def page(found: dict[str, Any], soak: dict[str, Any] | None) -> str:
     """The whole page."""
     places = [(place, [line_of(line) for line in lines]) for place, lines in found["places"]]
     findings = [line for _, lines in places for line in lines if isinstance(line, Finding)]
+    findings.sort(key=lambda line: GOALS.index(line.goal))
     parts = [_HEAD, _about(found)]
     parts += ["## Rows\n", _counted(findings), table(findings)]
     parts += _missed(findings)
@@ -142,6 +145,11 @@ def _about(found: dict[str, Any]) -> str:
     sizes = found["sizes"]
     listed = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
     said = f"{found['when']}, {found['machine']}; {listed}.\n"
+    if found["load_before"] > CALM:
+        said += (
+            f"\n**The machine was not calm**: its load was {found['load_before']:.1f} before the run "
+            "began. Figures of this run are worth little.\n"
+        )
     if found["plan"] != "full":
         said += (
             f"\n**A {found['plan']} run**: {sizes['small']:,}, {sizes['middle']:,} and "

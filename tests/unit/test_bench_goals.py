@@ -155,12 +155,18 @@ def test_the_page_tells_rows_goals_spread_verdicts_and_what_was_not_measured() -
         "sizes": {"small": 1, "middle": 2, "large": 3},
         "when": "2026-01-01",
         "machine": "a machine",
+        "load_before": 3.0,
         "versions": {"Rung": "1"},
         "places": [["search", [{"key": "p99", "rounds": [0.1, 0.15, 0.4]}, NOTE]]],
     }
     page = report.page(found, {"lines": [("RssAnon", "50 MB", "held")]})
     assert "| … its p99, of fastmcp's | ≤ 0.2 × | 0.15 × | 0.10 - 0.40 | held |" in page
-    assert "1 of 1 held" in page and "not measured" in page and "A quick run" in page
+    assert (
+        "1 of 1 held" in page
+        and "not measured" in page
+        and "A quick run" in page
+        and "not calm" in page
+    )
     assert "| 8 clients | 5 ms |" in page and "| RssAnon | 50 MB | held |" in page
     assert len(report.unmeasured([Finding("p99", (1.0,))])) == len(goals.GOALS) - 1
 
@@ -170,6 +176,6 @@ NOTE = {"what": "8 clients", "measured": "5 ms"}
 
 def test_what_a_run_found_is_kept_whole() -> None:
     lines = [Finding("p99", (0.1, 0.2)), Note("a", "b")]
-    kept = report.results(QUICK, [Measured("search", list(lines))])
+    kept = report.results(QUICK, [Measured("search", list(lines))], 0.1)
     assert kept["plan"] == "quick" and kept["machine"] and kept["versions"]["Rung"]
     assert [report.line_of(line) for line in kept["places"][0][1]] == lines
