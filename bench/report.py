@@ -147,8 +147,8 @@ def _about(found: dict[str, Any]) -> str:
     said = f"{found['when']}, {found['machine']}; {listed}.\n"
     if found["load_before"] > CALM:
         said += (
-            f"\n**The machine was not calm**: its load was {found['load_before']:.1f} before the run "
-            "began. Figures of this run are worth little.\n"
+            f"\n**The machine was not calm**: its load was {found['load_before']:.1f} before the "
+            "run began. Its figures are worth little.\n"
         )
     if found["plan"] != "full":
         said += (
