@@ -2,10 +2,11 @@
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 PORT ?= 8000
+SECONDS ?= 3600
 CODE := evidence renderers service tests bench wsgi.py gunicorn.conf.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-debian serve test lint fmt golden docs docs-check conformance clients browser screenshots fuzz bench clean
+.PHONY: help demo demo-debian serve test lint fmt golden docs docs-check conformance clients browser screenshots fuzz proxies bench bench-quick soak clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,8 +80,19 @@ proxies: $(VENV)/.tools ## Put a real nginx in front, and try the units of syste
 		|| { echo "These tests start nginx: install Debian's package nginx-light."; exit 1; }
 	$(PYTHON) -m pytest tests/deploy
 
-bench: $(VENV)/.tools ## Measure ratios against the limit endpoint
+$(VENV)/.wrk: $(VENV)/.tools
+	@command -v wrk >/dev/null || { apt-get update -qq && apt-get install -y -qq wrk; } >/dev/null 2>&1 \
+		|| echo "wrk is not here: the benchmark makes its load itself."
+	@touch $@
+
+bench: $(VENV)/.wrk ## Measure every row of bench/goals.py beside the peers; write docs/benchmarks.md
 	$(PYTHON) -m bench
+
+bench-quick: $(VENV)/.wrk ## The same with small sizes, in two minutes; write var/bench/quick.md
+	$(PYTHON) -m bench --quick
+
+soak: $(VENV)/.wrk ## Load a worker for SECONDS (an hour): memory and open files must stay flat
+	$(PYTHON) -m bench.soak --seconds $(SECONDS)
 
 clean: ## Remove what these commands made
 	rm -rf $(VENV) var/bench .pytest_cache .mypy_cache .hypothesis

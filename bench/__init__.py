@@ -1,1 +1,1 @@
-"""Benchmarks of Rung against its own limit: `python -m bench`."""
+"""Benchmarks of Rung beside its peers and its limit: `python -m bench`; rows are in `goals.py`."""

@@ -1,25 +1,54 @@
-"""Requests as bytes, and the results of the calls they make."""
+"""Requests as bytes, of both eras of the protocol, and the results of the calls they make."""
 
 from typing import Any
 
 import orjson
 
-from bench.load import HOST, post
+from bench.load import NAMED, post
 
-PROTOCOL = "2025-06-18"
+MODERN, LEGACY = "2026-07-28", "2025-06-18"
+#: Clients of the protocol say that they take both; some servers insist.
+ACCEPT = "application/json, text/event-stream"
+
+_PREFIX = "io.modelcontextprotocol/"
 
 
-def call(token: str | None, tool: str, arguments: dict[str, Any], *, path: str = "/mcp") -> bytes:
+def call(
+    token: str | None,
+    tool: str,
+    arguments: dict[str, Any],
+    *,
+    path: str = "/mcp",
+    era: str = LEGACY,
+) -> bytes:
     """A tools/call, with a token where one is asked for."""
-    headers = {"MCP-Protocol-Version": PROTOCOL}
+    params = {"name": tool, "arguments": arguments}
+    return request(token, "tools/call", params, path=path, era=era)
+
+
+def request(
+    token: str | None,
+    method: str,
+    params: dict[str, Any],
+    *,
+    path: str = "/mcp",
+    era: str = LEGACY,
+) -> bytes:
+    """Any request, with what its era wants in headers and body."""
+    headers = {"MCP-Protocol-Version": era, "Accept": ACCEPT}
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"
-    return post(path, message("tools/call", {"name": tool, "arguments": arguments}), headers)
+    if era == MODERN:
+        headers |= {"Mcp-Method": method}
+        headers |= {"Mcp-Name": params["name"]} if "name" in params else {}
+        claims = {f"{_PREFIX}protocolVersion": era, f"{_PREFIX}clientCapabilities": {}}
+        params = {**params, "_meta": claims}
+    return post(path, message(method, params), headers)
 
 
 def get(target: str, token: str | None = None) -> bytes:
     """A GET request as it goes over the wire, with a token where one is asked for."""
-    lines = [f"GET {target} HTTP/1.1", f"Host: {HOST}"]
+    lines = [f"GET {target} HTTP/1.1", f"Host: {NAMED}"]
     lines += [] if token is None else [f"Authorization: Bearer {token}"]
     return "\r\n".join([*lines, "", ""]).encode()
 
@@ -34,3 +63,8 @@ def result_of(answer: bytes) -> dict[str, Any]:
     if result.get("isError"):
         raise RuntimeError(f"a call failed: {result['content']}")
     return result
+
+
+def ids_of(answer: bytes) -> list[str]:
+    """The ids of the hits of a search."""
+    return [hit["id"] for hit in result_of(answer)["structuredContent"]["results"]]

@@ -1,4 +1,4 @@
-"""A made-up corpus that is the same for the same seed: records, and queries by how common they are.
+"""A made-up corpus that is the same for the same seed.
 
 Words follow Zipf's law, and rare words fall off faster, as they do in natural text. Lengths follow
 a log-normal law with a few very long records. A record has a subject, words it keeps coming back
@@ -15,7 +15,7 @@ from itertools import accumulate
 
 SEED = 20_260_801
 WORDS, COMMON_WORDS = 40_000, 8_000
-CONNECTIONS = 8
+CONNECTIONS = 64
 STREAMS = ("messages", "notes", "documents", "tickets")
 KINDS = ("draft", "sent", "received", "archived")
 
@@ -67,25 +67,6 @@ class Record:
     sent_at: str
     kind: str
     words: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Queries:
-    """Queries by document frequency. `two` are pairs of words that must both occur."""
-
-    rare: tuple[str, ...]
-    medium: tuple[str, ...]
-    two: tuple[str, ...]
-
-    @property
-    def mix(self) -> list[str]:
-        """All of them, spread evenly, so that any part of the list is a fair mix."""
-        placed = [
-            ((place + 0.5) / len(group), query)
-            for group in (self.rare, self.medium, self.two)
-            for place, query in enumerate(group)
-        ]
-        return [query for _, query in sorted(placed)]
 
 
 def vocabulary(rng: random.Random, size: int = WORDS) -> list[str]:
@@ -172,16 +153,3 @@ def frequencies(found: Iterable[Record]) -> Counter[str]:
     for record in found:
         counted.update(record.words)
     return counted
-
-
-def queries(counted: Counter[str], seed: int = SEED) -> Queries:
-    """60 rare (in 5-30 records), 80 medium (200-1,000) and 60 pairs of frequent words."""
-    rng = random.Random(seed)
-    words = sorted(word for word in counted if len(word) > 2)
-
-    def between(least: int, most: int, count: int) -> list[str]:
-        return rng.sample([word for word in words if least <= counted[word] <= most], count)
-
-    frequent = between(1_000, 10_000, 120)
-    pairs = (" ".join(pair) for pair in zip(frequent[::2], frequent[1::2]))
-    return Queries(tuple(between(5, 30, 60)), tuple(between(200, 1_000, 80)), tuple(pairs))

@@ -1,51 +1,114 @@
-"""A closed loop of HTTP posts: each connection sends its next request when it has its answer.
+"""A closed loop of HTTP requests: each connection sends its next request when it has its answer.
 
-It runs in this process, over plain sockets and with requests that are bytes already, so that it
-costs a fraction of what the server does; `Load.client_share` shows that it was not the limit.
+`wrk` makes the load where it is installed, for it costs the client's core least; else the loop
+below does, over plain sockets. Either way `Load.client_share` says how busy the client was: below
+one, it waited for the server and was not the limit.
 """
 
+import os
+import re
+import resource
 import selectors
+import shutil
 import socket
+import subprocess
+import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import cycle, islice
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import cycle, islice, takewhile
+from pathlib import Path
+
+from bench.figures import percentiles
 
 HOST = "127.0.0.1"
+#: What requests name: some servers want a port there, whichever.
+NAMED = f"{HOST}:80"
 READ_BYTES = 262_144
-ANSWER_SECONDS = 30.0
+ANSWER_SECONDS = 60.0
+LUA = Path(__file__).with_name("load.lua")
+MICROSECONDS = 1_000_000
+IN_CHUNKS = -1  # in the place of a size
+LAST_CHUNK = b"\r\n0\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a number of requests took: requests a second, and seconds for one."""
+    """What a number of requests took: requests a second, and seconds for one.
+
+    `statuses` counts answers by status, where more than 200 was allowed.
+    """
 
     rate: float
     p50: float
     p95: float
     p99: float
     client_share: float
+    count: int = 0
+    statuses: Counter[int] = field(default_factory=Counter)
 
 
 def post(path: str, body: bytes, headers: dict[str, str]) -> bytes:
     """A request as it goes over the wire."""
-    lines = [f"POST {path} HTTP/1.1", f"Host: {HOST}", "Content-Type: application/json"]
+    lines = [f"POST {path} HTTP/1.1", f"Host: {NAMED}", "Content-Type: application/json"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     lines += [f"Content-Length: {len(body)}", "", ""]
     return "\r\n".join(lines).encode() + body
 
 
-def drive(port: int, requests: Sequence[bytes], *, total: int, connections: int) -> Load:
-    """Sends `total` requests, `requests` again and again, over that many connections.
+def generator() -> str:
+    """What makes the load, and its version."""
+    if not shutil.which("wrk"):
+        return "the loop of bench/load.py"
+    said = subprocess.run(["wrk", "-v"], capture_output=True, text=True, check=False).stdout
+    return " ".join(said.split()[:2])
 
-    Raises `RuntimeError` for an answer that is not 200, or none within half a minute.
+
+def loaded(port: int, requests: Sequence[bytes], *, seconds: float, connections: int) -> Load:
+    """The requests again and again for that long, by `wrk` where it is there and takes it."""
+    if seconds >= 1 and shutil.which("wrk"):
+        return _wrk(port, requests, seconds=seconds, connections=connections)
+    until = time.perf_counter() + seconds
+    endless = takewhile(lambda _: time.perf_counter() < until, cycle(requests))
+    return _loop(port, endless, connections=connections, tolerant=False)
+
+
+def drive(
+    port: int,
+    requests: Sequence[bytes],
+    *,
+    total: int,
+    connections: int,
+    tolerant: bool = False,
+) -> Load:
+    """Sends `total` requests, `requests` again and again, over that many connections, by the loop.
+
+    Raises `RuntimeError` for an answer that is not 200, unless `tolerant`, or none for a minute.
     """
     waiting = islice(cycle(requests), total)
+    return _loop(port, waiting, connections=connections, tolerant=tolerant)
+
+
+def ask(port: int, request: bytes, *, tolerant: bool = False) -> bytes:
+    """The body of the answer to one request."""
+    call = _Call(port, iter((request,)), tolerant)
+    with call.socket:
+        call.send()
+        while not call.receive():
+            pass
+    return call.body
+
+
+def _loop(port: int, waiting: Iterator[bytes], *, connections: int, tolerant: bool) -> Load:
     seconds: list[float] = []
+    statuses: Counter[int] = Counter()
     busy, begun = time.process_time(), time.perf_counter()
-    with selectors.DefaultSelector() as selector:
-        calls = [_Call(port, waiting) for _ in range(connections)]
+    with selectors.DefaultSelector() as selector, ExitStack() as stack:
+        calls = [_Call(port, waiting, tolerant) for _ in range(connections)]
         for call in calls:
+            stack.enter_context(call.socket)
             selector.register(call.socket, selectors.EVENT_READ, call)
         open_calls = sum(call.send() for call in calls)
         while open_calls:
@@ -56,41 +119,63 @@ def drive(port: int, requests: Sequence[bytes], *, total: int, connections: int)
                 call = key.data
                 if call.receive():
                     seconds.append(call.seconds)
+                    statuses[call.status] += 1
                     open_calls -= not call.send()
-        for call in calls:
-            call.socket.close()
     took, busy = time.perf_counter() - begun, time.process_time() - busy
-    return Load(len(seconds) / took, *percentiles(seconds), busy / took)
+    rate = len(seconds) / took
+    return Load(rate, *percentiles(seconds), busy / took, len(seconds), statuses)
 
 
-def ask(port: int, request: bytes) -> bytes:
-    """The body of the answer to one request."""
-    call = _Call(port, iter((request,)))
-    call.send()
-    while not call.receive():
-        pass
-    call.socket.close()
-    return call.body
+def _wrk(port: int, requests: Sequence[bytes], *, seconds: float, connections: int) -> Load:
+    with tempfile.NamedTemporaryFile() as file:
+        for request in requests:
+            file.write(b"%d\n%s" % (len(request), request))
+        file.flush()
+        command = ["wrk", "-t1", f"-c{connections}", f"-d{round(seconds)}s"]
+        command += ["--timeout", f"{ANSWER_SECONDS:.0f}s", "-s", str(LUA), f"http://{HOST}:{port}"]
+        before, begun = _children_cpu(), time.perf_counter()
+        run = subprocess.run(
+            command,
+            env={**os.environ, "BENCH_REQUESTS": file.name},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        took, busy = time.perf_counter() - begun, _children_cpu() - before
+    return read_wrk(run.stdout + run.stderr, busy / took)
 
 
-def percentiles(seconds: Sequence[float]) -> tuple[float, float, float]:
-    """The 50th, 95th and 99th of a hundred, each a value that occurred."""
-    ordered = sorted(seconds)
-    fifty, ninety_five, ninety_nine = (
-        ordered[min(len(ordered) - 1, len(ordered) * share // 100)] for share in (50, 95, 99)
-    )
-    return fifty, ninety_five, ninety_nine
+def read_wrk(said: str, client_share: float) -> Load:
+    """The figures of the line `load.lua` prints; raises `RuntimeError` where any request failed."""
+    found = re.search(r"^RESULT (.+)$", said, re.MULTILINE)
+    if found is None:
+        raise RuntimeError(f"wrk did not finish: {said}")
+    count, micros, p50, p95, p99, *errors = (float(part) for part in found[1].split())
+    if any(errors) or not count:
+        named = ("connect", "read", "write", "status", "timeout")
+        failed = ", ".join(f"{kind} {n:.0f}" for kind, n in zip(named, errors) if n)
+        raise RuntimeError(f"requests failed: {failed or 'none was answered'}")
+    fifty, ninety_five, ninety_nine = (value / MICROSECONDS for value in (p50, p95, p99))
+    rate = count / (micros / MICROSECONDS)
+    return Load(rate, fifty, ninety_five, ninety_nine, client_share, int(count))
+
+
+def _children_cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 class _Call:
     """One connection: a request on its way, and what has come of its answer."""
 
-    def __init__(self, port: int, waiting: Iterator[bytes]) -> None:
+    def __init__(self, port: int, waiting: Iterator[bytes], tolerant: bool) -> None:
         self.socket = socket.create_connection((HOST, port), timeout=ANSWER_SECONDS)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.seconds = 0.0
+        self.status = 0
         self.body = b""
         self._waiting = waiting
+        self._tolerant = tolerant
         self._sent = 0.0
         self._answer = bytearray()
         self._size = 0
@@ -113,24 +198,41 @@ class _Call:
             raise RuntimeError("the server closed the connection")
         self._answer += part
         if not self._size:
-            self._size = _size(self._answer)
-        if not self._size or len(self._answer) < self._size:
-            return False
-        self.seconds = time.perf_counter() - self._sent
-        self.body = bytes(self._answer).partition(b"\r\n\r\n")[2]
-        return True
+            self.status, self._size = _size(self._answer)
+            if self._size and self.status != 200 and not self._tolerant:
+                raise RuntimeError(f"the server answered {bytes(self._answer[:300])!r}")
+        if self._size == IN_CHUNKS:
+            whole = self._answer.endswith(LAST_CHUNK)
+        else:
+            whole = 0 < self._size <= len(self._answer)
+        if whole:
+            self.seconds = time.perf_counter() - self._sent
+            body = bytes(self._answer).partition(b"\r\n\r\n")[2]
+            self.body = _joined(body) if self._size == IN_CHUNKS else body
+        return whole
 
 
-def _size(answer: bytearray) -> int:
-    """The bytes of the whole answer; 0 until its head is there."""
+def _size(answer: bytearray) -> tuple[int, int]:
+    """The status, and the bytes of the answer or `IN_CHUNKS`; zeros until its head is there."""
     head, blank, _ = bytes(answer).partition(b"\r\n\r\n")
     if not blank:
-        return 0
+        return 0, 0
     status, *lines = head.split(b"\r\n")
-    if not status.startswith(b"HTTP/1.1 200 "):
-        raise RuntimeError(f"the server answered {status.decode()}")
     for line in lines:
         name, _, value = line.partition(b":")
         if name.lower() == b"content-length":
-            return len(head) + len(blank) + int(value)
-    raise RuntimeError("the answer does not say how long it is")
+            return int(status.split()[1]), len(head) + len(blank) + int(value)
+        if name.lower() == b"transfer-encoding":
+            return int(status.split()[1]), IN_CHUNKS
+    raise RuntimeError(f"the answer does not say how long it is: {status.decode()}")
+
+
+def _joined(body: bytes) -> bytes:
+    """The body that comes in chunks, each after its size."""
+    parts = []
+    while body:
+        size, _, rest = body.partition(b"\r\n")
+        length = int(size, 16)
+        parts.append(rest[:length])
+        body = rest[length + 2 :]
+    return b"".join(parts)

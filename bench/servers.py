@@ -1,23 +1,31 @@
 """Real servers on a core of their own, and what the system knows about their workers."""
 
 import os
+import socket
+import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.load import HOST
+from bench.peers import environments
+from bench.peers.environments import Peer
 from service.settings import THREADS
 from tests.helpers.server import ROOT, serving
+
+RUNG, LIMIT = "service.app:create_app()", "bench.peers.limit:create_app()"
 
 KIB = 1024
 UTIME, STIME = 11, 12  # places in /proc/PID/stat after the name
 CONFIG = "python:service.serving"
+BOOT_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One gunicorn with one worker. `boot` is seconds from its start to its first answer."""
+    """One server of one process. `boot` is seconds from its start to its first answer."""
 
     port: int
     worker: int
@@ -25,16 +33,25 @@ class Server:
 
     def memory(self, kind: str = "RssAnon") -> int:
         """Bytes of the worker, as `/proc/PID/status` counts them."""
-        for line in Path(f"/proc/{self.worker}/status").read_text().splitlines():
-            name, _, value = line.partition(":")
-            if name == kind:
-                return int(value.split()[0]) * KIB
-        raise LookupError(kind)
+        return memory_of(self.worker, kind)
+
+    def files(self) -> int:
+        """How many files and sockets the worker has open."""
+        return len(os.listdir(f"/proc/{self.worker}/fd"))
 
     def cpu_seconds(self) -> float:
         """What the worker has used of its core so far, in itself and in the system for it."""
         after_name = Path(f"/proc/{self.worker}/stat").read_text().rpartition(")")[2].split()
         return sum(map(int, after_name[UTIME : STIME + 1])) / os.sysconf("SC_CLK_TCK")
+
+
+def memory_of(process: int, kind: str) -> int:
+    """Bytes of a process, as `/proc/PID/status` counts them."""
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name == kind:
+            return int(value.split()[0]) * KIB
+    raise LookupError(kind)
 
 
 @contextmanager
@@ -45,18 +62,61 @@ def running(
     core: int,
     threads: int = THREADS,
     cwd: Path = ROOT,
+    config: str = CONFIG,
 ) -> Iterator[Server]:
-    """Serves an application from one core, as Rung is served: gthread and one worker."""
+    """Serves an application from one core, as Rung is served: threads and one worker."""
     own, before = os.sched_getaffinity(0), _children(os.getpid())
     os.sched_setaffinity(0, {core})  # the server inherits it
     begun = time.perf_counter()
     env = {**env, "RUNG_THREADS": str(threads)}
-    with serving(app_import, env, workers=1, threads=threads, config=CONFIG, cwd=cwd) as url:
+    with serving(app_import, env, workers=1, threads=threads, config=config, cwd=cwd) as url:
         boot = time.perf_counter() - begun
         os.sched_setaffinity(0, own)
         (arbiter,) = _children(os.getpid()) - before
         (worker,) = _children(arbiter)
         yield Server(int(url.rpartition(":")[2]), worker, boot)
+
+
+@contextmanager
+def rung(store: Path, core: int, **env: str) -> Iterator[Server]:
+    """Rung over a store, with its own defaults but for one worker."""
+    with running(RUNG, {"RUNG_STORE": str(store.absolute()), **env}, core=core) as server:
+        yield server
+
+
+@contextmanager
+def limit(plain: Path, core: int) -> Iterator[Server]:
+    """The limit endpoint over the file of the peers: a plain gunicorn with as many threads."""
+    env = environments.environment(plain)
+    with running(LIMIT, env, core=core, config=os.devnull) as server:
+        yield server
+
+
+@contextmanager
+def peer(asked: Peer, plain: Path, core: int) -> Iterator[Server]:
+    """A peer over the file, in its environment, on one core."""
+    environments.prepare(asked)
+    own = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})  # the server inherits it
+    with socket.create_server((HOST, 0)) as listener:
+        port = listener.getsockname()[1]
+        begun = time.perf_counter()
+        process = subprocess.Popen(
+            asked.command(listener.fileno()),
+            env=environments.environment(plain, asked.statement),
+            cwd=ROOT,
+            pass_fds=[listener.fileno()],
+        )
+    try:
+        os.sched_setaffinity(0, own)
+        with socket.create_connection((HOST, port), timeout=BOOT_SECONDS) as connection:
+            connection.sendall(b"GET /none HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")
+            if not connection.recv(1):
+                raise RuntimeError(f"{asked.title} does not start")
+        yield Server(port, process.pid, time.perf_counter() - begun)
+    finally:
+        process.terminate()
+        process.wait()
 
 
 @contextmanager

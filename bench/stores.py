@@ -1,22 +1,24 @@
 """The files a run measures, made once and kept under `var/bench`.
 
-The store of Rung and the database of the limit hold the very same records. What is kept is thrown
-away by name: a new layout, another fold or another corpus get another folder.
+The store of Rung, the file of its peers and the exact index hold the very same records. What is
+kept is thrown away by name: another layout, importer, fold or corpus gets another folder.
 """
 
 import hashlib
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from bench import corpus
-from bench.corpus import Queries, Record
-from bench.limit import TABLES
+from bench import corpus, exact, queries
+from bench.corpus import Record
+from bench.peers import plain
+from bench.queries import Queries
 from evidence.fold import FOLD_VERSION
 from service.upstreams.store import grants
 from service.upstreams.store.ddl import MIGRATIONS
@@ -27,24 +29,42 @@ from service.upstreams.store.streams import StreamHandle, connect, declare, open
 from service.upstreams.store.writer import Writer, open_writer
 
 HOME = Path("var/bench")
-CORPUS_VERSION = 3
-LAYOUT = repr((MIGRATIONS, FOLD_VERSION, CORPUS_VERSION, corpus.SEED, TABLES))
+STORE = Path("service/upstreams/store")
+#: What decides how a store looks inside.
+WRITERS = ("ddl.py", "indexing.py", "ingest.py", "large.py", "scopes.py", "values.py", "writer.py")
+VERSION = 5
 EMITTED_AT = "2026-08-01T00:00:00Z"
 
-DEEP_CHARS = 100 * 1024 * 1024
 SHALLOW_CHARS = 8 * 1024
+#: Stands at the end of the huge field and nowhere else; its inner part is no word.
+LAST_WORD, INNER_PART = "zwyrkonfalt", "yrkonfal"
 
 _RANGE = ["gte", "gt", "lte", "lt"]
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """A store, a token for all of it, the limit's database, and the queries for both."""
+    """Three files of the same records, and tokens for the first 1, 8 and all connections."""
 
-    store: Path
-    limit: Path
-    token: str
-    queries: Queries
+    folder: Path
+    tokens: dict[int, str]
+
+    @property
+    def store(self) -> Path:
+        return self.folder / "store.db"
+
+    @property
+    def plain(self) -> Path:
+        return self.folder / "plain.db"
+
+    @property
+    def exact(self) -> Path:
+        return self.folder / "exact.db"
+
+    @property
+    def token(self) -> str:
+        """The token for everything."""
+        return self.tokens[corpus.CONNECTIONS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +75,58 @@ class Deep:
     token: str
     huge_id: str
     small_id: str
+    huge_chars: int
+
+
+def seeded() -> str:
+    """What files of the mere corpus depend on."""
+    own = hashlib.sha256(Path(corpus.__file__).read_bytes()).hexdigest()
+    return repr((VERSION, own))
+
+
+def layout() -> str:
+    """What a kept store depends on."""
+    sources = [hashlib.sha256((STORE / name).read_bytes()).hexdigest() for name in WRITERS]
+    tables = plain.TABLES, exact.TABLES
+    return repr((MIGRATIONS, FOLD_VERSION, sources, seeded(), tables))
+
+
+def open_queries(count: int) -> Queries:
+    """The queries of the corpus of `count` records; larger and smaller ones are asked the same."""
+
+    def build(folder: Path) -> None:
+        found = queries.choose(corpus.frequencies(corpus.records(count)), count)
+        (folder / "queries.json").write_bytes(orjson.dumps(asdict(found)))
+
+    own = Path(corpus.__file__).read_text() + Path(queries.__file__).read_text()
+    folder = kept(f"queries-{count}", own, build)
+    found = orjson.loads((folder / "queries.json").read_bytes())
+    return Queries(**{name: tuple(words) for name, words in found.items()})
 
 
 def open_corpus(count: int) -> Corpus:
     """The corpus of `count` records, built if it is not there."""
-    folder = kept(f"{count}", LAYOUT, lambda folder: _build_corpus(folder, count))
-    found = orjson.loads((folder / "corpus.json").read_bytes())
-    queries = Queries(**{name: tuple(words) for name, words in found["queries"].items()})
-    return Corpus(folder / "store.db", folder / "limit.db", found["token"], queries)
+    folder = kept(f"corpus-{count}", layout(), lambda folder: _build_corpus(folder, count))
+    tokens = orjson.loads((folder / "tokens.json").read_bytes())
+    return Corpus(folder, {int(most): token for most, token in tokens.items()})
 
 
-def open_deep() -> Deep:
+def open_deep(chars: int) -> Deep:
     """The store with the huge field, built if it is not there."""
-    folder = kept("deep", LAYOUT, _build_deep)
+    folder = kept(f"deep-{chars}", layout(), lambda folder: _build_deep(folder, chars))
     token = (folder / "token").read_text()
-    return Deep(folder / "store.db", token, "deep/texts:huge", "deep/texts:small")
+    return Deep(folder / "store.db", token, "deep/texts:huge", "deep/texts:small", chars)
+
+
+def open_rows(count: int) -> Path:
+    """The corpus as one NDJSON file, one stream, for imports."""
+
+    def build(folder: Path) -> None:
+        with open(folder / "rows.ndjson", "wb") as file:
+            for record in corpus.records(count):
+                file.write(orjson.dumps(data_of(record)) + b"\n")
+
+    return kept(f"rows-{count}", seeded(), build) / "rows.ndjson"
 
 
 def kept(name: str, layout: str, build: Callable[[Path], None]) -> Path:
@@ -80,43 +137,14 @@ def kept(name: str, layout: str, build: Callable[[Path], None]) -> Path:
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(parents=True)
         build(unfinished)
+        for old in HOME.glob(f"{name}-????????"):
+            shutil.rmtree(old)
         unfinished.rename(folder)
     return folder
 
 
-def _build_corpus(folder: Path, count: int) -> None:
-    found = corpus.queries(corpus.frequencies(corpus.records(count)))
-    with open_writer(folder / "store.db") as writer:
-        token = _fill(writer, corpus.records(count))
-    _fill_limit(folder / "limit.db", corpus.records(count))
-    groups = {"rare": found.rare, "medium": found.medium, "two": found.two}
-    (folder / "corpus.json").write_bytes(orjson.dumps({"token": token, "queries": groups}))
-
-
-def _fill(writer: Writer, records: Iterator[Record]) -> str:
-    """Imports the records and returns a token for all of them."""
-    streams = [
-        {name: _stream(writer, f"source-{number}", name) for name in corpus.STREAMS}
-        for number in range(corpus.CONNECTIONS)
-    ]
-    batch = Batch(writer)
-    for record in records:
-        row = Row(_data(record), record.id, EMITTED_AT)
-        batch.add(streams[record.connection][record.stream], row)
-    return _finish(batch, [f"source-{number}" for number in range(corpus.CONNECTIONS)])
-
-
-def _finish(batch: Batch, connections: list[str]) -> str:
-    batch.flush()
-    batch.writer.finish()
-    if batch.counts.refused:
-        raise AssertionError(f"the store refuses the corpus: {batch.counts.refusals}")
-    document = {"streams": [{"connection_id": name} for name in connections]}
-    _, token = grants.create(batch.writer.db, document, label="bench")
-    return token
-
-
-def _data(record: Record) -> dict[str, Any]:
+def data_of(record: Record) -> dict[str, Any]:
+    """A record as it is imported."""
     return {
         "id": record.id,
         "title": record.title,
@@ -126,9 +154,9 @@ def _data(record: Record) -> dict[str, Any]:
     }
 
 
-def _stream(writer: Writer, connection_id: str, name: str) -> StreamHandle:
-    connect(writer, connection_id, connector_key="made-up", label=connection_id.capitalize())
-    manifest = {
+def stream_document(name: str) -> dict[str, Any]:
+    """The manifest of one stream of the corpus."""
+    return {
         "name": name,
         "primary_key": ["id"],
         "cursor_field": "sent_at",
@@ -150,37 +178,90 @@ def _stream(writer: Writer, connection_id: str, name: str) -> StreamHandle:
             "exact_filters": ["id", "kind"],
             "range_filters": {"sent_at": _RANGE},
             "search": {"lexical_fields": ["title", "body"]},
+            "aggregations": {"group_by": ["kind"], "group_by_time": ["sent_at"]},
         },
     }
-    declare(writer, connection_id, parse({"streams": [manifest]}))
+
+
+def grant(writer: Writer, connections: Iterable[str]) -> str:
+    """A token for everything in these connections."""
+    document = {"streams": [{"connection_id": name} for name in connections]}
+    _, token = grants.create(writer.db, document, label="bench")
+    return token
+
+
+def _build_corpus(folder: Path, count: int) -> None:
+    """Fills all three files in one pass over the records."""
+    names = [f"source-{number}" for number in range(corpus.CONNECTIONS)]
+    truth, beside = exact.Exact(folder / "exact.db"), _Plain(folder / "plain.db")
+    with open_writer(folder / "store.db") as writer:
+        streams = [{each: _stream(writer, name, each) for each in corpus.STREAMS} for name in names]
+        batch = Batch(writer)
+        for number, record in enumerate(corpus.records(count)):
+            row = Row(data_of(record), record.id, EMITTED_AT)
+            batch.add(streams[record.connection][record.stream], row)
+            beside.add(record)
+            truth.add(number, record)
+        _finish(batch)
+        tokens = {str(most): grant(writer, names[:most]) for most in (1, 8, len(names))}
+    beside.finish()
+    truth.finish()
+    (folder / "tokens.json").write_bytes(orjson.dumps(tokens))
+
+
+class _Plain:
+    """The file of the peers, open for writing."""
+
+    def __init__(self, path: Path) -> None:
+        self._db = sqlite3.connect(path, isolation_level=None)
+        self._db.executescript(
+            f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {plain.TABLES}"
+        )
+        self._db.execute("BEGIN")
+
+    def add(self, record: Record) -> None:
+        source = f"source-{record.connection}"
+        row = (record.id, source, record.stream, record.title, record.body, record.sent_at)
+        self._db.execute("INSERT INTO record VALUES (NULL, ?, ?, ?, ?, ?, ?)", row)
+
+    def finish(self) -> None:
+        self._db.execute("INSERT INTO fts (fts) VALUES ('rebuild')")
+        self._db.execute("INSERT INTO fts (fts) VALUES ('optimize')")
+        self._db.execute("COMMIT")
+        self._db.close()
+
+
+def _finish(batch: Batch) -> None:
+    batch.flush()
+    batch.writer.finish()
+    if batch.counts.refused:
+        raise RuntimeError(f"the store refuses the corpus: {batch.counts.refusals}")
+
+
+def _stream(writer: Writer, connection_id: str, name: str) -> StreamHandle:
+    connect(writer, connection_id, connector_key="made-up", label=connection_id.capitalize())
+    declare(writer, connection_id, parse({"streams": [stream_document(name)]}))
     return open_stream(writer, connection_id, name)
 
 
-def _fill_limit(path: Path, records: Iterator[Record]) -> None:
-    db = sqlite3.connect(path)
-    db.executescript(f"PRAGMA journal_mode = WAL; {TABLES}")
-    for record in records:
-        source = f"source-{record.connection}"
-        row = (record.id, source, record.stream, record.title, record.body, record.sent_at)
-        db.execute("INSERT INTO record VALUES (NULL, ?, ?, ?, ?, ?, ?)", row)
-    db.execute("INSERT INTO fts (fts) VALUES ('rebuild')")
-    db.execute("INSERT INTO fts (fts) VALUES ('optimize')")
-    db.commit()
-    db.close()
-
-
-def _build_deep(folder: Path) -> None:
-    page = " ".join(record.body for record in corpus.records(1_000))
-    page = page.encode("ascii", "ignore").decode()
-    huge = (page * (DEEP_CHARS // len(page) + 1))[:DEEP_CHARS]
+def _build_deep(folder: Path, chars: int) -> None:
+    page = " ".join(record.body for record in islice(corpus.records(1_000), 1_000))
+    ending = f" {LAST_WORD}."
+    huge = (page * (chars // len(page) + 1))[: chars - len(ending)] + ending
     with open_writer(folder / "store.db") as writer:
         connect(writer, "deep", connector_key="made-up")
         properties = {"id": {"type": "string"}, "text": {"type": "string"}}
         schema = {"type": "object", "properties": properties}
-        manifest = {"name": "texts", "primary_key": ["id"], "schema": schema, "query": {}}
+        manifest = {
+            "name": "texts",
+            "primary_key": ["id"],
+            "schema": schema,
+            "query": {"search": {"lexical_fields": ["text"]}},
+        }
         declare(writer, "deep", parse({"streams": [manifest]}))
         texts = open_stream(writer, "deep", "texts")
         batch = Batch(writer)
         for name, text in (("huge", huge), ("small", page[:SHALLOW_CHARS])):
             batch.add(texts, Row({"id": name, "text": text}, name, EMITTED_AT))
-        (folder / "token").write_text(_finish(batch, ["deep"]))
+        _finish(batch)
+        (folder / "token").write_text(grant(writer, ["deep"]))

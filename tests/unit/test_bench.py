@@ -1,22 +1,25 @@
-"""What a benchmark stands on: the same corpus every time, and figures that are worked out right."""
+"""What a benchmark stands on: the same corpus every time, and real parts that do what they say."""
 
 import os
+import socket
 import sqlite3
+import threading
 import time
-from collections import Counter
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from bench import corpus, goals, papers, snapshots
-from bench.calls import get
-from bench.load import HOST, ask, drive, percentiles, post
+from bench import corpus, exact, snapshots, stores
+from bench.calls import LEGACY, MODERN, call, get
+from bench.load import HOST, ask, drive, loaded, post
+from bench.peers import environments, plain
+from bench.rows import papers
+from bench.rows.stages import Stages
 from bench.servers import Server
 from bench.sources import answering, insisting
-from bench.stages import Stages
 
 
 def test_the_corpus_is_the_same_for_its_seed_and_another_for_another() -> None:
@@ -26,7 +29,7 @@ def test_the_corpus_is_the_same_for_its_seed_and_another_for_another() -> None:
 
 
 def test_records_keep_to_their_bounds_and_hold_their_words() -> None:
-    found = list(corpus.records(300))
+    found = list(corpus.records(1_000))
     assert all(len(record.title) <= corpus.TITLE_CHARS for record in found)
     assert any(not record.body.isascii() for record in found)
     assert {record.connection for record in found} == set(range(corpus.CONNECTIONS))
@@ -36,53 +39,16 @@ def test_records_keep_to_their_bounds_and_hold_their_words() -> None:
             assert set(shown) == record.words
 
 
-def test_queries_are_chosen_by_how_many_records_hold_their_words() -> None:
-    counted = Counter({f"rare{n}": 20 for n in range(70)})
-    counted |= Counter({f"medium{n}": 500 for n in range(90)})
-    counted |= Counter({f"often{n}": 5_000 for n in range(130)})
-    found = corpus.queries(counted)
-    assert found == corpus.queries(counted)
-    assert {word.rstrip("0123456789") for word in found.rare} == {"rare"}
-    assert {word.rstrip("0123456789") for word in found.medium} == {"medium"}
-    assert all(len(set(pair.split())) == 2 for pair in found.two)
-    assert len(found.mix) == 60 + 80 + 60
-
-
-def test_any_part_of_the_mix_is_a_mix() -> None:
-    mix = corpus.Queries(("r",) * 60, ("m",) * 80, ("t",) * 60).mix
-    for start in range(0, 200, 20):
-        assert Counter(mix[start : start + 20]) == {"r": 6, "m": 8, "t": 6}
-
-
-def test_a_ratio_is_the_median_of_the_ratios_of_rounds() -> None:
-    assert goals.ratio([2.0, 9.0, 3.0], [4.0, 3.0, 3.0]) == 1.0
-    with pytest.raises(ValueError):
-        goals.ratio([1.0], [1.0, 2.0])
-
-
-def test_overlap_counts_what_stands_in_both_lists_whatever_its_place() -> None:
-    assert goals.overlap(["a", "b", "c"], ["c", "a", "d"]) == pytest.approx(2 / 3)
-    assert goals.overlap(["a"], ["b", "a"]) == 1.0
-    assert goals.overlap([], []) == 1.0
-    assert goals.overlap([], ["a"]) == 0.0
-
-
-def test_a_goal_is_judged_by_what_was_measured_not_by_what_is_printed() -> None:
-    assert goals.at_least("ratio", 0.6999, 0.7).verdict == "MISSED"
-    assert goals.at_most("size", 10, 10).verdict == "ok"
-    assert goals.note("only told", "5").verdict == ""
-    assert goals.table([goals.at_least("a", 1, 0.7)]).splitlines()[1].split() == [
-        *("a", "1.00", ">=", "0.7", "ok"),
-    ]
-
-
-def test_percentiles_are_values_that_occurred() -> None:
-    assert percentiles([3.0, 1.0, 2.0]) == (2.0, 3.0, 3.0)
-    assert percentiles([float(n) for n in range(100)]) == (50.0, 95.0, 99.0)
-
-
 def test_a_request_says_how_long_its_body_is() -> None:
     assert post("/mcp", b"{}", {"A": "b"}).endswith(b"\r\nA: b\r\nContent-Length: 2\r\n\r\n{}")
+
+
+def test_a_call_has_in_headers_and_body_what_its_era_wants() -> None:
+    modern, legacy = (call("secret", "search", {"query": "a"}, era=era) for era in (MODERN, LEGACY))
+    for wanted in (b"Mcp-Method: tools/call", b"Mcp-Name: search", b'protocolVersion":"2026-07-28'):
+        assert wanted in modern and wanted not in legacy
+    assert b"MCP-Protocol-Version: 2025-06-18" in legacy
+    assert b"Authorization: Bearer secret" in modern and b"Authorization" in legacy
 
 
 def test_a_stage_leaves_out_the_stages_inside_it() -> None:
@@ -127,7 +93,7 @@ def test_a_query_is_written_as_upstream_writes_it() -> None:
 
 
 def test_a_get_carries_a_token_where_there_is_one() -> None:
-    assert get("/a") == b"GET /a HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    assert get("/a") == b"GET /a HTTP/1.1\r\nHost: 127.0.0.1:80\r\n\r\n"
     assert b"\r\nAuthorization: Bearer secret\r\n\r\n" in get("/a", "secret")
 
 
@@ -138,6 +104,36 @@ def test_each_source_gives_its_body_no_sooner_than_told() -> None:
         load = drive(ports[0], [get("/any")], total=8, connections=4)
         assert load.p50 >= 0.02
         _until(lambda: sources.waiting == 0)
+        load = loaded(ports[1], [get("/any")], seconds=0.1, connections=2)
+        assert load.count > 0 and load.rate == pytest.approx(load.count / 0.1, rel=0.5)
+
+
+def test_answers_in_chunks_are_joined_and_refusals_counted_where_they_may_be() -> None:
+    chunks = b"HTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n1\r\nd\r\n0\r\n\r\n"
+    with _saying(chunks) as port:
+        assert ask(port, get("/any"), tolerant=True) == b"abcd"
+    with _saying(chunks) as port:
+        load = drive(port, [get("/any")], total=1, connections=1, tolerant=True)
+        assert load.statuses == {404: 1}
+    with _saying(chunks) as port, pytest.raises(RuntimeError, match="404"):
+        ask(port, get("/any"))
+
+
+@contextmanager
+def _saying(answer: bytes) -> Iterator[int]:
+    """A server that gives one client these bytes, whatever it asks."""
+    with socket.create_server((HOST, 0)) as listener:
+
+        def serve() -> None:
+            client, _ = listener.accept()
+            with client:
+                client.recv(65_536)
+                client.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield listener.getsockname()[1]
+        thread.join()
 
 
 def test_callers_wait_for_a_silent_source_and_for_nobody_longer_than_they_must() -> None:
@@ -165,3 +161,55 @@ def test_the_cpu_seconds_of_a_worker_are_those_of_its_process() -> None:
     while time.process_time() < counted + 0.1:
         pass
     assert here.cpu_seconds() - before == pytest.approx(0.1, abs=0.05)
+
+
+@pytest.fixture
+def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> stores.Corpus:
+    """A small corpus, built anew."""
+    monkeypatch.setattr(stores, "HOME", tmp_path)
+    return stores.open_corpus(300)
+
+
+def test_store_peers_and_exact_index_hold_the_same_records(built: stores.Corpus) -> None:
+    found = [exact.handle_of(record) for record in corpus.records(300)]
+    with (
+        closing(sqlite3.connect(built.plain)) as peers,
+        closing(sqlite3.connect(built.exact)) as truth,
+        closing(sqlite3.connect(built.store)) as store,
+    ):
+        rows = peers.execute("SELECT source || '/' || stream || ':' || id FROM record").fetchall()
+        assert [row[0] for row in rows] == found
+        ids = truth.execute("SELECT id FROM handle ORDER BY number").fetchall()
+        assert [row[0] for row in ids] == found
+        assert store.execute("SELECT count(*) FROM record").fetchone() == (300,)
+    assert stores.open_corpus(300) == built
+
+
+def test_exact_bm25_finds_the_records_that_hold_the_word_and_says_which_tie(
+    built: stores.Corpus,
+) -> None:
+    counted = corpus.frequencies(corpus.records(300))
+    word = next(word for word, count in counted.items() if count == 5)
+    holders = {exact.handle_of(each) for each in corpus.records(300) if word in each.words}
+    (all_of_them,) = exact.best(built.exact, [word], 10)
+    assert set(all_of_them.ids) == holders and all_of_them.ids[-1] in all_of_them.ties
+    (first,) = exact.best(built.exact, [word], 2)
+    assert first.ids == all_of_them.ids[:2]
+
+
+def test_both_statements_of_the_peers_find_the_same_records(built: stores.Corpus) -> None:
+    counted = corpus.frequencies(corpus.records(300))
+    with closing(plain.connect(str(built.plain))) as db:
+        for word in [word for word, count in counted.items() if count == 7][:20]:
+            found = [
+                {hit["id"] for hit in by(db, word, 10)} for by in (plain.naive, plain.two_steps)
+            ]
+            assert found[0] == found[1] and found[0]
+
+
+def test_peers_are_asked_alike_and_read_alike() -> None:
+    body = b'{"result": {"structuredContent": {"results": [{"id": "a/b:c"}]}}}'
+    rows = b'[{"id": "c", "source": "a", "stream": "b"}]'
+    for peer in environments.PEERS:
+        assert b"elm" in peer.request("elm")
+        assert peer.ids(rows if peer is environments.DATASETTE else body) == ["a/b:c"]

@@ -1,4 +1,4 @@
-"""What is promised of upstreams: the adapter beside its upstream, packages, and the bulkhead."""
+"""Upstreams: the adapter beside its upstream, packages, and the bulkhead."""
 
 import statistics
 import tempfile
@@ -12,13 +12,14 @@ from urllib.parse import quote
 import orjson
 
 from bench import corpus as made_up
-from bench import goals
+from bench import figures
 from bench.calls import call, get, result_of
-from bench.goals import Line
+from bench.findings import Finding, Line, Note
 from bench.load import Load, ask, drive
-from bench.servers import Server, pinned, running, two_cores
+from bench.plan import Plan, Upstreams
+from bench.servers import RUNG, Server, pinned, running, two_cores
 from bench.sources import Sources, answering, insisting
-from bench.stores import Corpus
+from bench.stores import Corpus, open_corpus, open_queries
 from evidence.limits import BUDGETS
 from service.settings import WAITING_THREADS
 from service.upstreams import keys
@@ -28,7 +29,6 @@ from service.upstreams.store import Store, packages
 from service.upstreams.store.packages import Member
 from service.upstreams.store.writer import open_writer
 
-RUNG = "service.app:create_app()"
 SECRET = "a secret of the benchmark only"
 MB = 1_000_000
 MS = 1_000
@@ -45,29 +45,19 @@ FULL_SECONDS = 5.0
 SEATS = WAITING_THREADS - BUDGETS.spare_threads  # where a worker's requests may wait
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How much is measured: turns of one client, rounds, and requests of each."""
-
-    turns: int
-    rounds: int
-    loaded: int
-    fan_ins: int
-    packages: int
-    reads: int
+def measure(plan: Plan) -> Iterator[Line]:
+    """Over the middle corpus."""
+    corpus, queries = open_corpus(plan.middle), open_queries(plan.middle)
+    mix, frequent = queries.mix[: plan.upstreams.queries], queries.common[0]
+    yield from _adapter(plan.upstreams, corpus, mix)
+    yield from _fan_in(plan.upstreams, _pages(corpus, frequent, FEW))
+    yield _memory(plan.upstreams, _pages(corpus, frequent, MANY))
+    yield from _bulkhead(plan.upstreams, corpus, mix)
 
 
-def measure(plan: Plan, corpus: Corpus) -> Iterator[Line]:
-    """The lines about upstreams."""
-    yield from _adapter(plan, corpus)
-    yield from _fan_in(plan, corpus)
-    yield _memory(plan, corpus)
-    yield from _bulkhead(plan, corpus)
-
-
-def searches(corpus: Corpus) -> list[bytes]:
-    """The mix of the corpus over REST."""
-    found = (f"/v1/search?q={quote(query)}&limit={HITS}" for query in corpus.queries.mix)
+def searches(corpus: Corpus, mix: Sequence[str]) -> list[bytes]:
+    """Mixed queries over REST."""
+    found = (f"/v1/search?q={quote(query)}&limit={HITS}" for query in mix)
     return [get(target, corpus.token) for target in found]
 
 
@@ -79,11 +69,11 @@ class Spent:
     cpu: float
 
 
-def _adapter(plan: Plan, corpus: Corpus) -> Iterator[Line]:
+def _adapter(plan: Upstreams, corpus: Corpus, mix: Sequence[str]) -> Iterator[Line]:
     """The same searches at the upstream and through the adapter, in turns, both on one core."""
     core, client = two_cores()
-    rest = searches(corpus)
-    mcp = [call(corpus.token, "search", {"query": query}) for query in corpus.queries.mix]
+    rest = searches(corpus, mix)
+    mcp = [call(corpus.token, "search", {"query": query}) for query in mix]
     store = {"RUNG_STORE": str(corpus.store.absolute())}
     with (
         running(RUNG, store, core=core) as upstream,
@@ -129,27 +119,26 @@ def _spent(server: Server, requests: Sequence[bytes], total: int) -> Spent:
 def _beside(
     name: str, alone: list[list[Load]], loaded: list[list[Spent]], *, judged: bool
 ) -> Iterator[Line]:
-    added = statistics.median(ours.p50 - theirs.p50 for ours, theirs in alone) * MS
+    added = tuple((ours.p50 - theirs.p50) * MS for ours, theirs in alone)
     ours, theirs = ([each.cpu for each in spent] for spent in zip(*loaded))
-    kept = goals.ratio(theirs, ours)
-    latency, rate = f"added to a {name} by the adapter", f"{name} requests/s a core, of upstream's"
+    kept = figures.ratios(theirs, ours)
     if judged:
-        yield goals.at_most(latency, added, goals.ADDED_MS, " ms")
-        yield goals.at_least(rate, kept, goals.ADAPTER_RATIO)
+        yield Finding("adapter", added)
+        yield Finding("adapter-rate", kept)
     else:
-        yield goals.note(f"  {latency}", f"{added:.2f} ms")
-        yield goals.note(f"  {rate}", f"{kept:.2f}")
+        yield Note(f"added to a {name} by the adapter", f"{statistics.median(added):.2f} ms")
+        yield Note(f"{name} a second of core, of upstream's", f"{statistics.median(kept):.2f} ×")
     times = (statistics.median(each.p50 for each in loads) * MS for loads in zip(*alone))
-    yield goals.note("  adapter, upstream: p50 ms", "{:.2f}, {:.2f}".format(*times))
+    yield Note(f"{name}: p50 of adapter, upstream", "{:.2f}, {:.2f} ms".format(*times))
     cpu = (statistics.median(seconds) * MS for seconds in (ours, theirs))
-    yield goals.note("  adapter, upstream: CPU ms a request", "{:.2f}, {:.2f}".format(*cpu))
+    yield Note(f"{name}: CPU of adapter, upstream", "{:.2f}, {:.2f} ms".format(*cpu))
 
 
-def _fan_in(plan: Plan, corpus: Corpus) -> Iterator[Line]:
+def _fan_in(plan: Upstreams, pages: Sequence[bytes]) -> Iterator[Line]:
     """A search of a package of eight slow sources beside one of a package of one."""
     core, client = two_cores()
     with (
-        answering(_pages(corpus, FEW), SOURCE_SECONDS) as sources,
+        answering(pages, SOURCE_SECONDS) as sources,
         _packaged(sources, [FEW, 1], core) as (server, (many, one)),
         pinned(client),
     ):
@@ -160,29 +149,25 @@ def _fan_in(plan: Plan, corpus: Corpus) -> Iterator[Line]:
             (_one(server, [many], plan.fan_ins).p50, _one(server, [one], plan.fan_ins).p50)
             for _ in range(plan.rounds)
         ]
-    found = goals.ratio(*map(list, zip(*pairs)))
-    yield goals.at_most(f"search of {FEW} slow sources, of one", found, goals.FAN_IN_RATIO)
+    yield Finding("package", figures.ratios(*zip(*pairs)))
     times = (statistics.median(seconds) * MS for seconds in zip(*pairs))
-    yield goals.note(f"  {FEW} sources, one: p50 ms", "{:.1f}, {:.1f}".format(*times))
+    yield Note(f"{FEW} sources, one: p50", "{:.1f}, {:.1f} ms".format(*times))
 
 
-def _memory(plan: Plan, corpus: Corpus) -> Line:
+def _memory(plan: Upstreams, pages: Sequence[bytes]) -> Finding:
     """Of a worker after searches of a package of many sources."""
     core, client = two_cores()
     with (
-        answering(_pages(corpus, MANY), 0) as sources,
+        answering(pages, 0) as sources,
         _packaged(sources, [MANY], core) as (server, requests),
         pinned(client),
     ):
         drive(server.port, requests, total=plan.packages, connections=CONNECTIONS)
-        used = server.memory() / MB
-    what = f"RssAnon of a worker over {MANY} sources"
-    return goals.at_most(what, used, goals.PACKAGE_MB, " MB")
+        return Finding("package-memory", (server.memory() / MB,))
 
 
-def _pages(corpus: Corpus, count: int) -> list[bytes]:
+def _pages(corpus: Corpus, frequent: str, count: int) -> list[bytes]:
     """A real page of hits for each of so many sources, each with its own connection."""
-    frequent = corpus.queries.medium[0]
     store = Store(corpus.store).open(corpus.token)
     query = SearchQuery(frequent, connection_id="source-0", limit=HITS)
     page = orjson.dumps(store.search(query).body)
@@ -214,10 +199,10 @@ def _member(number: int, url: str) -> Member:
     return Member(name, f"grt_{number}", tuple(held), url, f"token-{number}")
 
 
-def _bulkhead(plan: Plan, corpus: Corpus) -> Iterator[Line]:
+def _bulkhead(plan: Upstreams, corpus: Corpus, mix: Sequence[str]) -> Iterator[Line]:
     """Reads of the store while as many callers as may wait for an upstream that says nothing."""
     core, client = two_cores()
-    local = _local_reads(corpus)
+    local = _local_reads(corpus, mix)
     health = [get("/healthz")]
     with answering([b"{}"], HUNG_SECONDS) as silent:
         env = {"RUNG_STORE": str(corpus.store.absolute()), "RUNG_UPSTREAM_URL": silent.urls[0]}
@@ -231,11 +216,10 @@ def _bulkhead(plan: Plan, corpus: Corpus) -> Iterator[Line]:
                 hung = silent.waiting
     if hung < SEATS:
         raise RuntimeError("the reads took longer than the callers wait")
-    for what, load in (("a local read", reads), ("/healthz", healthy)):
-        name = f"p99 of {what} beside {HUNG} hung calls"
-        yield goals.at_most(name, load.p99 * MS, goals.LOCAL_READ_MS, " ms")
-    yield goals.note("  of a local read beside none", f"{calm.p99 * MS:.2f} ms")
-    yield goals.note("  calls that wait; answers to the others", f"{hung}; {callers.answered}")
+    yield Finding("hung-read", (reads.p99 * MS,))
+    yield Finding("hung-health", (healthy.p99 * MS,))
+    yield Note("p99 of a local read beside none", f"{calm.p99 * MS:.2f} ms")
+    yield Note("calls that wait; answers to the others", f"{hung}; {callers.answered}")
 
 
 def _hanging() -> list[bytes]:
@@ -260,11 +244,11 @@ def _await_hung(silent: Sources) -> None:
         time.sleep(0.01)
 
 
-def _local_reads(corpus: Corpus) -> list[bytes]:
+def _local_reads(corpus: Corpus, mix: Sequence[str]) -> list[bytes]:
     """Searches, pages of records and records of the store, in turns."""
     token, found = corpus.token, list[bytes]()
-    records = made_up.records(len(corpus.queries.mix))
-    for search, record in zip(searches(corpus), records):
+    records = made_up.records(len(mix))
+    for search, record in zip(searches(corpus, mix), records):
         stream = f"/v1/streams/{record.stream}/records"
         source = f"connection_id=source-{record.connection}"
         found += [search, get(f"{stream}?{source}&limit=25", token)]

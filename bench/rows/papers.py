@@ -1,4 +1,4 @@
-"""What is promised of papers: search, reads far into a text, memory, swaps under load."""
+"""Papers: search, reads far into a text, memory, replacements under load."""
 
 import sqlite3
 import statistics
@@ -14,18 +14,19 @@ from urllib.parse import quote
 
 import orjson
 
-from bench import goals
+from bench import figures
 from bench.calls import call, get, result_of
-from bench.goals import Line
+from bench.findings import Finding, Line, Note
 from bench.load import Load, ask, drive
-from bench.servers import CONFIG, Server, pinned, running, two_cores
+from bench.plan import Plan
+from bench.servers import CONFIG, RUNG, Server, pinned, running, two_cores
 from bench.snapshots import SOURCE, Grown, open_grown
 from service.upstreams.papers.snapshot_library import Papers
 from service.upstreams.papers.swap import swap
 from service.upstreams.ports import PaperSearch
 from tests.helpers.server import serving
 
-RUNG, SNAPSHOT = "service.app:create_app()", "RUNG_PAPERS_DB"
+SNAPSHOT = "RUNG_PAPERS_DB"
 MCP, REST = "/mcp/papers", "/papers/v1"
 MB = 1_000_000
 HITS = 10
@@ -56,15 +57,15 @@ LIMIT {HITS}
 """
 
 
-def measure(*, papers: int, rounds: int, pages: int, swaps: int) -> Iterator[Line]:
-    """The lines about papers, over a snapshot grown to so many."""
-    grown = open_grown(papers)
-    yield from _search(grown, rounds)
+def measure(plan: Plan) -> Iterator[Line]:
+    """Over a snapshot grown to as many papers as the plan says."""
+    grown = open_grown(plan.papers)
+    yield from _search(grown, plan.paper_rounds)
     core, client = two_cores()
     with running(RUNG, _served(grown.snapshot), core=core) as server, pinned(client):
-        yield _deep(server, grown, rounds, pages)
+        yield _deep(server, grown, plan.paper_rounds, plan.paper_pages)
         yield _memory(server)
-    yield from _swaps(swaps)
+    yield from _swaps(plan.swaps)
 
 
 def expression(query: str) -> str:
@@ -94,13 +95,12 @@ def _search(grown: Grown, rounds: int) -> Iterator[Line]:
                 raise RuntimeError(f"nothing found for {query!r}")
         pairs = [(_seconds(ours), _seconds(theirs)) for _ in range(rounds)]
     mine, upstreams = ([sum(seconds) for seconds in each] for each in zip(*pairs))
-    found = goals.ratio(upstreams, mine)
-    yield goals.at_least("paper searches/s, of upstream's statement", found, goals.PAPER_RATIO)
+    yield Finding("papers", figures.ratios(upstreams, mine))
     rates = (len(QUERIES) / statistics.median(seconds) for seconds in (mine, upstreams))
-    yield goals.note("  Rung, upstream: searches/s", "{:,.0f}, {:,.1f}".format(*rates))
+    yield Note("Rung, that statement: searches/s", "{:,.0f}, {:,.1f}".format(*rates))
     fastest = (map(min, zip(*seconds)) for seconds in zip(*pairs))
     middle = statistics.median(theirs / ours for ours, theirs in zip(*fastest))
-    yield goals.note("  of the query in the middle", f"{middle:.2f}")
+    yield Note("ratio of the query in the middle", f"{middle:.1f} ×")
 
 
 def _seconds(search: Callable[[str], int]) -> list[float]:
@@ -113,7 +113,7 @@ def _seconds(search: Callable[[str], int]) -> list[float]:
     return found
 
 
-def _deep(server: Server, grown: Grown, rounds: int, pages: int) -> Line:
+def _deep(server: Server, grown: Grown, rounds: int, pages: int) -> Finding:
     """A page at the end of a huge source beside one at its start."""
 
     def page(offset: int) -> list[bytes]:
@@ -131,16 +131,14 @@ def _deep(server: Server, grown: Grown, rounds: int, pages: int) -> Line:
         return drive(server.port, requests, total=pages, connections=CONNECTIONS)
 
     pairs = [(read(end).p50, read(start).p50) for _ in range(rounds)]
-    found = goals.ratio(*map(list, zip(*pairs)))
-    return goals.at_most("page at the end of 50 MB, of one at the start", found, goals.PAGE_RATIO)
+    return Finding("papers-page", figures.ratios(*zip(*pairs)))
 
 
-def _memory(server: Server) -> Line:
+def _memory(server: Server) -> Finding:
     """Of the worker that read the huge source, after searches."""
     requests = [call(None, "search_papers", {"query": each}, path=MCP) for each in QUERIES]
     drive(server.port, requests, total=SEARCHES_BEFORE_MEMORY, connections=CONNECTIONS)
-    used = server.memory() / MB
-    return goals.at_most("RssAnon of a worker over papers", used, goals.PAPERS_MB, " MB")
+    return Finding("papers-memory", (server.memory() / MB,))
 
 
 def _swaps(swaps: int) -> Iterator[Line]:
@@ -167,10 +165,10 @@ def _swaps(swaps: int) -> Iterator[Line]:
             answered, errors = load.result()
     if answered < swaps:
         raise RuntimeError("there was hardly any load")
-    what = f"errors in {answered:,} requests during {swaps} swaps"
-    yield goals.at_most(what, len(errors), 0, digits=0)
+    yield Finding("papers-swap", (len(errors),))
+    yield Note(f"requests during {swaps} replacements", f"{answered:,}")
     for error in dict.fromkeys(errors):
-        yield goals.note("  error", error)
+        yield Note("error", error)
 
 
 def _release(path: Path, number: int) -> Path:

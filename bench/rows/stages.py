@@ -9,10 +9,12 @@ from io import BytesIO
 from typing import Any
 from unittest.mock import patch
 
-import orjson
 from flask import Flask
 
-from bench.stores import Corpus
+from bench.calls import message
+from bench.findings import Finding, Line, Note
+from bench.plan import Plan
+from bench.stores import Corpus, open_corpus, open_queries
 from evidence import wire
 from evidence.reading import search as reading
 from service import bootstrap, settings
@@ -25,6 +27,8 @@ from service.upstreams.store import StoreResourceServer
 
 #: Stages are (owner, attribute) pairs: whatever looks the attribute up there is measured.
 Place = tuple[Any, str]
+
+MS = 1_000
 
 
 @dataclass(slots=True)
@@ -70,8 +74,18 @@ class Stages:
         return sum(self.seconds.get(name, 0.0) for name in names) / sum(self.seconds.values())
 
 
-def profile(corpus: Corpus, *, passes: int) -> Stages:
-    """The stages of MCP searches over the mix of a corpus, after one pass that warms everything."""
+def measure(plan: Plan) -> Iterator[Line]:
+    """Where the time of a search goes."""
+    queries = open_queries(plan.middle).mix
+    found = profile(open_corpus(plan.middle), queries, passes=plan.rounds)
+    yield Finding("rendering", (found.share("reading", "wire", "fits", "render"),))
+    for name, seconds in sorted(found.seconds.items(), key=lambda item: -item[1]):
+        each = seconds / (plan.rounds * len(queries)) * MS
+        yield Note(f"stage {name}", f"{each:.2f} ms, {found.share(name):.0%}")
+
+
+def profile(corpus: Corpus, queries: Sequence[str], *, passes: int) -> Stages:
+    """The stages of MCP searches over a corpus, after one pass that warms everything."""
     found = Stages()
 
     def watched(operation: Operation) -> Operation:
@@ -95,7 +109,7 @@ def profile(corpus: Corpus, *, passes: int) -> Stages:
     whole = found.measured("all else", answer)
     with found.watching(places):
         for turn in range(passes + 1):
-            for query in corpus.queries.mix:
+            for query in queries:
                 whole(app, _search(corpus.token, query))
             if turn == 0:
                 found.seconds.clear()
@@ -104,8 +118,7 @@ def profile(corpus: Corpus, *, passes: int) -> Stages:
 
 def _search(token: str, query: str) -> dict[str, Any]:
     params = {"name": "search", "arguments": {"query": query, "limit": 10}}
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    return environ("/mcp", orjson.dumps(message), {"Authorization": f"Bearer {token}"})
+    return environ("/mcp", message("tools/call", params), {"Authorization": f"Bearer {token}"})
 
 
 def environ(path: str, body: bytes, headers: dict[str, str]) -> dict[str, Any]:

@@ -1,0 +1,44 @@
+"""Arithmetic of a benchmark: what many measurements come to."""
+
+import statistics
+from collections.abc import Collection, Iterable, Sequence
+from itertools import combinations
+
+
+def percentiles(seconds: Sequence[float]) -> tuple[float, float, float]:
+    """The 50th, 95th and 99th of a hundred, each a value that occurred."""
+    ordered = sorted(seconds)
+    fifty, ninety_five, ninety_nine = (
+        ordered[min(len(ordered) - 1, len(ordered) * share // 100)] for share in (50, 95, 99)
+    )
+    return fifty, ninety_five, ninety_nine
+
+
+def ratios(ours: Iterable[float], theirs: Iterable[float]) -> tuple[float, ...]:
+    """The ratio of each round; rounds are run in turns, so that both met the same machine."""
+    return tuple(a / b for a, b in zip(ours, theirs, strict=True))
+
+
+def overlap(ours: Sequence[str], theirs: Sequence[str], *, ties: Collection[str] = ()) -> float:
+    """The share of `theirs` that stands in `ours` too; 1 where neither has anything.
+
+    `ties` are as good as the last of `theirs`: each may stand for one that is missing.
+    """
+    most = min(len(ours), len(theirs))
+    if most == 0:
+        return 1.0 if len(ours) == len(theirs) else 0.0
+    return min(most, len(set(ours) & ({*theirs, *ties}))) / most
+
+
+def slope(points: Sequence[tuple[float, float]]) -> float:
+    """How much y grows for each x: the median over all pairs, which single leaps do not move."""
+    found = [(y - b) / (x - a) for (a, b), (x, y) in combinations(points, 2) if x != a]
+    if not found:
+        raise ValueError("a slope needs two points at different places")
+    return statistics.median(found)
+
+
+def thinned(points: Sequence[tuple[float, float]], most: int) -> list[tuple[float, float]]:
+    """At most so many of the points, evenly spread."""
+    step = max(1, -(-len(points) // most))
+    return list(points[::step])

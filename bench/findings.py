@@ -1,0 +1,49 @@
+"""What was measured: figures with a goal, and what is told beside them."""
+
+import statistics
+from dataclasses import dataclass, field
+
+from bench.goals import Goal, goal
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was measured for a goal, a figure for each round."""
+
+    key: str
+    rounds: tuple[float, ...]
+
+    @property
+    def figure(self) -> float:
+        return statistics.median(self.rounds)
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        return min(self.rounds), max(self.rounds)
+
+    @property
+    def goal(self) -> Goal:
+        return goal(self.key)
+
+    @property
+    def verdict(self) -> str:
+        return "held" if self.goal.holds(self.figure) else "missed"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something told beside the rows of a place, without a goal."""
+
+    what: str
+    measured: str
+
+
+Line = Finding | Note
+
+
+@dataclass(slots=True)
+class Measured:
+    """The lines of one place."""
+
+    place: str
+    lines: list[Line] = field(default_factory=list)

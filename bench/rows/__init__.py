@@ -1,0 +1,1 @@
+"""What measures each place of `goals.py`: a module a place, each with `measure(plan)`."""
