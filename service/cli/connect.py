@@ -52,7 +52,7 @@ class Asked:
         return bool(self.removing or self.dry_run or self.local or self.file or self.scope)
 
 
-@click.command()
+@click.command(short_help="Set up an MCP client.")
 @click.argument("url", required=False, envvar="RUNG_URL")
 @click.option(
     "--client",

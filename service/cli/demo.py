@@ -19,7 +19,7 @@ HOST = "127.0.0.1"
 PASTED = ("curl", "claude-code")
 
 
-@click.command()
+@click.command(short_help="Fill a store to try things on.")
 @click.option("--debian", "with_debian", is_flag=True, help="Add Debian changelogs: real text.")
 @click.option("--serve", "serving", is_flag=True, help="Print how to connect, then serve.")
 @serve.port_option

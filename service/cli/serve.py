@@ -56,7 +56,7 @@ port_option = click.option(
 )
 
 
-@click.command()
+@click.command(short_help="Serve records and papers over HTTP.")
 @port_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(

@@ -16,7 +16,7 @@ from service.upstreams.store.checkup import Absent, Foreign, Unreadable, recogni
 FAULTY = 2
 
 
-@click.command("config")
+@click.command("config", short_help="Say what is set, and where it comes from.")
 @click.option("--explain", is_flag=True, help="Say where each value comes from and what it means.")
 @click.option("--example", is_flag=True, help="Print a file of all settings with their defaults.")
 @click.option("--check", is_flag=True, help="Print nothing but what is wrong.")

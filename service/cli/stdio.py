@@ -73,7 +73,7 @@ class Served:
     name: str
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, short_help="Serve MCP on standard input and output.")
 @store_option
 @click.option(
     "--provider-url",

@@ -57,7 +57,7 @@ def say(message: str) -> None:
     output.say(message)
 
 
-@click.command("import")
+@click.command("import", short_help="Import records from files.")
 @click.argument("files", nargs=-1, required=True, type=click.Path(allow_dash=True))
 @click.option("--connection", required=True, help="The id of the connection to import into.")
 @click.option("--connector", help="What kind of source it is, such as gmail.")

@@ -75,7 +75,7 @@ def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return found
 
 
-@click.group()
+@click.group(short_help="Write whole fields and more to files.")
 def export() -> None:
     """Write whole fields, records, streams, blobs and papers to files.
 
