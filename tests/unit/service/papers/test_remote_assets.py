@@ -307,9 +307,10 @@ def test_nothing_is_left_open(server: AssetServer, cache: Path) -> None:
     server.mode = "html"
     refusal(remote)
     before = len(os.listdir("/proc/self/fd"))
-    for _ in range(5):
+    for _ in range(20):
         refusal(remote)
-    assert len(os.listdir("/proc/self/fd")) <= before
+    # The server lives in this process too, and may still be closing a line or two of its own.
+    assert len(os.listdir("/proc/self/fd")) < before + 10
 
 
 @pytest.mark.parametrize(
