@@ -7,13 +7,13 @@ from textwrap import indent
 import click
 
 from service.cli import serve
+from service.cli.source import DEMO_TOKEN
 from service.cli.store import store_option, teaching
 from service.clients import RECOMMENDED, endpoint, named
 from service.demo.fill import fill, token_for
 from service.demo.papers import write_once
 from service.upstreams.store.writer import Writer, open_writer
 
-TOKEN_FILE = "demo-token"
 PAPERS_FOLDER = "demo-papers"
 HOST = "127.0.0.1"
 PASTED = ("curl", "claude-code")
@@ -33,13 +33,13 @@ def demo(store: Path, with_debian: bool, serving: bool, port: int) -> None:
         papers = write_once(store.parent / PAPERS_FOLDER)
     with teaching(), open_writer(store) as writer:
         connections = fill(writer, with_debian=with_debian)
-        token = token_for(writer, connections, store.parent / TOKEN_FILE)
+        token = token_for(writer, connections, store.parent / DEMO_TOKEN)
         records = _count(writer, connections)
     if not serving:
         click.echo(f"connections {len(connections)}\nrecords {records}\ntoken {token}")
         return
     held = f"{len(connections)} connections and {records} records"
-    said = _how_to_connect(f"http://{HOST}:{port}", token, store.parent / TOKEN_FILE, held)
+    said = _how_to_connect(f"http://{HOST}:{port}", token, store.parent / DEMO_TOKEN, held)
     serve.run(store, papers, host=HOST, port=port, workers=1, say=said)
 
 
