@@ -24,12 +24,12 @@ from service import bootstrap, credentials, settings
 from service.bootstrap import Services
 from service.cli import config
 from service.cli.store import say, store_option
+from service.clients import TOKEN_VARIABLE
 from service.operations.base import Session
 from service.upstreams.http import HttpResourceServer
 from service.upstreams.origin import Origin
 from service.upstreams.remote_authority import RemoteAuthority
 
-TOKEN_VARIABLE = "RUNG_TOKEN"
 #: What a running Rung answers at; people copy these addresses.
 ENDPOINTS = ("/mcp/papers", "/papers/v1", "/mcp", "/v1")
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")

@@ -29,7 +29,6 @@ from evidence.version import VERSION
 from evidence.work import Deadline
 from service import credentials, settings
 from service.cli.source import (
-    TOKEN_VARIABLE,
     check_store,
     given_token,
     missing_token,
@@ -39,6 +38,7 @@ from service.cli.source import (
     warn_of,
 )
 from service.cli.store import store_option
+from service.clients import TOKEN_VARIABLE
 from service.mcp.papers import PapersSurface
 from service.mcp.records import RecordsSurface
 from service.mcp.stdio import serve, take_stdout

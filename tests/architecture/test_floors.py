@@ -130,6 +130,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/cli/stdio.py",
         (
             *("evidence", "service.bootstrap", "service.cli", "service.credentials"),
+            "service.clients.TOKEN_VARIABLE",
             *("service.mcp", "service.operations", "service.settings"),
             *("service.upstreams.origin", "service.upstreams.remote_authority"),
         ),
@@ -139,6 +140,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/cli/source.py",
         (
             *("evidence", "service.bootstrap", "service.cli", "service.credentials"),
+            "service.clients.TOKEN_VARIABLE",
             *("service.operations", "service.settings", "service.upstreams.http"),
             *("service.upstreams.origin", "service.upstreams.remote_authority"),
         ),
