@@ -91,7 +91,7 @@ bench: $(VENV)/.wrk ## Measure every row of bench/goals.py beside the peers; wri
 bench-quick: $(VENV)/.wrk ## The same with small sizes, in two minutes; write var/bench/quick.md
 	$(PYTHON) -m bench --quick
 
-soak: $(VENV)/.wrk ## Load a worker for SECONDS (an hour): memory and open files must stay flat
+soak: $(VENV)/.wrk ## Load a worker for SECONDS (an hour) over a store that changes: nothing may grow
 	$(PYTHON) -m bench.soak --seconds $(SECONDS)
 
 clean: ## Remove what these commands made

@@ -52,7 +52,7 @@ def main() -> int:
     plan = QUICK if asked.quick else FULL
     stores.HOME.mkdir(parents=True, exist_ok=True)
     calm = os.getloadavg()[0]
-    places = asked.only or list(PLACES)
+    places, begun = asked.only or list(PLACES), time.perf_counter()
     measured = measure(plan, places)
     findings = [line for one in measured for line in one.lines if isinstance(line, Finding)]
     missed = [line for line in findings if line.verdict == "missed"]
@@ -60,9 +60,9 @@ def main() -> int:
     for row in left:
         print(f"not measured: {row.work}")
     if not asked.only:
-        found = report.results(plan, measured, calm)
+        found = report.results(plan, measured, calm, time.perf_counter() - begun)
         (stores.HOME / f"{plan.name}.json").write_bytes(orjson.dumps(found))
-        (stores.HOME / f"{plan.name}.md").write_text(report.page(found, None), encoding="utf-8")
+        (stores.HOME / f"{plan.name}.md").write_text(report.read(found, None), encoding="utf-8")
         if plan is FULL:
             report.write()
     print(f"{len(findings) - len(missed)} of {len(findings)} held")

@@ -38,7 +38,13 @@ def slope(points: Sequence[tuple[float, float]]) -> float:
     return statistics.median(found)
 
 
-def thinned(points: Sequence[tuple[float, float]], most: int) -> list[tuple[float, float]]:
-    """At most so many of the points, evenly spread."""
-    step = max(1, -(-len(points) // most))
-    return list(points[::step])
+def peaks(points: Sequence[tuple[float, float]], stretches: int) -> list[tuple[float, float]]:
+    """The point with the highest y of each of so many equal stretches of x that has any."""
+    first, last = points[0][0], points[-1][0]
+    width = (last - first) / stretches or 1.0
+    found: dict[int, tuple[float, float]] = {}
+    for point in points:
+        place = min(int((point[0] - first) / width), stretches - 1)
+        if place not in found or point[1] > found[place][1]:
+            found[place] = point
+    return list(found.values())

@@ -40,6 +40,9 @@ class Note:
 
 Line = Finding | Note
 
+#: The note that says in percent how near the load generator came to being the limit.
+BUSIEST = "the client's core was busy at most"
+
 
 @dataclass(slots=True)
 class Measured:

@@ -238,6 +238,15 @@ GOALS: tuple[Goal, ...] = (
     ),
     row(
         "imports",
+        "import-again",
+        "… the same file once more: time, of the first time",
+        "most",
+        0.33,
+        "×",
+        "The same command again, as after an import that was stopped: all rows are there already.",
+    ),
+    row(
+        "imports",
         "import-memory",
         "… its memory at a million",
         "most",

@@ -58,17 +58,21 @@ def post(path: str, body: bytes, headers: dict[str, str]) -> bytes:
     return "\r\n".join(lines).encode() + body
 
 
-def generator() -> str:
-    """What makes the load, and its version."""
-    if not shutil.which("wrk"):
+def generator(seconds: float) -> str:
+    """What makes loads of that length, and its version."""
+    if not _by_wrk(seconds):
         return "the loop of bench/load.py"
     said = subprocess.run(["wrk", "-v"], capture_output=True, text=True, check=False).stdout
     return " ".join(said.split()[:2])
 
 
+def _by_wrk(seconds: float) -> bool:
+    return seconds >= 1 and shutil.which("wrk") is not None  # it counts whole seconds
+
+
 def loaded(port: int, requests: Sequence[bytes], *, seconds: float, connections: int) -> Load:
     """The requests again and again for that long, by `wrk` where it is there and takes it."""
-    if seconds >= 1 and shutil.which("wrk"):
+    if _by_wrk(seconds):
         return _wrk(port, requests, seconds=seconds, connections=connections)
     until = time.perf_counter() + seconds
     endless = takewhile(lambda _: time.perf_counter() < until, cycle(requests))

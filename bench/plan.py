@@ -21,6 +21,7 @@ class Plan:
     """Sizes and repetitions. `small`, `middle` and `large` are records.
 
     `seconds` is the length of a load; `beside` are numbers of clients that are told beside a row.
+    `scripts` says whether the peers written in TypeScript are run.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Plan:
     rounds: int
     seconds: float
     beside: tuple[int, ...]
+    scripts: bool
     asks: int
     starts: int
     scans: int
@@ -53,6 +55,7 @@ FULL = Plan(
     rounds=5,
     seconds=3.0,
     beside=(1, 64),
+    scripts=True,
     asks=120,
     starts=5,
     scans=5,
@@ -69,13 +72,14 @@ FULL = Plan(
 )
 QUICK = Plan(
     name="quick",
-    small=1_000,
-    middle=10_000,
-    large=20_000,
-    huge_chars=8_000_000,
-    rounds=3,
-    seconds=0.4,
+    small=500,
+    middle=4_000,
+    large=8_000,
+    huge_chars=4_000_000,
+    rounds=2,
+    seconds=0.3,
     beside=(64,),
+    scripts=False,
     asks=40,
     starts=2,
     scans=2,

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
 
 from bench.load import HOST
 from bench.peers import environments
@@ -16,6 +18,8 @@ from service.settings import THREADS
 from tests.helpers.server import ROOT, serving
 
 RUNG, LIMIT = "service.app:create_app()", "bench.peers.limit:create_app()"
+#: Keeps no answers.
+FORGETFUL = {"RUNG_ANSWER_CACHE_BYTES": "0"}
 
 KIB = 1024
 UTIME, STIME = 11, 12  # places in /proc/PID/stat after the name
@@ -63,12 +67,16 @@ def running(
     threads: int = THREADS,
     cwd: Path = ROOT,
     config: str = CONFIG,
+    remembering: bool = False,
 ) -> Iterator[Server]:
-    """Serves an application from one core, as Rung is served: threads and one worker."""
+    """Serves an application from one core, as Rung is served: threads and one worker.
+
+    It keeps no answers, so that every request is work, unless it is to be `remembering`.
+    """
     own, before = os.sched_getaffinity(0), _children(os.getpid())
     os.sched_setaffinity(0, {core})  # the server inherits it
     begun = time.perf_counter()
-    env = {**env, "RUNG_THREADS": str(threads)}
+    env = {**({} if remembering else FORGETFUL), **env, "RUNG_THREADS": str(threads)}
     with serving(app_import, env, workers=1, threads=threads, config=config, cwd=cwd) as url:
         boot = time.perf_counter() - begun
         os.sched_setaffinity(0, own)
@@ -78,9 +86,10 @@ def running(
 
 
 @contextmanager
-def rung(store: Path, core: int, **env: str) -> Iterator[Server]:
-    """Rung over a store, with its own defaults but for one worker."""
-    with running(RUNG, {"RUNG_STORE": str(store.absolute()), **env}, core=core) as server:
+def rung(store: Path, core: int, *, remembering: bool = False, **env: str) -> Iterator[Server]:
+    """Rung over a store, with its own defaults but for one worker and what `running` says."""
+    env["RUNG_STORE"] = str(store.absolute())
+    with running(RUNG, env, core=core, remembering=remembering) as server:
         yield server
 
 
@@ -95,28 +104,38 @@ def limit(plain: Path, core: int) -> Iterator[Server]:
 @contextmanager
 def peer(asked: Peer, plain: Path, core: int) -> Iterator[Server]:
     """A peer over the file, in its environment, on one core."""
-    environments.prepare(asked)
-    own = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {core})  # the server inherits it
-    with socket.create_server((HOST, 0)) as listener:
-        port = listener.getsockname()[1]
-        begun = time.perf_counter()
-        process = subprocess.Popen(
-            asked.command(listener.fileno()),
-            env=environments.environment(plain, asked.statement),
-            cwd=ROOT,
-            pass_fds=[listener.fileno()],
-        )
+    asked.prepare()
+    with TemporaryFile() as log:
+        with socket.create_server((HOST, 0)) as listener, pinned(core):  # the server inherits both
+            port = listener.getsockname()[1]
+            begun = time.perf_counter()
+            process = subprocess.Popen(
+                asked.command(listener.fileno()),
+                env=environments.environment(plain, asked.statement),
+                cwd=ROOT,
+                pass_fds=[listener.fileno()],
+                stdout=log,
+                stderr=log,
+            )
+        try:
+            _await_answer(port, asked, log)
+            yield Server(port, process.pid, time.perf_counter() - begun)
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _await_answer(port: int, asked: Peer, log: IO[bytes]) -> None:
+    """Returns when it answers anything; raises `RuntimeError` with what it said where it ends."""
     try:
-        os.sched_setaffinity(0, own)
         with socket.create_connection((HOST, port), timeout=BOOT_SECONDS) as connection:
             connection.sendall(b"GET /none HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")
-            if not connection.recv(1):
-                raise RuntimeError(f"{asked.title} does not start")
-        yield Server(port, process.pid, time.perf_counter() - begun)
-    finally:
-        process.terminate()
-        process.wait()
+            if connection.recv(1):
+                return
+    except OSError:
+        pass
+    log.seek(0)
+    raise RuntimeError(f"{asked.title} does not start: {log.read().decode(errors='replace')}")
 
 
 @contextmanager

@@ -31,7 +31,16 @@ from service.upstreams.store.writer import Writer, open_writer
 HOME = Path("var/bench")
 STORE = Path("service/upstreams/store")
 #: What decides how a store looks inside.
-WRITERS = ("ddl.py", "indexing.py", "ingest.py", "large.py", "scopes.py", "values.py", "writer.py")
+WRITERS = (
+    "ddl.py",
+    "indexing.py",
+    "ingest.py",
+    "large.py",
+    "recent.py",
+    "scopes.py",
+    "values.py",
+    "writer.py",
+)
 VERSION = 5
 EMITTED_AT = "2026-08-01T00:00:00Z"
 

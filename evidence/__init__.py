@@ -6,7 +6,7 @@ its module (`evidence.fold`, `evidence.wire`, …), so that no name here hides a
 
 from evidence.account import Account, Allowance, Trace
 from evidence.continuation import Continuation
-from evidence.envelope import Envelope
+from evidence.envelope import Envelope, SearchEnvelope
 from evidence.errors import (
     Ambiguous,
     EvidenceError,
@@ -23,7 +23,7 @@ from evidence.errors import (
     Unauthenticated,
     Unavailable,
 )
-from evidence.find import Span
+from evidence.find import Haystack, Span
 from evidence.fold import Folded
 from evidence.handles import (
     FieldRef,
@@ -100,6 +100,7 @@ __all__ = [
     "Folded",
     "Forbidden",
     "Gone",
+    "Haystack",
     "Heading",
     "Hit",
     "Internal",
@@ -124,6 +125,7 @@ __all__ = [
     "RecordPage",
     "RecordRef",
     "SchemaIndex",
+    "SearchEnvelope",
     "SearchPage",
     "Source",
     "SourceReport",

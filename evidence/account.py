@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from secrets import token_hex
+from random import getrandbits
 from typing import Final
 
 #: A message of MCP without a method we know.
@@ -32,8 +32,7 @@ class Trace:
     @classmethod
     def begun(cls) -> "Trace":
         """A trace of our own, for a request that came with none."""
-        random = token_hex(24)
-        return cls(random[:32], random[32:])
+        return cls(f"{getrandbits(128):032x}", f"{getrandbits(64):016x}")
 
     @property
     def header(self) -> str:
@@ -48,7 +47,7 @@ def continued(traceparent: object) -> Trace | None:
     found = _TRACEPARENT.fullmatch(traceparent.strip())
     if found is None or (found[1] == "00" and found[5]):
         return None
-    return Trace(found[2], token_hex(8), bool(int(found[4], 16) & _SAMPLED))
+    return Trace(found[2], f"{getrandbits(64):016x}", bool(int(found[4], 16) & _SAMPLED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,8 @@ class Account:
 
     `error` is the code of the error it was answered with. `asked` hears the outcome of each
     request to an upstream, from any thread. `began` is by the clock of who opened it, and `told`
-    is whether the trace came in a header. `streams` is whether the body is made while it is sent.
+    is whether the trace came in a header. `streams` is whether the body is made while it is sent,
+    and `cut` whether the answer lacks something that was not ready in time.
     """
 
     request_id: str = ""
@@ -84,6 +84,7 @@ class Account:
     asked: Callable[[str], None] = uncounted
     began: float = 0.0
     streams: bool = False
+    cut: bool = False
 
     def join(self, traceparent: object) -> None:
         """Takes the trace a message names, unless a header named one.

@@ -1,9 +1,11 @@
 """What to call next, as data. Renderers spell it as a tool call, a link or a command."""
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 
-class Continuation(NamedTuple):
+@dataclass(slots=True)
+class Continuation:
     """A complete call of one operation: `args` are its arguments as MCP spells them.
 
     `why` says what it is for: read, next, previous, next_match, end, fetch, next_page, narrow,

@@ -1,13 +1,11 @@
 """Where in a text a query is found. All offsets are code points of the text as it was given."""
 
-import re
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from evidence.fold import Folded, fold_literal
-from evidence.query import Query, Term
+from evidence.fold import Folded, fold, fold_literal
+from evidence.query import Needle, Query
 
 OCCURRENCES_MAX: int = 2_000
 """Occurrences of one term that are looked at; in a text with more of them the first ones count."""
@@ -22,31 +20,48 @@ class Span(NamedTuple):
 
 
 Occurrence = tuple[int, int, int]  # start and end in folded text, number of the term
-Needle = tuple[str, re.Pattern[str] | None]  # see `_needle`
 Stretch = tuple[int, int, int, int]  # length, start, first and last of the occurrences in it
 
 
 def spans(text: str, query: Query, *, limit: int = 3, partial: bool = False) -> list[Span]:
-    """At most `limit` spans that each hold every wanted term: shortest first, without overlap.
+    """At most `limit` spans (1 or more) that each hold every wanted term, shortest first, apart.
 
     Empty when a wanted term is missing; with `partial` the terms that are there are enough.
     Lengths are compared in folded text, ties go to the earlier span.
     """
-    folded = Folded(text)
-    padded = f" {folded.folded} "
-    wanted = query.wanted
-    needles = [_needle(term) for term in wanted]
-    if len(needles) == 1 and needles[0][1] is None:
-        # Every place of a whole word is as long as any other, so the first ones win.
-        places = _occurrences(padded, needles[0], 0, limit)
-        return [_span(folded, [place]) for place in places]
-    found = [_occurrences(padded, needle, number) for number, needle in enumerate(needles)]
-    present = sum(map(bool, found))
-    if not present or (present < len(wanted) and not partial):
-        return []
-    occurrences = sorted(chain.from_iterable(found))
-    chosen = _shortest(_stretches(occurrences, present), limit)
-    return [_span(folded, occurrences[first : last + 1]) for _, _, first, last in chosen]
+    return Haystack(text).spans(query, limit=limit, partial=partial)
+
+
+class Haystack:
+    """A text that is folded once, to find more than one thing in it."""
+
+    def __init__(self, text: str) -> None:
+        self._folded = None if text.isascii() else Folded(text)
+        self._padded = f" {self._folded.folded if self._folded else fold(text)} "
+
+    def spans(self, query: Query, *, limit: int = 3, partial: bool = False) -> list[Span]:
+        """See `spans`."""
+        folded, padded, needles = self._folded, self._padded, query.needles
+        if len(needles) == 1 and needles[0][1] is None:
+            # Every place of a whole word is as long as any other, so the first ones win.
+            places = _occurrences(padded, needles[0], 0, limit)
+            if folded is None:
+                return [Span(start, end, ((start, end),)) for start, end, _ in places]
+            return [_span(folded, [place]) for place in places]
+        found = [_occurrences(padded, needle, number) for number, needle in enumerate(needles)]
+        present = sum(map(bool, found))
+        if not present or (present < len(needles) and not partial):
+            return []
+        occurrences = sorted(chain.from_iterable(found))
+        if len(occurrences) == present:  # each stands once
+            return [_span(folded, occurrences)]
+        chosen = _shortest(_stretches(occurrences, present), limit)
+        return [_span(folded, occurrences[first : last + 1]) for _, _, first, last in chosen]
+
+    def first(self, query: Query) -> Span | None:
+        """The first place of the first term of a query, however long it is."""
+        places = _occurrences(self._padded, query.needles[0], 0, 1)
+        return _span(self._folded, places) if places else None
 
 
 def literal(text: str, needle: str, *, start: int = 0) -> tuple[int, int] | None:
@@ -73,19 +88,6 @@ def literals(text: str, needle: str) -> Iterator[tuple[int, int]]:
             yield start, end
             free = end
         position = folded.folded.find(wanted, position + len(wanted))
-
-
-@lru_cache(maxsize=256)
-def _needle(term: Term) -> Needle:
-    """A string to look for, and unless that is proof enough, what must match where it is found.
-
-    Both begin with the space before the term; the pattern stops short of the space after it.
-    """
-    first, *others = term.words
-    words = " +".join(map(re.escape, term.words))
-    if term.prefix:
-        return f" {first} " if others else f" {first}", re.compile(f" {words}[^ ]*")
-    return f" {first} ", re.compile(f" {words}(?= )") if others else None
 
 
 def _occurrences(
@@ -129,16 +131,19 @@ def _shortest(stretches: Iterator[Stretch], limit: int) -> list[Stretch]:
         if len(chosen) == limit:
             break
         length, start, _, _ = stretch
-        if all(start + length <= begun or begun + long <= start for long, begun, _, _ in chosen):
+        for long, begun, _, _ in chosen:
+            if start < begun + long and begun < start + length:
+                break
+        else:
             chosen.append(stretch)
     return chosen
 
 
-def _span(folded: Folded, occurrences: list[Occurrence]) -> Span:
-    """The span of these occurrences, in the offsets of the original text."""
+def _span(folded: Folded | None, occurrences: list[Occurrence]) -> Span:
+    """The span of these occurrences, in the offsets of the text: the same ones without a fold."""
     marks: list[tuple[int, int]] = []
     for first, last, _ in occurrences:
-        start, end = folded.original(first, last)
+        start, end = folded.original(first, last) if folded else (first, last)
         if marks and start < marks[-1][1]:  # a word inside a phrase, or two words of one ㍿
             start, end = marks[-1][0], max(end, marks.pop()[1])
         marks.append((start, end))

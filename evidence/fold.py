@@ -45,6 +45,8 @@ _SKIN_TONES = re.compile("[\U0001f3fb-\U0001f3ff]")
 _PRIVATE_PLANES = 0xF0000
 
 _WIDE = re.compile("([^\x00-\x7f])")
+_ASCII = bytes(range(128))
+_KINDS = 16  # code points replaced in a text one after the other before it is split at all of them
 _BLOCK = 64  # code points
 
 
@@ -114,15 +116,35 @@ class _Table(dict[str, str]):
 
     def apply(self, text: str) -> str:
         """Every code point of `text` replaced. Fastest where most of them are ASCII."""
+        if text.isascii():
+            return text.encode().translate(self._ascii).decode()
+        return self._apply(text)[0]
+
+    def evenly(self, text: str) -> tuple[str, bool]:
+        """The same, and whether every code point became one code point."""
+        if text.isascii():
+            return text.encode().translate(self._ascii).decode(), True
+        folded, vanished = self._apply(text)
+        return folded, not vanished and len(folded) == len(text)
+
+    def _apply(self, text: str) -> tuple[str, bool]:
+        """The same for a text that is not ASCII, and whether a code point became nothing."""
         encoded = text.encode("utf-8", "surrogatepass")
         if len(encoded) > len(text) * 1.15:
-            return "".join(map(self.__getitem__, text))
+            each = list(map(self.__getitem__, text))
+            return "".join(each), "" in each
         narrow = encoded.translate(self._ascii).decode("utf-8", "surrogatepass")
-        if len(encoded) == len(text):
-            return narrow
+        kinds = set(encoded.translate(None, _ASCII).decode("utf-8", "surrogatepass"))
+        if len(kinds) <= _KINDS:
+            written = {char: self[char] for char in kinds}
+            # One after the other, which is right as long as none is written with another.
+            if kinds.isdisjoint("".join(written.values())):
+                for char, folded in written.items():
+                    narrow = narrow.replace(char, folded)
+                return narrow, "" in written.values()
         parts = _WIDE.split(narrow)
-        parts[1::2] = map(self.__getitem__, parts[1::2])
-        return "".join(parts)
+        wide = parts[1::2] = list(map(self.__getitem__, parts[1::2]))
+        return "".join(parts), "" in wide
 
 
 _SEARCHED = _Table(_searched)
@@ -154,29 +176,29 @@ class Folded:
     def __init__(self, text: str, *, literal: bool = False) -> None:
         self.text = text
         self._table = _READABLE if literal else _SEARCHED
-        self.folded = self._table.apply(text)
-        self._narrow = text.isascii()
-        self._starts: list[int] = []
+        self.folded, self._even = self._table.evenly(text)
+        self._ascii = text.isascii()
+        self._starts = [0]  # where in the fold each block of the text begins, as far as looked at
 
     def original(self, start: int, end: int) -> tuple[int, int]:
         """The smallest range of the text that folds to all of `folded[start:end]`.
 
         Marks and invisible code points that follow belong to it. An empty range stays empty.
         """
-        if self._narrow:
+        if self._ascii:
             return start, end
-        first = self._source(start)
+        text = self.text
+        first = start if self._even else self._source(start)
         if start >= end:
             return first, first
-        last = self._source(end - 1) + 1
-        while last < len(self.text) and extends(self.text[last]):
+        last = end if self._even else self._source(end - 1) + 1
+        while last < len(text) and text[last] > "\x7f" and extends(text[last]):
             last += 1
         return first, last
 
     def _source(self, offset: int) -> int:
         """The index of the code point that `folded[offset]` came from."""
-        if not self._starts:
-            self._starts = self._block_starts()
+        self._look_at(offset)
         block = bisect_right(self._starts, offset) - 1
         ahead = offset - self._starts[block]
         first = block * _BLOCK
@@ -189,14 +211,15 @@ class Folded:
                 return index
         return len(self.text)
 
-    def _block_starts(self) -> list[int]:
-        """Where in the fold each block of the text begins."""
-        starts = [0]
-        for index in range(0, len(self.text), _BLOCK):
+    def _look_at(self, offset: int) -> None:
+        """Goes on with the blocks until one that begins behind `offset`."""
+        starts, end = self._starts, self._starts[-1]
+        index = (len(starts) - 1) * _BLOCK
+        while end <= offset and index < len(self.text):
             block = self.text[index : index + _BLOCK]
-            width = len(block) if block.isascii() else len(self._table.apply(block))
-            starts.append(starts[-1] + width)
-        return starts
+            end += len(block) if block.isascii() else len(self._table.apply(block))
+            starts.append(end)
+            index += _BLOCK
 
 
 def origin(text: str, start: int, end: int, *, literal: bool = False) -> tuple[int, int]:

@@ -13,7 +13,8 @@ import base64
 import binascii
 import re
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote
 
 import orjson
@@ -35,8 +36,7 @@ _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _WINDOW_ARGS = ("offset_chars", "limit_chars", "before_chars", "after_chars", "match")
 
 
-@dataclass(frozen=True, slots=True)
-class RecordRef:
+class RecordRef(NamedTuple):
     """One record. `connection_id` is None where the caller did not name a source."""
 
     stream: str
@@ -44,10 +44,8 @@ class RecordRef:
     connection_id: str | None = None
 
     def __str__(self) -> str:
-        tail = f"{_encode(self.stream, _NAME_PART)}:{_encode(self.record_id, _RECORD_PART)}"
-        if self.connection_id is None:
-            return tail
-        return f"{_encode(self.connection_id, _NAME_PART)}/{tail}"
+        tail = f"{_name(self.stream)}:{_encode(self.record_id, _RECORD_PART)}"
+        return tail if self.connection_id is None else f"{_name(self.connection_id)}/{tail}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +117,12 @@ def parse_stream(uri: str) -> tuple[str, str | None]:
     name, _, query = uri[len(STREAM_SCHEME) :].partition("?")
     found = dict(parse_qsl(query))
     return _checked(unquote(name), "stream"), found.get("connection_id")
+
+
+@lru_cache(maxsize=1024)
+def _name(part: str) -> str:
+    """A stream or a connection as ids have it; there are few."""
+    return _encode(part, _NAME_PART)
 
 
 def _encode(part: str, reserved: re.Pattern[str]) -> str:

@@ -31,8 +31,8 @@ class Match:
     """A window an upstream proved to hold the match. Without a proof there is no `Match`.
 
     `shown` is the text with balanced marks, control characters written out (`text.mark`).
-    `start`, `total` and `match_*` are None where the upstream did not say. `window` are the
-    arguments of the read that lands on the match.
+    `start`, `total` and `match_*` are None where the upstream did not say. `read` lands on the
+    match.
     """
 
     field_path: str
@@ -43,7 +43,7 @@ class Match:
     match_start: int | None
     match_end: int | None
     complete: bool
-    window: dict[str, Any]
+    read: Continuation
 
 
 @dataclass(slots=True)
@@ -58,10 +58,6 @@ class Hit:
     url: str
     matched_fields: list[str]
     matches: list[Match]
-
-    def read(self, match: Match) -> Continuation:
-        args = {"id": self.id, "field_path": match.field_path, **match.window}
-        return Continuation(READ_FIELD, args, "read")
 
     @property
     def fetch(self) -> Continuation:
@@ -131,7 +127,6 @@ class SearchPage:
     count_accuracy: str | None
     recall: dict[str, Any]
     warnings: list[dict[str, Any]]
-    envelope: dict[str, Any]
     ended_early: bool = False
     fan_in: FanIn | None = None
     words: WordsAlone | None = None
@@ -194,7 +189,6 @@ class RecordPage:
     next_changes_since: str | None
     count: dict[str, Any]
     warnings: list[dict[str, Any]]
-    envelope: dict[str, Any]
     ended_early: bool = False
 
     def continuations(self) -> list[Continuation]:
@@ -332,6 +326,11 @@ class SchemaIndex:
     detail: str
     warnings: list[dict[str, Any]]
     envelope: dict[str, Any]
+
+
+def window_read(id: str, field_path: str, window: dict[str, Any]) -> Continuation:
+    """The call that opens a field at a window; `window` in the words of read_record_field."""
+    return Continuation(READ_FIELD, {"id": id, "field_path": field_path, **window}, "read")
 
 
 def next_page(operation: str, args: dict[str, Any], cursor: str | None) -> list[Continuation]:

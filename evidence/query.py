@@ -11,7 +11,7 @@ There are no operators: AND, OR and NEAR are words like any other.
 
 import re
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from evidence.fold import fold
 
@@ -39,6 +39,11 @@ class Term:
     typed: str = field(default="", compare=False)
 
 
+#: A string to look for, and unless that is proof enough, what must match where it is found. Both
+#: begin with the space before the term; the pattern stops short of the space after it.
+Needle = tuple[str, re.Pattern[str] | None]
+
+
 @dataclass(frozen=True)
 class Query:
     """A text as typed, and its terms in that order without repeats."""
@@ -50,6 +55,11 @@ class Query:
     def wanted(self) -> tuple[Term, ...]:
         """The terms a match must hold. Empty when nothing in the text can be searched for."""
         return tuple(term for term in self.terms if not term.excluded)
+
+    @cached_property
+    def needles(self) -> tuple[Needle, ...]:
+        """What to look for in folded text with a space at both ends: one for each wanted term."""
+        return tuple(map(_needle, self.wanted))
 
     @cached_property
     def excluded(self) -> tuple[Term, ...]:
@@ -70,3 +80,12 @@ def _term(chunk: re.Match[str]) -> Term:
     # The star must touch a word that can go on: not in "**", "C++*" or after an unspaced script.
     prefix = bare.endswith("*") and not fold(bare[:-1]).endswith(" ")
     return Term(tuple(folded.split()), prefix, chunk["minus"] is not None, chunk.group())
+
+
+@lru_cache(maxsize=256)
+def _needle(term: Term) -> Needle:
+    first, *others = term.words
+    words = " +".join(map(re.escape, term.words))
+    if term.prefix:
+        return f" {first} " if others else f" {first}", re.compile(f" {words}[^ ]*")
+    return f" {first} ", re.compile(f" {words}(?= )") if others else None

@@ -4,6 +4,9 @@ import orjson
 
 from evidence.text import escape
 
+# A code point takes one byte at least and this many at most, written out as an escape.
+MOST_BYTES = 10
+
 
 def json_bytes(text: str) -> int:
     """UTF-8 bytes of a text as a JSON string, without its quotes."""
@@ -28,10 +31,14 @@ def fit_both(text: str, *, shown: int, json: int) -> str:
 
 def _longest(text: str, room: int, *, shown: bool) -> int:
     """By halving: the cost of a beginning only grows with its length."""
+    if room <= 0:
+        return 0
     measure = shown_bytes if shown else json_bytes
-    if measure(text) <= room:
-        return len(text)
-    low, high = 0, min(len(text), room)
+    high = min(len(text), room)
+    excess = measure(text[:high]) - room
+    if excess <= 0:
+        return high
+    low, high = max(0, high - excess), high - -(-excess // MOST_BYTES)
     while low < high:
         middle = (low + high + 1) // 2
         if measure(text[:middle]) <= room:

@@ -23,6 +23,8 @@ _NEAR = 16  # code points an edge may move to reach a word boundary
 _SHIFT = 40  # the same for the first edge of a read, which looks for a sentence too
 _BEFORE_SENTENCE = re.compile(r"(?:[.!?…]\s+|[。！？\n]\s*)(?=\S)")
 _BEFORE_WORD = re.compile(r"\s+(?=\S)")
+_BEGINS = re.compile(r"(?<=\s)(?!\s)")  # where a piece of text may begin
+_LAST_END = re.compile(r"(?s:.*)(?<!\s)(?=\s)")  # up to the last place where one may end
 _JOINER = "\u200d"
 
 _MISLEADING = (
@@ -39,6 +41,7 @@ _BEGINS_TAG = "(?<!<(?!/?mark>))"
 _ESCAPED_ALONE = re.compile(rf"[{_MISLEADING}\\]{_BEGINS_ESCAPE}")
 _ESCAPED_IN_MARKED = re.compile(rf"[{_MISLEADING}\\<]{_BEGINS_ESCAPE}{_BEGINS_TAG}")
 _MISLEADING_ALONE = re.compile(f"[{_MISLEADING}]")
+_HARMLESS = b"\t\n" + bytes(range(0x20, 0x7F))  # ASCII that is never escaped, but for "\\u{"
 _ESCAPE = re.compile(r"\\u\{((?:10|[0-9A-F])?[0-9A-F]{1,4})\}")
 _TAG = re.compile("</?mark>")
 
@@ -56,22 +59,27 @@ def excerpt(text: str, span: Span, *, size: int) -> tuple[int, int]:
     emoji or between a letter and its accents, unless the span itself has its edge there. A span
     longer than `size` is shown by its first mark, a longer mark by its first `size` code points.
     """
-    start, end = span.start, span.end
+    start, end, marks = span
     if end - start > size:
-        start, end = span.marks[0]
+        start, end = marks[0]
     if end - start > size:
         return start, start + size
-    room = size - (end - start)
-    first = max(0, min(start - room // 3, len(text) - size))
-    last = min(len(text), first + size)
+    total = len(text)
+    if total <= size:
+        return 0, total
+    first = max(0, min(start - (size - end + start) // 3, total - size))
+    last = first + size
     return _later_edge(text, first, start), _earlier_edge(text, last, end)
 
 
 def _later_edge(text: str, edge: int, limit: int) -> int:
     """The place nearest after `edge`, at most `limit`, where a piece of text may begin."""
-    for place in range(edge, min(edge + _NEAR, limit) + 1):
-        if place == 0 or (text[place - 1].isspace() and not text[place : place + 1].isspace()):
-            return place
+    if edge == 0:
+        return 0
+    last = edge + _NEAR if edge + _NEAR < limit else limit
+    # One more than `last`: the end of what is searched looks like the end of the text.
+    if (found := _BEGINS.search(text, edge, last + 1)) and (place := found.start()) <= last:
+        return place
     while edge < limit and _inside_character(text, edge):
         edge += 1
     return edge
@@ -93,9 +101,11 @@ def beginning(text: str, place: int) -> int:
 
 def _earlier_edge(text: str, edge: int, limit: int) -> int:
     """The place nearest before `edge`, at least `limit`, where a piece of text may end."""
-    for place in range(edge, max(edge - _NEAR, limit) - 1, -1):
-        if place == len(text) or (text[place].isspace() and not text[place - 1 : place].isspace()):
-            return place
+    if edge == len(text):
+        return edge
+    first = edge - _NEAR if edge - _NEAR > limit else limit
+    if found := _LAST_END.match(text, first, edge + 1):
+        return found.end()
     while edge > limit and _inside_character(text, edge):
         edge -= 1
     return edge
@@ -132,7 +142,11 @@ def escape(text: str) -> tuple[str, int]:
 
 def _is_harmless(text: str) -> bool:
     """Whether nothing in `text` can need an escape. A quick look, right for nearly every text."""
-    return "\\" not in text and text.replace("\n", " ").isprintable()
+    if "\\" in text and "\\u{" in text:
+        return False
+    if text.isascii():
+        return not text.encode().translate(None, _HARMLESS)
+    return text.replace("\n", " ").isprintable()
 
 
 def json_line(value: Any, *, indented: bool = False) -> str:
@@ -181,7 +195,10 @@ def _tagged(text: str, start: int, end: int, marks: Iterable[tuple[int, int]]) -
     """`text[start:end]` with tags around ascending marks; nothing in it needs an escape."""
     shown, done = "", start
     for first, last in marks:
-        first, last = max(first, done), min(last, end)
+        if first < done:
+            first = done
+        if last > end:
+            last = end
         if first < last:
             shown += f"{text[done:first]}<mark>{text[first:last]}</mark>"
             done = last

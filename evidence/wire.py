@@ -3,6 +3,7 @@
 Calls are `{"tool": …, "args": {…}, "why": …}`. `untrusted` stands wherever record text stands.
 """
 
+from functools import lru_cache
 from typing import Any
 
 from evidence.continuation import Continuation
@@ -112,11 +113,11 @@ def _rung(hit: Hit) -> dict[str, Any]:
     return {
         "id": hit.id,
         "evidence_preview": hit.matches[0].shown,
-        "evidence": [_evidence(hit, match) for match in hit.matches],
+        "evidence": [_evidence(match) for match in hit.matches],
     }
 
 
-def _evidence(hit: Hit, match: Match) -> dict[str, Any]:
+def _evidence(match: Match) -> dict[str, Any]:
     found: dict[str, Any] = {"field_path": match.field_path, "preview_text": match.shown}
     if match.start is not None:
         found["start_chars"], found["end_chars"] = match.start, match.end
@@ -125,7 +126,7 @@ def _evidence(hit: Hit, match: Match) -> dict[str, Any]:
         found["match_start_chars"] = match.match_start
         found["match_end_chars"] = match.match_end
     found["complete"] = match.complete
-    found["read"] = call(hit.read(match))
+    found["read"] = call(match.read)
     return found
 
 
@@ -261,7 +262,9 @@ def absolute(base_url: str, path: str) -> str:
     return base_url + path if base_url and path else ""
 
 
+@lru_cache(maxsize=512)
 def _source(source: Source) -> dict[str, Any]:
+    """Which connection it is, for others to take in: shared, so never to be changed."""
     named = {
         "connection_id": source.connection_id,
         "connector_key": source.connector_key,

@@ -28,8 +28,8 @@ def header(operation: str, **facts: Any) -> str:
 
 def value_of(value: Any) -> str:
     """A value on one of our lines: plain where it is one word, else a JSON string."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value) if not isinstance(value, bool) else "true" if value else "false"
     text = str(value)
     return text if _PLAIN.fullmatch(text) else quoted(text)
 
@@ -37,6 +37,8 @@ def value_of(value: Any) -> str:
 def quoted(text: str, limit: int | None = None) -> str:
     """Text that is not ours inside one of our lines: one line, quoted, controls written out."""
     shown = text if limit is None else clip(text, limit)
+    if shown.isprintable() and '"' not in shown and "\\" not in shown:
+        return f'"{shown}"'
     return orjson.dumps(escape(shown)[0]).decode()
 
 

@@ -1,6 +1,7 @@
 """A page of records as text: an id line each, the payload as JSON in a fence, reads of the rest."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -9,7 +10,7 @@ from evidence import pointer, wire
 from evidence.continuation import Continuation
 from evidence.limits import CONTRACT, Budgets
 from evidence.model import READ_FIELD, Partial, RecordItem, RecordPage
-from evidence.size import fit_json
+from evidence.size import fit_json, json_bytes
 from evidence.text import escape, looks_binary
 from renderers.lines import fenced, header, joined, name_source, value_of, warning
 from renderers.rendering import FENCE_SLOT, Context, Rendering
@@ -19,18 +20,35 @@ PARTIAL_BYTES = 100  # what stands around the call that reads on
 PREVIEW_COST = 200  # bytes of a preview's own words and call: a cut must save more
 # Sizes of previews, in bytes of JSON; the largest that lets the whole page fit is taken.
 PREVIEW_BYTES = (8_192, 2_048, 512, 160, 80)
+KINDS: dict[type, str] = {str: "string", dict: "object", list: "array"}
+
+
+@dataclass(slots=True)
+class Trimmed:
+    """A record as it is shown with previews of some size.
+
+    `largest` is the size up to which smaller previews change nothing; `cost` the bytes of its text
+    and its JSON, once they are known.
+    """
+
+    item: RecordItem
+    largest: int
+    cost: tuple[int, int] | None = None
 
 
 def fits(page: RecordPage, budgets: Budgets) -> int:
     """How many records can be shown; cuts long values to previews with their read."""
     items, kept = page.records, 0
+    shown = [_trim(item, PREVIEW_BYTES[0], budgets) for item in items]
     for size in PREVIEW_BYTES:
-        shown = [_trim(item, size, budgets) for item in items]
+        for number, (item, known) in enumerate(zip(items, shown)):
+            if known.largest > size:
+                shown[number] = _trim(item, size, budgets)
         kept = _how_many(shown, budgets)
         if kept == len(items):
             break
     if kept == len(items) or len(items) == 1:
-        page.records = shown
+        page.records = [one.item for one in shown]
     return max(min(1, len(items)), kept)
 
 
@@ -102,65 +120,76 @@ def footer(page: RecordPage, context: Context) -> list[str]:
     return lines
 
 
-def _how_many(items: Sequence[RecordItem], budgets: Budgets) -> int:
+def _how_many(shown: Sequence[Trimmed], budgets: Budgets) -> int:
     text, data = budgets.text_bytes - PAGE_BYTES, budgets.structured_bytes - PAGE_BYTES
-    for number, item in enumerate(items):
-        lines = [line(1, item), *reads(item), escape(_payload(item))[0]]
-        text -= sum(len(line.encode()) + 1 for line in lines) + 60
-        data -= len(orjson.dumps([wire.record(item), wire.record_rung(item)]))
+    for number, one in enumerate(shown):
+        if one.cost is None:
+            one.cost = _cost(one.item)
+        text -= one.cost[0]
+        data -= one.cost[1]
         if text < 0 or data < 0:
             return number
-    return len(items)
+    return len(shown)
 
 
-def _trim(item: RecordItem, size: int, budgets: Budgets) -> RecordItem:
+def _cost(item: RecordItem) -> tuple[int, int]:
+    """Bytes of a record's lines and of its JSON."""
+    lines = [line(1, item), *reads(item), escape(_payload(item))[0]]
+    text = sum([len(line.encode()) + 1 for line in lines]) + 60
+    return text, len(orjson.dumps([wire.record(item), wire.record_rung(item)]))
+
+
+def _trim(item: RecordItem, size: int, budgets: Budgets) -> Trimmed:
     """The record with values over `size` bytes as previews, and fields that fit at all."""
     data: dict[str, Any] = {}
     partial: list[Partial] = []
     left_out: list[str] = []
-    room = budgets.text_bytes // 2
+    room, largest = budgets.text_bytes // 2, 0
     for name, value in item.data.items():
-        shown, part = _preview(item, name, value, size)
-        room -= len(orjson.dumps({name: shown}))
-        room -= len(wire.spelled(part.read).encode()) + PARTIAL_BYTES if part else 0
+        part, cost = None, len(orjson.dumps({name: value}))
+        whole = cost - PREVIEW_COST  # a little more than the value alone
+        if whole > size or not _is_plain(value):
+            value, part, whole = _preview(item, name, value, size)
+            cost = len(orjson.dumps({name: value}))
+            cost += len(wire.spelled(part.read).encode()) + PARTIAL_BYTES if part else 0
+        largest = max(largest, whole)
+        room -= cost
         if room < 0 and data:
             left_out.append(name)
             continue
-        data[name] = shown
+        data[name] = value
         if part:
             partial.append(part)
-    return RecordItem(
-        ref=item.ref,
-        id=item.id,
-        source=item.source,
-        emitted_at=item.emitted_at,
-        data=data,
-        deleted=item.deleted,
-        envelope=item.envelope,
-        partial=partial,
-        left_out=left_out,
-        related=item.related,
-    )
+    if not partial and not left_out:
+        return Trimmed(item, largest)
+    return Trimmed(replace(item, data=data, partial=partial, left_out=left_out), largest)
 
 
-def _preview(item: RecordItem, name: str, value: Any, size: int) -> tuple[Any, Partial | None]:
-    """(what is shown of a value, how to read the rest)."""
+def _is_plain(value: Any) -> bool:
+    """Whether a value is text, a number, a boolean or null, shown as it is where there is room."""
+    return not isinstance(value, (dict, list)) and not looks_binary(value)
+
+
+def _preview(item: RecordItem, name: str, value: Any, size: int) -> tuple[Any, Partial | None, int]:
+    """(what is shown of a value, how to read the rest, the size below which it is cut shorter)."""
     kind = value.get("object") if isinstance(value, dict) else None
     if kind == "binary_field" or (isinstance(value, str) and looks_binary(value)):
         known = value if isinstance(value, dict) else {"size_chars": len(value)}
         shown = {"object": "binary_field", **{k: v for k, v in known.items() if k != "read"}}
         told = known.get("size_chars")  # a remote server may say anything
-        return shown, _partial(item, name, 0, told if isinstance(told, int) else 0)
+        return shown, _partial(item, name, 0, told if isinstance(told, int) else 0), 0
     if kind == "field_preview" and isinstance(value.get("size_chars"), int):
         text, total = str(value.get("preview_text", "")), int(value["size_chars"])
-        return _field_preview(item, name, fit_json(text, size), total, value.get("type"))
-    if isinstance(value, (str, dict, list)) and not _is_blob(value):
-        text = value if isinstance(value, str) else _canonical(value)
-        if len(orjson.dumps(text)) > size + PREVIEW_COST:
-            kinds = {str: "string", dict: "object", list: "array"}
-            cut = fit_json(text, size)
-            return _field_preview(item, name, cut, len(text), kinds[type(value)])
-    return value, None
+        cut = fit_json(text, size)
+        return *_field_preview(item, name, cut, total, value.get("type")), json_bytes(text)
+    if not isinstance(value, (str, dict, list)) or _is_blob(value):
+        return value, None, 0
+    text = value if isinstance(value, str) else _canonical(value)
+    whole = json_bytes(text) + 2 - PREVIEW_COST
+    if whole <= size:
+        return value, None, whole
+    cut = fit_json(text, size)
+    return *_field_preview(item, name, cut, len(text), KINDS[type(value)]), whole
 
 
 def _field_preview(

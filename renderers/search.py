@@ -13,32 +13,40 @@ from renderers.search_size import fits
 
 __all__ = ["fits", "render"]
 
-ESCAPE = "\\u{"
+ESCAPE = "\\u{"  # every escape begins so
 
 
 def render(page: SearchPage, context: Context) -> Rendering:
     """Both channels of a page that `fits`."""
-    weight = sum(len(match.shown) for hit in page.hits for match in hit.matches)
     numbered = list(enumerate(page.hits, start=1))
     card_of = partial(_card, context)
+    weight = sum([len(match.shown) for hit in page.hits for match in hit.matches])
     outcomes = render_many(context.each, card_of, numbered, weight=weight, budgets=context.budgets)
-    lines: list[str] = []
-    escapes = 0
+    cards = []
     for (number, hit), outcome in zip(numbered, outcomes):
         if not isinstance(outcome, Done):
             hit.matches = []  # the call that fetches it stands instead, in both channels
-        card = outcome.value if isinstance(outcome, Done) else card_of((number, hit))
-        lines += card
-        escapes += sum(match.shown.count(ESCAPE) for match in hit.matches)
-    text = joined([search_lines.header(page, escapes), *lines, *search_lines.footer(page, context)])
+        cards.append(outcome.value if isinstance(outcome, Done) else card_of((number, hit)))
+    body = joined([*cards, *search_lines.footer(page, context)])
+    text = joined([search_lines.header(page, _escapes(page, body)), body])
     structured = wire.search(page, base_url=context.base_url)
     return Rendering((context.close(text),), structured)
 
 
-def _card(context: Context, numbered: tuple[int, Hit]) -> list[str]:
+def _escapes(page: SearchPage, body: str) -> int:
+    """How many escapes stand in the windows of a page; `body` has all that is shown of them."""
+    if ESCAPE[0] not in body:  # a look for one character takes next to nothing
+        return 0
+    return sum(match.shown.count(ESCAPE) for hit in page.hits for match in hit.matches)
+
+
+def _card(context: Context, numbered: tuple[int, Hit]) -> str:
     """The lines of a hit: what it is, then its windows with their calls."""
     number, hit = numbered
     lines = [search_lines.line(number, hit)]
     for match in hit.matches:
-        lines += [search_lines.evidence_line(hit, match, context), fenced(FENCE_SLOT, match.shown)]
-    return lines if hit.matches else [*lines, f"  no proven window; {context.step(hit.fetch)}"]
+        lines.append(search_lines.evidence_line(match, context))
+        lines.append(fenced(FENCE_SLOT, match.shown))
+    if not hit.matches:
+        lines.append(f"  no proven window; {context.step(hit.fetch)}")
+    return joined(lines)

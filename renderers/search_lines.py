@@ -38,15 +38,15 @@ def line(number: int, hit: Hit) -> str:
     return f"{number} {hit.id} {title}{at} source={name_source(hit.source)}"
 
 
-def evidence_line(hit: Hit, match: Match, context: Context) -> str:
+def evidence_line(match: Match, context: Context) -> str:
     """Where a window lies, and the call that opens it."""
     if match.start is None:
-        where = f" complete={value_of(match.complete)}"
+        where = f"complete={value_of(match.complete)}"
     else:
-        where = f" {match.start}..{match.end} of {match.total}"
+        where = f"{match.start}..{match.end} of {match.total}"
     if match.match_start is not None:
-        where += f" match={match.match_start}..{match.match_end}"
-    return f"  {value_of(match.field_path)}{where} {context.spell(hit.read(match))}"
+        where = f"{where} match={match.match_start}..{match.match_end}"
+    return f"  {value_of(match.field_path)} {where} {context.spell(match.read)}"
 
 
 def footer(page: SearchPage, context: Context = Context()) -> list[str]:
@@ -79,7 +79,7 @@ def _nothing(page: SearchPage) -> list[str]:
 
 def _mix(page: SearchPage) -> list[str]:
     """The connections of a grant and their hits, where there are several."""
-    mix = Counter(hit.source for hit in page.hits)
+    mix = Counter([hit.source for hit in page.hits])
     if len(mix) < 2:
         return []
     return ["sources: " + ", ".join(f"{name_source(one)} {count}" for one, count in mix.items())]

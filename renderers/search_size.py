@@ -1,14 +1,13 @@
 """What a search page costs in bytes, and how it is made to fit: estimated, and from above."""
 
-from dataclasses import replace
-from typing import NamedTuple
-
-import orjson
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from evidence import wire
 from evidence.find import Span
 from evidence.limits import Budgets
-from evidence.model import Hit, Match, SearchPage
+from evidence.model import Hit, Match, SearchPage, Source
+from evidence.size import json_bytes
 from evidence.text import excerpt, mark, split
 from renderers import search_lines
 from renderers.lines import joined
@@ -24,7 +23,8 @@ WINDOWS_IN_STRUCTURED = 3
 TEXT_BYTES_PER_HIT = 820
 
 
-class Cost(NamedTuple):
+@dataclass(slots=True)
+class Cost:
     """Bytes of one hit: its line, a window's own line with call and fence, the first window whole
     and at its smallest, and the least it takes in structuredContent."""
 
@@ -42,11 +42,12 @@ def fits(page: SearchPage, budgets: Budgets) -> int:
     and call never do.
     """
     hits = page.hits
-    around = _size(joined([search_lines.header(page, 0), *search_lines.footer(page)]))
+    around = json_bytes(joined([search_lines.header(page, 0), *search_lines.footer(page)]))
     room = min(budgets.text_bytes, max(budgets.search_text_bytes, TEXT_BYTES_PER_HIT * len(hits)))
     text, data = room - around, budgets.structured_bytes - STRUCTURED_PAGE_BYTES - 3 * around
-    query = _size(str(page.args.get("query", "")))
-    costs = [_cost(hit, query, budgets.excerpt_chars_min) for hit in hits]
+    query = str(page.args.get("query", ""))
+    query_size = json_bytes(query)
+    costs = [_cost(hit, query, query_size, budgets.excerpt_chars_min) for hit in hits]
     kept, left = 0, text
     for cost in costs:
         left -= cost.line + cost.window + cost.least
@@ -62,8 +63,8 @@ def fits(page: SearchPage, budgets: Budgets) -> int:
 
 def _shrink(hits: list[Hit], costs: list[Cost], room: int, budgets: Budgets) -> None:
     """Gives every hit its first window, as large as there is room for, then further ones."""
-    full = sum(cost.shown for cost in costs)
-    room -= sum(cost.line + cost.window for cost in costs) + full
+    full = sum([cost.shown for cost in costs])
+    room -= sum([cost.line + cost.window for cost in costs]) + full
     if room < 0:
         share = max(0.0, 1 + room / max(1, full))
         for hit in hits:
@@ -72,9 +73,11 @@ def _shrink(hits: list[Hit], costs: list[Cost], room: int, budgets: Budgets) -> 
             ]
         return
     for hit, cost in zip(hits, costs):
+        if len(hit.matches) < 2:
+            continue
         kept = hit.matches[:1]
         for match in hit.matches[1:]:
-            room -= cost.window + _size(match.shown)
+            room -= cost.window + json_bytes(match.shown)
             if room < 0:
                 break
             kept.append(match)
@@ -99,26 +102,32 @@ def _cut(match: Match, share: float, smallest: int) -> Match:
     )
 
 
-def _size(text: str) -> int:
-    """UTF-8 bytes inside JSON, which is never less than as plain text."""
-    return len(orjson.dumps(text)) - 2
+@lru_cache(maxsize=512)
+def _sizes(source: Source) -> tuple[int, int]:
+    """Bytes of a source's label and of its connection id."""
+    return json_bytes(source.label), json_bytes(source.connection_id or "")
 
 
-def _cost(hit: Hit, query: int, smallest: int) -> Cost:
-    handle, label = _size(hit.id), _size(hit.source.label)
+def _cost(hit: Hit, query: str, query_size: int, smallest: int) -> Cost:
+    """`query` is what the page was asked for; reads by it are told apart from others at a look."""
+    handle = json_bytes(hit.id)
+    label, connection = _sizes(hit.source)
     title = wire.title(hit)
-    named = _size(title) if title.isprintable() else 8 * len(title)
-    source = label + _size(hit.source.connection_id or "")
-    line = HIT_BYTES + handle + named + source + _size(hit.at or "")
-    structured = STRUCTURED_HIT_BYTES + 5 * handle + named + 2 * _size(hit.url) + 2 * label
-    structured += sum(_size(name) + 3 for name in hit.matched_fields)
+    named = json_bytes(title) if title.isprintable() else 8 * len(title)
+    line = HIT_BYTES + handle + named + label + connection + json_bytes(hit.at or "")
+    structured = STRUCTURED_HIT_BYTES + 5 * handle + named + 2 * json_bytes(hit.url) + 2 * label
+    for name in hit.matched_fields:
+        structured += json_bytes(name) + 3
     if not hit.matches:
         return Cost(line + handle, 0, 0, 0, structured)
     match = hit.matches[0]
-    query = max(query, *(_size(str(one.window.get("query", ""))) for one in hit.matches))
-    window = WINDOW_BYTES + handle + query + 2 * _size(match.field_path)
-    shown = least = _size(match.shown)
+    for one in hit.matches:
+        asked = one.read.args.get("query", query)
+        if asked is not query and asked != query:
+            query_size = max(query_size, json_bytes(str(asked)))
+    window = WINDOW_BYTES + handle + query_size + 2 * json_bytes(match.field_path)
+    shown = least = json_bytes(match.shown)
     if len(match.shown) > smallest:
         least = shown * smallest // len(match.shown) + MARKS_BYTES
-    structured += STRUCTURED_WINDOW_BYTES + query + WINDOWS_IN_STRUCTURED * least
+    structured += STRUCTURED_WINDOW_BYTES + query_size + WINDOWS_IN_STRUCTURED * least
     return Cost(line, window, shown, least, structured)

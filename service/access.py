@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from secrets import token_hex
+from random import getrandbits
 from typing import Any, Final
 
 from evidence.errors import Forbidden, Unauthenticated
@@ -143,7 +143,7 @@ def request_id(incoming: str | None) -> str:
     """The caller's own request id where it is well formed, else a new one."""
     if incoming is not None and _REQUEST_ID.fullmatch(incoming):
         return incoming
-    return f"req_{token_hex(8)}"
+    return f"req_{getrandbits(64):016x}"
 
 
 def _without_port(host: str) -> str:

@@ -1,8 +1,10 @@
 """The Flask application: settings, services, blueprints, errors."""
 
+import codecs
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from flask import Flask
 from werkzeug.middleware.proxy_fix import ProxyFix
@@ -13,6 +15,7 @@ from service.bootstrap import Services
 from service.mcp import blueprint as mcp
 from service.mcp.papers import PapersSurface
 from service.mcp.records import RecordsSurface
+from service.mcp.repeats import Repeats
 from service.pages import blueprint as pages
 from service.rest import blueprint as rest
 from service.rest import documents, metadata
@@ -27,11 +30,22 @@ log = logging.getLogger(__name__)
 MCP_PATH = "/mcp"
 PAPERS_PATH = "/mcp/papers"
 
+# Addresses and templates are read by these; workers may be users who cannot load them.
+for codec in ("idna", "unicode-escape"):
+    codecs.lookup(codec)
+
+
+class Application(Flask):
+    """Flask for views that are plain functions: it looks at each of them anew otherwise."""
+
+    def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        return func
+
 
 def create_app(services: Services | None = None) -> Flask:
     """The application over the given services, or over those of the environment."""
     services = services or _services()
-    app = Flask("rung", static_folder=None)
+    app = Application("rung", static_folder=None)
     app.extensions["rung"] = services
     hooks.prepare(app, _guard(services, Access.OPEN), services.settings)
     mounts = {}
@@ -86,10 +100,14 @@ def _papers_headers(services: Services) -> dict[str, str]:
 
 def _mount_records(app: Flask, services: Services) -> None:
     guard = _guard(services, Access.CLIENT_TOKEN)
-    surface, open_session = RecordsSurface(), services.open_session
-    app.register_blueprint(
-        mcp.blueprint(surface, path=MCP_PATH, guard=guard, open_session=open_session)
+    routes = mcp.blueprint(
+        RecordsSurface(),
+        path=MCP_PATH,
+        guard=guard,
+        open_session=services.open_session,
+        repeats=Repeats(services.settings.answer_cache_bytes),
     )
+    app.register_blueprint(routes)
     rest.mount(app, services, guard)
 
 

@@ -3,7 +3,7 @@
 import os
 import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,14 +13,15 @@ from secrets import token_bytes
 from threading import Event
 from typing import TypeVar
 
+from evidence import account
 from evidence.errors import EvidenceError, Unauthenticated
 from evidence.limits import BUDGETS
-from evidence.work import Each, serial
+from evidence.work import Deadline, Done, Each, Outcome, serial
 from renderers.pool import WorkerPool
 from service.operations.base import PaperSession, Session
 from service.rates import Rates
 from service.settings import SETTINGS, Settings, SettingsError
-from service.upstreams import download, keys
+from service.upstreams import download, keys, outbound
 from service.upstreams.authority import Authority
 from service.upstreams.breaker import Bulkhead
 from service.upstreams.download import Parcel
@@ -29,6 +30,7 @@ from service.upstreams.papers.snapshot_library import Papers
 from service.upstreams.remote_authority import Introspection, RemoteAuthority
 from service.upstreams.store import Store, tokens
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 #: Where files are kept that are fetched at start, unless RUNG_STORE or RUNG_PAPERS_DB name a
@@ -102,14 +104,28 @@ def build(settings: Settings) -> Services:
     snapshot = _snapshot(settings)
     papers = Papers(snapshot, settings.papers_assets) if snapshot else None
     upstream = Origin(settings.upstream_url) if settings.upstream_url else None
+    if upstream or settings.papers_assets:
+        outbound.prepare()
     no_store = settings.store == DEFAULT_STORE and not settings.store.exists()
     store = _fetched_store(settings)
     if store is None and not (no_store and (papers or upstream)):
         store = Store(settings.store, settings.secret_key)
-    rendering = WorkerPool(os.cpu_count() or 1, "render").map
+    rendering = noted(WorkerPool(os.cpu_count() or 1, "render").map)
     authority = _authority(settings, store, upstream) if store or upstream else None
     rates = Rates(settings)
     return Services(settings, authority, store, upstream, papers, rendering, rates)
+
+
+def noted(each: Each) -> Each:
+    """The same, but the account of the request says so where something was not ready in time."""
+
+    def map(fn: Callable[[A], T], items: Sequence[A], deadline: Deadline, /) -> list[Outcome[T]]:
+        outcomes = each(fn, items, deadline)
+        if not all(isinstance(outcome, Done) for outcome in outcomes):
+            account.current().cut = True
+        return outcomes
+
+    return map
 
 
 def _authority(settings: Settings, store: Store | None, upstream: Origin | None) -> Authority:

@@ -12,6 +12,7 @@ from typing import Any
 
 from evidence.limits import BUDGETS
 from service import settings
+from service.running import memory
 
 try:
     found = settings.load()
@@ -65,12 +66,18 @@ def _remove(folder: str, owner: int) -> None:
 
 
 counts = _counts()
+memory.spare()
 
 
 def on_starting(server: Any) -> None:
     """Gives the folder of counts to the user that workers run as."""
     if counts is not None and server.cfg.uid != os.geteuid():
         os.chown(counts, server.cfg.uid, server.cfg.gid)
+
+
+def pre_fork(server: Any, worker: Any) -> None:
+    """What is loaded by now stays in memory once, for all workers."""
+    memory.settle()
 
 
 def post_worker_init(worker: Any) -> None:

@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
@@ -50,27 +50,30 @@ class Peer:
         """What serves it from the socket of this descriptor."""
         return [str(self.python), "-m", self.module, str(fd)]
 
-    def version(self) -> str:
-        """The installed version of its first package."""
-        shown = subprocess.run(
-            [self.python, "-m", "pip", "show", _NAME.match(self.packages[0])[0]],  # type: ignore
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        return re.search(r"^Version: (.+)$", shown.stdout, re.MULTILINE)[1]  # type: ignore
+    def prepare(self) -> None:
+        """Makes its environment where it is not there; raises `RuntimeError` where it cannot."""
+        if (self.home / ".installed").exists():
+            return
+        shutil.rmtree(self.home, ignore_errors=True)
+        quietly([sys.executable, "-m", "venv", f"{self.home}"])
+        pip = [f"{self.python}", "-m", "pip", "install", "--disable-pip-version-check"]
+        quietly([*pip, *self.packages])
+        (self.home / ".installed").touch()
+
+    def versions(self) -> Iterator[tuple[str, str]]:
+        """Its first package and the version installed, where it is."""
+        name = _NAME.match(self.packages[0])[0]  # type: ignore[index]
+        for found in self.home.glob(f"lib/*/site-packages/{name}-*.dist-info"):
+            yield name, found.name.removesuffix(".dist-info").partition("-")[2]
 
 
-def prepare(peer: Peer) -> None:
-    """Makes the environment of a peer where it is not there."""
-    if (peer.home / ".installed").exists():
-        return
-    shutil.rmtree(peer.home, ignore_errors=True)
-    subprocess.run([sys.executable, "-m", "venv", peer.home], check=True)
-    pip = [f"{peer.python}", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+def quietly(command: Sequence[str], cwd: Path | None = None) -> str:
+    """What a command prints, which nobody sees unless it fails: then it raises `RuntimeError`."""
     apart = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    subprocess.run([*pip, *peer.packages], check=True, env=apart)
-    (peer.home / ".installed").touch()
+    run = subprocess.run(command, cwd=cwd, env=apart, capture_output=True, text=True, check=False)
+    if run.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed: {(run.stderr or run.stdout)[-2_000:]}")
+    return run.stdout
 
 
 def environment(database: Path, statement: str = plain.NAIVE) -> dict[str, str]:
@@ -79,22 +82,26 @@ def environment(database: Path, statement: str = plain.NAIVE) -> dict[str, str]:
         **os.environ,
         plain.DATABASE: str(database.absolute()),
         plain.STATEMENT: statement,
+        "BENCH_SEARCH": plain.SEARCH,
+        "BENCH_MMAP_BYTES": str(plain.MMAP_BYTES),
         "PYTHONPATH": str(Path.cwd()),
         "FASTMCP_CHECK_FOR_UPDATES": "off",
     }
 
 
-def _tool_request(query: str) -> bytes:
-    return call(None, "search", {"query": query, "limit": HITS}, era=MODERN)
+def tool_request(query: str, era: str = MODERN) -> bytes:
+    """The search as a call of a tool."""
+    return call(None, "search", {"query": query, "limit": HITS}, era=era)
+
+
+def tool_ids(body: bytes) -> list[str]:
+    """The ids of the hits a tool has found."""
+    result = orjson.loads(body)["result"]
+    return [hit["id"] for hit in result["structuredContent"]["results"]]
 
 
 def _canned_request(query: str) -> bytes:
     return get(f"/plain/search.json?_shape=array&q={quote(plain.expression(query))}")
-
-
-def _tool_ids(body: bytes) -> list[str]:
-    result = orjson.loads(body)["result"]
-    return [hit["id"] for hit in result["structuredContent"]["results"]]
 
 
 def _canned_ids(body: bytes) -> list[str]:
@@ -106,16 +113,16 @@ OFFICIAL = Peer(
     "official SDK, 2026-07-28",
     ("mcp", *_ASGI),
     "bench.peers.official",
-    _tool_request,
-    _tool_ids,
+    tool_request,
+    tool_ids,
 )
 FASTMCP = Peer(
     "fastmcp",
     "fastmcp, 2026-07-28",
     ("fastmcp", *_ASGI),
     "bench.peers.fast",
-    _tool_request,
-    _tool_ids,
+    tool_request,
+    tool_ids,
 )
 DATASETTE = Peer(
     "datasette",

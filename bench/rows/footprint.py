@@ -16,8 +16,12 @@ MOST = 5_000  # searches of fastmcp: its memory settles long before, and common 
 def measure(plan: Plan) -> Iterator[Line]:
     found, queries = open_corpus(plan.large), open_queries(plan.middle)
     core, client = two_cores()
-    with rung(found.store, core, **soak.SETTINGS) as server, pinned(client):
-        soaked = soak.soak(server, found, queries, plan.soak_seconds, plan.large)
+    with (
+        soak.copied(found) as own,
+        rung(own.store, core, remembering=True, **soak.SETTINGS) as server,
+        pinned(client),
+    ):
+        soaked = soak.soak(server, own, queries, plan.soak_seconds, plan.large)
         ours = server.memory() / soak.MB
     asked = [FASTMCP.request(query) for query in (*queries.mix, *queries.common)]
     with peer(FASTMCP, found.plain, core) as server, pinned(client):

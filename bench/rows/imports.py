@@ -1,6 +1,7 @@
-"""Imports: time beside the bare insert of the same index, and memory at a million records."""
+"""Imports: time beside the bare insert of the same index, again, beside searches, and memory."""
 
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -13,14 +14,19 @@ from pathlib import Path
 import orjson
 
 from bench import figures, stores
+from bench.calls import MODERN, call
 from bench.findings import Finding, Line, Note
+from bench.load import drive
+from bench.peers.environments import HITS
 from bench.plan import Plan
-from bench.servers import memory_of, pinned, two_cores
+from bench.servers import memory_of, pinned, rung, two_cores
 from service.upstreams.store.writer import open_writer
 
 CONNECTION, STREAM = "made-up", "messages"
+SECOND = "made-up-later"
 SAMPLE_SECONDS = 0.05
 MB = 1_000_000
+MS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +53,16 @@ def measure(plan: Plan) -> Iterator[Line]:
     rounds = []
     for _ in range(plan.imports):
         with _folder() as folder, pinned(core):
-            ours = run(import_command(rows, folder / "store.db", folder))
+            command = import_command(rows, folder / "store.db", folder)
+            ours, again = run(command), run(command)
             bare = float(run([*PYTHON, "-m", "bench.bare", f"{rows}", f"{folder}/bare.db"]).said)
-            rounds.append((ours.seconds, bare))
-    yield Finding("import", figures.ratios(*zip(*rounds)))
-    for name, seconds in zip(("Rung", "bare insert"), zip(*rounds)):
+            rounds.append((ours.seconds, bare, again.seconds))
+    first, plainly, later = zip(*rounds)
+    yield Finding("import", figures.ratios(first, plainly))
+    yield Finding("import-again", figures.ratios(later, first))
+    for name, seconds in (("Rung", first), ("Rung again", later), ("bare insert", plainly)):
         yield Note(f"{name}: records a second", f"{plan.middle / min(seconds):,.0f}")
+    yield from _beside(plan, rows)
     large = stores.open_rows(plan.large)
     with _folder() as folder, pinned(core):
         whole = run(import_command(large, folder / "store.db", folder))
@@ -65,12 +75,44 @@ def measure(plan: Plan) -> Iterator[Line]:
 PYTHON = (sys.executable,)
 
 
-def import_command(rows: Path, store: Path, folder: Path) -> list[str]:
+def _beside(plan: Plan, rows: Path) -> Iterator[Line]:
+    """Searches of a store alone, and while as many records again are imported into it."""
+    found = open_imported(plan.middle)
+    queries = stores.open_queries(plan.middle).mix
+    requests = [
+        call(found.token, "search", {"query": query, "limit": HITS}, era=MODERN)
+        for query in queries
+    ]
+    core, client = two_cores()
+    with _folder() as folder:
+        store = Path(shutil.copy(found.store, folder))
+        command = import_command(rows, store, folder, connection=SECOND)
+        with rung(store, core) as server, pinned(client):
+
+            def p95() -> float:
+                return drive(server.port, requests, total=plan.asks, connections=1).p95 * MS
+
+            alone, beside = p95(), list[float]()
+            with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+                while process.poll() is None:
+                    beside.append(p95())
+    if process.returncode:
+        raise RuntimeError(f"{command} failed")
+    yield Note("p95 of mixed searches, one client, no import", f"{alone:.1f} ms")
+    yield Note(
+        "… during an import: median and highest p95",
+        f"{statistics.median(beside):.1f} and {max(beside):.1f} ms",
+    )
+
+
+def import_command(
+    rows: Path, store: Path, folder: Path, *, connection: str = CONNECTION
+) -> list[str]:
     """`rung import` of the rows, with the manifest of the corpus."""
     manifest = folder / "manifest.json"
     manifest.write_bytes(orjson.dumps({"streams": [stores.stream_document(STREAM)]}))
     command = [*PYTHON, "-m", "service", "import", f"{rows}", "--store", f"{store}"]
-    return [*command, "--connection", CONNECTION, "--stream", STREAM, "--manifest", f"{manifest}"]
+    return [*command, "--connection", connection, "--stream", STREAM, "--manifest", f"{manifest}"]
 
 
 def run(command: Sequence[str]) -> Run:

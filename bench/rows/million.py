@@ -10,7 +10,7 @@ import orjson
 from bench import exact, figures
 from bench.calls import MODERN, call, ids_of, result_of
 from bench.corpus import CONNECTIONS
-from bench.findings import Finding, Line, Note
+from bench.findings import BUSIEST, Finding, Line, Note
 from bench.load import ask, drive
 from bench.peers import plain
 from bench.peers.environments import HITS, OFFICIAL
@@ -40,7 +40,9 @@ def measure(plan: Plan) -> Iterator[Line]:
         rounds = in_turns(servers, requests, plan.rounds, plan.seconds, CLIENTS)
         yield rate_rows("sdk-million", rounds, OFFICIAL.title)
         yield from told(rounds, CLIENTS)
-        yield from _complete(ours, large, [*queries.mix, *queries.common])
+        busiest = max(load.client_share for each in rounds for load in each.values())
+        yield Note(BUSIEST, f"{busiest:.0%}")
+        yield from _complete(ours, large, queries.mix, queries.common)
         few = stack.enter_context(rung(small.store, core))
         yield from _common(plan, ours, large, few, small, queries.common)
     yield from _in_process(large, small, queries.common)
@@ -52,15 +54,19 @@ def _searches(token: str, queries: Sequence[str]) -> list[bytes]:
     return [call(token, "search", each, era=MODERN) for each in arguments]
 
 
-def _complete(server: Server, found: Corpus, queries: Sequence[str]) -> Iterator[Line]:
+def _complete(
+    server: Server, found: Corpus, mix: Sequence[str], common: Sequence[str]
+) -> Iterator[Line]:
     """Whether ten hits are the exact ten, where the answer says that nothing was left out."""
-    answers = [ask(server.port, request) for request in _searches(found.token, queries)]
-    shares, bounded = list[float](), list[float]()
-    for answer, truth in zip(answers, exact.best(found.exact, queries, HITS), strict=True):
-        share = figures.overlap(ids_of(answer), truth.ids, ties=truth.ties)
-        (shares if complete(answer) else bounded).append(share)
-    yield Finding("complete", (statistics.mean(share == 1.0 for share in shares),))
-    yield Note("queries whose recall is complete", f"{len(shares)} of {len(queries)}")
+    whole, bounded = list[float](), list[float]()
+    for kind, queries in (("mixed", mix), ("common", common)):
+        answers = [ask(server.port, request) for request in _searches(found.token, queries)]
+        for answer, truth in zip(answers, exact.best(found.exact, queries, HITS), strict=True):
+            share = figures.overlap(ids_of(answer), truth.ids, ties=truth.ties)
+            (whole if complete(answer) else bounded).append(share)
+        number = sum(map(complete, answers))
+        yield Note(f"{kind} queries whose recall is complete", f"{number} of {len(queries)}")
+    yield Finding("complete", (statistics.mean(share == 1.0 for share in whole),))
     if bounded:
         mean = f"{statistics.mean(bounded):.2f}"
         yield Note("overlap@10 of the others, which say that they are bounded", mean)
@@ -106,6 +112,10 @@ def _common(
         )
         what = "small store, all connections" if name == "small" else f"{name} of {CONNECTIONS}"
         yield Note(f"common word, {what}: p50 / p95", f"{p50:.2f} / {p95:.2f} ms")
+    shares = [load.client_share for each, _ in rounds for load in each.values()]
+    yield Note(
+        "the client's core was busy, by one client", f"{min(shares):.0%} to {max(shares):.0%}"
+    )
     joined = statistics.median(p95 for _, p95 in rounds) * MS
     yield Note("the plain join filter, 1 connection: p95", f"{joined:.1f} ms")
 
@@ -163,7 +173,7 @@ def _start(plan: Plan, found: Corpus, query: str, core: int) -> Finding:
     seconds = []
     for _ in range(plan.starts):
         begun = time.perf_counter()
-        with rung(found.store, core) as server:
+        with rung(found.store, core, remembering=True) as server:
             result_of(ask(server.port, request))
             seconds.append(time.perf_counter() - begun)
     return Finding("start", tuple(seconds))

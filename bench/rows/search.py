@@ -6,14 +6,16 @@ from contextlib import ExitStack
 
 from bench import exact, figures
 from bench.calls import MODERN, call, ids_of, result_of
-from bench.findings import Finding, Line, Note
+from bench.findings import BUSIEST, Finding, Line, Note
 from bench.load import Load, ask, drive, loaded
 from bench.peers.environments import DATASETTE, FASTMCP, HITS, OFFICIAL, PEERS, QUICKER, Peer
+from bench.peers.scripts import SCRIPTS, missing
 from bench.plan import Plan
 from bench.servers import Server, limit, peer, pinned, rung, two_cores
 from bench.stores import Corpus, open_corpus, open_queries
 
 RUNG, LIMIT = "Rung", "limit endpoint"
+REMEMBERING = "Rung with its answer cache"
 CLIENTS = 8
 TIES = 2  # of ten hits, where many records are as good as the tenth
 MS = 1_000
@@ -27,27 +29,36 @@ def measure(plan: Plan) -> Iterator[Line]:
     """Every server is up at once; rounds go through them in turns."""
     found, queries = open_corpus(plan.middle), open_queries(plan.middle).mix
     core, client = two_cores()
-    requests = requests_for(found.token, queries, (*PEERS, QUICKER))
+    beside, lacking = scripts(plan)
+    peers = (*PEERS, QUICKER)
+    requests = requests_for(found.token, queries, (*peers, *beside))
     with ExitStack() as stack:
         servers = {RUNG: stack.enter_context(rung(found.store, core))}
-        for each in (*PEERS, QUICKER):
+        for each in (*peers, *beside):
             servers[each.title] = stack.enter_context(peer(each, found.plain, core))
         servers[LIMIT] = stack.enter_context(limit(found.plain, core))
         stack.enter_context(pinned(client))
-        check_alike(servers, requests)
-        yield from _bytes(servers, requests)
+        yield from check_alike(servers, requests, (*peers, *beside))
         yield from _overlap(servers[RUNG], requests[RUNG], found, queries)
-        rounds = in_turns(servers, requests, plan.rounds, plan.seconds, CLIENTS)
-        yield from _rates(rounds)
+        yield from _rates(in_turns(servers, requests, plan.rounds, plan.seconds, CLIENTS))
+        if lacking:
+            yield Note("the TypeScript SDKs were not run", lacking)
         for clients in plan.beside:
-            turns = in_turns(servers, requests, max(1, plan.rounds // 2), plan.seconds, clients)
+            judged = {name: servers[name] for name in (RUNG, *(one.title for one in peers), LIMIT)}
+            turns = in_turns(judged, requests, max(1, plan.rounds // 2), plan.seconds, clients)
             yield from told(turns, clients)
         for name, server in servers.items():
             yield Note(f"RssAnon after it: {name}", f"{server.memory() / MB:.0f} MB")
-        repeated = {name: [asked[len(asked) // 2]] for name, asked in requests.items()}
-        yield from _repeated(
-            in_turns(servers, repeated, plan.rounds, plan.seconds, CLIENTS),
-        )
+        servers[REMEMBERING] = stack.enter_context(rung(found.store, core, remembering=True))
+        yield from _repeated(plan, servers, {**requests, REMEMBERING: requests[RUNG]})
+
+
+def scripts(plan: Plan) -> tuple[Sequence[Peer], str]:
+    """The peers in TypeScript, or why there are none."""
+    if not plan.scripts:
+        return (), f"the {plan.name} run leaves them out"
+    lacking = missing()
+    return (() if lacking else SCRIPTS), lacking
 
 
 def requests_for(
@@ -61,15 +72,27 @@ def requests_for(
     return found
 
 
-def check_alike(servers: Mapping[str, Server], requests: Requests) -> None:
-    """Every peer must find the same records; raises `RuntimeError` where one does not."""
-    for place, request in enumerate(requests[LIMIT]):
-        expected = set(ids_of(ask(servers[LIMIT].port, request)))
-        for each in (*PEERS, QUICKER):
-            ids = set(each.ids(ask(servers[each.title].port, requests[each.title][place])))
+def check_alike(
+    servers: Mapping[str, Server], requests: Requests, peers: Sequence[Peer]
+) -> Iterator[Note]:
+    """How large answers are; raises `RuntimeError` where a peer finds other records."""
+    sizes: dict[str, list[int]] = {name: [] for name in servers}
+
+    def answer(name: str, place: int) -> bytes:
+        body = ask(servers[name].port, requests[name][place])
+        sizes[name].append(len(body))
+        return body
+
+    for place in range(len(requests[LIMIT])):
+        answer(RUNG, place)
+        expected = set(ids_of(answer(LIMIT, place)))
+        for each in peers:
+            ids = set(each.ids(answer(each.title, place)))
             # What ties with the tenth may come instead of it.
             if len(ids) != len(expected) or len(ids - expected) > TIES:
                 raise RuntimeError(f"{each.title} finds other records: {ids ^ expected}")
+    for name, found in sizes.items():
+        yield Note(f"bytes of an answer: {name}", f"{statistics.mean(found):,.0f}")
 
 
 def in_turns(
@@ -96,10 +119,10 @@ def in_turns(
     return found
 
 
-def rate_rows(key: str, rounds: Rounds, theirs: str) -> Finding:
+def rate_rows(key: str, rounds: Rounds, theirs: str, ours: str = RUNG) -> Finding:
     """The ratio of requests a second, ours over theirs, of each round."""
     return Finding(
-        key, figures.ratios(*([each[name].rate for each in rounds] for name in (RUNG, theirs)))
+        key, figures.ratios(*([each[name].rate for each in rounds] for name in (ours, theirs)))
     )
 
 
@@ -112,7 +135,7 @@ def told(rounds: Rounds, clients: int) -> Iterator[Note]:
         )
         times = " / ".join(f"{seconds * MS:.2f}" for seconds in (p50, p95, p99))
         yield Note(
-            f"{name}, {clients} clients",
+            f"{name}, {clients} {'client' if clients == 1 else 'clients'}",
             f"{rate:,.0f} requests/s; p50 / p95 / p99 {times} ms; client's core {busy:.0%}",
         )
 
@@ -126,14 +149,27 @@ def _rates(rounds: Rounds) -> Iterator[Line]:
     yield Finding("p99", figures.ratios(*slowest))
     yield from told(rounds, CLIENTS)
     busiest = max(load.client_share for each in rounds for load in each.values())
-    yield Note("the client's core was busy at most", f"{busiest:.0%}")
+    yield Note(BUSIEST, f"{busiest:.0%}")
 
 
-def _repeated(rounds: Rounds) -> Iterator[Line]:
-    yield rate_rows("repeat", rounds, FASTMCP.title)
+def _repeated(plan: Plan, servers: Mapping[str, Server], requests: Requests) -> Iterator[Line]:
+    """One call again and again, for which answers may be kept; then what that does to the mix."""
+    three = {name: servers[name] for name in (REMEMBERING, RUNG, FASTMCP.title)}
+    one = {name: [asked[len(asked) // 2]] for name, asked in requests.items()}
+    rounds = in_turns(three, one, plan.rounds, plan.seconds, CLIENTS)
+    yield rate_rows("repeat", rounds, FASTMCP.title, ours=REMEMBERING)
     for note in told(rounds, CLIENTS):
-        if note.what.startswith((RUNG, FASTMCP.title)):
-            yield Note(f"repeated: {note.what}", note.measured)
+        yield Note(f"one call repeated: {note.what}", note.measured)
+    two = {name: servers[name] for name in (REMEMBERING, RUNG)}
+    for name, server in two.items():  # once, so that whatever is kept is there
+        drive(server.port, requests[name], total=len(requests[name]), connections=CLIENTS)
+    rounds = in_turns(two, requests, max(1, plan.rounds // 2), plan.seconds, CLIENTS)
+    kept, worked = (statistics.median(each[name].rate for each in rounds) for name in two)
+    yield Note(
+        f"the {len(requests[RUNG])} mixed queries again and again, with the answer cache "
+        "(never quoted as the speed of search)",
+        f"{kept:,.0f} requests/s; {worked:,.0f} without it",
+    )
 
 
 def _overlap(
@@ -154,9 +190,3 @@ def _overlap(
     ]
     hits = sum(len(ids_of(answer)) for answer in answers)
     yield Note("evidence a hit, in one channel", f"{sum(evidence) / max(1, hits):.0f} bytes")
-
-
-def _bytes(servers: Mapping[str, Server], requests: Requests) -> Iterator[Note]:
-    for name, server in servers.items():
-        sizes = [len(ask(server.port, request)) for request in requests[name]]
-        yield Note(f"bytes of an answer: {name}", f"{statistics.mean(sizes):,.0f}")

@@ -14,6 +14,7 @@ from flask import Flask
 from bench.calls import message
 from bench.findings import Finding, Line, Note
 from bench.plan import Plan
+from bench.servers import FORGETFUL
 from bench.stores import Corpus, open_corpus, open_queries
 from evidence import wire
 from evidence.reading import search as reading
@@ -94,7 +95,7 @@ def profile(corpus: Corpus, queries: Sequence[str], *, passes: int) -> Stages:
             operation, render=found.measured("render", render), fits=found.measured("fits", fits)
         )
 
-    services = bootstrap.build(settings.load({"RUNG_STORE": str(corpus.store)}))
+    services = bootstrap.build(settings.load({"RUNG_STORE": str(corpus.store), **FORGETFUL}))
     surface = RecordsSurface([watched(one) for one in OPERATIONS])
     app = Flask("bench", static_folder=None)
     guard = Guard(Access.CLIENT_TOKEN)

@@ -4,7 +4,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -204,9 +204,14 @@ def _bulkhead(plan: Upstreams, corpus: Corpus, mix: Sequence[str]) -> Iterator[L
     core, client = two_cores()
     local = _local_reads(corpus, mix)
     health = [get("/healthz")]
-    with answering([b"{}"], HUNG_SECONDS) as silent:
+    with ExitStack() as sources:
+        silent = sources.enter_context(answering([b"{}"], HUNG_SECONDS))
         env = {"RUNG_STORE": str(corpus.store.absolute()), "RUNG_UPSTREAM_URL": silent.urls[0]}
-        with running(RUNG, env, core=core, threads=WAITING_THREADS) as server, pinned(client):
+        with (
+            running(RUNG, env, core=core, threads=WAITING_THREADS) as server,
+            pinned(client),
+            sources,  # they go first, for the server would wait for them
+        ):
             drive(server.port, local, total=len(local), connections=READERS)  # warms it
             calm = drive(server.port, local, total=plan.reads, connections=READERS)
             with insisting(server.port, _hanging()) as callers:

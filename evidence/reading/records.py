@@ -44,7 +44,6 @@ def read_page(envelope: Envelope, *, stream: str, args: dict[str, Any]) -> Recor
         or text_of(meta, "next_changes_since"),
         count=count if isinstance(count, dict) else {"kind": "none"},
         warnings=warnings_of(body),
-        envelope=without(body, ("data", "records")),
     )
 
 

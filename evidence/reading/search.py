@@ -3,12 +3,12 @@
 from typing import Any
 from urllib.parse import quote
 
-from evidence.envelope import Envelope
+from evidence.envelope import Envelope, SearchEnvelope
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import FanIn, Hit, Match, SearchPage, SourceReport, WordsAlone
+from evidence.model import FanIn, Hit, Match, SearchPage, SourceReport, WordsAlone, window_read
 from evidence.reading import number_of, pick, reference, rows, source_of, text_of, warnings_of
-from evidence.reading import short, without
+from evidence.reading import short
 from evidence.text import balanced, is_marked, split
 
 _WINDOW_ARGUMENTS = (
@@ -26,19 +26,25 @@ _EXCERPTS = ("evidence_excerpts", "match_windows", "field_windows", "matches")
 
 def read(envelope: Envelope, *, args: dict[str, Any]) -> SearchPage:
     """The page an upstream answered `search` with; rows that name no record are left out."""
-    body = envelope.body
+    if isinstance(envelope, SearchEnvelope):
+        return _page(envelope.head, envelope.hits(), args)
+    found = rows(envelope.body, "data", "results", "hits")
+    return _page(envelope.body, [hit for row in found if (hit := _hit(row))], args)
+
+
+def _page(body: dict[str, Any], hits: list[Hit], args: dict[str, Any]) -> SearchPage:
+    """The page around the hits: what the envelope says of them together."""
     meta = body.get("meta") or {}
     count = pick(meta, "count")
     return SearchPage(
         args=args,
-        hits=[hit for row in rows(body, "data", "results", "hits") if (hit := _hit(row))],
+        hits=hits,
         has_more=bool(body.get("has_more")),
         next_cursor=text_of(body, "next_cursor"),
         count=count if isinstance(count, int) else number_of(count, "value"),
         count_accuracy=text_of(meta, "count_accuracy"),
         recall=pick(meta, "recall") or {},
         warnings=warnings_of(body),
-        envelope=without(body, ("data", "results", "hits")),
         fan_in=_fan_in(pick(meta, "package")),
         words=_words(pick(meta, "words"), str(args.get("query", ""))),
     )
@@ -85,15 +91,16 @@ def _hit(row: dict[str, Any]) -> Hit | None:
     ref = reference(row, None, source)
     if ref is None:
         return None
+    id = str(ref)
     return Hit(
         ref=ref,
-        id=str(ref),
+        id=id,
         title=short(text_of(row, "title"), BUDGETS.title_chars),
         at=short(text_of(row, *_TIMES), BUDGETS.time_chars),
         source=source,
         url=_address(text_of(row, "record_url", "url") or "", ref),
         matched_fields=[name for name in row.get("matched_fields") or () if isinstance(name, str)],
-        matches=_matches(row),
+        matches=_matches(row, id),
     )
 
 
@@ -105,19 +112,19 @@ def _address(told: str, ref: RecordRef) -> str:
     return f"{told}{joint}connection_id={quote(ref.connection_id, safe='')}"
 
 
-def _matches(row: dict[str, Any]) -> list[Match]:
+def _matches(row: dict[str, Any], id: str) -> list[Match]:
     """The proven windows of a hit; a marked snippet with its field counts as one."""
     for name in _EXCERPTS:
         if name in row:
-            found = [match for part in rows(row, name) if (match := _match(part))]
+            found = [match for part in rows(row, name) if (match := _match(part, id))]
             if found:
                 return found[: CONTRACT.windows_per_hit]
     snippet = row.get("snippet")
-    match = _match(snippet) if isinstance(snippet, dict) else None
+    match = _match(snippet, id) if isinstance(snippet, dict) else None
     return [match] if match and "<mark>" in match.shown else []
 
 
-def _match(part: dict[str, Any]) -> Match | None:
+def _match(part: dict[str, Any], id: str) -> Match | None:
     shown = text_of(part, "preview_text", "text", "preview", "snippet")
     path = text_of(part, "field_path", "path", "field")
     if shown is None or path is None:
@@ -137,7 +144,7 @@ def _match(part: dict[str, Any]) -> Match | None:
         match_start=number_of(part, "match_start_chars"),
         match_end=number_of(part, "match_end_chars"),
         complete=complete,
-        window=window,
+        read=window_read(id, path, window),
     )
 
 

@@ -160,7 +160,7 @@ def _hit(console: Console, number: int, hit: Hit, context: Context) -> None:
     console.print(line, soft_wrap=True)
     for match in hit.matches:
         console.print(Padding(_marked(match.shown), (0, 0, 0, WINDOW_INDENT), expand=False))
-        _line(console, search_lines.evidence_line(hit, match, context), "dim")
+        _line(console, search_lines.evidence_line(match, context), "dim")
     if not hit.matches:
         _line(console, f"  no proven window; {context.step(hit.fetch)}", "dim")
 

@@ -1,5 +1,6 @@
 """Commands of the owner: bring records into the store, and see what is there."""
 
+import gc
 import sqlite3
 import sys
 from collections.abc import Iterator
@@ -9,7 +10,6 @@ from typing import Any, BinaryIO
 
 import click
 import orjson
-from sqlite_utils import Database
 
 from evidence.errors import EvidenceError
 from service.cli import output
@@ -23,6 +23,9 @@ from service.upstreams.store.text_repair import Repair
 from service.upstreams.store.writer import Writer, explain_locks, open_writer
 
 REPORTED_FIELDS = 20
+STOPPED = "Whole batches of rows are in the store; the same command goes on from there."
+#: Objects made between two looks for cycles. An import makes many that live as long as their batch.
+COLLECT_AFTER = 100_000
 
 store_option = click.option(
     "--store",
@@ -109,6 +112,8 @@ def import_(
             _check_file(name, form)
         if written is not None and written.exists():
             raise click.ClickException(f"{written} is there already. Name a new file.")
+    gc.freeze()
+    gc.set_threshold(COLLECT_AFTER)
     with teaching(), open_writer(store) as writer:
         task = Import(writer, connection, stream, suggest_roles, key)
 
@@ -128,6 +133,9 @@ def import_(
         except Rejected as rejected:
             _report(task, rejected.counts)
             raise click.ClickException("--strict: nothing was imported.") from None
+        except KeyboardInterrupt:
+            say("Stopped. " + ("Nothing was imported." if strict else STOPPED))
+            raise
         if written is not None:
             _write_manifest(task, written)
         _report(task, counts)
@@ -224,6 +232,8 @@ def _report(task: Import, counts: Counts) -> None:
 @store_option
 def stats(store: Path, as_json: bool) -> None:
     """Count the connections, streams and records of the store."""
+    from sqlite_utils import Database  # takes longer to load than most commands run
+
     with teaching(), existing(store) as writer:
         rows = list(Database(writer.db, use_counts_table=False).query(_STATS))
     if as_json:

@@ -3,9 +3,6 @@
 import tomllib
 from typing import Any
 
-import tomlkit
-from tomlkit.exceptions import TOMLKitError
-
 from service.clients.editing import Unfit
 
 
@@ -25,6 +22,8 @@ def found(text: str, path: tuple[str, str]) -> Any:
 
 def block(table: str, name: str, entry: dict[str, Any]) -> str:
     """A table as it stands in a file, with its header."""
+    import tomlkit  # loaded where it is used: servers and most commands never do
+
     body = tomlkit.table()
     for key, value in entry.items():
         body.add(key, _inline(value) if isinstance(value, dict) else value)
@@ -50,6 +49,9 @@ def put(text: str, path: tuple[str, str], entry: dict[str, Any]) -> str:
 
 def take(text: str, path: tuple[str, str]) -> str:
     """The text without the table under `path`. Raises `Unfit` where it cannot be taken alone."""
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
     table, name = path
     expected = tomllib.loads(text)
     del expected[table][name]
@@ -65,6 +67,8 @@ def take(text: str, path: tuple[str, str]) -> str:
 
 
 def _inline(value: dict[str, Any]) -> Any:
+    import tomlkit
+
     inline = tomlkit.inline_table()
     inline.update(value)
     return inline

@@ -10,10 +10,12 @@ share: `code`, `message`, `hint`, `request_id`.
 
 import logging
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final
 
 from flask import Blueprint, Response, g, request
 from flask.blueprints import BlueprintSetupState
+from werkzeug.datastructures import Headers
 from werkzeug.wsgi import get_content_length, get_input_stream
 
 from evidence import account
@@ -23,6 +25,7 @@ from service.access import Guard, request_id
 from service.mcp.dispatch import Server
 from service.mcp.faults import INTERNAL_ERROR, INVALID_REQUEST, Fault, told
 from service.mcp.protocol import Reply, handle, refused
+from service.mcp.repeats import Repeats
 from service.mcp.surface import Surface
 from service.statuses import STATUS
 
@@ -37,11 +40,9 @@ Extra = dict[str, str]
 ALLOW: Final = "POST, OPTIONS"
 PIECE_BYTES: Final = 65_536
 PREFLIGHT_SECONDS: Final = "7200"
-ALWAYS: Final = (
-    ("Cache-Control", "no-store"),
-    ("X-Content-Type-Options", "nosniff"),
-    ("Vary", "Origin"),
-)
+ALWAYS: Final = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
+#: Who compresses JSON finds said what it would have to say.
+OF_JSON: Final = (("Content-Type", "application/json"), ("Vary", "Origin, Accept-Encoding"))
 ALLOWED_HEADERS: Final = (
     "content-type, authorization, accept, mcp-protocol-version, mcp-method, mcp-name, "
     "mcp-session-id, last-event-id, request-id, x-request-id, traceparent"
@@ -52,16 +53,22 @@ STATUS_OF_CODE: Final = {"method_not_allowed": 405, "unsupported_media_type": 41
 
 
 def blueprint(
-    surface: Surface, *, path: str, guard: Guard, open_session: OpenSession, name: str = "mcp"
+    surface: Surface,
+    *,
+    path: str,
+    guard: Guard,
+    open_session: OpenSession,
+    name: str = "mcp",
+    repeats: Repeats | None = None,
 ) -> Blueprint:
     """`surface` served at `path`, with and without a trailing slash, to every verb there is.
 
     `path` counts from the root of the application; a prefix given at registration is not added.
     `open_session` gets the bearer token (None on an open surface) and returns what the surface
     takes as its session. It raises `Unauthenticated` or `Forbidden` for a token it refuses.
-    `name` tells several of these apart within one application.
+    `name` tells several of these apart within one application. `repeats` keeps answers.
     """
-    endpoint = Endpoint(surface, guard, open_session)
+    endpoint = Endpoint(Server(surface, repeats), guard, open_session)
     found = Blueprint(name, __name__)
 
     def mount(state: BlueprintSetupState) -> None:
@@ -80,8 +87,8 @@ def blueprint(
 class Endpoint:
     """The one view: turns a Flask request into bytes and headers, and a reply into a response."""
 
-    def __init__(self, surface: Surface, guard: Guard, open_session: OpenSession) -> None:
-        self._server = Server(surface)
+    def __init__(self, server: Server, guard: Guard, open_session: OpenSession) -> None:
+        self._server = server
         self._guard = guard
         self._open_session = open_session
 
@@ -141,11 +148,19 @@ class Endpoint:
         headers = [*ALWAYS, ("Request-Id", id), ("X-Request-Id", id), *extra.items()]
         headers += self._guard.shared(origin).items()
         if reply.body is not None:
-            headers.append(("Content-Type", "application/json"))
-            return Response(reply.body, reply.status, headers)
+            headers += OF_JSON
+            return Whole(reply.body, reply.status, headers)
+        headers.append(("Vary", "Origin"))
         response = Response(b"", reply.status, headers)
         del response.headers["Content-Type"]  # Flask calls even nothing HTML
         return response
+
+
+class Whole(Response):
+    """A response that says all it has to say: nothing is worked out while it is sent."""
+
+    def get_wsgi_headers(self, environ: Environ) -> Headers:
+        return self.headers
 
 
 class SentHeaders:
@@ -158,8 +173,13 @@ class SentHeaders:
 
     def get(self, name: str, /) -> str | None:
         """The value of a header, by its name in any case; None without it."""
-        found: str | None = self._environ.get("HTTP_" + name.upper().replace("-", "_"))
+        found: str | None = self._environ.get(_key(name))
         return found
+
+
+@lru_cache(maxsize=256)
+def _key(name: str) -> str:
+    return "HTTP_" + name.upper().replace("-", "_")
 
 
 def check_verb(verb: str) -> None:

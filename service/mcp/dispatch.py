@@ -26,6 +26,7 @@ from service.mcp.faults import (
 )
 from service.mcp.headers import check_mirrors, mirrors
 from service.mcp.ladder import Request
+from service.mcp.repeats import Repeats
 from service.mcp.surface import NEEDS_CAPABILITY, Surface, UnknownTool
 
 CAPABILITIES: Final[dict[str, Any]] = {"tools": {}, "resources": {}}
@@ -40,10 +41,11 @@ Method = Callable[[Request, Any], Result]
 
 
 class Server:
-    """One surface, ready to answer requests of every revision. Holds no state between them."""
+    """One surface, ready to answer requests of every revision. Keeps `repeats` between them."""
 
-    def __init__(self, surface: Surface) -> None:
+    def __init__(self, surface: Surface, repeats: Repeats | None = None) -> None:
         self.surface = surface
+        self._repeats = repeats or Repeats(0)
         info = {"name": surface.name, "title": surface.title, "version": surface.version}
         self._info = info
         self._meta = {SERVER_INFO: info}
@@ -135,6 +137,22 @@ class Server:
             raise invalid_params("`tools/call` needs `name`, a string, and `arguments`, an object.")
         if request.modern:
             self._check_call(request, name, arguments)
+        again = self._repeats.call(session, request.version, name, arguments)
+        known = self._repeats.find(again) if again else None
+        if known is not None:
+            account.current().operation = name
+            return orjson.Fragment(known)
+        result = self._called(request, name, arguments, session)
+        if again is None or result.get("isError"):
+            return result
+        ready = orjson.dumps(result)
+        self._repeats.keep(again, session, ready)
+        return orjson.Fragment(ready)
+
+    def _called(
+        self, request: Request, name: str, arguments: dict[str, Any], session: Any
+    ) -> dict[str, Any]:
+        """What the tool says, in the shape of the request's revision."""
         try:
             result = self.surface.call(name, arguments, session)
         except UnknownTool:

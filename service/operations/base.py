@@ -1,6 +1,6 @@
 """What an operation is: declared once, projected to a tool, a REST route and a command."""
 
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Hashable, Mapping, Sized
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
@@ -50,6 +50,12 @@ class Session:
     base_url: str = ""
     fence_key: bytes = b""
     each: Each = serial
+
+    @property
+    def version(self) -> Hashable | None:
+        """What its reads stand on, as `ports.Versioned` says it; None where `rs` knows none."""
+        told = getattr(self.rs, "version", None)
+        return None if told is None else told()
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,17 +38,16 @@ PLACES: Final = (("/", "Home"), ("/connect", "Connect"), ("/try", "Try"), ("/doc
 
 @dataclass(frozen=True)
 class Layout:
-    """Renders templates of `templates/` into answers. The paths are those of the MCP endpoints."""
+    """Renders templates of `templates/` into answers. The paths are those of the MCP endpoints.
+
+    Each template is compiled when it is first shown: together they take longer than all else at
+    the start of a server.
+    """
 
     services: Services
     mcp_path: str
     papers_path: str
     assets: Assets = field(default_factory=Assets)
-
-    def __post_init__(self) -> None:
-        """Compiles every template: a fault in one ends the start, not somebody's visit."""
-        for name in self._environment.list_templates():
-            self._environment.get_template(name)
 
     @cached_property
     def _environment(self) -> Environment:

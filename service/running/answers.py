@@ -19,7 +19,11 @@ from service.access import Guard
 
 #: Documents any page may read: they say what anybody can find out.
 PUBLIC_PREFIXES: Final = ("/.well-known/", "/openapi.json", "/llms.txt")
-SECURITY: Final = (("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"))
+#: (as it is looked up, as it is sent, value)
+SECURITY: Final = (
+    ("x-content-type-options", "X-Content-Type-Options", "nosniff"),
+    ("referrer-policy", "Referrer-Policy", "no-referrer"),
+)
 PREFLIGHT: Final = {
     "Access-Control-Allow-Headers": "authorization, content-type, accept, pdpp-version, range, "
     "if-none-match, request-id, x-request-id, traceparent",
@@ -68,8 +72,8 @@ def finish(asked: Request, response: Response, guard: Guard, allowance: Allowanc
     """Puts the headers on, and makes the body 304 or smaller where that can be done."""
     headers, environ, status = response.headers, asked.environ, response.status_code
     sent = {name.lower(): value for name, value in headers}  # looked up often: one walk for all
-    for name, value in SECURITY:
-        if name.lower() not in sent:
+    for known, name, value in SECURITY:
+        if known not in sent:
             headers.add(name, value)
     if allowance is not None:
         headers["RateLimit-Limit"] = str(allowance.limit)
@@ -92,7 +96,7 @@ def finish(asked: Request, response: Response, guard: Guard, allowance: Allowanc
         vary += _missing("Origin", vary)
         if "access-control-allow-origin" not in sent:
             headers.update(guard.shared(environ["HTTP_ORIGIN"]))
-    if vary:
+    if vary and vary != [sent.get("vary")]:
         headers["Vary"] = ", ".join(vary)
 
 

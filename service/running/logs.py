@@ -15,10 +15,7 @@ from types import TracebackType
 from typing import Any, Final
 
 import orjson
-import structlog
 from gunicorn import glogging
-from structlog.stdlib import ExtraAdder, ProcessorFormatter
-from structlog.typing import EventDict, ExcInfo, Processor
 
 from service import settings
 
@@ -27,6 +24,8 @@ FIRST: Final = ("time", "level", "event", "request_id")
 
 Told = dict[str, Any]
 
+#: What every record has, and no event tells.
+_USUAL: Final = logging.makeLogRecord({}).__dict__.keys()
 _requests: Final = logging.getLogger("rung.request")
 _written: Callable[[Told], None] | None = None
 
@@ -49,9 +48,8 @@ def configure(format: str | None, level: str) -> None:
     """
     terminal = sys.stdout.isatty()
     told = format or ("text" if terminal else "json")
-    processors = _text(terminal) if told == "text" else _JSON
     handler = logging.StreamHandler(sys.stdout)
-    handler.setFormatter(ProcessorFormatter(foreign_pre_chain=_KNOWN, processors=processors))
+    handler.setFormatter(_Lines(_text(terminal) if told == "text" else _json))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
@@ -88,18 +86,24 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _stamp(_: Any, __: str, event: EventDict) -> EventDict:
-    event["time"] = _now()
-    return event
+class _Lines(logging.Formatter):
+    """What was logged, as the text that is made of it."""
 
+    def __init__(self, written: Callable[[Told], str]) -> None:
+        super().__init__()
+        self._written = written
 
-def _where(_: Any, __: str, event: EventDict) -> EventDict:
-    """An exception as its stack; see the module for what is left out."""
-    info: ExcInfo | bool | None = event.pop("exc_info", None)
-    found = sys.exc_info() if info is True else info
-    if isinstance(found, tuple) and found[1] is not None:
-        event["exception"] = stack(found[1])
-    return event
+    def format(self, record: logging.LogRecord) -> str:
+        """An exception is told as its stack; see the module for what is left out."""
+        told: Told = {"event": record.getMessage()}
+        if record.stack_info:
+            told["stack_info"] = record.stack_info
+        told |= {"level": record.levelname.lower(), "logger": record.name}
+        told |= {name: value for name, value in record.__dict__.items() if name not in _USUAL}
+        told["time"] = _now()
+        if record.exc_info and record.exc_info[1] is not None:
+            told["exception"] = stack(record.exc_info[1])
+        return self._written(told)
 
 
 def stack(error: BaseException) -> str:
@@ -117,32 +121,25 @@ def _places(trace: TracebackType | None) -> str:
     return "".join(StackSummary.extract(walk_tb(trace), capture_locals=False).format())
 
 
-def _line(_: Any, __: str, event: EventDict) -> str:
-    first = {name: event.pop(name) for name in FIRST if name in event}
-    return orjson.dumps({**first, **event}, default=lambda value: type(value).__name__).decode()
+def _json(told: Told) -> str:
+    first = {name: told.pop(name) for name in FIRST if name in told}
+    return orjson.dumps({**first, **told}, default=lambda value: type(value).__name__).decode()
 
 
-_KNOWN: Final[tuple[Processor, ...]] = (
-    structlog.stdlib.add_log_level,
-    structlog.stdlib.add_logger_name,
-    ExtraAdder(),
-    _stamp,
-    _where,
-)
-_JSON: Final[tuple[Processor, ...]] = (ProcessorFormatter.remove_processors_meta, _line)
+def _text(colors: bool) -> Callable[[Told], str]:
+    # Loads much that a server without a terminal never uses.
+    from structlog.dev import ConsoleRenderer, plain_traceback
 
-
-def _text(colors: bool) -> tuple[Processor, ...]:
-    renderer = structlog.dev.ConsoleRenderer(
-        colors=colors, timestamp_key="time", exception_formatter=structlog.dev.plain_traceback
+    render = ConsoleRenderer(
+        colors=colors, timestamp_key="time", exception_formatter=plain_traceback
     )
-    return (ProcessorFormatter.remove_processors_meta, _short, renderer)
+    return lambda told: str(render(None, "", _short(told)))
 
 
-def _short(_: Any, __: str, event: EventDict) -> EventDict:
+def _short(told: Told) -> Told:
     """A request as a person reads it: `GET /v1/search 200 4.5 ms`."""
-    if event.get("logger") != _requests.name:
-        return event
-    said = f"{event['method']} {event['route']} {event['status']} {event['ms']} ms"
+    if told.get("logger") != _requests.name:
+        return told
+    said = f"{told['method']} {told['route']} {told['status']} {told['ms']} ms"
     kept = ("time", "level", "operation", "error", "request_id")
-    return {"event": said, **{name: event[name] for name in kept if name in event}}
+    return {"event": said, **{name: told[name] for name in kept if name in told}}

@@ -65,6 +65,7 @@ class Settings:
     rate_limit_failures: str | None
     rate_limit_storage: str | None = field(repr=False)
     drain_seconds: int
+    answer_cache_bytes: int
 
 
 SETTINGS: tuple[Setting, ...] = (

@@ -1,4 +1,7 @@
-"""The settings of operations: logs, metrics, limits and the end of a worker. Rows of `SETTINGS`."""
+"""The settings of operations: logs, metrics, limits, answers kept, the end of a worker.
+
+Rows of `SETTINGS`.
+"""
 
 from typing import Any, Final
 
@@ -78,5 +81,14 @@ ROWS: Final[tuple[tuple[Any, ...], ...]] = (
         parsing.whole,
         "5",
         "How long a worker told to stop goes on accepting, while /readyz says 503.",
+    ),
+    (
+        "answer_cache_bytes",
+        "RUNG_ANSWER_CACHE_BYTES",
+        1_000_000,
+        parsing.whole,
+        "0",
+        "How many bytes of answers a worker keeps for calls that are repeated while nothing was "
+        "committed; 0 keeps none.",
     ),
 )

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -215,7 +214,7 @@ class HttpResourceServer:
         except EvidenceError:
             raise error from None
         body = whole_values.window(envelope.body, field_path, window)
-        return replace(envelope, body=body)
+        return Envelope(body, envelope.request_id)
 
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob:
         path, params = f"/v1/blobs/{_segment(blob_id)}", parameters(connection_id=connection_id)

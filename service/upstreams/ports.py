@@ -4,7 +4,7 @@ A resource server takes typed requests and answers with PDPP envelopes, already 
 """
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -140,6 +140,18 @@ class ResourceServer(Protocol):
     def field_window(self, ref: RecordRef, field_path: str, window: WindowRequest) -> Envelope: ...
 
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob: ...
+
+
+class Versioned(Protocol):
+    """What a resource server has beside, where it knows when its answers would be the same."""
+
+    def version(self) -> Hashable | None:
+        """What all reads of it so far stand on, which read nothing else since.
+
+        Equal for two of them only where both answer the same to the same question. None where
+        something changed between two reads.
+        """
+        ...
 
 
 class Authority(Protocol):

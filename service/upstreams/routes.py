@@ -1,6 +1,7 @@
 """The REST addresses a PDPP body points at: relative, each segment percent-encoded once."""
 
 import re
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -15,8 +16,14 @@ def segment(text: str) -> str:
     return text if _UNRESERVED.fullmatch(text) else quote(text, safe="")
 
 
+@lru_cache(maxsize=1024)
+def name(text: str) -> str:
+    """The same for a stream or a connection: there are few."""
+    return segment(text)
+
+
 def record(stream: str, record_id: str) -> str:
-    return f"/v1/streams/{segment(stream)}/records/{segment(record_id)}"
+    return f"/v1/streams/{name(stream)}/records/{segment(record_id)}"
 
 
 def field_window(stream: str, record_id: str) -> str:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import Hit, Match, RecordItem, RecordPage, SearchPage, Source
+from evidence.model import Hit, Match, RecordItem, RecordPage, SearchPage, Source, window_read
 from evidence.text import mark
 
 Reading = TypeVar("Reading")
@@ -75,15 +75,16 @@ def refs(draw: st.DrawFn, source: Source) -> RecordRef:
 
 
 @st.composite
-def matches(draw: st.DrawFn) -> Match:
+def matches(draw: st.DrawFn, id: str) -> Match:
     text = draw(texts(most=BUDGETS.excerpt_chars, least=1))
     cuts = sorted(draw(st.lists(st.integers(0, len(text)), min_size=2, max_size=12)))
     marks = tuple((a, b) for a, b in zip(cuts[::2], cuts[1::2]) if a < b) or ((0, 1),)
     start = draw(st.integers(0, 10**9))
     known = draw(st.booleans())
     window = {"offset_chars": start, "limit_chars": 626}
+    path = draw(names(64))
     return Match(
-        field_path=draw(names(64)),
+        field_path=path,
         shown=mark(text, start=0, end=len(text), marks=marks)[0],
         start=start if known else None,
         end=start + len(text) if known else None,
@@ -91,7 +92,7 @@ def matches(draw: st.DrawFn) -> Match:
         match_start=start + marks[0][0] if known else None,
         match_end=start + marks[-1][1] if known else None,
         complete=False,
-        window=window,
+        read=window_read(id, path, window),
     )
 
 
@@ -107,7 +108,7 @@ def hits(draw: st.DrawFn) -> Hit:
         source=source,
         url="/v1/streams/x/records/y",
         matched_fields=draw(st.lists(names(64), max_size=5)),
-        matches=draw(st.lists(matches(), max_size=3)),
+        matches=draw(st.lists(matches(str(ref)), max_size=3)),
     )
 
 
@@ -116,8 +117,11 @@ def pages(draw: st.DrawFn, *, most: int) -> SearchPage:
     found = draw(st.lists(hits(), min_size=1, max_size=3))
     count = draw(st.integers(1, most))
     query = draw(texts(most=CONTRACT.query_chars, least=1))
-    for match in (match for hit in found for match in hit.matches if draw(st.booleans())):
-        match.window = {"query": query, "before_chars": 200, "after_chars": 400}
+    by_query = {"query": query, "before_chars": 200, "after_chars": 400}
+    for hit in found:
+        for match in hit.matches:
+            if draw(st.booleans()):
+                match.read = window_read(hit.id, match.field_path, by_query)
     return SearchPage(
         args={"query": query},
         hits=[
@@ -130,7 +134,6 @@ def pages(draw: st.DrawFn, *, most: int) -> SearchPage:
         count_accuracy="exact",
         recall={"complete": draw(st.booleans()), "candidate_window_limit": 4_000},
         warnings=[{"code": "partial_results", "message": draw(texts(most=200))}],
-        envelope={},
     )
 
 
@@ -143,12 +146,13 @@ def ordinary_pages(draw: st.DrawFn) -> SearchPage:
     ref = RecordRef("messages", "m_0042", "gmail-work")
     window = {"query": "lorem ipsum", "before_chars": 200, "after_chars": 400}
     shown, _ = mark(text, start=0, end=len(text), marks=((9, 14), (20, 25)))
-    one = Match("body", shown, 0, len(text), 10**6, 9, 25, False, window)
+    read = window_read(str(ref), "body", window)
+    one = Match("body", shown, 0, len(text), 10**6, 9, 25, False, read)
     listed = [
         Hit(ref, str(ref), letter * 3, "2026-04-01T00:00:00Z", source, "", ["body"], [one] * 3)
         for _ in range(10)
     ]
-    return SearchPage({"query": "x"}, listed, True, "c" * 40, 99, "exact", {}, [], {})
+    return SearchPage({"query": "x"}, listed, True, "c" * 40, 99, "exact", {}, [])
 
 
 @st.composite
@@ -190,5 +194,5 @@ def record_pages(draw: st.DrawFn) -> RecordPage:
     most = 100 if all(len(item.data) <= 30 for item in few) else 3
     listed = (few * 100)[: draw(st.sampled_from([1, 2, 25, most]))][:most]
     return RecordPage(
-        {"stream": "s", "limit": 100}, "s", listed, True, "c" * 80, None, {"kind": "none"}, [], {}
+        {"stream": "s", "limit": 100}, "s", listed, True, "c" * 80, None, {"kind": "none"}, []
     )

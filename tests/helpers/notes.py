@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from evidence.fold import fold
+from service.upstreams.store import checkup
 from service.upstreams.store.ingest import Counts
 from service.upstreams.store.writer import Writer
 
@@ -32,9 +33,9 @@ LONG = "lantern " * 10_000
 
 
 def check(writer: Writer) -> None:
-    """Both indexes agree with what they index, and nothing points nowhere."""
-    writer.db.execute("INSERT INTO fts(fts, rank) VALUES('integrity-check', 1)")
-    writer.db.execute("INSERT INTO fts_chunk(fts_chunk, rank) VALUES('integrity-check', 1)")
+    """All indexes agree with what they index, and nothing points nowhere."""
+    for table in checkup.TABLES:
+        writer.db.execute(f"INSERT INTO {table}({table}, rank) VALUES('integrity-check', 1)")
     assert writer.db.execute("PRAGMA foreign_key_check").fetchall() == []
 
 
@@ -48,6 +49,12 @@ def changes(writer: Writer) -> list[tuple[str, Any]]:
 def matches(writer: Writer, words: str) -> int:
     found = writer.db.execute("SELECT count(*) FROM fts WHERE fts MATCH ?", (fold(words),))
     return int(found.fetchone()[0])
+
+
+def segments(writer: Writer) -> int:
+    """How many segments the words of all fields lie in: one where they are merged."""
+    found = one(writer, "SELECT count(DISTINCT id >> 37) FROM fts_data WHERE id > 10")
+    return int(found[0])
 
 
 def tally(counts: Counts) -> tuple[int, int, int, int]:

@@ -112,14 +112,14 @@ def test_no_request_builds_a_schema_or_a_server_again(house: House) -> None:
             path = Path(frame.f_code.co_filename)
             ran.add((f"{path.parent.name}/{path.name}", frame.f_code.co_name))
 
-    def both() -> None:
+    def both(limit: int) -> None:
         api.rpc("tools/list", {})
-        assert "isError" not in api.mcp("search", query="lantern")
+        assert "isError" not in api.mcp("search", query="lantern", limit=limit)
 
-    both()
+    both(10)
     sys.setprofile(note)
     try:
-        both()
+        both(9)  # the same call again would be answered from memory
     finally:
         sys.setprofile(None)
     assert ("operations/search.py", "run") in ran

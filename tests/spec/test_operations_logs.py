@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -79,6 +80,16 @@ def test_a_trace_comes_from_the_header_or_else_from_the_message(api: Api, server
         traces[name] = line["trace_id"]
         assert line["span_id"] != PARENT
     assert traces == {"both": TRACE, "message": "c" * 32, "broken": "c" * 32}
+
+
+def test_no_two_workers_make_the_same_ids(house: worlds.House) -> None:
+    with operated(house.environment, workers=4, threads=1) as found:
+        api = Api(found.url, house.grant()[1])
+        with ThreadPoolExecutor(8) as pool:
+            answers = pool.map(lambda _: api.get("/v1/streams", **{"Request-Id": ""}), range(64))
+            made = [answer.headers["Request-Id"] for answer in answers]
+        traces = [line["trace_id"] for id in made for line in found.requests(id)]
+    assert len(set(made)) == len(set(traces)) == 64
 
 
 def test_health_checks_are_not_told(api: Api, server: Operated) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 from flask import Flask
+from jinja2 import Environment, PackageLoader
 
 from service import bootstrap, settings
 from service.app import create_app
@@ -260,3 +261,12 @@ def test_papers_alone_are_tried_without_a_token_unless_tokens_close_them(
         shown = [form["data-tool"] for form in found.all("form") if "hidden" not in form.attributes]
         assert shown == ["search_papers"]
         assert len(found.all("form")) == len(PAPER_OPERATIONS)
+
+
+def test_every_template_compiles() -> None:
+    """A server compiles one when it is first shown, so a fault would meet a visitor."""
+    environment = Environment(loader=PackageLoader("service.pages"))
+    names = environment.list_templates()
+    assert "base.html" in names
+    for name in names:
+        environment.get_template(name)

@@ -110,6 +110,7 @@ def post(api: Api, method: str, params: Any) -> dict[str, Any]:
 @quiet
 @given(call=CALLS)
 @example(call=("search_papers", {"query": "the", "limit": 100}))
+@example(call=("list_top_facets", {"category": "author", "offset": 2**63}))
 @example(call=("get_paper_source", {"paper_id": DEEP_LEARNING, "max_chars": 50_000}))
 @example(call=("get_paper_source", {"paper_id": DEEP_LEARNING, "outline": True}))
 @example(call=("get_paper_source", {"paper_id": DEEP_LEARNING, "query": "the"}))

@@ -1,6 +1,5 @@
 """Pages of records: projection, filters, sorting, counts, changes, and pages that end early."""
 
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -160,7 +159,7 @@ def test_changes_name_what_came_and_what_went_since_a_bookmark(tmp_path: Any) ->
     first = one.ok("query_records", stream="tasks", changes_since="beginning")
     later = next(call for call in printed_calls(first.text) if call.why == "later_changes")
     assert one.ok(later.tool, **later.args).structured["data"]["data"] == []
-    bring(house, "todo", row("tasks", "b", text="two"), replace(row("tasks", "a"), deleted=True))
+    bring(house, "todo", row("tasks", "b", text="two"), row("tasks", "a")._replace(deleted=True))
     answer = one.ok(later.tool, **later.args)
     assert sorted(ids(answer)) == ["todo/tasks:a", "todo/tasks:b"]
     (gone,) = [line for line in answer.lines if line.endswith("deleted=true")]

@@ -213,7 +213,7 @@ def test_answers_carry_the_headers_that_keep_them_private(mcp: Poster) -> None:
     response = mcp.legacy("ping")
     assert response.headers["Cache-Control"] == "no-store"
     assert response.headers["X-Content-Type-Options"] == "nosniff"
-    assert response.headers["Vary"] == "Origin"
+    assert response.headers["Vary"] == "Origin, Accept-Encoding"
     assert response.headers["Content-Length"] == str(len(response.data))
 
 

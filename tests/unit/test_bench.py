@@ -3,6 +3,7 @@
 import os
 import socket
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,16 +11,20 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from random import Random
 
+import orjson
 import pytest
 
-from bench import corpus, exact, snapshots, stores
+from bench import changes, corpus, exact, servers, snapshots, soak, stores
 from bench.calls import LEGACY, MODERN, call, get
+from bench.findings import Note
 from bench.load import HOST, ask, drive, loaded, post
-from bench.peers import environments, plain
-from bench.rows import papers
+from bench.peers import environments, plain, scripts
+from bench.peers.environments import OFFICIAL
+from bench.rows import papers, search
 from bench.rows.stages import Stages
-from bench.servers import Server
+from bench.servers import Server, rung
 from bench.sources import answering, insisting
+from service.settings import SETTINGS
 
 
 def test_the_corpus_is_the_same_for_its_seed_and_another_for_another() -> None:
@@ -210,6 +215,76 @@ def test_both_statements_of_the_peers_find_the_same_records(built: stores.Corpus
 def test_peers_are_asked_alike_and_read_alike() -> None:
     body = b'{"result": {"structuredContent": {"results": [{"id": "a/b:c"}]}}}'
     rows = b'[{"id": "c", "source": "a", "stream": "b"}]'
-    for peer in environments.PEERS:
+    for peer in (*environments.PEERS, *scripts.SCRIPTS):
         assert b"elm" in peer.request("elm")
         assert peer.ids(rows if peer is environments.DATASETTE else body) == ["a/b:c"]
+
+
+def test_peers_must_find_the_same_records_but_for_what_ties_with_the_tenth() -> None:
+    def found(*names: str) -> bytes:
+        hits = [{"id": name} for name in names]
+        return orjson.dumps({"result": {"structuredContent": {"results": hits}}})
+
+    bodies = [found(*"abcdefghij"), found(*"abcdefghxy"), found(*"abcdefgxyz"), found(*"abc")]
+    with answering(bodies, 0) as sources:
+        first, tied, other, fewer = (
+            Server(int(url.rpartition(":")[2]), 0, 0.0) for url in sources.urls
+        )
+
+        def alike(peer: Server) -> list[Note]:
+            beside = {search.RUNG: first, search.LIMIT: first, OFFICIAL.title: peer}
+            requests = {name: [get("/any")] * 2 for name in beside}
+            return list(search.check_alike(beside, requests, [OFFICIAL]))
+
+        assert [note.measured for note in alike(tied)] == [f"{len(bodies[0])}"] * 3
+        for peer in (other, fewer):
+            with pytest.raises(RuntimeError, match="finds other records"):
+                alike(peer)
+
+
+def test_what_a_command_says_is_seen_only_when_it_fails(capfd: pytest.CaptureFixture[str]) -> None:
+    speak = "import sys; print('WARNING: Location', file=sys.stderr); print('done')"
+    assert environments.quietly([sys.executable, "-c", speak]) == "done\n"
+    with pytest.raises(RuntimeError, match="WARNING: Location"):
+        environments.quietly([sys.executable, "-c", f"{speak}; sys.exit(1)"])
+    assert capfd.readouterr() == ("", "")
+
+
+def test_without_npm_the_scripts_are_left_out_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}")
+    assert scripts.missing() == "npm is not here"
+    (tmp_path / "npm").write_text("#!/bin/sh\necho no such registry >&2\nexit 1\n")
+    (tmp_path / "npm").chmod(0o755)
+    monkeypatch.setattr(scripts, "HOME", tmp_path / "typescript")
+    assert "could not install" in scripts.missing() and "no such registry" in scripts.missing()
+    assert [found for each in scripts.SCRIPTS for found in each.versions()] == []
+
+
+def test_a_server_is_forgetful_by_settings_that_there_are() -> None:
+    assert set(servers.FORGETFUL) <= {one.variable for one in SETTINGS}
+    assert set(soak.SETTINGS) <= {one.variable for one in SETTINGS}
+
+
+def test_changes_of_a_soak_are_seen_by_the_next_request_and_leave_the_kept_store_alone(
+    built: stores.Corpus,
+) -> None:
+    before = built.store.read_bytes()
+    made = changes.Changes()
+    core, _ = servers.two_cores()
+    with soak.copied(built) as own, rung(own.store, core, remembering=True) as server:
+        for number in range(3):
+            changes.add_batch(own.store, server.port, own.token, number, made)
+        changes.come_and_go(own.store, server.port, changes.mark(2), made)
+    assert (made.imports, made.grants, made.wrong) == (3, 1, [])
+    assert made.rows == (1 + 2 + 3) * changes.ROWS
+    assert built.store.read_bytes() == before and not own.folder.exists()
+
+
+def test_a_change_that_is_not_seen_is_told(built: stores.Corpus) -> None:
+    core, _ = servers.two_cores()
+    made = changes.Changes()
+    with soak.copied(built) as own, rung(built.store, core) as server:
+        changes.add_batch(own.store, server.port, own.token, 0, made)
+    assert [said.partition(",")[0] for said in made.wrong] == ["after import 0"]

@@ -3,12 +3,15 @@
 import re
 from collections import Counter
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
-from bench import figures, goals, queries, reasons, report, soak
-from bench.findings import Finding, Measured, Note
+from bench import changes, figures, goals, queries, reasons, report, soak
+from bench.findings import BUSIEST, Finding, Measured, Note
 from bench.load import read_wrk
+from bench.page import markdown
 from bench.plan import FULL, QUICK
 
 
@@ -86,11 +89,13 @@ def test_a_slope_is_that_of_the_line_and_leaps_do_not_move_it() -> None:
         figures.slope([(1.0, 2.0), (1.0, 3.0)])
 
 
-def test_thinned_points_are_spread_over_all_of_them() -> None:
-    points = [(float(x), 0.0) for x in range(1_000)]
-    thin = figures.thinned(points, 300)
-    assert len(thin) <= 300 and thin[0] == points[0] and thin[-1][0] > 990
-    assert figures.thinned(points[:5], 300) == points[:5]
+def test_peaks_are_the_highest_of_each_stretch() -> None:
+    points = [(float(x), float(x % 10)) for x in range(100)]
+    assert figures.peaks(points, 10) == [(float(x), 9.0) for x in range(9, 100, 10)]
+    assert figures.peaks(points[:3], 10) == points[:3]
+    assert figures.peaks([(1.0, 5.0)], 10) == [(1.0, 5.0)]
+    gap = [(0.0, 1.0), (1.0, 2.0), (9.0, 3.0), (10.0, 2.0)]
+    assert figures.peaks(gap, 5) == [(1.0, 2.0), (9.0, 3.0)]
 
 
 def test_a_soak_is_flat_where_only_its_beginning_grows() -> None:
@@ -102,6 +107,64 @@ def test_a_soak_is_flat_where_only_its_beginning_grows() -> None:
     assert found.total == pytest.approx(6.0 * 0.75, rel=0.02)
     shrinking = [(x, -y) for x, y in leaking]
     assert soak.growth(shrinking, allowed=0.5).flat
+
+
+def test_a_cache_that_fills_and_is_emptied_is_flat_and_a_leak_below_it_is_found() -> None:
+    rng = Random(1)
+    filling = [(float(s), 80 + (s % 97) / 10 + rng.random()) for s in range(0, 3_600, 2)]
+    assert soak.growth(filling, allowed=1.0, share=0.02).flat
+    leaking = [(s, y + s / 900) for s, y in filling]
+    assert not soak.growth(leaking, allowed=1.0, share=0.02).flat
+
+
+def soaked(seconds: int, hourly: float) -> soak.Soaked:
+    """A soak of so many seconds whose worker grew by so many MB an hour."""
+    times = [float(second) for second in range(0, seconds + 1, 5)]
+    return soak.Soaked(
+        seconds=seconds,
+        records=1_000,
+        memory=[(second, 60 + hourly * second / 3_600) for second in times],
+        files=[(second, 20.0) for second in times],
+        log=[(second, 0.0) for second in times],
+    )
+
+
+def verdicts(found: soak.Soaked) -> dict[str, str]:
+    return {what: verdict for what, _, verdict in soak.lines(found)}
+
+
+def test_a_short_soak_blames_nobody_for_growing_and_a_long_one_does() -> None:
+    assert verdicts(soaked(60, 900.0))["RssAnon"] == ""
+    found = verdicts(soaked(3_600, 9.0))
+    assert (found["RssAnon"], found["open files"], found["SQLite's log"]) == (
+        "missed",
+        "held",
+        "held",
+    )
+    assert verdicts(soaked(3_600, 0.5))["RssAnon"] == "held"
+
+
+def test_a_soak_fails_for_one_bad_answer_or_one_change_that_is_not_seen() -> None:
+    assert "missed" not in verdicts(soaked(60, 0.0)).values()
+    refused, unseen = soaked(60, 0.0), soaked(60, 0.0)
+    refused.failed = 1
+    unseen.changes.wrong.append("a revoked grant is answered")
+    for found in (refused, unseen):
+        assert list(verdicts(found).values()).count("missed") == 1
+
+
+def test_imports_of_a_soak_add_change_and_delete_the_same_records_in_turn() -> None:
+    batches = [changes.batch(number) for number in range(4)]
+    assert [len(rows) // changes.ROWS for rows in batches] == [1, 2, 3, 3]
+    there: dict[object, object] = {}
+    for number, rows in enumerate(batches):
+        for row in rows:
+            if row.get("op") == "delete":
+                assert there.pop(row["key"])
+            else:
+                assert there.get(row["key"]) != row["data"]
+                there[row["key"]] = row["data"]
+        assert len(there) == changes.ROWS * min(number + 1, 2)
 
 
 def test_half_of_a_soak_is_searches_and_all_kinds_are_in_it() -> None:
@@ -149,33 +212,77 @@ def test_figures_of_wrk_are_read_and_failures_are_not_figures() -> None:
             read_wrk(said, 0.0)
 
 
+RUN: dict[str, Any] = {
+    "plan": "quick",
+    "sizes": {"small": 1, "middle": 2, "large": 3},
+    "when": "2026-01-01",
+    "minutes": 1.6,
+    "machine": "a machine",
+    "load_before": 3.0,
+    "versions": {"Rung": "1", "mcp": "2.3.0", "load generator": "wrk 4"},
+}
+NOTE = {"what": "8 clients", "measured": "5 ms"}
+
+
+def the_page(
+    *lines: dict[str, Any], soaked: dict[str, Any] | None = None, plan: str = "quick"
+) -> str:
+    return report.read({**RUN, "plan": plan, "places": [["search", list(lines)]]}, soaked)
+
+
 def test_the_page_tells_rows_goals_spread_verdicts_and_what_was_not_measured() -> None:
-    found = {
-        "plan": "quick",
-        "sizes": {"small": 1, "middle": 2, "large": 3},
-        "when": "2026-01-01",
-        "machine": "a machine",
-        "load_before": 3.0,
-        "versions": {"Rung": "1"},
-        "places": [["search", [{"key": "p99", "rounds": [0.1, 0.15, 0.4]}, NOTE]]],
-    }
-    page = report.page(found, {"lines": [("RssAnon", "50 MB", "held")]})
-    assert "| … its p99, of fastmcp's | ≤ 0.2 × | 0.15 × | 0.10 - 0.40 | held |" in page
-    assert (
-        "1 of 1 held" in page
-        and "not measured" in page
-        and "A quick run" in page
-        and "not calm" in page
-    )
+    kept = {"when": "2026-02-02", "machine": "m", "lines": [("RssAnon", "50 MB", "held")]}
+    page = the_page({"key": "p99", "rounds": [0.1, 0.15, 0.4]}, NOTE, soaked=kept)
+    row = "| `p99` | … its p99, of fastmcp's | ≤ 0.2 × | 0.15 × | 0.10 - 0.40 | held |"
+    assert row in page
+    for said in ("1 of 1 held", "not measured", "A quick run", "not calm", "took 2 minutes"):
+        assert said in page
     assert "| 8 clients | 5 ms |" in page and "| RssAnon | 50 MB | held |" in page
+    assert "2026-02-02" in page and "## Missed" not in page
     assert len(report.unmeasured([Finding("p99", (1.0,))])) == len(goals.GOALS) - 1
 
 
-NOTE = {"what": "8 clients", "measured": "5 ms"}
+def test_the_page_says_why_a_row_is_missed_or_that_nobody_knows() -> None:
+    missed = {"key": "p99", "rounds": [0.9]}
+    page = the_page(missed, plan="full")
+    assert "## Missed" not in the_page(missed)
+    assert "## Missed" not in the_page({"key": "p99", "rounds": [0.1]}, plan="full")
+    reason = goals.goal("p99").missed or "nobody has looked into it yet."
+    assert f"## Missed, and why\n\n- `p99`: {reason}" in page
+
+
+def test_the_page_says_how_one_knows_that_the_generator_was_not_the_limit() -> None:
+    def said(share: str) -> str:
+        return the_page({"what": BUSIEST, "measured": share})
+
+    found = [" ".join(said(share).split()) for share in ("5%", "80%")]
+    assert "made by wrk 4, each" in found[0] and "at most 5 % of the time: it waited" in found[0]
+    assert "may have been the limit" in found[1] and "may have been" not in found[0]
+
+
+def test_the_page_names_the_peers_that_ran_and_those_that_did_not() -> None:
+    lines = {line.split(" | ")[0]: line for line in the_page(NOTE).splitlines()}
+    python, script = (
+        next(line for title, line in lines.items() if title.startswith(f"| [official SDK for {of}"))
+        for of in ("Python", "TypeScript")
+    )
+    assert "| mcp 2.3.0 |" in python and "| not run |" in script
+    for name in re.findall(r"`(bench/peers/[^`]+)`", the_page(NOTE)):
+        assert Path(name).exists()
+
+
+def test_rows_measured_alike_are_explained_once() -> None:
+    page = the_page({"key": "sdk", "rounds": [2.0]}, {"key": "limit", "rounds": [1.0]})
+    assert f"\n- `sdk`, `limit`: {goals.goal('sdk').how}\n" in page
+    assert page.count(goals.goal("sdk").how) == 1
+
+
+def test_a_bar_in_a_cell_does_not_end_it() -> None:
+    assert markdown(("a",), [("x|y",)]).splitlines()[-1] == "| x\\|y |"
 
 
 def test_what_a_run_found_is_kept_whole() -> None:
     lines = [Finding("p99", (0.1, 0.2)), Note("a", "b")]
-    kept = report.results(QUICK, [Measured("search", list(lines))], 0.1)
+    kept = report.results(QUICK, [Measured("search", list(lines))], 0.1, 90.0)
     assert kept["plan"] == "quick" and kept["machine"] and kept["versions"]["Rung"]
     assert [report.line_of(line) for line in kept["places"][0][1]] == lines

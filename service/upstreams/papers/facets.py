@@ -41,7 +41,7 @@ def facets(snapshot: Snapshot, category: str, *, limit: int, offset: int) -> Pap
         (total,) = db.execute(f"SELECT count(*) {counted}", (BLANK,)).fetchone()
         values = db.execute(
             f"SELECT value, papers {counted} ORDER BY papers DESC, value LIMIT ? OFFSET ?",
-            (BLANK, limit, offset),
+            (BLANK, limit, min(offset, total)),  # SQLite has no larger numbers than 64 bits
         ).fetchall()
     return PaperFacets(
         category=category,

@@ -2,7 +2,7 @@
 
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ from service.upstreams.store import (
 )
 from service.upstreams.store.grants import Grant
 from service.upstreams.store.packages import Member, Package
-from service.upstreams.store.reader import Reader
+from service.upstreams.store.reader import Generation, Reader
 from service.upstreams.store.visible import View, open_view
 
 GRANTS_CACHED = 512
@@ -82,22 +82,23 @@ class Store:
     def _open(self, key: Key, find: Find) -> "StoreResourceServer":
         server = StoreResourceServer(self, key, find)
         with self.reader.snapshot() as db:
-            self.view(db, key, find)
+            server.view(db)
         return server
 
-    def view(self, db: sqlite3.Connection, key: Key, find: Find) -> View:
-        """What a grant lets see in this snapshot. Worked out anew after every commit."""
+    def view(self, db: sqlite3.Connection, key: Key, find: Find) -> tuple[Generation, View]:
+        """What a grant lets see in this snapshot, and when. Worked out anew after every commit."""
         generation = self.reader.generation(db)
-        views: dict[Key, tuple[int, View]] = self._local.__dict__.setdefault("views", {})
+        views: dict[Key, tuple[Generation, View]] = self._local.__dict__.setdefault("views", {})
         known = views.get(key)
         if known is not None and known[0] == generation:
-            return known[1]
+            # Revoking is a commit; the clock makes none.
+            tokens.check_active("grant", None, known[1].grant.expires_at, None)
+            return known
         view = open_view(db, find(db))
-        if view.grant.expires_at is None:  # expiry has no commit that would empty the cache
-            if len(views) >= GRANTS_CACHED:
-                views.clear()
-            views[key] = generation, view
-        return view
+        if len(views) >= GRANTS_CACHED:
+            views.clear()
+        views[key] = generation, view
+        return generation, view
 
     @cached_property
     def fence_key(self) -> bytes:
@@ -129,8 +130,18 @@ class StoreResourceServer:
     """One grant over the store; every method is one snapshot. See `ports.ResourceServer`."""
 
     def __init__(self, store: Store, key: Key, find: Find) -> None:
-        self._store = store
-        self._view = partial(store.view, key=key, find=find)
+        self._store, self._key, self._find = store, key, find
+        self._read: set[Generation] = set()
+
+    def view(self, db: sqlite3.Connection) -> View:
+        """What the grant lets see in this snapshot."""
+        generation, view = self._store.view(db, self._key, self._find)
+        self._read.add(generation)
+        return view
+
+    def version(self) -> Hashable | None:
+        """See `ports.Versioned`: the grant, and the one generation that all was read of."""
+        return (self._key, *self._read) if len(self._read) == 1 else None
 
     def schema(self, query: SchemaQuery) -> Envelope:
         return self._ask(lambda db, view: schema.schema(view, query))
@@ -157,16 +168,17 @@ class StoreResourceServer:
 
     def search(self, query: SearchQuery) -> Envelope:
         sealer = self._store.sealer
-        return self._ask(lambda db, view: search.search(db, view, query, sealer))
+        with self._store.reader.snapshot() as db:
+            return search.search(db, self.view(db), query, sealer)
 
     def field_window(self, ref: RecordRef, field_path: str, window: WindowRequest) -> Envelope:
         return self._ask(lambda db, view: field.read_window(db, view, ref, field_path, window))
 
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob:
         with self._store.reader.snapshot() as db:
-            view = self._view(db)
+            view = self.view(db)
         return blobs.open_blob(self._store.reader, view, blob_id, connection_id)
 
     def _ask(self, answer: Callable[[sqlite3.Connection, View], dict[str, Any]]) -> Envelope:
         with self._store.reader.snapshot() as db:
-            return Envelope(answer(db, self._view(db)))
+            return Envelope(answer(db, self.view(db)))

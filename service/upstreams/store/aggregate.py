@@ -2,47 +2,74 @@
 
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from evidence.errors import InvalidRequest
 from evidence.limits import CONTRACT
-from service.upstreams.ports import AggregateQuery
+from service.upstreams.ports import AggregateQuery, Filter
 from service.upstreams.store import documents, records
-from service.upstreams.store.filters import Condition, compile_filter
+from service.upstreams.store.filters import Condition, compile_filter, tests_of
+from service.upstreams.store.local_time import FIRST, GRANULARITIES, SPAN, Clock, buckets, key
 from service.upstreams.store.visible import StreamView, View, limits
 
-GRANULARITIES = ("minute", "hour", "day", "week", "month", "quarter", "year")
-MICROSECONDS = 1_000_000
 # Sums of decimal fractions are rounded here, far below what they are given with.
 DECIMALS = 9
 LARGEST = 2**63 - 1
-# Every offset of a time zone from UTC is a multiple of this, so buckets of it never straddle two.
-QUARTER_HOUR = 15 * 60 * MICROSECONDS
-MINUTE = 60 * MICROSECONDS
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The records of one stream that count, as SQL over `record r`."""
+    """The records of one stream that count: those the grant shows, of them what the filter does."""
 
     stream: StreamView
+    filter: Filter
     condition: Condition
 
-    def rows(self, columns: str, tail: str = "", *, joined: str | None = None) -> tuple[str, Any]:
-        values = [self.stream.id, *self.condition.values]
-        join = ""
-        if joined is not None:
-            join = "JOIN cell v ON v.seq = r.seq AND v.ordinal = ?"
-            values.insert(0, self.stream.ordinals[joined])
+    def count(self) -> tuple[str, list[Any]]:
+        """SQL and its parameters that tell how many records count."""
+        if len(self.filter) == 1:
+            return self.cells(next(iter(self.filter)), "count(*)")
+        return self.records("count(*)")
+
+    def records(self, columns: str, joined: str = "") -> tuple[str, list[Any]]:
+        """SQL and its parameters over every record that counts, as `record r`."""
+        clause, values = limits(self.stream)
         sql = (
-            f"SELECT {columns} FROM record r {join} "
-            f"WHERE r.stream = ? AND r.deleted = 0 AND {self.condition.sql()} {tail}"
+            f"SELECT {columns} FROM record r {joined} "
+            f"WHERE r.stream = ? AND r.deleted = 0 AND {self.condition.sql()} AND {clause}"
         )
-        return sql, values
+        return sql, [self.stream.id, *self.condition.values, *values]
+
+    def cells(self, field: str, columns: str, tail: str = "") -> tuple[str, list[Any]]:
+        """SQL and its parameters over their values of a field, as `cell v`."""
+        ordinal = self.stream.ordinals[field]
+        tests = self._tests(field)
+        if tests is None:
+            join = f"JOIN cell v ON v.seq = r.seq AND v.ordinal = {ordinal}"
+            sql, values = self.records(columns, join)
+            return f"{sql} {tail}", values
+        clauses = ["v.ordinal = ?", *(f"v.value {operator} ?" for operator, _ in tests)]
+        sql = f"SELECT {columns} FROM cell v WHERE {' AND '.join(clauses)} {tail}"
+        return sql, [ordinal, *(value for _, value in tests)]
+
+    def _tests(self, field: str) -> list[tuple[str, Any]] | None:
+        """What tells by a field's values alone that a record counts; None where nothing does.
+
+        Only live records have values there, and the time a grant limits is that of one field.
+        """
+        stream = self.stream
+        if stream.resources is not None or any(name != field for name in self.filter):
+            return None
+        limits = ((">=", stream.since), ("<", stream.until))
+        found = [(operator, bound) for operator, bound in limits if bound is not None]
+        if found and field != stream.manifest.time_field:
+            return None
+        for spec in self.filter.values():
+            found += tests_of(stream, field, spec)
+        return found
 
 
 def aggregate(db: sqlite3.Connection, view: View, query: AggregateQuery) -> dict[str, Any]:
@@ -53,7 +80,9 @@ def aggregate(db: sqlite3.Connection, view: View, query: AggregateQuery) -> dict
             records.require_shared(view, streams, [field], name)
     records.require_shared(view, streams, query.filter, "filter")
     _check(streams, query)
-    sources = [Source(stream, _condition(db, stream, query)) for stream in streams]
+    sources = [
+        Source(stream, query.filter, compile_filter(db, stream, query.filter)) for stream in streams
+    ]
     body: dict[str, Any] = {
         "object": "aggregation",
         "stream": query.stream,
@@ -64,7 +93,7 @@ def aggregate(db: sqlite3.Connection, view: View, query: AggregateQuery) -> dict
         "granularity": query.granularity,
         "time_zone": (query.time_zone or "UTC") if query.group_by_time else None,
         "approximate": False,
-        "filtered_record_count": sum(_scalar(db, *s.rows("count(*)")) or 0 for s in sources),
+        "filtered_record_count": sum(_scalar(db, *source.count()) for source in sources),
     }
     if query.group_by or query.group_by_time:
         body.update(_groups(db, sources, query))
@@ -117,14 +146,6 @@ def _invalid(message: str, param: str) -> InvalidRequest:
     return InvalidRequest(message, param=param)
 
 
-def _condition(db: sqlite3.Connection, stream: StreamView, query: AggregateQuery) -> Condition:
-    condition = compile_filter(db, stream, query.filter)
-    clause, values = limits(stream)
-    condition.clauses.append(clause)
-    condition.values += values
-    return condition
-
-
 def _scalar(db: sqlite3.Connection, sql: str, values: Any) -> Any:
     return db.execute(sql, values).fetchone()[0]
 
@@ -138,7 +159,7 @@ def _value(
     if query.metric == "count_distinct":
         seen: set[Any] = set()
         for source in sources:
-            rows = db.execute(*source.rows("DISTINCT v.value", joined=field))
+            rows = db.execute(*source.cells(field, "DISTINCT v.value"))
             seen.update(value for (value,) in rows)
         return len(seen)
     if query.metric == "sum":
@@ -151,11 +172,11 @@ def _value(
 def _sum(db: sqlite3.Connection, source: Source, field: str) -> int | float:
     """The sum, exact where it is a 64-bit integer."""
     try:
-        return _scalar(db, *source.rows("sum(v.value)", joined=field)) or 0
+        return _scalar(db, *source.cells(field, "sum(v.value)")) or 0
     except sqlite3.OperationalError as error:
         if "integer overflow" not in str(error):
             raise
-        return float(_scalar(db, *source.rows("total(v.value)", joined=field)))
+        return float(_scalar(db, *source.cells(field, "total(v.value)")))
 
 
 def _extreme(db: sqlite3.Connection, sources: Sequence[Source], metric: str, field: str) -> Any:
@@ -163,10 +184,8 @@ def _extreme(db: sqlite3.Connection, sources: Sequence[Source], metric: str, fie
     order = "ASC" if metric == "min" else "DESC"
     best = []
     for source in sources:
-        sql, values = source.rows(
-            "v.value, r.seq", f"ORDER BY v.value {order} LIMIT 1", joined=field
-        )
-        best += db.execute(sql, values).fetchall()
+        tail = f"ORDER BY v.value {order}, v.seq {order} LIMIT 1"
+        best += db.execute(*source.cells(field, "v.value, v.seq", tail)).fetchall()
     if not best:
         return None
     _, seq = (min if metric == "min" else max)(best)
@@ -176,15 +195,18 @@ def _extreme(db: sqlite3.Connection, sources: Sequence[Source], metric: str, fie
 def _groups(
     db: sqlite3.Connection, sources: Sequence[Source], query: AggregateQuery
 ) -> dict[str, Any]:
+    limit = query.limit or CONTRACT.groups_default
+    ordered: list[tuple[Any, int]]
     if query.group_by:
         counted = _by_value(db, sources, query.group_by)
         ordered = sorted(counted.items(), key=lambda item: (-item[1], str(item[0])))
+        shown = ordered[:limit]
     else:
-        ordered = sorted(_by_time(db, sources, query).items())
-    limit = query.limit or CONTRACT.groups_default
-    shown = [{"key": key, "count": count} for key, count in ordered[:limit]]
+        granularity = str(query.granularity)
+        ordered = sorted(buckets(granularity, _by_time(db, sources, query)).items())
+        shown = [(key(granularity, first), count) for first, count in ordered[:limit]]
     return {
-        "groups": shown,
+        "groups": [{"key": name, "count": count} for name, count in shown],
         "limit": limit,
         "other_count": sum(count for _, count in ordered[limit:]),
         "group_count": len(ordered),
@@ -195,51 +217,42 @@ def _by_value(db: sqlite3.Connection, sources: Sequence[Source], field: str) -> 
     counted: Counter[Any] = Counter()
     for source in sources:
         boolean = source.stream.manifest.fields[field].type == "boolean"
-        sql, values = source.rows("v.value, count(*)", "GROUP BY v.value", joined=field)
-        for value, count in db.execute(sql, values):
+        rows = db.execute(*source.cells(field, "v.value, count(*)", "GROUP BY v.value"))
+        for value, count in rows:
             counted[bool(value) if boolean else value] += count
     return counted
 
 
 def _by_time(
     db: sqlite3.Connection, sources: Sequence[Source], query: AggregateQuery
-) -> Counter[str]:
-    """Counts by local time: SQL groups by the quarter hour, the zone is applied to those."""
-    zone = _zone(query.time_zone)
-    granularity = str(query.granularity)
-    step = MINUTE if granularity == "minute" else QUARTER_HOUR
-    counted: Counter[str] = Counter()
+) -> Counter[int]:
+    """Counts by local minute, hour or day: SQL counts the slots that no change of time parts."""
+    field = str(query.group_by_time)
+    spans = {n for source in sources for n in _spans(db, source.stream.ordinals[field])}
+    clock = Clock(str(query.granularity), _zone(query.time_zone), spans)
+    zero = FIRST // clock.slot * clock.slot  # SQLite divides towards 0: nothing lies below
+    slot = f"(v.value - ({zero})) / {clock.slot}"
+    columns = f"{slot} * {clock.slot} + ({zero}), count(*)"
+    counted: Counter[int] = Counter()
     for source in sources:
-        sql, values = source.rows(
-            f"(v.value - (v.value % {step} + {step}) % {step}) AS slot, count(*)",
-            "GROUP BY slot",
-            joined=str(query.group_by_time),
-        )
-        for slot, count in db.execute(sql, values):
-            counted[_bucket(slot, granularity, zone)] += count
+        rows = db.execute(*source.cells(field, columns, f"GROUP BY {slot}"))
+        counted.update(clock.count(rows))
     return counted
 
 
-def _bucket(slot: int, granularity: str, zone: ZoneInfo) -> str:
-    """The key of the bucket a time lies in: its first day, or day and minute for short ones."""
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=slot)
-    try:
-        local = moment.astimezone(zone)
-    except OverflowError:  # the first or the last hours that can be told
-        local = moment
-    if granularity in ("minute", "hour"):
-        local = local.replace(minute=0) if granularity == "hour" else local
-        return local.strftime("%Y-%m-%dT%H:%M")
-    day = local.date()
-    if granularity == "week":
-        day -= timedelta(days=day.weekday())
-    elif granularity == "month":
-        day = day.replace(day=1)
-    elif granularity == "quarter":
-        day = day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
-    elif granularity == "year":
-        day = day.replace(month=1, day=1)
-    return day.isoformat()
+def _spans(db: sqlite3.Connection, ordinal: int) -> Iterator[int]:
+    """The numbers of the spans in which a field has times; gaps cost nothing."""
+    span = FIRST // SPAN
+    while True:
+        at = _scalar(
+            db,
+            "SELECT min(value) FROM cell WHERE ordinal = ? AND value >= ?",
+            (ordinal, span * SPAN),
+        )
+        if at is None:
+            return
+        yield at // SPAN
+        span = at // SPAN + 1
 
 
 def _zone(name: str | None) -> ZoneInfo:

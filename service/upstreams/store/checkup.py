@@ -3,7 +3,7 @@
 import os
 import sqlite3
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,14 +12,15 @@ from urllib.parse import quote
 
 from evidence.fold import FOLD_VERSION
 from evidence.work import Deadline
-from service.upstreams.store import tokens
-from service.upstreams.store.ddl import MIGRATIONS
+from service.upstreams.store import recent, tokens
+from service.upstreams.store.ddl import MIGRATIONS, READABLE
 from service.upstreams.store.reader import STEPS_BETWEEN_CHECKS
 
 NEWEST = len(MIGRATIONS)
 LOG_MARK = slice(18, 20)  # of the header: the versions for writing and reading
 SQLITE = sqlite3.sqlite_version
-TABLES = ("fts", "fts_chunk")
+#: The full-text tables, and the layouts from which on a store has them.
+TABLES = {"fts": 1, "fts_chunk": 1, "fts_recent": recent.SINCE_LAYOUT}
 #: How SQLite begins to say that a file is none of its own, or has other tables.
 FOREIGN = ("file is not a database", "no such table", "no such column")
 
@@ -85,7 +86,7 @@ def recognise(path: Path) -> None:
             meta = dict(db.execute("SELECT key, value FROM meta"))
     except (sqlite3.Error, OSError) as error:
         raise _unreadable(error) from error
-    if layout != NEWEST or meta.get("fold_version") != FOLD_VERSION:
+    if layout not in READABLE or meta.get("fold_version") != FOLD_VERSION:
         raise Unreadable("another version wrote it; bring it up to date with `rung stats`")
 
 
@@ -111,7 +112,8 @@ def _examined(path: Path, deadline: Deadline, alone: bool) -> Checkup:
         (records,) = db.execute("SELECT count(*) FROM record WHERE deleted = 0").fetchone()
         grants = _grants(db, layout)
         db.set_progress_handler(deadline.expired, STEPS_BETWEEN_CHECKS)
-        damage, checked = _damage(db, deadline.expired)
+        tables = [name for name, since in TABLES.items() if since <= layout]
+        damage, checked = _damage(db, tables, deadline.expired)
     return Checkup(
         layout=layout,
         same_fold=meta.get("fold_version") == FOLD_VERSION,
@@ -140,10 +142,12 @@ def _grants(db: sqlite3.Connection, layout: int) -> dict[str, int]:
     return found
 
 
-def _damage(db: sqlite3.Connection, late: Callable[[], bool]) -> tuple[str | None, bool]:
+def _damage(
+    db: sqlite3.Connection, tables: Iterable[str], late: Callable[[], bool]
+) -> tuple[str | None, bool]:
     """(what is damaged, whether all was looked at): the pages, and the words of the indexes."""
     try:
-        for table in TABLES:
+        for table in tables:
             db.execute(f"CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, {table}, row)")
             db.execute("SELECT count(*) FROM temp.words").fetchone()
             db.execute("DROP TABLE temp.words")

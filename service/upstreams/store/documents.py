@@ -65,14 +65,20 @@ def _stored(row: tuple[Any, ...]) -> Stored:
     return Stored(seq, record_key, emitted_at, orjson.loads(data), places, times)
 
 
-def read_chunks(db: sqlite3.Connection, big: Big, first: int = 0, last: int | None = None) -> str:
-    """The text of chunks `first`..`last` (inclusive, counted from 0) of a large value."""
+def chunks(
+    db: sqlite3.Connection, big: Big, first: int = 0, last: int | None = None
+) -> sqlite3.Cursor:
+    """The texts of chunks `first`..`last` (inclusive, counted from 0) of a large value, as rows."""
     stop = big.chunks - 1 if last is None else last
-    rows = db.execute(
+    return db.execute(
         "SELECT text FROM chunk WHERE id BETWEEN ? AND ? ORDER BY id",
         (big.first + first, big.first + stop),
     )
-    return "".join(text for (text,) in rows)
+
+
+def read_chunks(db: sqlite3.Connection, big: Big, first: int = 0, last: int | None = None) -> str:
+    """The text of these chunks."""
+    return "".join(text for (text,) in chunks(db, big, first, last))
 
 
 def show(

@@ -33,9 +33,7 @@ def compile_filter(db: sqlite3.Connection, view: StreamView, wanted: Filter) -> 
     """
     condition = Condition()
     for name, spec in wanted.items():
-        view.require(name, param="filter")
-        bounds = spec if isinstance(spec, dict) else {"eq": spec}
-        tests = [_test(view, name, operator, value) for operator, value in bounds.items()]
+        tests = tests_of(view, name, spec)
         ordinal = view.ordinals[name]
         body = " AND ".join(f"c.value {operator} ?" for operator, _ in tests)
         values = [value for _, value in tests]
@@ -48,6 +46,16 @@ def compile_filter(db: sqlite3.Connection, view: StreamView, wanted: Filter) -> 
         condition.clauses.append(listed)
         condition.values += [ordinal, *values]
     return condition
+
+
+def tests_of(view: StreamView, name: str, spec: Any) -> list[tuple[str, Any]]:
+    """What a filter asks of the values of one field: SQL operators, and what stands after them.
+
+    Raises as `compile_filter` does.
+    """
+    view.require(name, param="filter")
+    bounds = spec if isinstance(spec, dict) else {"eq": spec}
+    return [_test(view, name, operator, value) for operator, value in bounds.items()]
 
 
 def _few(db: sqlite3.Connection, ordinal: int, body: str, values: list[Any]) -> bool:

@@ -147,8 +147,9 @@ class Import:
         return self._handles[name]
 
     def _add(self, handle: StreamHandle, line: int, row: Row) -> None:
-        unknown = row.data.keys() - handle.manifest.fields.keys()
-        if unknown:
+        declared = handle.manifest.fields.keys()
+        if not row.data.keys() <= declared:
+            unknown = row.data.keys() - declared
             self.undeclared.setdefault(handle.manifest.name, set()).update(unknown)
         if row.key is None and not handle.manifest.primary_key:
             self.keyless.add(handle.manifest.name)

@@ -9,11 +9,13 @@ ascending order, which is several times faster.
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import orjson
 
 from evidence.fold import fold
+from service.upstreams.store import recent
 from service.upstreams.store.ddl import NO_CURSOR
 from service.upstreams.store.large import GAP, LargeValue, Place, read_chunks
 from service.upstreams.store.manifest import StreamManifest
@@ -33,7 +35,7 @@ class Index:
     dropped_chunks: list[int] = field(default_factory=list)
     dropped_cells: list[tuple[int, int]] = field(default_factory=list)
     values: list[tuple[int, int | None, int | None]] = field(default_factory=list)
-    texts: list[tuple[int, str]] = field(default_factory=list)
+    folded: list[tuple[int, str]] = field(default_factory=list)
     chunks: list[tuple[int, str]] = field(default_factory=list)
     chunk_texts: list[tuple[int, str]] = field(default_factory=list)
     cells: list[tuple[int, int, Stored]] = field(default_factory=list)
@@ -53,6 +55,7 @@ class Index:
 
     def apply_drops(self, db: sqlite3.Connection) -> None:
         """Takes the noted rows out, before the records they came from change."""
+        recent.leave(db, self.dropped)
         ids = [(row,) for row in sorted(self.dropped)]
         db.executemany("DELETE FROM fts WHERE rowid = ?", ids)
         db.executemany("DELETE FROM value WHERE id = ?", ids)
@@ -78,39 +81,45 @@ class Index:
         places: dict[str, Place],
     ) -> None:
         """Notes the full-text rows and cells of the fields in `data`, given with whole values."""
-        for name, value in data.items():
-            if name in scopes.searchable and isinstance(value, str) and value:
-                row = row_id(scopes.searchable[name], seq)
+        for name, ordinal in scopes.searchable.items():
+            value = data.get(name)
+            if isinstance(value, str) and value:
+                row = row_id(ordinal, seq)
                 first, chunks = places[name][:2] if name in places else (None, None)
                 self.values.append((row, first, chunks))
-                self.texts.append((row, value))
-            if name in scopes.cells:
-                stored = sortable(value, manifest.fields[name])
+                self.folded.append((row, fold(value)))
+        for name, ordinal in scopes.cells.items():
+            if name in data:
+                stored = sortable(data[name], manifest.fields[name])
                 if stored is not None:
-                    self.cells.append((seq, scopes.cells[name], stored))
+                    self.cells.append((seq, ordinal, stored))
 
     def apply_adds(self, db: sqlite3.Connection) -> None:
         """Puts the noted rows in, after their records are stored."""
-        self.values.sort()
-        self.texts.sort(key=_first)
+        self.write(db)
+        self.folded.sort(key=itemgetter(0))
+        db.executemany("INSERT INTO fts (rowid, body) VALUES (?, ?)", self.folded)
+
+    def write(self, db: sqlite3.Connection) -> None:
+        """Puts in what need not wait for the whole batch: all but the full-text rows of fields."""
+        self.values.sort(key=itemgetter(0))
+        self.cells.sort(key=itemgetter(0, 1))
         db.executemany("INSERT INTO chunk (id, text) VALUES (?, ?)", self.chunks)
         db.executemany("INSERT INTO value (id, first, chunks) VALUES (?, ?, ?)", self.values)
-        db.executemany(
-            "INSERT INTO fts (rowid, body) VALUES (?, ?)",
-            ((row, fold(text)) for row, text in self.texts),
-        )
+        db.executemany("INSERT INTO cell (seq, ordinal, value) VALUES (?, ?, ?)", self.cells)
         db.executemany(
             "INSERT INTO fts_chunk (rowid, body) VALUES (?, ?)",
             ((row, fold(text)) for row, text in self.chunk_texts),
         )
-        self.cells.sort(key=_cell_key)
-        db.executemany("INSERT INTO cell (seq, ordinal, value) VALUES (?, ?, ?)", self.cells)
+        for noted in (self.chunks, self.values, self.cells, self.chunk_texts):
+            noted.clear()
 
 
 def order_of(manifest: StreamManifest, data: dict[str, Any]) -> tuple[int | None, Stored]:
     """(`record.at`, `record.cursor`) of a record."""
     at = _stored(manifest, manifest.time_field, data)
-    cursor = _stored(manifest, manifest.cursor_field, data)
+    same = manifest.cursor_field == manifest.time_field
+    cursor = at if same else _stored(manifest, manifest.cursor_field, data)
     return at if isinstance(at, int) else None, NO_CURSOR if cursor is None else cursor
 
 
@@ -123,8 +132,7 @@ def reindex(
     """Derives everything anew for the records of a stream whose manifest has changed."""
     if _derives(*old) == _derives(*new):
         return
-    writer.written = True
-    last = 0
+    last = count = 0
     while True:
         index, seqs, size = Index(), [], 0
         rows = writer.db.execute(
@@ -148,12 +156,15 @@ def reindex(
             if size > REINDEX_BYTES:
                 break
         if not seqs:
+            if count:
+                writer.note(count, removed=True)
             return
         rows.close()
         index.apply_drops(writer.db)
         writer.db.executemany("UPDATE record SET at = ?, cursor = ? WHERE seq = ?", orders)
         index.apply_adds(writer.db)
         last = seqs[-1]
+        count += len(seqs)
 
 
 def _derives(manifest: StreamManifest, scopes: Scopes) -> tuple[Any, ...]:
@@ -166,11 +177,3 @@ def _stored(manifest: StreamManifest, name: str | None, data: dict[str, Any]) ->
     if name is None or name not in data:
         return None
     return sortable(data[name], manifest.fields[name])
-
-
-def _first(pair: tuple[int, str]) -> int:
-    return pair[0]
-
-
-def _cell_key(cell: tuple[int, int, Stored]) -> tuple[int, int]:
-    return cell[0], cell[1]

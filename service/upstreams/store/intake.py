@@ -2,8 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -18,8 +17,7 @@ class Refused(ValueError):
     """A row or a name the store does not take; the message says why and what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A record to put, or to delete when `deleted`.
 
     `key` may be left out where the manifest names a primary key, `stream` where the import does,
@@ -62,6 +60,8 @@ def record_key(row: Row, primary_key: tuple[str, ...]) -> str:
     if row.key is not None:
         return check_record_id(_join_key(row.key if isinstance(row.key, list) else [row.key]))
     if primary_key:
+        if len(primary_key) == 1 and isinstance(only := row.data.get(primary_key[0]), str):
+            return check_record_id(only)
         missing = [name for name in primary_key if row.data.get(name) is None]
         if missing:
             raise Refused(f"The primary key field {missing[0]!r} is missing or null.")
@@ -82,12 +82,16 @@ def check_record_id(key: str) -> str:
     return key
 
 
-def check_nesting(data: dict[str, Any]) -> None:
-    """Refuses values nested so deeply that they could not be written out again."""
-    level: list[Any] = [value for value in data.values() if isinstance(value, (dict, list))]
+def check_nesting(data: dict[str, Any]) -> bool:
+    """Whether any value is an object or an array.
+
+    Refuses values nested so deeply that they could not be written out again.
+    """
+    first: list[Any] = [value for value in data.values() if isinstance(value, (dict, list))]
+    level = first
     for _ in range(NESTING):
         if not level:
-            return
+            return bool(first)
         level = [child for value in level for child in children(value)]
     raise Refused(f"A value is nested more than {NESTING} levels deep; flatten it.")
 

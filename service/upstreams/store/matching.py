@@ -1,37 +1,81 @@
 """Which full-text rows match, inside the grant: the SQL of the first search step.
 
-A row id is ordinal << 32 | seq. The grant acts inside the statement: one range of row ids where
-its scopes are one block, else a list of ordinals; time and record limits by a join to `record`.
+The grant acts inside the statement: one range of row ids where its scopes are one block, else a
+list of ordinals; time and record limits by a join to `record`. Where too many rows match to rank
+them all, the newest are ranked: found in the window of the newest records if it holds enough of
+them, which costs the same in any store, else in the whole index.
 """
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import orjson
 
 from evidence.limits import BUDGETS
 from evidence.query import Query, Term
-from service.upstreams.store.ddl import SEQ_BITS, SEQ_MASK
+from service.upstreams.store import recent
+from service.upstreams.store.ddl import (
+    CONNECTION_BLOCK,
+    ORDINAL_BITS,
+    ORDINAL_MASK,
+    SEQ_BITS,
+    SEQ_MASK,
+)
 from service.upstreams.store.filters import Condition
-from service.upstreams.store.visible import StreamView, limits
+from service.upstreams.store.visible import StreamView, View, limits
+
+SCOPES_REMEMBERED = 64
+#: How many more of the newest rows are looked through than are expected to do.
+SLACK = 1.25
+
+_ids = attrgetter("id")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A full-text table, and how its row ids tell ordinal and seq, as SQL to format with a row."""
+
+    name: str
+    ordinal: str
+    seq: str
+
+
+ALL = Table("fts", f"({{}} >> {SEQ_BITS})", f"({{}} & {SEQ_MASK})")
+NEWEST = Table("fts_recent", f"({{}} & {ORDINAL_MASK})", f"({{}} >> {ORDINAL_BITS})")
+
+
+@dataclass(frozen=True, slots=True)
 class Scope:
-    """The part of the index a search may touch, as SQL with parameters."""
+    """The part of the index a search may touch; `block` where its ordinals are all in a range.
+
+    `limit` holds for the granted records `r` of its streams, with the parameters `bound`. Up to
+    `ranked_whole` matches are all ranked, any number of them where it is None. The streams are of
+    so many `sources`; no record has more than `widest` rows.
+    """
 
     ordinals: frozenset[int]
-    sql: str
-    values: list[Any]
-    join: str = ""
-    conditions: list[str] = field(default_factory=list)
-    bound: list[Any] = field(default_factory=list)
+    block: tuple[int, int] | None
+    listed: str
+    ranked_whole: int | None
+    sources: int
+    widest: int
+    limit: str = ""
+    bound: tuple[Any, ...] = ()
 
-    @property
-    def wide(self) -> bool:
-        return len(self.ordinals) >= BUDGETS.wide_scopes
+    def rows(self, table: Table, row: str) -> tuple[str, list[Any]]:
+        """(condition, parameters) of the rows of a table that are in scope; `row` names its id."""
+        if not self.ordinals:
+            return "0", []
+        if self.block is None:
+            inside = "IN (SELECT value FROM json_each(?))"
+            return f"{table.ordinal.format(row)} {inside}", [self.listed]
+        low, high = self.block
+        if table is ALL:
+            return f"{row} BETWEEN ? AND ?", [low << SEQ_BITS, high << SEQ_BITS | SEQ_MASK]
+        return f"{table.ordinal.format(row)} BETWEEN ? AND ?", [low, high]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,63 +87,96 @@ class Ranked:
     bounded: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Matches:
+    """The rows of one table in scope that hold some words and not others, as SQL."""
+
+    table: Table
+    source: str
+    where: str
+    values: list[Any]
+
+    def more_than(self, db: sqlite3.Connection, count: int) -> bool:
+        return self.counted(db, count + 1) > count
+
+    def counted(self, db: sqlite3.Connection, most: int = -1) -> int:
+        """How many there are, counted no further than `most`."""
+        sql = f"SELECT count(*) FROM (SELECT 1 FROM {self.source} WHERE {self.where} LIMIT ?)"
+        return int(db.execute(sql, (*self.values, most)).fetchone()[0])
+
+    def best(
+        self, db: sqlite3.Connection, limit: int, *, since: int = 0
+    ) -> list[tuple[int, float]]:
+        """The best of those with a seq of `since` or more."""
+        name, seq = self.table.name, self.table.seq.format(f"{self.table.name}.rowid")
+        where, values = self._since(since)
+        return db.execute(
+            f"SELECT {name}.rowid, bm25({name}) AS score FROM {self.source} WHERE {where} "
+            f"ORDER BY score, {seq} DESC LIMIT ?",
+            (*values, limit),
+        ).fetchall()
+
+    def newest(self, db: sqlite3.Connection, count: int, *, since: int = 0) -> int | None:
+        """The seq of the last of the newest `count` rows; None where there are not as many."""
+        seq = self.table.seq.format(f"{self.table.name}.rowid")
+        order = f"{self.table.name}.rowid" if self.table is NEWEST else seq
+        where, values = self._since(since)
+        row = db.execute(
+            f"SELECT {seq} FROM {self.source} WHERE {where} ORDER BY {order} DESC LIMIT 1 OFFSET ?",
+            (*values, count - 1),
+        ).fetchone()
+        return None if row is None else int(row[0])
+
+    def _since(self, since: int) -> tuple[str, list[Any]]:
+        if not since:
+            return self.where, self.values
+        name = self.table.name
+        if self.table is NEWEST:
+            return f"{self.where} AND {name}.rowid >= ?", [*self.values, since << ORDINAL_BITS]
+        return f"{self.where} AND {self.table.seq.format(f'{name}.rowid')} >= ?", [
+            *self.values,
+            since,
+        ]
+
+
 def scope_of(
-    db: sqlite3.Connection, streams: Sequence[StreamView], filters: dict[int, Condition]
+    db: sqlite3.Connection,
+    view: View,
+    streams: Sequence[StreamView],
+    filters: dict[int, Condition],
 ) -> Scope:
-    """The scope of some granted streams; `filters` are conditions by stream id."""
-    ordinals = sorted(ordinal for stream in streams for ordinal in stream.searchable)
-    scope = Scope(frozenset(ordinals), *_rows_of(db, ordinals))
-    if filters or any(limits(stream)[1] for stream in streams):
-        _limit(scope, streams, filters)
-    return scope
+    """The scope of some streams of a view; `filters` are conditions by stream id.
+
+    Remembered with the view, which ends with the next commit.
+    """
+    if filters:
+        return _compile(db, streams, filters)
+    key = () if streams is view.streams else tuple(map(_ids, streams))
+    known = view.remembered.get(key)
+    if known is None:
+        if len(view.remembered) >= SCOPES_REMEMBERED:
+            view.remembered.clear()
+        known = view.remembered[key] = _compile(db, streams, filters)
+    return known
 
 
 def rank(db: sqlite3.Connection, scope: Scope, query: Query, limit: int) -> Ranked:
-    """The best `limit` rows by bm25; in a wide scope only the newest matches are ranked."""
-    source, where, values = _matched(scope, query.wanted, query.excluded)
-    bounded = False
-    if scope.wide:
-        cut = _newest(db, source, where, values)
-        if cut is not None:
-            bounded = True
-            where += f" AND fts.rowid & {SEQ_MASK} >= ?"
-            values.append(cut)
-    rows = db.execute(
-        f"SELECT fts.rowid, bm25(fts) AS score FROM {source} WHERE {where} "
-        f"ORDER BY score, fts.rowid & {SEQ_MASK} DESC LIMIT ?",
-        (*values, limit),
-    ).fetchall()
-    return Ranked(rows, len(rows) < limit, bounded)
+    """The best `limit` rows by bm25, of all matches or, where those are many, of the newest."""
+    matches = _matches(ALL, scope, query.wanted, query.excluded)
+    most = scope.ranked_whole
+    if most is not None and matches.more_than(db, most):
+        rows = _best_of_newest(db, scope, query, matches, limit)
+        return Ranked(rows, len(rows) < limit, True)
+    rows = matches.best(db, limit)
+    return Ranked(rows, len(rows) < limit, False)
 
 
 def count_up_to(
     db: sqlite3.Connection, scope: Scope, pairs: Iterable[tuple[Sequence[Term], Sequence[Term]]]
 ) -> list[int]:
     """How many rows match each (wanted, excluded), counted no further than `word_matches`."""
-    counts, bound = [], list[Any]()
-    for wanted, excluded in pairs:
-        source, where, values = _matched(scope, wanted, excluded)
-        counts.append(f"(SELECT count(*) FROM (SELECT 1 FROM {source} WHERE {where} LIMIT ?))")
-        bound += [*values, BUDGETS.word_matches]
-    return list(db.execute(f"SELECT {', '.join(counts)}", bound).fetchone())
-
-
-def _matched(
-    scope: Scope, wanted: Sequence[Term], excluded: Sequence[Term]
-) -> tuple[str, str, list[Any]]:
-    """(source, condition, parameters) of the rows in scope that hold the one and not the other."""
-    where = f"fts MATCH ? AND {scope.sql}"
-    values: list[Any] = [expression(wanted), *scope.values]
-    for clause in scope.conditions:
-        where += f" AND {clause}"
-    values += scope.bound
-    if excluded:
-        where += (
-            f" AND fts.rowid & {SEQ_MASK} NOT IN (SELECT x.rowid & {SEQ_MASK} FROM fts AS x "
-            f"WHERE x.fts MATCH ? AND {scope.sql.replace('fts.rowid', 'x.rowid')})"
-        )
-        values += [expression(excluded, joined=" OR "), *scope.values]
-    return f"fts {scope.join}", where, values
+    asked = (_matches(ALL, scope, wanted, excluded) for wanted, excluded in pairs)
+    return [matches.counted(db, BUDGETS.word_matches) for matches in asked]
 
 
 def expression(terms: Sequence[Term], *, joined: str = " AND ") -> str:
@@ -109,22 +186,93 @@ def expression(terms: Sequence[Term], *, joined: str = " AND ") -> str:
     )
 
 
-def _rows_of(db: sqlite3.Connection, ordinals: Sequence[int]) -> tuple[str, list[Any]]:
+def _best_of_newest(
+    db: sqlite3.Connection, scope: Scope, query: Query, matches: _Matches, limit: int
+) -> list[tuple[int, float]]:
+    """The best of the newest `rank_newest` matches: the same rows, wherever they are found."""
+    count = BUDGETS.rank_newest
+    if recent.whole(db):
+        window = _matches(NEWEST, scope, query.wanted, query.excluded)
+        since = window.newest(db, count)
+        if since is not None:
+            found = window.best(db, limit, since=since)
+            return [(recent.row_of(row), score) for row, score in found]
+    guess = _guess(db, count, matches.counted(db))
+    since = matches.newest(db, count, since=guess) or matches.newest(db, count)
+    return matches.best(db, limit, since=since or 0)
+
+
+def _guess(db: sqlite3.Connection, count: int, matching: int) -> int:
+    """A seq from which on the newest `count` are likely to be, if rows match evenly."""
+    (newest,) = db.execute("SELECT max(seq) FROM record").fetchone()
+    return max(0, int(newest * (1 - SLACK * count / matching)))
+
+
+def _matches(
+    table: Table, scope: Scope, wanted: Sequence[Term], excluded: Sequence[Term]
+) -> _Matches:
+    name, row = table.name, f"{table.name}.rowid"
+    inside, inside_values = scope.rows(table, row)
+    source, where = name, f"{name} MATCH ? AND {inside}"
+    values: list[Any] = [expression(wanted), *inside_values]
+    if scope.limit:
+        source += f" CROSS JOIN record r ON r.seq = {table.seq.format(row)}"
+        where += f" AND {scope.limit}"
+        values += scope.bound
+    if excluded:
+        inside, _ = scope.rows(table, "x.rowid")
+        where += (
+            f" AND {table.seq.format(row)} NOT IN (SELECT {table.seq.format('x.rowid')} "
+            f"FROM {name} AS x WHERE x.{name} MATCH ? AND {inside})"
+        )
+        values += [expression(excluded, joined=" OR "), *inside_values]
+    return _Matches(table, source, where, values)
+
+
+def _compile(
+    db: sqlite3.Connection, streams: Sequence[StreamView], filters: dict[int, Condition]
+) -> Scope:
+    ordinals = sorted(ordinal for stream in streams for ordinal in stream.searchable)
+    block, listed = _block(db, ordinals), orjson.dumps(ordinals).decode()
+    limit, bound = "", tuple[Any, ...]()
+    if filters or any(limits(stream)[1] for stream in streams):
+        limit, bound = _limit(streams, filters)
+    return Scope(
+        frozenset(ordinals),
+        block,
+        listed,
+        _ranked_whole(ordinals),
+        sources=len({stream.connection_id for stream in streams}),
+        widest=max((len(stream.searchable) for stream in streams), default=0),
+        limit=limit,
+        bound=bound,
+    )
+
+
+def _ranked_whole(ordinals: Sequence[int]) -> int | None:
+    """What the grant alone decides: else recall would tell of connections it does not name."""
+    if len(ordinals) >= BUDGETS.wide_scopes:
+        return BUDGETS.rank_cap
+    if len({ordinal // CONNECTION_BLOCK for ordinal in ordinals}) == 1:
+        return BUDGETS.rank_cap_narrow
+    return None
+
+
+def _block(db: sqlite3.Connection, ordinals: Sequence[int]) -> tuple[int, int] | None:
+    """(lowest, highest) of the ordinals, where no other searchable one is between them."""
     if not ordinals:
-        return "0", []
+        return None
     low, high = ordinals[0], ordinals[-1]
     inside = db.execute(
         "SELECT count(*) FROM scope WHERE searchable AND ordinal BETWEEN ? AND ?", (low, high)
     ).fetchone()[0]
-    if inside == len(ordinals):
-        return "fts.rowid BETWEEN ? AND ?", [low << SEQ_BITS, high << SEQ_BITS | SEQ_MASK]
-    listed = orjson.dumps(list(ordinals)).decode()
-    return f"fts.rowid >> {SEQ_BITS} IN (SELECT value FROM json_each(?))", [listed]
+    return (low, high) if inside == len(ordinals) else None
 
 
-def _limit(scope: Scope, streams: Sequence[StreamView], filters: dict[int, Condition]) -> None:
-    """Adds the join to `record` and the limits of each stream."""
-    scope.join = f"CROSS JOIN record r ON r.seq = fts.rowid & {SEQ_MASK}"
+def _limit(
+    streams: Sequence[StreamView], filters: dict[int, Condition]
+) -> tuple[str, tuple[Any, ...]]:
+    """(condition, parameters) of the records of these streams that their limits let through."""
     groups: dict[tuple[str, str], tuple[list[int], list[Any]]] = {}
     for stream in streams:
         clause, values = limits(stream)
@@ -133,21 +281,8 @@ def _limit(scope: Scope, streams: Sequence[StreamView], filters: dict[int, Condi
             values += filters[stream.id].values
         key = (clause, orjson.dumps(values).decode())
         groups.setdefault(key, ([], values))[0].append(stream.id)
-    either = []
+    either, bound = [], list[Any]()
     for (clause, _), (ids, values) in groups.items():
         either.append(f"(r.stream IN (SELECT value FROM json_each(?)) AND {clause})")
-        scope.bound += [orjson.dumps(ids).decode(), *values]
-    scope.conditions.append(f"({' OR '.join(either)})")
-
-
-def _newest(db: sqlite3.Connection, source: str, where: str, values: list[Any]) -> int | None:
-    """The lowest seq among the newest `rank_cap` matches, or None where there are no more."""
-    cap = BUDGETS.rank_cap
-    found = db.execute(
-        f"SELECT count(*) FROM (SELECT 1 FROM {source} WHERE {where} LIMIT ?)", (*values, cap + 1)
-    ).fetchone()[0]
-    if found <= cap:
-        return None
-    newest = f"SELECT fts.rowid & {SEQ_MASK} AS seq FROM {source} WHERE {where} ORDER BY 1 DESC"
-    row = db.execute(f"SELECT min(seq) FROM ({newest} LIMIT ?)", (*values, cap)).fetchone()
-    return int(row[0])
+        bound += [orjson.dumps(ids).decode(), *values]
+    return f"({' OR '.join(either)})", tuple(bound)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from evidence.find import Span, spans
+from evidence.find import Haystack, Span, spans
 from evidence.fold import fold
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.query import Query, Term
@@ -26,8 +26,8 @@ _WORDS_ONLY = re.compile(r"[\w\s]+")
 class Proof:
     """One window of a field around a match; offsets are code points of the stored text.
 
-    `read_from` is where a read by offset begins; `by_query` holds where reading the field by the
-    query lands on this very match.
+    `read_from` is where a read by offset begins, 0 in a field that one read shows whole; `by_query`
+    holds where reading the field by the query lands on this very match.
     """
 
     field: str
@@ -39,18 +39,6 @@ class Proof:
     match_end: int
     read_from: int
     by_query: bool = False
-
-    def read_arguments(self, query: str) -> dict[str, Any]:
-        """The window arguments of the read that lands on this match."""
-        if self.by_query:
-            return {
-                "q": query,
-                "before_chars": CONTRACT.match_before_chars,
-                "after_chars": CONTRACT.match_after_chars,
-            }
-        if self.total <= CONTRACT.window_chars:
-            return {}
-        return {"offset_chars": self.read_from}
 
 
 def prove(
@@ -73,29 +61,33 @@ def prove(
 def _prove_text(field: str, text: Any, query: Query, room: int) -> list[Proof]:
     if not isinstance(text, str):
         return []
-    found = spans(text, query, limit=SPANS_CONSIDERED)
+    haystack = Haystack(text)
+    found = haystack.spans(query, limit=SPANS_CONSIDERED)
     if not found:
         return []
     proofs = [window.proof(field, text, len(text)) for window in _windows(text, found, room)]
-    proofs[0].by_query = _reads_first(text, query, found)
+    proofs[0].by_query = _reads_first(haystack, query, found)
     return proofs
 
 
-def _reads_first(text: str, query: Query, found: Sequence[Span]) -> bool:
+def _reads_first(haystack: Haystack, query: Query, found: Sequence[Span]) -> bool:
     """Whether reading the field by the query, as `finding.matches` walks, meets `found[0]`."""
-    words = _plain_words(query.text)
-    if len(words) < 2:
-        return bool(words)
+    phrase = _phrase(query.text)
+    if phrase is None:
+        return False
+    if len(phrase.terms[0].words) == 1:
+        return True
     if len(found) == SPANS_CONSIDERED:  # there may be more, and one of them may come first
         return False
-    phrases = [span for span in found if fold(text[span.start : span.end]).split() == words]
-    return min(phrases, key=lambda span: span.start, default=found[0]) is found[0]
+    lands = haystack.first(phrase) or min(found, key=lambda span: (span.end - span.start, span))
+    return (lands.start, lands.end) == (found[0].start, found[0].end)
 
 
 @lru_cache(maxsize=256)
-def _plain_words(text: str) -> list[str]:
-    """The words of a query that has nothing but words in it, else none."""
-    return fold(text).split() if _WORDS_ONLY.fullmatch(text) else []
+def _phrase(text: str) -> Query | None:
+    """The words of a query side by side, where it has nothing but words in it."""
+    words = tuple(fold(text).split()) if _WORDS_ONLY.fullmatch(text) else ()
+    return Query(text, (Term(words),)) if words else None
 
 
 def _prove_big(
@@ -122,20 +114,24 @@ class _Window:
     span: Span
     start: int
     end: int
-    marks: set[tuple[int, int]]
+    marks: Sequence[tuple[int, int]]
 
     def proof(self, field: str, text: str, total: int, base: int = 0, earlier: str = "") -> Proof:
         """The proof; `earlier` is what stands before a text that begins at `base`."""
-        preview, _ = mark(text, start=self.start, end=self.end, marks=sorted(self.marks))
+        start, end, match_start = self.start, self.end, self.span.start
+        preview, _ = mark(text, start=start, end=end, marks=self.marks)
+        read_from = 0
+        if total > CONTRACT.window_chars:
+            read_from = _before(earlier + text, base - len(earlier), len(earlier) + match_start)
         return Proof(
-            field=field,
-            preview=preview,
-            start=base + self.start,
-            end=base + self.end,
-            total=total,
-            match_start=base + self.span.start,
-            match_end=base + self.span.end,
-            read_from=_before(earlier + text, base - len(earlier), len(earlier) + self.span.start),
+            field,
+            preview,
+            base + start,
+            base + end,
+            total,
+            base + match_start,
+            base + self.span.end,
+            read_from,
         )
 
 
@@ -160,24 +156,31 @@ def _windows(text: str, found: Sequence[Span], room: int) -> list[_Window]:
     for span in found:
         for window in windows:
             if window.start <= span.start and span.end <= window.end:
-                window.marks.update(span.marks)
+                window.marks = sorted({*window.marks, *span.marks})
                 break
         else:
             if len(windows) < room:
-                start, end = _beside(windows, span, *excerpt(text, span, size=size))
-                windows.append(_Window(span, start, end, set(span.marks)))
+                start, end = excerpt(text, span, size=size)
+                if windows:
+                    start, end = _beside(windows, span, start, end)
+                windows.append(_Window(span, start, end, span.marks))
     return windows
 
 
 def _beside(windows: Sequence[_Window], span: Span, start: int, end: int) -> tuple[int, int]:
-    """The range without what other windows show, where that leaves enough to read."""
+    """The range without what other windows show, where that leaves enough to read.
+
+    Never longer than it was: a span that is too long for a window is not in it whole.
+    """
     first, last = start, end
     for window in windows:
         if window.start < last <= window.end:
             last = max(span.end, window.start)
         if window.start <= first < window.end:
             first = min(span.start, window.end)
-    return (first, last) if last - first >= BUDGETS.excerpt_chars_min else (start, end)
+    if BUDGETS.excerpt_chars_min <= last - first <= end - start:
+        return first, last
+    return start, end
 
 
 def chunk_text(db: sqlite3.Connection, big: Big, number: int, overlap: int = 0) -> str:

@@ -4,6 +4,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from urllib.parse import quote
 
@@ -11,12 +12,17 @@ from evidence.errors import TimedOut, Unavailable
 from evidence.fold import FOLD_VERSION
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
-from service.upstreams.store.ddl import MIGRATIONS
+from service.upstreams.store.ddl import READABLE
 
 # Virtual machine steps between two looks at the clock: about a fifth of a millisecond.
 STEPS_BETWEEN_CHECKS = 20_000
 STATEMENTS_CACHED = 256
-MMAP_BYTES = 1 << 30
+MMAP_BYTES = 1 << 31
+
+#: The number of a connection in this process, and SQLite's count of the commits it has noticed.
+Generation = tuple[int, int]
+
+_numbers = count()
 
 
 class Reader:
@@ -48,9 +54,9 @@ class Reader:
         except sqlite3.DatabaseError as error:
             raise Unavailable("The store cannot be read.", code="store_unavailable") from error
 
-    def generation(self, db: sqlite3.Connection) -> int:
-        """A number that changes when another connection has committed. Per thread."""
-        return int(db.execute("PRAGMA data_version").fetchone()[0])
+    def generation(self, db: sqlite3.Connection) -> Generation:
+        """What changes when another connection has committed; of two connections never alike."""
+        return self._local.number, db.execute("PRAGMA data_version").fetchone()[0]
 
     def close(self) -> None:
         """Closes this thread's connection."""
@@ -63,6 +69,7 @@ class Reader:
         db: sqlite3.Connection | None = getattr(self._local, "db", None)
         if db is None:
             db = self._local.db = self._open()
+            self._local.number = next(_numbers)
         return db
 
     def _open(self) -> sqlite3.Connection:
@@ -84,7 +91,7 @@ def _check_layout(db: sqlite3.Connection) -> None:
     """Refuses a store that another version of the code wrote: words would be folded otherwise."""
     (version,) = db.execute("PRAGMA user_version").fetchone()
     fold = db.execute("SELECT value FROM meta WHERE key = 'fold_version'").fetchone()
-    if version != len(MIGRATIONS) or fold is None or fold[0] != FOLD_VERSION:
+    if version not in READABLE or fold is None or fold[0] != FOLD_VERSION:
         db.close()
         raise Unavailable(
             "The store was written by another version. Bring it up to date with `rung stats`.",

@@ -1,7 +1,8 @@
 """Texts that are read by ranges: in memory, or in chunk rows that an index finds matches in."""
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import closing
 from typing import NamedTuple, Protocol
 
 from evidence.limits import BUDGETS, CONTRACT
@@ -65,11 +66,21 @@ class ChunkedText:
         return text[start - first * CHUNK : end - first * CHUNK]
 
     def pieces(self, query: Query, terms: tuple[Term, ...]) -> Iterator[Piece]:
-        numbers: Sequence[int] = range(self._big.chunks)
-        if terms:
-            numbers = list(chunks_matching(self._db, self._big, expression(terms)))
         overlap = max(CHUNK_OVERLAP_CHARS, 2 * len(query.text))
         deadline = Deadline.after(BUDGETS.store_seconds)
-        for number in numbers:
+        for piece in self._matching(terms, overlap) if terms else self._all(overlap):
             deadline.check("looking for text in a very long field")
+            yield piece
+
+    def _matching(self, terms: tuple[Term, ...], overlap: int) -> Iterator[Piece]:
+        for number in list(chunks_matching(self._db, self._big, expression(terms))):
             yield Piece(number * CHUNK, chunk_text(self._db, self._big, number, overlap), CHUNK)
+
+    def _all(self, overlap: int) -> Iterator[Piece]:
+        """Every chunk, each read once."""
+        with closing(documents.chunks(self._db, self._big)) as rows:
+            (here,) = next(rows, ("",))
+            for number, (after,) in enumerate(rows):
+                yield Piece(number * CHUNK, here + after[:overlap], CHUNK)
+                here = after
+        yield Piece((self._big.chunks - 1) * CHUNK, here, CHUNK)

@@ -90,10 +90,10 @@ def sortable(value: Any, kind: FieldType) -> Stored | None:
     Times are integer microseconds since 1970 UTC, booleans 0 and 1, numbers as they are, other
     strings as `comparable` has them.
     """
-    if kind.is_time:
-        return microseconds(value) if isinstance(value, str) else None
     if kind.type == "string":
-        return comparable(value) if isinstance(value, str) else None
+        if not isinstance(value, str):
+            return None
+        return microseconds(value) if kind.format in TIME_FORMATS else comparable(value)
     if kind.type == "boolean":
         return int(value) if isinstance(value, bool) else None
     if not kind.is_number or isinstance(value, bool) or not isinstance(value, (int, float)):

@@ -76,12 +76,14 @@ class StreamView:
 class View:
     """All streams of one grant. Streams that are gone from the store are left out.
 
-    `owners` tells whose a granted full-text scope is.
+    `owners` tells whose a granted full-text scope is; `remembered` is for what follows from some
+    of the streams alone, by their ids.
     """
 
     grant: Grant
     streams: tuple[StreamView, ...]
     owners: dict[int, StreamView]
+    remembered: dict[tuple[int, ...], Any]
 
     @property
     def connection_ids(self) -> list[str]:
@@ -133,7 +135,7 @@ def open_view(db: sqlite3.Connection, grant: Grant) -> View:
     found = (_open_stream(db, item) for item in grant.streams)
     streams = tuple(stream for stream in found if stream is not None)
     owners = {ordinal: stream for stream in streams for ordinal in stream.searchable}
-    return View(grant, streams, owners)
+    return View(grant, streams, owners, {})
 
 
 def _open_stream(db: sqlite3.Connection, item: StreamGrant) -> StreamView | None:

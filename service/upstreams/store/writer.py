@@ -17,6 +17,7 @@ import orjson
 
 from evidence.errors import InvalidRequest, Unavailable
 from evidence.fold import FOLD_VERSION, fold
+from service.upstreams.store import recent
 from service.upstreams.store.ddl import MIGRATIONS, migrate
 
 LOCK_SECONDS = 30
@@ -26,6 +27,14 @@ WAL_PAGES = 16_384
 SECRET_BYTES = 32
 OWNER_ONLY = 0o600
 COUNTERS = ("next_seq", "next_chunk")
+INDEXES = ("fts", "fts_chunk", "fts_recent")
+UNMERGED, REMOVED = "unmerged", "removed"
+UNMERGED_SHARE = 10
+MERGE_PAGES = 4_096
+#: A merge goes through the indexes once; what it would keep of them, their new words need.
+MERGE_CACHE_KIB = 16_384
+#: How many pieces of the index a merge waits for: half the work of the default, 4, in long imports.
+AUTOMERGE = 8
 
 
 def open_writer(path: Path | str) -> "Writer":
@@ -69,7 +78,6 @@ class Writer:
     def __init__(self, db: sqlite3.Connection, path: Path) -> None:
         self.db = db
         self.path = path
-        self.written = False
         self._next: dict[str, int] = {}
 
     def __enter__(self) -> "Writer":
@@ -101,7 +109,8 @@ class Writer:
                 _set_meta(self.db, key, value)
             self.db.execute("COMMIT")
         except BaseException:
-            self.db.execute("ROLLBACK")
+            if self.db.in_transaction:  # or somebody pressed Ctrl-C right after it was written
+                self.db.execute("ROLLBACK")
             raise
 
     def take(self, counter: str, count: int = 1) -> int:
@@ -117,15 +126,45 @@ class Writer:
     def set_meta(self, key: str, value: str | int) -> None:
         _set_meta(self.db, key, value)
 
+    def note(self, rows: int, *, removed: bool) -> None:
+        """Notes that records went into the full-text indexes, and whether words left them.
+
+        In the transaction of the records: whoever writes next merges what a killed import left.
+        """
+        self.set_meta(UNMERGED, int(self.meta(UNMERGED) or 0) + rows)
+        if removed:
+            self.set_meta(REMOVED, 1)
+
     def finish(self) -> None:
-        """Merges the full-text indexes after writing; words of deleted records are gone then."""
-        if not self.written:
+        """Merges the full-text indexes where it is time; words of deleted records are gone then.
+
+        Where none were deleted, the first tenth of new records waits for more: the indexes keep
+        themselves in good order, and a whole merge takes longer the more they hold.
+        """
+        waiting = int(self.meta(UNMERGED) or 0)
+        if not waiting:
             return
+        self.db.execute(f"PRAGMA cache_size = -{MERGE_CACHE_KIB}")
         with self.transaction():
-            self.db.execute("INSERT INTO fts(fts) VALUES('optimize')")
-            self.db.execute("INSERT INTO fts_chunk(fts_chunk) VALUES('optimize')")
+            recent.refresh(self.db)
+        if self.meta(REMOVED) or waiting * UNMERGED_SHARE >= int(self.meta("next_seq")):
+            for index in INDEXES:
+                self._merge(index)
+            with self.transaction():
+                if self.meta(UNMERGED) == waiting:  # or somebody has written meanwhile
+                    self.db.execute("DELETE FROM meta WHERE key IN (?, ?)", (UNMERGED, REMOVED))
         self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        self.written = False
+        self.db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+
+    def _merge(self, index: str) -> None:
+        """Merges all of an index, in steps that others can write between."""
+        pages, done = -MERGE_PAGES, False
+        while not done:
+            with self.transaction():
+                before = self.db.total_changes
+                self.db.execute(f"INSERT INTO {index}({index}, rank) VALUES ('merge', ?)", (pages,))
+                done = self.db.total_changes - before < 2  # the documented sign
+            pages = MERGE_PAGES
 
 
 def _reserve(path: Path | str) -> None:
@@ -152,6 +191,10 @@ def _prepare(db: sqlite3.Connection, path: Path | str) -> None:
     if version > len(MIGRATIONS):
         raise InvalidRequest(f"{path} was written by a newer Rung. Install that version or later.")
     migrate(db)
+    if 0 < version < recent.SINCE_LAYOUT:
+        db.execute("BEGIN IMMEDIATE")
+        recent.refresh(db)
+        db.execute("COMMIT")
     if _meta(db, "fold_version") == FOLD_VERSION and _meta(db, "secret"):
         return
     db.execute("BEGIN IMMEDIATE")
@@ -159,10 +202,12 @@ def _prepare(db: sqlite3.Connection, path: Path | str) -> None:
         _set_meta(db, "secret", secrets.token_hex(SECRET_BYTES))
         db.execute("INSERT INTO fts(fts, rank) VALUES('hashsize', ?)", (HASH_BYTES,))
         db.execute("INSERT INTO fts_chunk(fts_chunk, rank) VALUES('hashsize', ?)", (HASH_BYTES,))
+        db.execute("INSERT INTO fts(fts, rank) VALUES('automerge', ?)", (AUTOMERGE,))
     if _meta(db, "fold_version") not in (None, FOLD_VERSION):
         # Deletes need the very tokens that went in, so a new fold means new indexes.
         db.execute("INSERT INTO fts(fts) VALUES('rebuild')")
         db.execute("INSERT INTO fts_chunk(fts_chunk) VALUES('rebuild')")
+        db.execute("INSERT INTO fts_recent(fts_recent) VALUES('rebuild')")
     _set_meta(db, "fold_version", FOLD_VERSION)
     db.execute("COMMIT")
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence.find import OCCURRENCES_MAX, Span, literal, literals, spans
-from evidence.fold import fold, fold_literal
-from evidence.query import Term, parse
+from evidence.fold import extends, fold, fold_literal
+from evidence.query import Query, Term, parse
 
 WORDS = (
     "lag node fail failover Straße 東京 東 가나 ﬁle İst 🚀 👍🏽 Cafe\u0301 हिन्दी ｶﾞ ab a".split()
@@ -112,6 +112,83 @@ def test_every_span_holds_every_wanted_term(text: str, typed: str) -> None:
         assert (edges[0], edges[-1]) == (span.start, span.end)
         for start, end in span.marks:
             assert any(holds(text[start:end], term) for term in query.wanted)
+
+
+def places_of(words: list[tuple[str, int, int]], term: Term) -> list[tuple[int, int]]:
+    """Where a term stands among folded words, without overlap."""
+    found, number, size = [], 0, len(term.words)
+    while number + size <= len(words):
+        *fore, last = [word for word, _, _ in words[number : number + size]]
+        *wanted, end = term.words
+        if fore == wanted and (last.startswith(end) if term.prefix else last == end):
+            found.append((words[number][1], words[number + size - 1][2]))
+            number += size
+        else:
+            number += 1
+    return found
+
+
+def expected_spans(text: str, query: Query, limit: int, partial: bool) -> list[Span]:
+    """What `spans` promises, code point by code point and by trying all pairs of ends."""
+    sources = [index for index, char in enumerate(text) for _ in fold(char)]
+    folded = "".join(map(fold, text))
+    words = [(found[0], found.start(), found.end()) for found in re.finditer("[^ ]+", folded)]
+    places = [places_of(words, term) for term in query.wanted]
+    present = {number for number, found in enumerate(places) if found}
+    if not present or (len(present) < len(places) and not partial):
+        return []
+    stands = sorted((*place, number) for number, found in enumerate(places) for place in found)
+    stretches = []
+    for last in range(len(stands)):
+        holding = [
+            first
+            for first in range(last + 1)
+            if {number for _, _, number in stands[first : last + 1]} == present
+        ]
+        if holding:
+            first, start = holding[-1], stands[holding[-1]][0]
+            end = max(end for _, end, _ in stands[first : last + 1])
+            stretches.append((end - start, start, first, last))
+    chosen: list[tuple[int, int, int, int]] = []
+    for one in sorted(stretches):
+        if all(one[0] + one[1] <= other[1] or sum(other[:2]) <= one[1] for other in chosen):
+            chosen.append(one)
+    found_spans = []
+    for _, _, first, last in chosen[:limit]:
+        marks: list[tuple[int, int]] = []
+        for begin, stop, _ in stands[first : last + 1]:
+            start, end = sources[begin], sources[stop - 1] + 1
+            while end < len(text) and extends(text[end]):
+                end += 1
+            if marks and start < marks[-1][1]:
+                start, end = marks[-1][0], max(end, marks.pop()[1])
+            marks.append((start, end))
+        found_spans.append(Span(marks[0][0], marks[-1][1], tuple(marks)))
+    return found_spans
+
+
+typed_queries = st.lists(
+    st.sampled_from([*WORDS, "fail*", "a*", '"lag node"', '"a ab"', "가*", "株", "-x", "no-de"]),
+    min_size=1,
+    max_size=4,
+).map(" ".join)
+plain_sentences = st.lists(st.sampled_from(["lag", "node", "a", "ab", "fail", ",", "\n"])).map(
+    " ".join
+)
+
+
+@given(
+    st.one_of(sentences, plain_sentences, st.text("abA 東é’\u0301🚀株㍿,")),
+    typed_queries,
+    st.integers(1, 9),
+    st.booleans(),
+)
+def test_spans_are_what_trying_everything_finds(
+    text: str, typed: str, limit: int, partial: bool
+) -> None:
+    query = parse(typed)
+    expected = expected_spans(text, query, limit, partial)
+    assert spans(text, query, limit=limit, partial=partial) == expected
 
 
 @given(st.text("ab ,"), st.sets(st.sampled_from(["a", "b", "ab", "ba"]), min_size=1))

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evidence.find import spans
@@ -34,7 +34,11 @@ CODE_POINTS = [
     )
     if unicodedata.category(chr(code)) not in ("Cn", "Cs", "Co") or code % 64 == 0
 ]
-texts = st.one_of(st.text(), st.text(st.sampled_from("".join(SCRIPTS))))
+texts = st.one_of(
+    st.text(),
+    st.text(st.sampled_from("".join(SCRIPTS))),
+    st.text("plain text, some of it, é’ß\u0301"),  # mostly ASCII
+)
 
 
 def indexed(texts: Iterable[str]) -> dict[int, list[str]]:
@@ -140,6 +144,15 @@ def test_texts_can_be_folded_in_pieces(left: str, right: str) -> None:
     assert fold_literal(left + right) == fold_literal(left) + fold_literal(right)
 
 
+@given(texts, st.lists(st.sampled_from("".join(SCRIPTS)), max_size=40), st.integers(0, 9))
+@example("", list("ｱアｲイｳウｴエｵオｶカ㍿株"), 9)  # many are written with another
+def test_a_text_folds_as_its_code_points_do(text: str, others: list[str], plain: int) -> None:
+    """However many of them are not ASCII, of however many kinds."""
+    text += (" Plain, " * plain).join(others)
+    assert fold(text) == "".join(map(fold, text))
+    assert fold_literal(text) == "".join(map(fold_literal, text))
+
+
 @given(st.text(st.characters(max_codepoint=127)))
 def test_ascii_keeps_its_length(text: str) -> None:
     words = "".join(char.lower() if char.isalnum() else " " for char in text)
@@ -181,6 +194,7 @@ def test_a_literal_fold_is_final_and_keeps_punctuation() -> None:
         ("soft\u00adhyphen here", "softhyphen", "soft\u00adhyphen"),
         ("a ❤\ufe0f b", fold("❤").strip(), "❤\ufe0f"),
         ("a 👍🏽 b", fold("👍").strip(), "👍🏽"),
+        ("Some Straße, plain words, e\u0301t", "et", "e\u0301t"),
     ],
 )
 def test_a_place_in_the_fold_leads_back_to_the_text(text: str, part: str, expected: str) -> None:
@@ -210,6 +224,12 @@ def test_the_way_back_covers_the_folded_range_with_nothing_to_spare(
         tail -= 1
     assert all(map(extends, folded.text[tail:last]))
     assert last == len(folded.text) or folded.text.isascii() or not extends(folded.text[last])
+
+
+def test_the_way_back_leads_past_any_number_of_accents() -> None:
+    text = "a" + "\u0301" * 300 + "b"
+    assert origin(text, 0, 1) == (0, 301)
+    assert origin(text, 1, 2) == (301, 302)
 
 
 def test_the_fold_has_a_version() -> None:

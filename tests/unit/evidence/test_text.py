@@ -6,7 +6,7 @@ from hashlib import sha512
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evidence.find import Span, spans
@@ -89,6 +89,38 @@ def test_an_excerpt_is_never_too_long_and_never_splits_a_character(
     assert text[start:end].count("🇩") == text[start:end].count("🇪")
 
 
+def is_space(text: str, place: int) -> bool:
+    return text[place : place + 1].isspace()
+
+
+def edges_by_hand(text: str, span: Span, size: int) -> tuple[int, int]:
+    """The edges `excerpt` promises between words, looked for place by place; else where it cuts."""
+    first = max(0, min(span.start - (size - (span.end - span.start)) // 3, len(text) - size))
+    last = min(len(text), first + size)
+    later = range(first, min(first + 16, span.start) + 1)
+    earlier = range(last, max(last - 16, span.end) - 1, -1)
+    begins = (p for p in later if p == 0 or (is_space(text, p - 1) and not is_space(text, p)))
+    ends = (
+        p for p in earlier if p == len(text) or (is_space(text, p) and not is_space(text, p - 1))
+    )
+    return next(begins, first), next(ends, last)
+
+
+@given(
+    st.text("aaab \n\u2003\x1c\x85é東", min_size=60, max_size=120),
+    st.integers(8, 60),
+    st.lists(st.integers(0, 60), min_size=2, max_size=2, unique=True),
+)
+@example("lag " + "a" * 60, 10, [0, 3])
+def test_the_edges_of_an_excerpt_are_the_nearest_between_words(
+    text: str, size: int, ends: list[int]
+) -> None:
+    start, end = sorted(ends)
+    end = min(end, start + size)
+    span = Span(start, end, ((start, end),))
+    assert excerpt(text, span, size=size) == edges_by_hand(text, span, size)
+
+
 def test_marks_are_tagged_and_clipped_to_the_range() -> None:
     text = "one two three"
     marks = ((0, 3), (4, 7), (8, 13))
@@ -150,6 +182,23 @@ def test_escaped_text_can_be_read_back(text: str) -> None:
     assert escapes == shown.count("\\u{")
     assert (escapes == 0) is (shown == text)
     shown.encode()
+
+
+@given(st.one_of(tricky, st.text(st.characters(max_codepoint=127))), st.data())
+def test_a_text_is_shown_alike_whatever_stands_before_it(text: str, data: st.DataObject) -> None:
+    """Texts that need no escape take a short way; after one that is escaped they do not."""
+    shown, escapes = escape(text)
+    assert escape("\x00" + text) == ("\\u{0}" + shown, escapes + 1)
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, len(text)))
+    shown, escapes = mark(text, start=0, end=len(text), marks=[(start, end)])
+    after = mark("\x00" + text, start=0, end=len(text) + 1, marks=[(start + 1, end + 1)])
+    assert after == ("\\u{0}" + shown, escapes + 1)
+
+
+def test_of_ascii_only_controls_are_escaped() -> None:
+    escaped = [code for code in range(128) if escape(chr(code))[1]]
+    assert escaped == [*range(9), *range(11, 32), 127]
 
 
 def test_every_code_point_can_be_escaped_and_read_back() -> None:

@@ -67,7 +67,7 @@ def test_a_search_page_of_any_hits_is_bounded_and_no_id_is_cut(monster: Held[Sea
     rendering = search.render(page, Context())
     text = bounded(rendering)
     assert all(f" {hit.id} " in text for hit in page.hits)
-    first = [hit.read(hit.matches[0]) if hit.matches else hit.fetch for hit in page.hits]
+    first = [hit.matches[0].read if hit.matches else hit.fetch for hit in page.hits]
     carries(rendering, [*first, *page.continuations()])
 
 

@@ -13,7 +13,7 @@ import pytest
 from evidence.errors import Internal, NotFound
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS
-from evidence.model import Hit, Match, SearchPage, Source
+from evidence.model import Hit, Match, SearchPage, Source, window_read
 from evidence.work import Deadline, Done, Failed, Late, Outcome, serial
 from renderers import search
 from renderers.pool import WorkerPool, render_many
@@ -157,6 +157,7 @@ def test_a_process_ends_although_its_pool_hangs() -> None:
 
 def test_a_hit_that_is_late_or_fails_becomes_its_card_with_the_call_that_fetches_it() -> None:
     text = "word " * 40
+    read = window_read("home/notes:n0", "text", {"query": "word"})
     hits = [
         Hit(
             RecordRef("notes", f"n{number}", "home"),
@@ -166,11 +167,11 @@ def test_a_hit_that_is_late_or_fails_becomes_its_card_with_the_call_that_fetches
             Source("home", "notes", "Home"),
             "",
             ["text"],
-            [Match("text", text, 0, len(text), len(text), 0, 4, True, {"query": "word"})],
+            [Match("text", text, 0, len(text), len(text), 0, 4, True, read)],
         )
         for number in range(3)
     ]
-    page = SearchPage({"query": "word"}, hits, False, None, 3, "exact", {}, [], {})
+    page = SearchPage({"query": "word"}, hits, False, None, 3, "exact", {}, [])
 
     def each(fn, items, deadline, /):  # type: ignore[no-untyped-def]
         first, *_ = serial(fn, items, deadline)

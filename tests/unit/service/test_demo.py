@@ -10,6 +10,7 @@ from service.__main__ import rung
 from service.demo import debian
 from service.demo.files import pdf, png
 from service.demo.owner import LANDMARKS, ODD_IDS, build
+from service.upstreams.store import checkup
 from service.upstreams.store.grants import find
 from service.upstreams.store.intake import Row
 from service.upstreams.store.manifest import parse
@@ -108,7 +109,7 @@ def test_a_lost_or_revoked_token_is_replaced(store: Path) -> None:
 
 def test_the_store_of_the_demo_is_sound(store: Path) -> None:
     with open_writer(store) as writer:
-        for table in ("fts", "fts_chunk"):
+        for table in checkup.TABLES:
             writer.db.execute(f"INSERT INTO {table}({table}, rank) VALUES('integrity-check', 1)")
         keys = {row[0] for row in writer.db.execute("SELECT record_key FROM record")}
         blobs = writer.db.execute("SELECT DISTINCT media_type FROM blob ORDER BY 1").fetchall()

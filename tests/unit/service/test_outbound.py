@@ -11,7 +11,7 @@ import requests
 
 from evidence.errors import EvidenceError, NotFound, TimedOut, TooLarge, Unavailable
 from evidence.work import Deadline
-from service.upstreams import outbound
+from service.upstreams import connections, outbound
 from tests.helpers.asset_server import AssetServer, Mode, asset_server, certificate
 from tests.helpers.memory import peak_growth
 
@@ -254,4 +254,4 @@ def test_every_fault_of_the_library_is_expected() -> None:
         if issubclass(error, Exception) and not issubclass(error, Warning)
     ]
     assert len(raised) > 20
-    assert [error for error in raised if not issubclass(error, outbound.FAULTS)] == []
+    assert [error for error in raised if not issubclass(error, connections.FAULTS)] == []

@@ -38,8 +38,8 @@ def test_values_come_by_papers_then_by_value_and_unknown_ones_do_not(
 def test_every_value_leads_to_its_papers(snapshot: Snapshot, category: str) -> None:
     found = facets(snapshot, category, limit=1_000, offset=0)
     for value, count in found.values:
-        operation, args, _ = found.search(value)
-        assert len(papers(snapshot, operation, args)) >= count, value
+        call = found.search(value)
+        assert len(papers(snapshot, call.operation, call.args)) >= count, value
 
 
 def papers(snapshot: Snapshot, operation: str, args: dict[str, str]) -> list[str]:
@@ -73,8 +73,8 @@ def test_odd_values_lead_to_their_papers(tmp_path: Path, category: str) -> None:
     snapshot = made(tmp_path, *odd)
     found = facets(snapshot, category, limit=1_000, offset=0)
     for number, value in enumerate(ODD):
-        operation, args, _ = found.search(value.lower())
-        assert f"odd-{number}" in papers(snapshot, operation, args), value
+        call = found.search(value.lower())
+        assert f"odd-{number}" in papers(snapshot, call.operation, call.args), value
     snapshot.close()
 
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service.upstreams.store import ingest
 from service.upstreams.store.values import comparable
 from service.upstreams.store.ingest import put
 from service.upstreams.store.intake import Row
@@ -58,6 +59,41 @@ def test_any_history_leaves_indexes_cells_and_log_in_step(
                 expected[key] = new
             if merge:
                 writer.finish()
+        check(writer)
+        assert changes(writer) == log
+        assert _stored(writer) == expected
+        assert _cells(writer) == _expected_cells(expected)
+
+
+@settings(max_examples=40, deadline=None)
+@given(batches=st.lists(STEPS, min_size=1, max_size=3))
+def test_rows_in_one_batch_leave_what_the_last_of_each_would(
+    tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[str, Any, bool]]]
+) -> None:
+    expected: dict[str, dict[str, Any]] = {}
+    log: list[tuple[str, Any]] = []
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        open_writer(tmp_path_factory.mktemp("history") / "rung.db") as writer,
+    ):
+        patch.setattr(ingest, "PIECE_RECORDS", 2)
+        declare(writer, "c", parse({"streams": [NOTES]}))
+        notes = open_stream(writer, "c", "notes")
+        for steps in batches:
+            rows = [(key, None if data is None else {"id": key} | data) for key, data, _ in steps]
+            put(writer, notes, [Row(new or {}, key, deleted=new is None) for key, new in rows])
+            last: dict[str, Any] = {}
+            for key, new in rows:
+                last.pop(key, None)
+                last[key] = new
+            for key, new in last.items():
+                old = expected.pop(key, None)
+                if old != new:
+                    both = old is not None and new is not None
+                    log.append((key, _difference(old, new) if both else None))
+                if new is not None:
+                    expected[key] = new
+        writer.finish()
         check(writer)
         assert changes(writer) == log
         assert _stored(writer) == expected

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from evidence.limits import CONTRACT
+from service.upstreams.store import ingest
 from service.upstreams.store.ddl import NO_CURSOR
 from service.upstreams.store.ingest import put
 from service.upstreams.store.intake import Row
@@ -79,6 +80,47 @@ def test_the_last_of_repeated_rows_wins(writer: Writer, notes: StreamHandle) -> 
     counts = put(writer, notes, [Row({"id": "a", "size": n}) for n in range(4)])
     assert (counts.new, counts.repeated, counts.rows) == (1, 3, 4)
     assert one(writer, "SELECT data FROM document") == ('{"id":"a","size":3}',)
+
+
+def test_the_bytes_of_attachments_count_in_what_a_batch_holds(
+    writer: Writer, notes: StreamHandle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest, "BATCH_BYTES", 10_000)
+    batch = ingest.Batch(writer)
+    content = base64.b64encode(b"x" * 6_000).decode()
+    for name, stored in (("a", 0), ("b", 2), ("c", 2)):
+        batch.add(notes, Row({"id": name, "file": {"data_base64": content}}))
+        assert one(writer, "SELECT count(*) FROM record") == (stored,)
+
+
+def test_a_batch_of_rows_new_and_known_says_what_became_of_each(
+    writer: Writer, notes: StreamHandle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest, "PIECE_RECORDS", 2)
+    put(writer, notes, [Row({"id": name, "text": "owl"}) for name in "abcd"])
+    rows = [
+        Row({"id": "e", "text": "new"}),
+        Row({"id": "d", "text": "owl"}),
+        Row({}, key="c", deleted=True),
+        Row({"id": "a", "text": "other"}),
+        Row({}, key="x", deleted=True),
+        Row({"id": "f", "text": "new"}),
+        Row({"id": "e", "text": "newer"}),
+    ]
+    counts = put(writer, notes, rows)
+    assert tally(counts) == (2, 1, 2, 1) and counts.repeated == 1
+    assert changes(writer)[4:] == [("c", None), ("a", ["text"]), ("f", None), ("e", None)]
+    found = writer.db.execute("SELECT seq, record_key FROM record ORDER BY seq").fetchall()
+    assert found == [(1, "a"), (2, "b"), (3, "c"), (4, "d"), (5, "f"), (6, "e")]
+    assert (matches(writer, "new"), matches(writer, "newer")) == (1, 1)
+    check(writer)
+
+
+@pytest.mark.parametrize("key", ['a"b', "a\\b", "\u2028\u007f\t\n", "🦉", "1", "null", "é"])
+def test_any_key_finds_its_record_again(writer: Writer, notes: StreamHandle, key: str) -> None:
+    put(writer, notes, [Row({"id": key}), Row({"id": "other"})])
+    assert tally(put(writer, notes, [Row({"id": key})])) == (0, 0, 1, 0)
+    assert tally(put(writer, notes, [Row({}, key=key, deleted=True)])) == (0, 0, 0, 1)
 
 
 def test_a_large_string_lies_in_chunks_and_a_small_one_does_not(

@@ -16,6 +16,7 @@ from service.upstreams.store import Store, ddl, grants, packages
 from service.upstreams.store.packages import Member
 from service.upstreams.store.streams import StreamHandle
 from service.upstreams.store.writer import Writer, open_writer
+from tests.helpers.layouts import take_back
 
 SEALER = keys.of_tokens(b"a secret of tests only")
 TOKEN = "at_of-another-server"
@@ -112,15 +113,13 @@ def test_what_cannot_be_told_apart_cannot_be_packed_together(writer: Writer) -> 
 def test_a_store_of_the_first_layout_opens_and_keeps_its_grants(tmp_path: Path) -> None:
     path = tmp_path / "rung.db"
     with open_writer(path) as writer:
-        writer.db.execute("DROP TABLE member")
-        writer.db.execute("DROP TABLE package")
-        writer.db.execute("PRAGMA user_version = 1")
+        take_back(writer, 1)
     with pytest.raises(Unavailable, match="rung stats"):
         Store(path).package("rung_pkg_x")
     with open_writer(path) as writer:
         packages.create(writer, [AWAY], SEALER)
         version = writer.db.execute("PRAGMA user_version").fetchone()[0]
-    assert version == len(ddl.MIGRATIONS) == 2
+    assert version == len(ddl.MIGRATIONS) == 3
     assert Store(path).package("rung_pkg_x") is None
 
 

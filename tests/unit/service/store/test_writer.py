@@ -13,8 +13,8 @@ from service.upstreams.store.ingest import put
 from service.upstreams.store.intake import Row
 from service.upstreams.store.manifest import parse
 from service.upstreams.store.streams import StreamHandle, connect, declare, open_stream
-from service.upstreams.store.writer import Writer, open_writer
-from tests.helpers.notes import LONG, NOTES, changes, check, matches, one
+from service.upstreams.store.writer import UNMERGED, Writer, open_writer
+from tests.helpers.notes import LONG, NOTES, changes, check, matches, one, segments
 
 
 def test_ordinals_of_a_stream_stand_side_by_side_and_streams_in_blocks(writer: Writer) -> None:
@@ -97,6 +97,74 @@ def test_a_failed_batch_leaves_no_trace(writer: Writer, notes: StreamHandle) -> 
     put(writer, notes, [Row({"id": "b", "text": LONG})])
     assert one(writer, "SELECT seq FROM record") == (1,)
     check(writer)
+
+
+def test_a_few_new_records_wait_for_more_before_the_index_is_merged(
+    writer: Writer, notes: StreamHandle
+) -> None:
+    def bring(first: int, last: int) -> tuple[object, int]:
+        put(writer, notes, [Row({"id": f"n{n}", "text": "owl"}) for n in range(first, last)])
+        writer.finish()
+        check(writer)
+        return writer.meta(UNMERGED), segments(writer)
+
+    assert bring(0, 100) == (None, 1)
+    assert bring(100, 105) == (5, 2)
+    assert bring(105, 111) == (11, 3)
+    assert bring(111, 112) == (None, 1)
+    assert matches(writer, "owl") == 112
+
+
+def test_words_that_are_gone_are_merged_away_however_few_they_are(
+    writer: Writer, notes: StreamHandle
+) -> None:
+    put(writer, notes, [Row({"id": f"n{n}", "text": f"owl {n}"}) for n in range(100)])
+    writer.finish()
+    put(writer, notes, [Row({"id": "a", "title": "zanzibar", "text": "lantern"})])
+    writer.finish()
+    assert segments(writer) == 2
+    put(writer, notes, [Row({"id": "a", "title": "other", "text": "lantern"})])
+    writer.finish()
+    assert (segments(writer), writer.meta(UNMERGED)) == (1, None)
+    assert b"zanzibar" not in writer.path.read_bytes()
+    assert (matches(writer, "zanzibar"), matches(writer, "lantern")) == (0, 1)
+    check(writer)
+
+
+def test_a_merge_in_small_steps_leaves_one_piece_that_finds_everything(
+    writer: Writer, notes: StreamHandle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_module, "MERGE_PAGES", 1)
+    for batch in range(3):
+        texts = [" ".join(f"word{n * batch % 977}x{m}" for m in range(40)) for n in range(400)]
+        put(writer, notes, [Row({"id": f"{batch}/{n}", "text": t}) for n, t in enumerate(texts)])
+    before = [matches(writer, f"word{n}x7") for n in range(0, 977, 50)]
+    assert segments(writer) == 3
+    writer.finish()
+    assert segments(writer) == 1
+    assert [matches(writer, f"word{n}x7") for n in range(0, 977, 50)] == before
+    check(writer)
+
+
+def test_what_another_process_wrote_during_a_merge_is_not_taken_for_merged(
+    writer: Writer, notes: StreamHandle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(writer, notes, [Row({"id": f"n{n}", "text": "owl"}) for n in range(10)])
+    merge = Writer._merge
+    with open_writer(writer.path) as second:
+
+        def meanwhile(self: Writer, index: str) -> None:
+            if index == "fts_chunk":
+                put(second, open_stream(second, "c", "notes"), [Row({"id": "late"})])
+            merge(self, index)
+
+        monkeypatch.setattr(Writer, "_merge", meanwhile)
+        writer.finish()
+        monkeypatch.undo()
+        assert second.meta(UNMERGED) == 11
+        second.finish()
+        assert (second.meta(UNMERGED), segments(second)) == (None, 1)
+        check(second)
 
 
 def test_a_store_that_stays_locked_says_what_to_do(

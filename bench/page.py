@@ -1,0 +1,277 @@
+"""`docs/benchmarks.md`: what a run found, how it was measured, by whom it can be repeated."""
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from bench.findings import BUSIEST, Finding, Line, Note
+from bench.goals import GOALS, Goal
+
+CALM = 0.7  # load average, above which somebody else is at work
+BUSY_PERCENT = 50  # of the client's core, above which the generator may have been the limit
+COLUMNS = ("row", "work", "goal", "median", "least - most", "")
+
+TITLES = {
+    "search": "Search beside the peers",
+    "million": "A million records",
+    "fields": "Fields",
+    "lists": "Lists and counts",
+    "imports": "Imports",
+    "footprint": "Memory",
+    "budgets": "Sizes",
+    "stages": "Where the time of a search goes",
+    "upstreams": "Other servers",
+    "papers": "Papers",
+}
+
+_HEAD = """\
+# Benchmarks
+
+How fast Rung is and how much memory it takes, beside what others make of the same machine: the
+official MCP SDK, fastmcp, Datasette, and a Flask endpoint that promises nothing. Ratios compare
+servers of one run; absolute figures are those of this machine only. Written by `make bench`; do
+not edit.
+"""
+
+_REPEAT = """\
+## Repeating it
+
+```sh
+make bench         # every row, half an hour and more where nothing is built; rewrites this page
+make bench-quick   # every row over small sizes, in two minutes: shows that it works
+make soak          # an hour of mixed load while the store is written to; adds its figures here
+```
+
+`.venv/bin/python -m bench --only search million` measures some places and prints only; `--gate`
+exits with 1 where a row is missed. It needs Linux with two cores, 16 GB of memory and 25 GB of
+disk. `wrk` makes the load where it is installed, a loop in Python does where it is not. npm brings
+the TypeScript peers, which are left out where it is missing. What is built stays under
+`var/bench`, made anew when what writes it changes; `make clean` removes it.
+"""
+
+_METHOD = """\
+## How it is measured
+
+- The corpus is made from a seed: words by Zipf's law, lengths log-normal from 200 characters on
+  with some of 200,000, one record in ten with accents, one in forty with Chinese or Japanese; 64
+  connections of 4 streams. A field of 100 MB stands in a store of its own.
+- Queries are chosen by how many of 100,000 records hold their words: rare (5-30), medium
+  (200-1,000), two (both of two words of 1,000-10,000) and common (5-20 %). Mixed means 60 rare,
+  80 medium and 60 two.
+- Each server is one process on one core, the load is made on the other. Everything is on one
+  machine, over loopback, without TLS.
+- Servers that are compared are up at the same time and loaded in turns, every second round in the
+  opposite order. A row is the median of the ratios of its rounds, beside the least and the most of
+  them; a row without these was counted once.
+- Rung runs with its defaults: it checks the token and the grant, proves its windows, fills both
+  channels, and logs every request. Only its answer cache is off, so that every request is work; it
+  is on where an identical call is repeated, in the soak, and for the memory after mixed load.
+- Peers serve `SELECT … snippet() … ORDER BY rank LIMIT 10` over the same records in one SQLite
+  file. They keep their connection to it, check no token, log nothing, and answer stateless JSON.
+  Before anything is measured, every query must find the same records at all of them, ties aside.
+- The limit endpoint is the fastest honest search we can write with the same parts: Flask under
+  gunicorn with as many threads as Rung, exact bm25 in two steps, plain windows, both channels, and
+  no token, no grant, no cursor, no proof.
+- A goal that is missed stays where it is, and what forbids it is said above.
+"""
+
+_LIMITS = """\
+## What is not measured
+
+- A cold disk: files are in the page cache of the system, as they are on a server that is used.
+- TLS, proxies and the network between client and server.
+- More than one worker or core, and machines other than this one. Workers share nothing but files.
+- Stores of more than a million records or more than 64 connections.
+- Whether ten hits are the ten a reader wants: hits are compared with exact bm25, not with people's
+  judgement, over made-up words.
+- Searches while a large import writes; the soak writes small ones.
+- Peers with other engines than SQLite, or tuned beyond what their documentation leads to. What the
+  official SDK reaches with the SQL of the limit endpoint is told beside the rows of search.
+"""
+
+#: (what it is, its page, the names of its versions, how it is served, its code under bench/peers)
+_PEERS = (
+    (
+        "official SDK for Python",
+        "https://github.com/modelcontextprotocol/python-sdk",
+        ("mcp",),
+        "uvicorn with uvloop and httptools",
+        "official.py",
+    ),
+    ("fastmcp", "https://gofastmcp.com", ("fastmcp",), "the same", "fast.py"),
+    (
+        "Datasette",
+        "https://datasette.io",
+        ("datasette",),
+        "the same; a canned query, as JSON",
+        "canned.py",
+    ),
+    (
+        "official SDK for TypeScript, 1.x",
+        "https://github.com/modelcontextprotocol/typescript-sdk",
+        ("@modelcontextprotocol/sdk", "better-sqlite3", "node"),
+        "`node:http`, a server and a transport a request",
+        "typescript/first.mjs",
+    ),
+    (
+        "official SDK for TypeScript, 2.x",
+        "https://github.com/modelcontextprotocol/typescript-sdk",
+        ("@modelcontextprotocol/server",),
+        "`node:http`, its own handler",
+        "typescript/second.mjs",
+    ),
+    (
+        "limit endpoint",
+        "https://flask.palletsprojects.com",
+        ("Flask", "gunicorn"),
+        "gunicorn, gthread",
+        "limit.py",
+    ),
+)
+
+
+def page(found: dict[str, Any], soak: dict[str, Any] | None) -> str:
+    """The whole page. `found` is a run as `report.results` tells it, with its lines read."""
+    places: list[tuple[str, list[Line]]] = found["places"]
+    findings = [line for _, lines in places for line in lines if isinstance(line, Finding)]
+    findings.sort(key=lambda line: GOALS.index(line.goal))
+    parts = [_HEAD, _about(found)]
+    parts += ["## Rows\n", _counted(findings), table(findings)]
+    parts += [
+        *(_missed(findings) if found["plan"] == "full" else ()),
+        _REPEAT,
+        _METHOD,
+        _generator(found),
+        *_peers(found),
+        _LIMITS,
+    ]
+    for place, lines in places:
+        parts += [f"## {TITLES[place]}\n", *_details(lines)]
+    if soak is not None:
+        parts += _soaked(soak)
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _about(found: dict[str, Any]) -> str:
+    sizes = found["sizes"]
+    listed = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
+    took = f" The run took {found['minutes']:.0f} minutes." if found.get("minutes") else ""
+    said = f"{found['when']}, {found['machine']}.{took}\n\n{_paragraph(f'Versions: {listed}.')}"
+    if found["load_before"] > CALM:
+        said += (
+            f"\n**The machine was not calm**: its load was {found['load_before']:.1f} before the "
+            "run began. Its figures are worth little.\n"
+        )
+    if found["plan"] != "full":
+        said += (
+            f"\n**A {found['plan']} run**: {sizes['small']:,}, {sizes['middle']:,} and "
+            f"{sizes['large']:,} records stand for the sizes in the rows.\n"
+        )
+    return said
+
+
+def _counted(findings: Sequence[Finding]) -> str:
+    held = sum(line.verdict == "held" for line in findings)
+    left = len(GOALS) - len(findings)
+    return f"{held} of {len(findings)} held" + (f", {left} not measured.\n" if left else ".\n")
+
+
+def _missed(findings: Iterable[Finding]) -> Iterator[str]:
+    missed = [line for line in findings if line.verdict == "missed"]
+    if missed:
+        yield "## Missed, and why\n"
+        for line in missed:
+            yield f"- `{line.key}`: {line.goal.missed or 'nobody has looked into it yet.'}"
+        yield ""
+
+
+def _generator(found: dict[str, Any]) -> str:
+    """How one knows that the load was enough."""
+    maker = found["versions"].get("load generator", "")
+    shares = [
+        int(line.measured.rstrip("%"))
+        for _, lines in found["places"]
+        for line in lines
+        if isinstance(line, Note) and line.what == BUSIEST
+    ]
+    said = f"The load of searches is made by {maker}, each of its clients waiting for its answer. "
+    if shares:
+        said += f"Its core was busy for at most {max(shares)} % of the time"
+        if max(shares) < BUSY_PERCENT:
+            said += ": it waited for the servers, and was not the limit. "
+        else:
+            said += ", so **it may have been the limit**. "
+    return _paragraph(
+        said
+        + "Rows by one client are measured by a loop in Python: its own time is in their figures, "
+        "and brings the ratio of two of them nearer to 1. What the store takes alone is told "
+        "beside them."
+    )
+
+
+def _paragraph(said: str) -> str:
+    """Wrapped as the rest of the page is."""
+    return textwrap.fill(said, 100, break_long_words=False, break_on_hyphens=False) + "\n"
+
+
+def _peers(found: dict[str, Any]) -> Iterator[str]:
+    yield "## The peers\n"
+    rows = []
+    for title, link, names, how, code in _PEERS:
+        there = [f"{name} {found['versions'][name]}" for name in names if name in found["versions"]]
+        shown = ", ".join(there) if len(there) == len(names) else "not run"
+        rows.append((f"[{title}]({link})", shown, how, f"`bench/peers/{code}`"))
+    yield markdown(("peer", "version", "served by", "code"), rows)
+
+
+def _details(lines: Sequence[Line]) -> Iterator[str]:
+    alike: dict[str, list[str]] = {}
+    for line in lines:
+        if isinstance(line, Finding):
+            alike.setdefault(line.goal.how, []).append(f"`{line.key}`")
+    for how, keys in alike.items():
+        yield f"- {', '.join(keys)}: {how}"
+    notes = [(line.what, line.measured) for line in lines if isinstance(line, Note)]
+    yield ""
+    if notes:
+        yield markdown(("told beside the rows", "measured"), notes)
+
+
+def _soaked(soak: dict[str, Any]) -> Iterator[str]:
+    yield "## Soak\n"
+    yield (
+        f"By `make soak` on {soak['when']}, {soak['machine']}: every kind of call over MCP of both "
+        "eras and over REST, and errors, while small imports and grants change the store. The "
+        "growth is the slope of the peaks, without the first quarter.\n"
+    )
+    yield markdown(("what", "measured", ""), soak["lines"])
+
+
+def table(findings: Iterable[Finding]) -> str:
+    """Each row with its goal, its figure and whether it is held."""
+    rows = []
+    for line in findings:
+        least, most = line.spread
+        spread = f"{shown(least, '')} - {shown(most, '')}" if len(line.rounds) > 1 else ""
+        figure = shown(line.figure, line.goal.unit)
+        name = f"`{line.key}`"
+        rows.append((name, line.goal.work, wanted(line.goal), figure, spread, line.verdict))
+    return markdown(COLUMNS, rows)
+
+
+def wanted(goal: Goal) -> str:
+    """A goal as the table and the terminal show it."""
+    return f"{goal.sign} {goal.goal:,g} {goal.unit}".rstrip()
+
+
+def shown(value: float, unit: str) -> str:
+    """A figure with as many digits as say something."""
+    digits = 0 if value >= 1_000 else 1 if value >= 100 else 2 if value >= 0.1 or value == 0 else 4
+    return f"{value:,.{digits}f} {unit}".rstrip()
+
+
+def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; a bar in a cell ends no cell."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    cells = ([cell.replace("|", "\\|") for cell in line] for line in lines)
+    return "\n".join("| " + " | ".join(line) + " |" for line in cells) + "\n"

@@ -1,0 +1,79 @@
+"""Answers to calls that are made again, word for word, while nothing they stand on has changed.
+
+An answer is kept beside the version of what it was read of, and given again only to a session of
+the same version: the same grant, with no commit since. Where a session knows no version, nothing is
+kept. Neither is what failed, nor what is short of something because time was over.
+"""
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from threading import Lock
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from evidence import account
+
+#: What an answer takes beside its bytes and its arguments, about.
+ENTRY_BYTES: Final = 512
+
+
+class Call(NamedTuple):
+    """All that an answer depends on. Arguments as they came: their order may show in an answer."""
+
+    version: Hashable
+    revision: str
+    name: str
+    arguments: bytes
+
+
+class Repeats:
+    """The answers used last, as many as fit into `most` bytes. Safe to share between threads."""
+
+    def __init__(self, most: int) -> None:
+        self._left = self._most = most
+        self._known: OrderedDict[Call, bytes] = OrderedDict()
+        self._lock = Lock()
+
+    def call(
+        self, session: Any, revision: str, name: str, arguments: dict[str, Any]
+    ) -> Call | None:
+        """What to look for; None where nothing is kept."""
+        version = version_of(session) if self._most else None
+        if version is None:
+            return None
+        try:
+            return Call(version, revision, name, orjson.dumps(arguments))
+        except orjson.JSONEncodeError:  # nested deeper than anything that is taken
+            return None
+
+    def find(self, call: Call) -> bytes | None:
+        """The result that was kept for this call."""
+        with self._lock:
+            found = self._known.get(call)
+            if found is not None:
+                self._known.move_to_end(call)
+            return found
+
+    def keep(self, call: Call, session: Any, result: bytes) -> None:
+        """Keeps a result, unless something was committed meanwhile or it came too late in part."""
+        taken = _size(call, result)
+        if taken > self._most or account.current().cut or version_of(session) != call.version:
+            return
+        with self._lock:
+            if call in self._known:  # another thread was faster
+                return
+            self._known[call] = result
+            self._left -= taken
+            while self._left < 0:
+                self._left += _size(*self._known.popitem(last=False))
+
+
+def version_of(session: Any) -> Hashable | None:
+    """The version of what a session has read; None of one that knows none."""
+    found: Hashable | None = getattr(session, "version", None)
+    return found
+
+
+def _size(call: Call, result: bytes) -> int:
+    return len(result) + len(call.arguments) + len(call.name) + ENTRY_BYTES

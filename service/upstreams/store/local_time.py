@@ -1,0 +1,119 @@
+"""Local times of a zone, counted in the minutes, hours or days they fall into.
+
+Times are integer microseconds since 1970 UTC, within the years 1 to 9999. Local minutes, hours and
+days are counted from the beginning of 1970 too, as a clock on the wall shows it.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from math import gcd, inf
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+GRANULARITIES = ("minute", "hour", "day", "week", "month", "quarter", "year")
+
+SECOND = 1_000_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+#: The first moment of the year 1.
+FIRST = -62_135_596_800 * SECOND
+#: Changes of the clocks are looked up for so long a time at once.
+SPAN = 400 * DAY
+SPANS_KEPT = 512
+
+_ZERO = datetime(1970, 1, 1)
+_ZERO_UTC = datetime(1970, 1, 1, tzinfo=UTC)
+_ZERO_DAY = date(1970, 1, 1).toordinal()
+# No zone ever came back to an offset it had left within less: the shortest stay was four days.
+_PROBED = 3 * DAY
+
+
+class _Change(NamedTuple):
+    """From `begin` until the next change local time is `offset` microseconds ahead of UTC."""
+
+    begin: int
+    offset: int
+
+
+class Clock:
+    """Local times, in the unit of a granularity: minutes, hours, or days for all longer ones.
+
+    `spans` are numbers of stretches of `SPAN` since 1970: every time asked for lies in one of them.
+    """
+
+    def __init__(self, granularity: str, zone: ZoneInfo, spans: Iterable[int]) -> None:
+        self._unit = _unit(granularity)
+        self._changes = sorted(change for span in spans for change in _changes(zone, span * SPAN))
+        #: Times from one multiple of this up to the next lie in one unit, in microseconds.
+        self.slot = gcd(self._unit, *(number for change in self._changes for number in change))
+
+    def count(self, slots: Iterable[tuple[int, int]]) -> Counter[int]:
+        """How often each local unit occurs, from the first times of slots and their counts."""
+        counted: Counter[int] = Counter()
+        begin, until, offset = inf, -inf, 0
+        for time, count in slots:
+            if not begin <= time < until:
+                after = bisect_right(self._changes, (time, DAY))
+                begin, offset = self._changes[after - 1]
+                until = self._changes[after].begin if after < len(self._changes) else inf
+            counted[(time + offset) // self._unit] += count
+        return counted
+
+
+def buckets(granularity: str, units: Counter[int]) -> Counter[int]:
+    """Counts of local units as those of buckets, each known by its first unit."""
+    if granularity in ("minute", "hour", "day"):
+        return units
+    counted: Counter[int] = Counter()
+    for unit, count in units.items():
+        counted[_first_day(granularity, unit)] += count
+    return counted
+
+
+def key(granularity: str, first: int) -> str:
+    """The name of the bucket with this first unit: a day, with hour and minute for short ones."""
+    if _unit(granularity) == DAY:
+        return date.fromordinal(_ZERO_DAY + first).isoformat()
+    begin = _ZERO + timedelta(microseconds=first * _unit(granularity))
+    return begin.isoformat(timespec="minutes")
+
+
+def _unit(granularity: str) -> int:
+    return {"minute": MINUTE, "hour": HOUR}.get(granularity, DAY)
+
+
+def _first_day(granularity: str, unit: int) -> int:
+    day = date.fromordinal(_ZERO_DAY + unit)
+    if granularity == "week":
+        return unit - day.weekday()
+    month = {"month": day.month, "quarter": (day.month - 1) // 3 * 3 + 1}.get(granularity, 1)
+    return day.replace(month=month, day=1).toordinal() - _ZERO_DAY
+
+
+@lru_cache(SPANS_KEPT)
+def _changes(zone: ZoneInfo, begin: int) -> list[_Change]:
+    """How local time stands at `begin`, and every change of it for a span."""
+    probed, offset = begin, _offset(zone, begin)
+    found = [_Change(begin, offset)]
+    while probed < begin + SPAN:
+        before, probed = probed, probed + _PROBED
+        if _offset(zone, probed) != offset:
+            seconds = range(before // SECOND, probed // SECOND)
+            left = bisect_left(seconds, True, key=lambda at: _offset(zone, at * SECOND) != offset)
+            probed = (seconds.start + left) * SECOND
+            offset = _offset(zone, probed)
+            found.append(_Change(probed, offset))
+    return found
+
+
+def _offset(zone: ZoneInfo, time: int) -> int:
+    """Microseconds from UTC to local time; none where it would be beyond the years there are."""
+    try:
+        found = (_ZERO_UTC + timedelta(microseconds=time)).astimezone(zone).utcoffset()
+    except OverflowError:
+        return 0
+    return (found or timedelta()) // timedelta(microseconds=1)

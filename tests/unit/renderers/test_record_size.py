@@ -1,0 +1,105 @@
+"""What fits a page of records, by a definition that cuts every record anew for every size."""
+
+from typing import Any
+
+import orjson
+from hypothesis import given
+
+from evidence import pointer, wire
+from evidence.limits import BUDGETS, CONTRACT
+from evidence.model import RecordItem, RecordPage
+from evidence.text import escape, json_line, looks_binary
+from renderers import records
+from tests.helpers.monsters import Held, held, monstrous, record_pages
+
+
+def bytes_of(value: Any) -> int:
+    return len(orjson.dumps(value))
+
+
+def beginning(text: str, size: int) -> str:
+    """The longest beginning that takes `size` bytes inside JSON; by halving, for long texts."""
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if bytes_of(text[:middle]) - 2 <= size else (low, middle - 1)
+    return text[:low]
+
+
+def shown_as(value: Any, size: int) -> tuple[Any, int | None]:
+    """(a value as it is shown, the code points shown of it: None for a whole one)."""
+    if isinstance(value, str) and looks_binary(value):
+        return {"object": "binary_field", "size_chars": len(value)}, 0
+    text, total, kind = value, None, "string"
+    if isinstance(value, dict) and value.get("object") == "field_preview":
+        text, total, kind = value["preview_text"], value["size_chars"], value["type"]
+    elif isinstance(value, dict) and "blob_id" in value or not isinstance(value, (str, dict, list)):
+        return value, None
+    elif not isinstance(value, str):
+        text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+        kind = "object" if isinstance(value, dict) else "array"
+    if total is None and bytes_of(text) <= size + records.PREVIEW_COST:
+        return value, None
+    cut = beginning(text, size)
+    told = {"size_chars": len(text) if total is None else total, "type": kind}
+    return {"object": "field_preview", "preview_text": cut, **told}, len(cut)
+
+
+def trimmed(item: RecordItem, size: int) -> tuple[dict[str, Any], list[str], list[str]]:
+    """(data, the fields shown in part, the fields left out) of a record."""
+    data: dict[str, Any] = {}
+    partial, left_out, room = [], [], BUDGETS.text_bytes // 2
+    for name, value in item.data.items():
+        shown, end = shown_as(value, size)
+        room -= bytes_of({name: shown})
+        if end is not None:
+            args: dict[str, Any] = {"id": item.id, "field_path": pointer.path_of(name)}
+            if 0 < end < shown["size_chars"]:
+                args |= {"offset_chars": end, "limit_chars": CONTRACT.window_chars}
+            call = json_line(args)
+            room -= len(f"read_record_field {call}".encode()) + records.PARTIAL_BYTES
+        if room < 0 and data:
+            left_out.append(name)
+            continue
+        data[name] = shown
+        partial += [name] if end is not None else []
+    return data, partial, left_out
+
+
+def what_is_shown(item: RecordItem) -> tuple[dict[str, Any], list[str], list[str]]:
+    fields = {pointer.path_of(name): name for name in item.data}
+    return item.data, [fields[part.field_path] for part in item.partial], item.left_out
+
+
+def cost(item: RecordItem) -> tuple[int, int]:
+    payload = escape(orjson.dumps(item.data).decode())[0]
+    lines = [records.line(1, item), *records.reads(item), payload]
+    text = sum(len(line.encode()) + 1 for line in lines) + 60
+    return text, bytes_of([wire.record(item), wire.record_rung(item)])
+
+
+def is_within(items: list[RecordItem]) -> bool:
+    costs = [cost(item) for item in items]
+    return (
+        sum(text for text, _ in costs) <= BUDGETS.text_bytes - records.PAGE_BYTES
+        and sum(data for _, data in costs) <= BUDGETS.structured_bytes - records.PAGE_BYTES
+    )
+
+
+@monstrous
+@given(held(record_pages()))
+def test_the_largest_previews_are_taken_with_which_all_records_fit(
+    monster: Held[RecordPage],
+) -> None:
+    page, before = monster.reading, list(monster.reading.records)
+    kept = records.fits(page, BUDGETS)
+    if kept < len(before):
+        assert page.records == before, "who asks again for fewer trims those"
+        return
+    sizes = iter(records.PREVIEW_BYTES)
+    shown = [what_is_shown(item) for item in page.records]
+    size = next(size for size in sizes if [trimmed(item, size) for item in before] == shown)
+    assert is_within(page.records) or len(before) == 1
+    larger = [one for one in records.PREVIEW_BYTES if one > size]
+    for one in larger:
+        assert not is_within([records._trim(item, one, BUDGETS).item for item in before])

@@ -1,0 +1,85 @@
+"""What is kept of answers: never more than may be, never for a session that read something else."""
+
+from typing import Any, NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evidence import account
+from evidence.account import Account
+from evidence.work import Deadline, Late, serial
+from service.bootstrap import noted
+from service.mcp.repeats import ENTRY_BYTES, Call, Repeats
+
+
+class Caller(NamedTuple):
+    """A session: all that matters of one here is its version."""
+
+    version: Any
+
+
+def call_of(repeats: Repeats, version: Any, number: int) -> Call:
+    found = repeats.call(Caller(version), "2025-11-25", "search", {"query": str(number)})
+    assert found is not None
+    return found
+
+
+SIZES = st.integers(0, 3_000)
+STEPS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 6), SIZES), max_size=60)
+
+
+@given(STEPS, st.integers(1, 8_000))
+def test_the_answers_used_last_are_kept_and_never_more_than_fit(
+    steps: list[tuple[int, int, int]], most: int
+) -> None:
+    repeats = Repeats(most)
+    model: dict[Call, bytes] = {}  # the answers used last stand last
+
+    def weight(call: Call, result: bytes) -> int:
+        return len(result) + len(call.arguments) + len(call.name) + ENTRY_BYTES
+
+    for version, number, size in steps:
+        call = call_of(repeats, version, number)
+        found = repeats.find(call)
+        assert found == model.get(call)
+        if found is not None:
+            model[call] = model.pop(call)
+            continue
+        result = bytes([number]) * size
+        repeats.keep(call, Caller(version), result)
+        if weight(call, result) <= most:
+            model[call] = result
+        while sum(weight(*each) for each in model.items()) > most:
+            del model[next(iter(model))]
+
+
+def test_what_was_read_while_something_was_committed_is_not_kept() -> None:
+    repeats = Repeats(10_000)
+    call = call_of(repeats, "before", 1)
+    for later in ("after", None):
+        repeats.keep(call, Caller(later), b"{}")
+        assert repeats.find(call) is None
+    repeats.keep(call, Caller("before"), b"{}")
+    assert repeats.find(call) == b"{}"
+
+
+def test_a_session_without_a_version_has_nothing_kept() -> None:
+    repeats = Repeats(10_000)
+    for session in (Caller(None), object(), None):
+        assert repeats.call(session, "2025-11-25", "schema", {}) is None
+
+
+def test_an_answer_that_lacks_what_was_late_is_not_kept() -> None:
+    repeats = Repeats(10_000)
+    call, never, always = call_of(repeats, 1, 1), Deadline(0.0), Deadline(float("inf"))
+    account.begin(Account("one"))
+    try:
+        assert noted(serial)(str, [1, 2], always) == serial(str, [1, 2], always)
+        assert not account.current().cut
+        assert noted(serial)(str, [1], never) == [Late()]
+        repeats.keep(call, Caller(1), b"{}")
+        assert repeats.find(call) is None
+    finally:
+        account.end()
+    repeats.keep(call, Caller(1), b"{}")
+    assert repeats.find(call) == b"{}"
