@@ -15,7 +15,8 @@ from service.upstreams import outbound, remote_errors
 from service.upstreams.breaker import Breaker, Seat
 from service.upstreams.outbound import Answer, Opened
 
-JSON = {"Accept": "application/json", "Accept-Encoding": "gzip"}
+JSON = {"Accept": "application/json"}
+PACKED = {"Accept-Encoding": "gzip"}
 PASSING = (429, 502, 503, 504)
 RENEW = "Ask the owner to renew the grant of this source."
 
@@ -36,6 +37,11 @@ class Origin:
     url: str
     breaker: Breaker = field(default_factory=Breaker)
     pause: Callable[[float], None] = _pause
+
+    @property
+    def accepts(self) -> dict[str, str]:
+        """What is asked for: packed from afar. Who does without TLS is near, and packing is slow."""
+        return JSON if self.url.startswith("http:") else JSON | PACKED
 
     def line(self, token: str, deadline: Deadline, seat: Seat, *, own: bool = True) -> "Line":
         """The way there for one request."""
@@ -59,7 +65,7 @@ class Line:
         self, path: str, params: Pairs, *, most_bytes: int = BUDGETS.upstream_bytes
     ) -> tuple[dict[str, Any], Answer]:
         """The JSON object at a path, with the answer it came in; raises what was refused."""
-        answer = self.ask("GET", path, params, JSON, most_bytes)
+        answer = self.ask("GET", path, params, self.origin.accepts, most_bytes)
         if answer.status != 200:
             raise self.refusal(answer)
         try:

@@ -9,6 +9,7 @@ from evidence.envelope import Envelope
 from evidence.errors import InvalidRequest, RateLimited, TooLarge, Unavailable
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS
+from service.upstreams.origin import Origin
 from service.upstreams.ports import (
     AggregateQuery,
     RecordQuery,
@@ -98,7 +99,12 @@ def test_each_method_is_one_address(world: Scripted, ask: Ask, target: str) -> N
     (asked,) = world.server.asked
     assert asked.target == f"/v1/{target}"
     assert (asked.token, asked.headers["accept"]) == (TOKEN, "application/json")
-    assert asked.headers["accept-encoding"] == "gzip"
+    assert asked.headers["accept-encoding"] == "identity"
+
+
+def test_only_what_comes_from_afar_is_asked_for_packed() -> None:
+    assert Origin("https://pdpp.example.com").accepts["Accept-Encoding"] == "gzip"
+    assert "Accept-Encoding" not in Origin("http://10.0.0.7:8000").accepts
 
 
 @pytest.mark.parametrize("name", ["", ".", ".."])
