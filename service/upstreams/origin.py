@@ -40,7 +40,7 @@ class Origin:
 
     @property
     def accepts(self) -> dict[str, str]:
-        """What is asked for: packed from afar. Who does without TLS is near, and packing is slow."""
+        """What is asked for: packed from afar. Who goes without TLS is near: packing is slower."""
         return JSON if self.url.startswith("http:") else JSON | PACKED
 
     def line(self, token: str, deadline: Deadline, seat: Seat, *, own: bool = True) -> "Line":
