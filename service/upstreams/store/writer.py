@@ -24,6 +24,8 @@ LOCK_SECONDS = 30
 HASH_BYTES = 67_108_864
 CACHE_KIB = 65_536
 WAL_PAGES = 16_384
+#: From here on a commit waits for readers, no longer than so, for SQLite's log to begin anew.
+LOG_BYTES, LOG_SECONDS = 134_217_728, 1
 SECRET_BYTES = 32
 OWNER_ONLY = 0o600
 COUNTERS = ("next_seq", "next_chunk")
@@ -108,10 +110,19 @@ class Writer:
             for key, value in self._next.items():
                 _set_meta(self.db, key, value)
             self.db.execute("COMMIT")
+            self._bound_log()
         except BaseException:
             if self.db.in_transaction:  # or somebody pressed Ctrl-C right after it was written
                 self.db.execute("ROLLBACK")
             raise
+
+    def _bound_log(self) -> None:
+        """Keeps the log from growing with every commit, as it does while somebody always reads."""
+        with suppress(FileNotFoundError):
+            if self.path.with_name(f"{self.path.name}-wal").stat().st_size > LOG_BYTES:
+                self.db.execute(f"PRAGMA busy_timeout = {LOG_SECONDS * 1_000}")
+                self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                self.db.execute(f"PRAGMA busy_timeout = {LOCK_SECONDS * 1_000}")
 
     def take(self, counter: str, count: int = 1) -> int:
         """The first of `count` fresh numbers; numbers of a committed transaction never recur."""

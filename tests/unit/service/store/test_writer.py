@@ -1,7 +1,8 @@
 import json
 import sqlite3
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
@@ -12,6 +13,7 @@ from service.upstreams.store.ddl import CONNECTION_BLOCK, NO_CURSOR, SEQ_BITS, S
 from service.upstreams.store.ingest import put
 from service.upstreams.store.intake import Row
 from service.upstreams.store.manifest import parse
+from service.upstreams.store.reader import Reader
 from service.upstreams.store.streams import StreamHandle, connect, declare, open_stream
 from service.upstreams.store.writer import UNMERGED, Writer, open_writer
 from tests.helpers.notes import LONG, NOTES, changes, check, matches, one, segments
@@ -165,6 +167,37 @@ def test_what_another_process_wrote_during_a_merge_is_not_taken_for_merged(
         second.finish()
         assert (second.meta(UNMERGED), segments(second)) == (None, 1)
         check(second)
+
+
+def test_the_log_begins_anew_though_somebody_always_reads(
+    writer: Writer, notes: StreamHandle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_module, "LOG_BYTES", 300_000)
+    log, sizes, done = writer.path.with_name(f"{writer.path.name}-wal"), list[int](), Event()
+
+    def read() -> None:
+        """Each snapshot begins before the last one has ended."""
+        first, second = (Reader(writer.path) for _ in range(2))
+        with ExitStack() as stack:
+            stack.enter_context(first.snapshot()).execute("SELECT count(*) FROM record").fetchone()
+            while not done.is_set():
+                first, second = second, first
+                kept = stack.pop_all()
+                db = stack.enter_context(first.snapshot())
+                db.execute("SELECT count(*) FROM record").fetchone()
+                kept.close()
+        first.close(), second.close()
+
+    reader = Thread(target=read)
+    reader.start()
+    for number in range(40):
+        put(writer, notes, [Row({"id": f"n{number}", "title": "owl", "text": f"{LONG} {number}"})])
+        sizes.append(log.stat().st_size)
+    done.set()
+    reader.join()
+    assert sum(after < before for before, after in zip(sizes, sizes[1:])) >= 3
+    assert max(sizes) < 1_200_000
+    check(writer)
 
 
 def test_a_store_that_stays_locked_says_what_to_do(
