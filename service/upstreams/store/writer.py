@@ -179,9 +179,13 @@ class Writer:
 
 
 def _reserve(path: Path | str) -> None:
-    """A new store is for its owner's eyes: it holds records, and the secret of the deployment."""
+    """A new store is for its owner's eyes: it holds records, and the secret of the deployment.
+
+    One that is there is not touched: closing it would end the locks of this process's readers, and
+    another process would take itself for the last one and remove the log they read.
+    """
     with suppress(OSError):  # SQLite says what is wrong with a path
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, OWNER_ONLY))
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNER_ONLY))
 
 
 def _prepare(db: sqlite3.Connection, path: Path | str) -> None:

@@ -1,5 +1,7 @@
 import json
 import sqlite3
+import subprocess
+import sys
 from contextlib import ExitStack, closing
 from pathlib import Path
 from threading import Event, Thread
@@ -247,3 +249,26 @@ def test_a_new_store_is_for_its_owner_alone(tmp_path: Path) -> None:
         assert writer.meta("secret")
         found = {path.name: path.stat().st_mode & 0o077 for path in writer.path.parent.iterdir()}
     assert found and not any(found.values())
+
+
+READS = """
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+db.execute("SELECT 1 FROM meta").fetchone()
+db.close()
+"""
+
+
+def test_opening_a_store_to_write_leaves_the_locks_of_readers_in_this_process(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "rung.db"
+    open_writer(path).close()
+    reader = Reader(path)
+    with reader.snapshot() as db:
+        db.execute("SELECT 1 FROM meta").fetchone()
+    open_writer(path).close()
+    # Who ends last removes the log, and must not take itself for that one.
+    subprocess.run([sys.executable, "-c", READS, str(path)], check=True)
+    assert path.with_name("rung.db-wal").exists()
+    reader.close()
