@@ -73,8 +73,21 @@ class Budgets:
     tools_list_bytes: int = _limit(10_240, "serialized tools/list")
     body_bytes: int = _limit(1_048_576, "largest request body")
     compress_bytes: int = _limit(1_024, "body from which an answer is compressed")
-    drained_bytes: int = _limit(4_194_304, "refused body read on for, so that the refusal arrives")
-    drained_seconds: float = _limit(1.0, "how long a refused body is read on for")
+    drained_bytes: int = _limit(
+        4_194_304, "bytes read and discarded while a connection closes, so that the answer arrives"
+    )
+    drained_seconds: float = _limit(1.0, "how long a closing connection is read")
+    head_bytes: int = _limit(65_536, "request line and headers of one request")
+    head_seconds: float = _limit(10.0, "receiving them; also a new connection without a request")
+    body_seconds: float = _limit(60.0, "receiving one request body")
+    body_grace_seconds: float = _limit(10.0, "before body_rate_bytes applies")
+    body_rate_bytes: int = _limit(1_024, "slowest request body, in bytes per second")
+    answer_window_seconds: float = _limit(20.0, "interval in which answer_rate_bytes is measured")
+    answer_rate_bytes: int = _limit(1_024, "slowest client of an answer, in bytes per second")
+    idle_seconds: float = _limit(100.0, "idle connection; routers keep theirs for 90 seconds")
+    connections: int = _limit(1_000, "connections of one worker; the longest idle makes room")
+    received_bytes: int = _limit(16_777_216, "requests one worker buffers, all clients together")
+    unsent_bytes: int = _limit(33_554_432, "answers one worker buffers, all clients together")
     link_header_bytes: int = _limit(
         2_048, "longest link in a header; proxies take 4 KB of headers altogether"
     )

@@ -5,6 +5,7 @@ Nothing is written but in the temporary folder and in memory, and no home is nee
 
 import atexit
 import os
+import resource
 import shutil
 import sys
 import tempfile
@@ -24,6 +25,15 @@ MEMORY = "/dev/shm"
 #: Kept-alive connections get this long to end after the drain.
 LINGER_SECONDS = 2
 
+
+
+def _connections() -> int:
+    """Connections of one worker: at most half of the files that a process may open."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    unlimited = most == resource.RLIM_INFINITY
+    return BUDGETS.connections if unlimited else min(BUDGETS.connections, most // 2)
+
+
 bind = f"0.0.0.0:{found.port}"
 worker_class = "service.running.draining.DrainingWorker"
 logger_class = "service.running.logs.GunicornLog"
@@ -32,8 +42,8 @@ threads = found.threads
 # Above every deadline of ours, below the router's.
 timeout = int(BUDGETS.router_seconds) - 2
 graceful_timeout = found.drain_seconds + int(BUDGETS.request_seconds) + LINGER_SECONDS
-# Routers keep idle connections for 90 seconds; closing first loses requests.
-keepalive = 100
+keepalive = int(BUDGETS.idle_seconds)
+worker_connections = _connections()
 preload_app = True
 limit_request_line = 8190
 accesslog = None

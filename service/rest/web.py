@@ -120,8 +120,9 @@ def json_body() -> dict[str, Any]:
 
 
 def _read_body() -> bytes:
-    """The whole body, chunked or not; raises `TooLarge`."""
-    parts, size = list[bytes](), 0
+    """The whole body, chunked or not; raises `TooLarge`, if its length says so without reading."""
+    parts, size = list[bytes](), request.content_length or 0
+    size = 0 if size <= BUDGETS.body_bytes else size
     while size <= BUDGETS.body_bytes:
         try:
             part = request.stream.read(PIECE_BYTES)

@@ -14,7 +14,6 @@ from werkzeug.http import is_resource_modified
 
 from evidence.account import Allowance
 from evidence.limits import BUDGETS
-from evidence.work import Deadline
 from service.access import Guard
 
 #: Documents any page may read: they say what anybody can find out.
@@ -45,7 +44,6 @@ COMPRESSED: Final = frozenset(
     }
 )
 TAG_BYTES: Final = 12
-PIECE_BYTES: Final = 65_536
 
 
 def options(app: Flask, guard: Guard) -> Response | None:
@@ -82,7 +80,6 @@ def finish(asked: Request, response: Response, guard: Guard, allowance: Allowanc
     if status >= 400:
         if _kept(sent):
             headers["Cache-Control"] = "no-store"
-        _take_rest(environ)
     elif status in (200, 206) and asked.method in ("GET", "HEAD"):
         _tag(environ, response, sent)
     vary = [sent["vary"]] if "vary" in sent else []
@@ -145,26 +142,3 @@ def _compress(asked: Request, response: Response) -> None:
         return
     response.set_data(gzip.compress(body, LEVEL, mtime=0))
     response.headers["Content-Encoding"] = "gzip"
-
-
-def _take_rest(environ: dict[str, Any]) -> None:
-    """Reads on for a moment where a body was refused unread.
-
-    A client that is still sending would meet a closed connection instead of the answer.
-    """
-    line, stream = environ.get("gunicorn.socket"), environ.get("wsgi.input")
-    if line is None or stream is None:
-        return
-    until, left = Deadline.after(BUDGETS.drained_seconds), BUDGETS.drained_bytes
-    before = line.gettimeout()
-    try:
-        while left > 0 and (seconds := until.left()):
-            line.settimeout(seconds)
-            piece = stream.read(min(left, PIECE_BYTES))
-            if not piece:
-                return
-            left -= len(piece)
-    except Exception:  # it broke off, or takes too long: nothing of it is wanted
-        pass
-    finally:
-        line.settimeout(before)

@@ -13,11 +13,12 @@ from typing import Any, Final
 import orjson
 from gunicorn import util
 from gunicorn.http import errors
-from gunicorn.workers.gthread import ThreadWorker
 
 from evidence.work import Deadline
-from service import settings
+from service import settings, statuses
 from service.access import request_id
+from service.running.buffering import BufferingWorker, Overloaded, RequestTooSlow
+from service.running.request_buffer import BodyTooLarge
 
 #: (status, reason, code, what to do) of requests that are refused before the application.
 _REFUSALS: Final[tuple[tuple[tuple[type[Exception], ...], tuple[int, str, str]], ...]] = (
@@ -38,6 +39,18 @@ _REFUSALS: Final[tuple[tuple[tuple[type[Exception], ...], tuple[int, str, str]],
         ),
     ),
     (
+        (BodyTooLarge,),
+        (413, "Content Too Large", "The body is too large. Send a smaller one, in larger chunks."),
+    ),
+    (
+        (RequestTooSlow,),
+        (408, "Request Timeout", "The request arrived too slowly. Send it again."),
+    ),
+    (
+        (Overloaded,),
+        (503, "Service Unavailable", "The server is overloaded. Try again in a second."),
+    ),
+    (
         (errors.ExpectationFailed,),
         (417, "Expectation Failed", "Send no header Expect but 100-continue."),
     ),
@@ -52,11 +65,16 @@ _REFUSALS: Final[tuple[tuple[tuple[type[Exception], ...], tuple[int, str, str]],
     ),
 )
 _FAILED: Final = (500, "Internal Server Error", "Something went wrong on our side. Try again.")
-_TYPE: Final = {500: "api_error", 501: "api_error", 403: "permission_error"}
+_CODES: Final = {
+    500: "api_error",
+    503: "overloaded",
+    408: "request_timeout",
+    413: "request_too_large",
+}
 
 
-class DrainingWorker(ThreadWorker):  # type: ignore[misc]
-    """gunicorn's threaded worker with a slow end."""
+class DrainingWorker(BufferingWorker):
+    """The worker of the service, with a slow end."""
 
     _drained: Deadline | None = None
 
@@ -85,20 +103,26 @@ class DrainingWorker(ThreadWorker):  # type: ignore[misc]
         else:
             self.log.info("request %s refused unread: %s", id, type(exc).__name__)
         found = {
-            "type": _TYPE.get(status, "invalid_request_error"),
-            "code": "api_error" if status == 500 else "invalid_request",
+            "type": _type(status),
+            "code": _CODES.get(status, "invalid_request"),
             "message": advice,
             "request_id": id,
         }
         body = orjson.dumps({"error": found})
         head = (
             f"HTTP/1.1 {status} {reason}\r\nConnection: close\r\nContent-Type: application/json\r\n"
-            f"Content-Length: {len(body)}\r\nCache-Control: no-store\r\nRequest-Id: {id}\r\n\r\n"
+            f"Content-Length: {len(body)}\r\nCache-Control: no-store\r\nRequest-Id: {id}\r\n"
         )
+        head += "Retry-After: 1\r\n\r\n" if status == 503 else "\r\n"
         try:
             util.write_nonblock(client, head.encode() + body)
         except Exception:
             self.log.debug("request %s: nobody took the refusal", id)
+
+
+def _type(status: int) -> str:
+    other = "api_error" if status >= 500 else "invalid_request_error"
+    return statuses.TYPES.get(status, other)
 
 
 def _refusal(exc: BaseException) -> tuple[int, str, str]:

@@ -44,11 +44,15 @@ class Operated:
 
 @contextmanager
 def operated(
-    env: Mapping[str, str], *, workers: int = 2, threads: int = 4, cwd: Path = ROOT
+    env: Mapping[str, str],
+    *,
+    workers: int = 2,
+    threads: int = 4,
+    cwd: Path = ROOT,
+    config: str = "python:service.serving",
 ) -> Iterator[Operated]:
-    """Serves by the configuration of production."""
+    """Serves by the configuration of production, or by another."""
     with TemporaryFile() as log:
-        config = "python:service.serving"
         with serving(
             "wsgi:app", env, workers=workers, threads=threads, config=config, cwd=cwd, log=log
         ) as url:

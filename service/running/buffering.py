@@ -1,0 +1,341 @@
+"""A threaded worker whose threads never wait for a client.
+
+The main thread receives requests, and a thread gets one once all of it is there. The main thread
+also sends the part of an answer that a client does not accept at once. A slow client therefore
+occupies a connection and some memory, both bounded, and no thread.
+
+TLS, HTTP/2, uWSGI and the PROXY protocol in gunicorn itself keep gunicorn's own handling.
+This relies on gunicorn's internals: its version is pinned to one major.
+"""
+
+import errno
+import socket
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from selectors import EVENT_READ, EVENT_WRITE
+from typing import Any, Final
+
+from gunicorn.http.errors import NoMoreData
+from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
+
+from evidence.limits import BUDGETS, Budgets
+from evidence.work import Deadline
+from service.running import wsgi_calls
+from service.running.connection import Connection
+from service.running.request_buffer import RequestBuffer
+
+PIECE_BYTES: Final = 65_536
+#: How often the deadlines of all connections are checked.
+CHECK_SECONDS: Final = 0.5
+CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+_NOBODY: Final = (errno.EAGAIN, errno.ECONNABORTED, errno.EWOULDBLOCK)
+_NO_FILES: Final = (errno.EMFILE, errno.ENFILE)
+_GONE: Final = (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN)
+
+
+class RequestTooSlow(Exception):
+    """A request did not arrive in time."""
+
+
+class Overloaded(Exception):
+    """The unfinished requests of all clients passed their bound together."""
+
+
+class BufferingWorker(ThreadWorker):  # type: ignore[misc]
+    """See the module. All methods but `handle` run on the main thread."""
+
+    bounds: Budgets = BUDGETS
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        cfg = self.cfg
+        plain = not cfg.is_ssl and cfg.http_protocols == ["h1"]
+        self._buffers = plain and cfg.protocol == "http" and cfg.proxy_protocol == "off"
+        # Connections no thread works on, by when they began to wait.
+        self._waiting: dict[Connection, None] = {}
+        self._received = self._unsent = 0  # bytes, of all connections
+        self._next_check = Deadline.after(0)
+
+    # Waiting for a client.
+
+    def _wait(
+        self,
+        connection: Connection,
+        on_ready: Callable[[Connection], None],
+        deadline: Deadline,
+        on_late: Callable[[Connection], None],
+        event: int = EVENT_READ,
+    ) -> None:
+        connection.on_ready, connection.on_late = on_ready, on_late
+        connection.deadline = deadline
+        self._waiting[connection] = None
+        self.poller.register(connection.sock, event, partial(self._dispatch, connection))
+        connection.polled = True
+
+    def _stop_waiting(self, connection: Connection) -> None:
+        self._waiting.pop(connection, None)
+        if connection.polled:
+            self.poller.unregister(connection.sock)
+            connection.polled = False
+
+    def _dispatch(self, connection: Connection, _sock: Any = None) -> None:
+        # An earlier event of the same turn may have ended the wait.
+        if connection in self._waiting:
+            self._run(connection.on_ready, connection)
+
+    def _run(self, step: Callable[[Connection], None], connection: Connection) -> None:
+        """Runs a step. An error ends the connection and not the worker."""
+        try:
+            step(connection)
+        except OSError:
+            self._drop(connection)
+        except Exception:
+            self.log.exception("Error on a connection")
+            self._drop(connection)
+
+    def murder_keepalived(self, force: bool = False) -> None:
+        """Ends what has waited too long, or with `force` everything."""
+        super().murder_keepalived(force)
+        if not force and not self._next_check.expired():
+            return
+        self._next_check = Deadline.after(CHECK_SECONDS)
+        for connection in list(self._waiting):
+            if force:
+                self._drop(connection)
+            elif connection.deadline.expired() and connection in self._waiting:
+                self._run(connection.on_late, connection)
+
+    def _cap_keepalive(self, deadline: float) -> None:
+        """Closes idle connections by then; gunicorn calls it when the worker stops."""
+        super()._cap_keepalive(deadline)
+        for connection in self._waiting:
+            if connection.on_late == self._drop:
+                connection.deadline = Deadline(min(connection.deadline.at, deadline))
+
+    # Receiving a request.
+
+    def accept(self, listener: socket.socket) -> None:
+        """Accepts a connection. If there are too many, the one that waits longest is closed."""
+        if not self._buffers:
+            super().accept(listener)
+            return
+        try:
+            sock, client = listener.accept()
+        except OSError as error:
+            if error.errno in _NO_FILES:
+                self._make_room()
+            elif error.errno not in _NOBODY:
+                raise
+            return
+        self.nr_conns += 1
+        if self.nr_conns >= self.worker_connections:
+            self._make_room()
+        connection = Connection(sock, client, listener.getsockname())
+        self._expect(connection, self.bounds.head_seconds)
+        self._dispatch(connection)
+
+    def _expect(self, connection: Connection, seconds: float) -> None:
+        """Waits for the first byte of a request."""
+        connection.request = RequestBuffer(self.bounds, self.cfg.limit_request_line)
+        self._wait(connection, self._receive, Deadline.after(seconds), self._drop)
+
+    def _receive(self, connection: Connection) -> None:
+        try:
+            piece = connection.sock.recv(PIECE_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return
+        if piece:
+            self._feed(connection, piece)
+            return
+        connection.request.end()
+        if connection.request.ready:
+            self._submit(connection)
+        else:
+            self._drop(connection)
+
+    def _feed(self, connection: Connection, piece: bytes) -> None:
+        """Adds bytes to a request, and gives it to a thread if it is ready."""
+        request = connection.request
+        if not connection.received:
+            connection.deadline = Deadline.after(self.bounds.head_seconds)
+            connection.on_late = self._refuse_slow
+        connection.received += len(piece)
+        self._received += len(piece)
+        request.feed(piece)
+        if request.refusal is not None:
+            self._refuse(connection, request.refusal)
+            return
+        if request.ready:
+            self._submit(connection)
+        elif request.body_start:
+            connection.deadline = request.body_deadline()
+            if request.expects:
+                request.expects = False
+                connection.sock.send(CONTINUE)
+        if self._received > self.bounds.received_bytes:
+            self._free_requests()
+
+    def _submit(self, connection: Connection) -> None:
+        self._stop_waiting(connection)
+        self.enqueue_req(connection)
+
+    def _refuse_slow(self, connection: Connection) -> None:
+        self._refuse(connection, RequestTooSlow())
+
+    def _refuse(self, connection: Connection, error: Exception) -> None:
+        self._stop_waiting(connection)
+        self.handle_error(None, connection.sock, connection.client, error)
+        self._finish(connection)
+
+    # Bounds of all connections together.
+
+    def _make_room(self) -> None:
+        """Closes the connection that waits longest."""
+        longest = next(iter(self._waiting), None)
+        if longest is not None:
+            self._drop(longest)
+
+    def _free_requests(self) -> None:
+        """Refuses requests that hold more than their share, the oldest first."""
+        while self._received > self.bounds.received_bytes:
+            unfinished = [each for each in self._waiting if each.received]
+            if not unfinished:
+                return
+            share = sum(each.received for each in unfinished) / len(unfinished)
+            oldest = next(each for each in unfinished if each.received >= share)
+            self._refuse(oldest, Overloaded())
+
+    def _free_answers(self, newest: Connection) -> None:
+        """Cuts answers off, those first whose client received nothing for longest."""
+        unsent: Iterator[Connection] = (each for each in list(self._waiting) if each.unsent)
+        while self._unsent > self.bounds.unsent_bytes:
+            longest = next(unsent, newest)
+            if longest is newest:
+                return
+            self._cut(longest)
+
+    def _count(self, connection: Connection, received: int, unsent: int) -> None:
+        """Sets what a connection counts for."""
+        self._received += received - connection.received
+        self._unsent += unsent - connection.unsent
+        connection.received, connection.unsent = received, unsent
+
+    # Answering, on a thread.
+
+    def handle(self, conn: Any) -> bool:
+        """Answers a request, or sends more of an answer; returns whether another may follow."""
+        if not isinstance(conn, Connection):
+            return bool(super().handle(conn))
+        request = None
+        try:
+            if conn.answer is None:
+                request = wsgi_calls.parse(self, conn)
+                wsgi_calls.begin(self, conn, request)
+            wsgi_calls.write(self, conn)
+        except (StopIteration, NoMoreData) as error:
+            self.log.debug("Closing connection. %s", error)
+        except OSError as error:
+            conn.response.clear()
+            if error.errno not in _GONE:
+                self.log.exception("Socket error processing request.")
+        except Exception as error:
+            self.handle_error(request, conn.sock, conn.client, error)
+        return conn.keep
+
+    # Sending what a client did not accept at once, and what follows.
+
+    def finish_request(self, conn: Any, fs: "Future[bool]") -> None:
+        """A thread is done with a connection for now."""
+        if not isinstance(conn, Connection):
+            super().finish_request(conn, fs)
+            return
+        self._count(conn, 0, 0)
+        if fs.cancelled() or fs.exception() is not None:
+            self._drop(conn)
+        else:
+            self._run(self._send_later if conn.response.size else self._continue, conn)
+
+    def _send_later(self, connection: Connection) -> None:
+        if connection.pace is None:
+            connection.pace = Deadline.after(self.bounds.answer_window_seconds)
+            connection.pace_start = connection.response.received()
+        self._wait(connection, self._send, connection.pace, self._check_pace, EVENT_WRITE)
+        self._count(connection, 0, connection.response.size)
+        self._free_answers(connection)
+
+    def _send(self, connection: Connection) -> None:
+        """Sends more of an answer; a thread makes the next piece of it."""
+        if connection.response.flush():
+            self._stop_waiting(connection)
+            self._count(connection, 0, 0)
+            self._continue(connection)
+            return
+        self._count(connection, 0, connection.response.size)
+        del self._waiting[connection]  # to the end: it is the last that received something
+        self._waiting[connection] = None
+
+    def _check_pace(self, connection: Connection) -> None:
+        """Cuts an answer off if the client receives it too slowly."""
+        seconds, received = self.bounds.answer_window_seconds, connection.response.received()
+        if received - connection.pace_start < seconds * self.bounds.answer_rate_bytes:
+            self._cut(connection)
+            return
+        connection.deadline = connection.pace = Deadline.after(seconds)
+        connection.pace_start = received
+
+    def _continue(self, connection: Connection) -> None:
+        """Goes on after everything that was written has been sent."""
+        if connection.answer is not None:
+            self.enqueue_req(connection)
+        elif connection.keep:
+            self._expect(connection, self._idle_seconds())
+            if pipelined := connection.parser.unreader.take_buffered():
+                self._feed(connection, pipelined)
+        else:
+            self._finish(connection)
+
+    def _idle_seconds(self) -> float:
+        return self.bounds.idle_seconds if self.alive else float(STOP_KEEPALIVE_LINGER)
+
+    # The end of a connection.
+
+    def _finish(self, connection: Connection) -> None:
+        """Closes our side and reads on for a moment.
+
+        A client that is still sending would otherwise get a reset instead of the answer.
+        """
+        self._count(connection, 0, 0)
+        deadline = Deadline.after(self.bounds.drained_seconds)
+        try:
+            connection.sock.shutdown(socket.SHUT_WR)
+            self._wait(connection, self._discard, deadline, self._drop)
+        except OSError:
+            self._drop(connection)
+
+    def _discard(self, connection: Connection) -> None:
+        try:
+            piece = connection.sock.recv(PIECE_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return
+        connection.discarded += len(piece)
+        if not piece or connection.discarded > self.bounds.drained_bytes:
+            self._drop(connection)
+
+    def _cut(self, connection: Connection) -> None:
+        self.log.info("An answer was cut off: the client did not read it.")
+        self._drop(connection, discard=True)
+
+    def _drop(self, connection: Connection, *, discard: bool = False) -> None:
+        """Closes a connection that no thread works on; see `Connection.close`."""
+        if connection.closed:
+            return
+        self._stop_waiting(connection)
+        self._count(connection, 0, 0)
+        connection.response.clear()
+        connection.close(discard=discard)
+        self.nr_conns -= 1
+        if connection.answer is not None:
+            with suppress(RuntimeError):  # no thread is left at the end of the worker
+                self.tpool.submit(wsgi_calls.end, self, connection)
