@@ -12,6 +12,13 @@ STORE = "service/upstreams/store/"
 PAPERS = "service/upstreams/papers/"
 OUR_OWN = ("evidence", "renderers", "service")
 
+#: The worker of gunicorn.
+WORKER = tuple(
+    f"service/running/{name}.py"
+    for name in ("draining", "buffering", "wsgi_calls", "connection", "request_buffer")
+)
+WORKER_MODULES = tuple(file.removesuffix(".py").replace("/", ".") for file in WORKER)
+
 # The first line that fits a file says what of ours it may import.
 FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("evidence/", ("evidence",), "the vocabulary stands on nothing"),
@@ -85,10 +92,13 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "rates count, they open nothing",
     ),
     ("service/running/logs.py", ("service.settings",), "logs know nothing of what they tell"),
-    (
-        "service/running/draining.py",
-        ("evidence", "service.access", "service.settings"),
-        "the worker runs whatever application it is given",
+    *(
+        (
+            file,
+            ("evidence", "service.access", "service.settings", "service.statuses", *WORKER_MODULES),
+            "the worker runs whatever application it is given",
+        )
+        for file in WORKER
     ),
     ("service/demo/", ("evidence", "service.demo", STORE), "the demo fills a store"),
     ("service/clients/", ("evidence", "service.clients"), "a table knows nobody who reads it"),
@@ -186,7 +196,7 @@ FENCES: dict[str, tuple[str, ...]] = {
         *("service/app.py", "service/mcp/blueprint.py", "service/rest/"),
         *("service/running/answers.py", "service/running/hooks.py"),
     ),
-    "gunicorn": ("service/running/draining.py", "service/running/logs.py"),
+    "gunicorn": (*WORKER, "service/running/logs.py"),
     "structlog": ("service/running/logs.py",),
     "prometheus_client": ("service/running/metrics.py", "service/serving.py"),
     "limits": ("service/rates.py",),

@@ -4,13 +4,26 @@ import re
 import socket
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from http.client import HTTPConnection
 from time import monotonic
 from urllib.parse import urlsplit
 
+from evidence.limits import BUDGETS
 from tests.helpers import worlds
 from tests.helpers.operated import Operated
 
+#: Bounds of a worker whose tests need not wait for long; see `impatient`.
+BOUNDS = replace(
+    BUDGETS,
+    head_seconds=1.0,
+    body_seconds=4.0,
+    body_grace_seconds=1.0,
+    answer_window_seconds=1.0,
+    idle_seconds=2.0,
+    received_bytes=4_194_304,
+    unsent_bytes=4_194_304,
+)
 #: More than the buffers of the system hold on both sides.
 BLOB_BYTES = 12_582_912
 BLOB = "/v1/blobs/big?connection_id=files"

@@ -10,8 +10,8 @@ import pytest
 
 from tests.helpers import slow_clients as slow
 from tests.helpers import worlds
-from tests.helpers.impatient import BOUNDS
 from tests.helpers.operated import Operated, operated
+from tests.helpers.slow_clients import BOUNDS
 from tests.helpers.worlds import House
 
 EACH = 100
