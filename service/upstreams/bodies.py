@@ -113,10 +113,11 @@ def _cut(body: Body, name: str, limit: int) -> Body:
 
 
 def _larger(count: int, limit: int) -> str:
-    """What shows the rows that are left out."""
+    """What shows those that are left out."""
     if limit >= CONTRACT.page_items:
         return "Narrow the call to see them."
-    return f"Retry with limit={min(count, CONTRACT.page_items)} to see them."
+    more = min(count, CONTRACT.page_items)
+    return f"Retry with limit={more}, or narrow the call, to see them."
 
 
 def _shared(found: list[Body], limit: int) -> list[Body]:
