@@ -17,19 +17,19 @@ _OTHERS = bytes(set(range(256)) - set(b'",:[]{}'))
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 
 
-class TooMany(ValueError):
+class TooManyValues(ValueError):
     """JSON of more values than are parsed; the message says how many."""
 
 
-class TooDeep(ValueError):
+class TooDeeplyNested(ValueError):
     """JSON in more levels than can be written out again; the message says how many."""
 
 
 def parse(raw: bytes) -> Any:
     """The value of a JSON text.
 
-    Raises `TooMany` and `TooDeep`, before any of it is parsed, and `orjson.JSONDecodeError`:
-    each is a `ValueError`.
+    Raises `TooManyValues` and `TooDeeplyNested`, before any of it is parsed, and
+    `orjson.JSONDecodeError`: each is a `ValueError`.
     """
     _look_over(raw)
     return orjson.loads(raw)
@@ -49,15 +49,15 @@ def _look_over(raw: bytes) -> None:
         inside ^= len(parts) % 2 == 0
         marks += len(found)
         if marks > BUDGETS.json_marks:
-            raise TooMany(f"holds more than {BUDGETS.json_marks} brackets, commas and colons")
+            raise TooManyValues(f"holds more than {BUDGETS.json_marks} brackets, commas and colons")
         level = _level_after(found, level)
 
 
 def _level_after(marks: bytes, level: int) -> int:
-    """The level after some marks; raises `TooDeep` where it is too deep on the way."""
+    """The level after some marks; raises `TooDeeplyNested` where it is too deep on the way."""
     steps = marks.translate(_STEPS, b",:")
     downs = steps.count(b"\x01")
     if level + downs > BUDGETS.json_levels:
         if max(accumulate(memoryview(steps).cast("b"), initial=level)) > BUDGETS.json_levels:
-            raise TooDeep(f"is nested more than {BUDGETS.json_levels} levels deep")
+            raise TooDeeplyNested(f"is nested more than {BUDGETS.json_levels} levels deep")
     return level + 2 * downs - len(steps)

@@ -104,7 +104,7 @@ def parsed(raw: bytes) -> Any:
     """The message in `raw`. NaN, lone surrogates and deep nesting are not JSON here."""
     try:
         return json_text.parse(raw)
-    except (json_text.TooMany, json_text.TooDeep) as error:
+    except (json_text.TooManyValues, json_text.TooDeeplyNested) as error:
         message = f"The body {error}. Send a smaller and flatter one."
         raise Fault(PARSE_ERROR, message, status=400) from None
     except orjson.JSONDecodeError as error:

@@ -112,7 +112,7 @@ def json_body() -> dict[str, Any]:
         )
     try:
         body = json_text.parse(_read_body())
-    except (json_text.TooMany, json_text.TooDeep) as error:
+    except (json_text.TooManyValues, json_text.TooDeeplyNested) as error:
         raise TooLarge(f"The body {error}. Send a smaller and flatter one.") from None
     except orjson.JSONDecodeError:
         raise InvalidRequest("The body is no JSON. Send an object with the arguments.") from None

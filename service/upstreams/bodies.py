@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from evidence.limits import CONTRACT
-from evidence.reading import number_of
+from evidence.reading import number_of, text_of
 from service.upstreams import notices
 from service.upstreams.ports import (
     AggregateQuery,
@@ -88,7 +88,7 @@ def figure(body: Body, query: AggregateQuery) -> Body:
 
 def _forward(body: Body, cursor: str | None) -> Body:
     """The body where its cursor leads on; raises where it leads to the same page again."""
-    following = body.get("next_cursor")
+    following = text_of(body, "next_cursor") or text_of(body.get("meta"), "next_cursor")
     if cursor is None or following != cursor:
         return body
     if body.get("has_more"):

@@ -71,7 +71,7 @@ class Line:
             raise self.refusal(answer)
         try:
             body = json_text.parse(answer.body)
-        except (json_text.TooMany, json_text.TooDeep) as found:
+        except (json_text.TooManyValues, json_text.TooDeeplyNested) as found:
             raise remote_errors.unbounded(found) from None
         except orjson.JSONDecodeError:
             error = remote_errors.invalid("sends something that is no JSON")

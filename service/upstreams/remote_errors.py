@@ -103,9 +103,9 @@ def invalid(why: str) -> Unavailable:
     )
 
 
-def unbounded(error: json_text.TooMany | json_text.TooDeep) -> EvidenceError:
+def unbounded(error: json_text.TooManyValues | json_text.TooDeeplyNested) -> EvidenceError:
     """An answer whose JSON is not parsed, because it would grow too large here or is too deep."""
-    if isinstance(error, json_text.TooMany):
+    if isinstance(error, json_text.TooManyValues):
         return TooLarge(
             f"A server behind this one sends JSON that {error}. Ask for something smaller.",
             code="upstream_too_large",

@@ -42,11 +42,11 @@ def test_exactly_as_many_marks_and_levels_as_are_allowed_pass(
     for more, refused in ((0, False), (1, True)):
         filling = BUDGETS.json_marks - marks([text, value, []]) + more
         raw = orjson.dumps([text, value, []])[:-2] + b"," * filling + b"]]"
-        assert is_refused(raw, json_text.TooMany) == refused
+        assert is_refused(raw, json_text.TooManyValues) == refused
     for more, refused in ((0, False), (1, True)):
         around = BUDGETS.json_levels - levels([text, value]) + more
         raw = b"[" * around + orjson.dumps([text, value]) + b"]" * around
-        assert is_refused(raw, json_text.TooDeep) == refused
+        assert is_refused(raw, json_text.TooDeeplyNested) == refused
 
 
 def is_refused(raw: bytes, kind: type[ValueError]) -> bool:
