@@ -29,6 +29,7 @@ from evidence.handles import (
     FieldRef,
     RecordRef,
 )
+from evidence.json_text import TooDeeplyNested, TooManyValues
 from evidence.limits import (
     BUDGETS,
     Budgets,
@@ -134,7 +135,9 @@ __all__ = [
     "Term",
     "TextMatch",
     "TimedOut",
+    "TooDeeplyNested",
     "TooLarge",
+    "TooManyValues",
     "Trace",
     "Unauthenticated",
     "Unavailable",

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
+#: Arguments that a cursor takes the place of: with a bookmark in it a feed would begin again.
+REPLACED_BY_CURSOR = ("cursor", "changes_since")
+
 
 @dataclass(slots=True)
 class Continuation:

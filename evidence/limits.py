@@ -147,6 +147,10 @@ class Budgets:
     request_seconds: float = _limit(20.0, "one request, everything included")
     upstream_seconds: float = _limit(15.0, "all waiting on upstreams in one request")
     upstream_bytes: int = _limit(16_777_216, "JSON body of an upstream; more is not parsed")
+    json_marks: int = _limit(
+        400_000, "brackets, commas and colons of JSON from elsewhere; more is not parsed"
+    )
+    json_levels: int = _limit(240, "nesting of such JSON; an answer around it adds some levels")
     upstream_record_bytes: int = _limit(
         69_206_016, "the same for a record read whole: 32 MB of text, escaped"
     )

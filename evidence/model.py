@@ -7,7 +7,7 @@ never stored beside them, so that all surfaces offer the same next step.
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from evidence.continuation import Continuation
+from evidence.continuation import REPLACED_BY_CURSOR, Continuation
 from evidence.handles import RecordRef
 from evidence.limits import CONTRACT
 
@@ -337,4 +337,5 @@ def next_page(operation: str, args: dict[str, Any], cursor: str | None) -> list[
     """The call of the next page: the same arguments with the cursor."""
     if not cursor:
         return []
-    return [Continuation(operation, {**args, "cursor": cursor}, "next_page")]
+    kept = {name: value for name, value in args.items() if name not in REPLACED_BY_CURSOR}
+    return [Continuation(operation, {**kept, "cursor": cursor}, "next_page")]

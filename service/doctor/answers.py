@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from html import unescape
 from typing import Any
 
-import orjson
-
+from evidence import json_text
 from service.doctor.findings import plain
 
 #: Looks no further than the next tag: a body of many half titles must not take long.
@@ -27,8 +26,8 @@ class Reply:
     def document(self) -> dict[str, Any] | None:
         """The JSON object of the body, if it is one."""
         try:
-            found = orjson.loads(self.body)
-        except orjson.JSONDecodeError:
+            found = json_text.parse(self.body)
+        except ValueError:
             return None
         return found if isinstance(found, dict) else None
 

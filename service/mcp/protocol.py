@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from evidence import account
+from evidence import account, json_text
 from evidence.errors import Internal
 from evidence.limits import BUDGETS
 from service.mcp import versions
@@ -101,9 +101,12 @@ def handle_line(
 
 
 def parsed(raw: bytes) -> Any:
-    """The message in `raw`. NaN, lone surrogates and bottomless nesting are not JSON here."""
+    """The message in `raw`. NaN, lone surrogates and deep nesting are not JSON here."""
     try:
-        return orjson.loads(raw)
+        return json_text.parse(raw)
+    except (json_text.TooManyValues, json_text.TooDeeplyNested) as error:
+        message = f"The body {error}. Send a smaller and flatter one."
+        raise Fault(PARSE_ERROR, message, status=400) from None
     except orjson.JSONDecodeError as error:
         message = f"The body is not JSON in UTF-8: {error}."
         raise Fault(PARSE_ERROR, message, status=400) from None

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
 from evidence import handles
+from evidence.continuation import REPLACED_BY_CURSOR
 from evidence.errors import Ambiguous, InvalidRequest, NotFound
 from evidence.limits import BUDGETS
 from evidence.reading import schema
@@ -39,7 +40,7 @@ class Address:
         if cursor is None or self.posted:
             return None
         pairs = parse_qsl(self.query, keep_blank_values=True)
-        kept = [pair for pair in pairs if pair[0] != "cursor"]
+        kept = [pair for pair in pairs if pair[0] not in REPLACED_BY_CURSOR]
         link = f"{self.path}?{urlencode([*kept, ('cursor', cursor)])}"
         return link if len(link) <= BUDGETS.link_bytes else None
 

@@ -13,7 +13,7 @@ from flask import Flask, Response, current_app, g, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, UnsupportedMediaType
 from werkzeug.routing import BaseConverter
 
-from evidence import account
+from evidence import account, json_text
 from evidence.errors import EvidenceError, Internal, InvalidRequest, TooLarge
 from evidence.limits import BUDGETS
 from service.access import Access, Guard, request_id
@@ -111,7 +111,9 @@ def json_body() -> dict[str, Any]:
             "The body is JSON: send the header Content-Type: application/json."
         )
     try:
-        body = orjson.loads(_read_body())
+        body = json_text.parse(_read_body())
+    except (json_text.TooManyValues, json_text.TooDeeplyNested) as error:
+        raise TooLarge(f"The body {error}. Send a smaller and flatter one.") from None
     except orjson.JSONDecodeError:
         raise InvalidRequest("The body is no JSON. Send an object with the arguments.") from None
     if not isinstance(body, dict):

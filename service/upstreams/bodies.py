@@ -8,15 +8,20 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
-
-from evidence.limits import BUDGETS, CONTRACT
-from service.upstreams.ports import RecordQuery, SchemaQuery, SearchQuery, WindowRequest
+from evidence.limits import CONTRACT
+from evidence.reading import number_of, text_of
+from service.upstreams import notices
+from service.upstreams.ports import (
+    AggregateQuery,
+    RecordQuery,
+    SchemaQuery,
+    SearchQuery,
+    WindowRequest,
+)
 from service.upstreams.remote_errors import invalid
 
 Body = dict[str, Any]
 
-WARNINGS = 20
 LISTS = ("data", "records")
 HITS = ("data", "results", "hits")
 
@@ -41,22 +46,78 @@ def page(body: Body, query: RecordQuery) -> Body:
 
     Such a list has no cursor: a warning says which connections to ask alone.
     """
+    body = _forward(body, query.cursor)
     name, found = rows(body, LISTS)
-    if body.get("next_cursor") or query.connection_id or len(found) <= query.limit:
-        require(len(found) <= query.limit, "page of the size that was asked for")
-        kept = found
-    else:
-        kept = _shared(found, query.limit)
+    if len(found) > query.limit and (body.get("next_cursor") or query.connection_id):
+        return _cut(body, name, query.limit)
+    kept = _shared(found, query.limit) if len(found) > query.limit else found
     more = bool(body.get("has_more")) or len(kept) < len(found)
     if not more or body.get("next_cursor"):
         return body
-    told = _warning(
+    told = notices.warning(
         "partial_results",
         "This source cannot page over several connections at once. Retry with one as connection_id "
         f"to read all its records: {', '.join(_connections(found)) or 'schema lists them'}.",
         param="connection_id",
     )
-    return {**body, name: kept, "has_more": True, "meta": _with(body, told, instead=True)}
+    return {**body, name: kept, "has_more": True, "meta": notices.added(body, told, instead=True)}
+
+
+def figure(body: Body, query: AggregateQuery) -> Body:
+    """An aggregate, with no more groups than were asked for."""
+    inner = unwrapped(body)
+    groups = inner.get("groups")
+    require("value" in inner or isinstance(groups, list), "figure")
+    most = query.limit or CONTRACT.page_items
+    if not isinstance(groups, list) or len(groups) <= most:
+        return body
+    others = [inner.get("other_count"), *(number_of(one, "count") for one in groups[most:])]
+    known = [count for count in others if isinstance(count, int)]
+    cut = {**inner, "groups": groups[:most], "other_count": sum(known)}
+    if len(known) < len(others):
+        del cut["other_count"]
+    told = notices.warning(
+        "partial_results",
+        f"This source sends {len(groups)} groups where {most} were asked for: the others are left "
+        f"out. {_larger(len(groups), most)}",
+        param="limit",
+    )
+    whole = cut if inner is body else {**body, "data": cut}
+    return {**whole, "meta": notices.added(body, told)}
+
+
+def _forward(body: Body, cursor: str | None) -> Body:
+    """The body where its cursor leads on; raises where it leads to the same page again."""
+    following = text_of(body, "next_cursor") or text_of(body.get("meta"), "next_cursor")
+    if cursor is None or following != cursor:
+        return body
+    if body.get("has_more"):
+        raise invalid("leads from a page to the same page again")
+    return {name: one for name, one in body.items() if name != "next_cursor"}
+
+
+def _cut(body: Body, name: str, limit: int) -> Body:
+    """The first rows of a list, as many as were asked for, and a warning of the others.
+
+    A cursor that came with them leads past all of them.
+    """
+    count = len(body[name])
+    told = notices.warning(
+        "partial_results",
+        f"This source sends {count} rows where {limit} were asked for: the last {count - limit} "
+        f"are left out, on the next page too. {_larger(count, limit)}",
+        param="limit",
+    )
+    kept = body[name][:limit]
+    return {**body, name: kept, "has_more": True, "meta": notices.added(body, told)}
+
+
+def _larger(count: int, limit: int) -> str:
+    """What shows those that are left out."""
+    if limit >= CONTRACT.page_items:
+        return "Narrow the call to see them."
+    more = min(count, CONTRACT.page_items)
+    return f"Retry with limit={more}, or narrow the call, to see them."
 
 
 def _shared(found: list[Body], limit: int) -> list[Body]:
@@ -81,20 +142,22 @@ def _connection(row: Body) -> str:
 
 def hits(body: Body, query: SearchQuery) -> Body:
     """A search page. Where more is promised than can be asked for, a warning says what helps."""
+    body = _forward(body, query.cursor)
     name, found = rows(body, HITS)
-    require(len(found) <= query.limit, "page of the size that was asked for")
-    body = {**body, name: [_hit(row) for row in found]}
+    cut = len(found) > query.limit
+    body = _cut(body, name, query.limit) if cut else body
+    body = {**body, name: [_hit(row) for row in body[name]]}
     if isinstance(body.get("meta"), dict) and not isinstance(body["meta"].get("recall"), dict):
         body["meta"] = {key: one for key, one in body["meta"].items() if key != "recall"}
-    if not body.get("has_more") or body.get("next_cursor"):
+    if cut or not body.get("has_more") or body.get("next_cursor"):
         return body
-    told = _warning(
+    told = notices.warning(
         "partial_results",
         "This source gives no further page of a search. Raise limit, or narrow the search with "
         "streams or connection_id.",
         param="cursor",
     )
-    return {**body, "meta": _with(body, told)}
+    return {**body, "meta": notices.added(body, told)}
 
 
 def _hit(row: Body) -> Body:
@@ -163,12 +226,12 @@ def schema(body: Body, query: SchemaQuery) -> Body:
             _tidy(stream)
     if query.stream is None or any(_tells(stream) for stream in described):
         return body
-    told = _warning(
+    told = notices.warning(
         "compatibility_fallback",
         "This source does not tell what its fields allow. filter, view and expand are refused to "
         "most tokens here; search, fields, sort by time and aggregate often work: try them.",
     )
-    return {**body, "meta": _with(body, told)}
+    return {**body, "meta": notices.added(body, told)}
 
 
 def _tidy(stream: Body) -> None:
@@ -217,46 +280,3 @@ def _usable(flags: Any) -> bool:
     if not isinstance(flags, dict):
         return False
     return flags.get("usable") is True or any(_usable(part) for part in flags.values())
-
-
-def bounded(body: Body) -> Body:
-    """The body with as many and as long warnings as fit an answer; no `meta` that is none."""
-    meta = body.get("meta", {})
-    if not isinstance(meta, dict):
-        return {key: one for key, one in body.items() if key != "meta"}
-    told = meta.get("warnings")
-    if not told:
-        return body
-    listed = told if isinstance(told, list) else []
-    kept = [_short(one) for one in listed[:WARNINGS] if isinstance(one, dict)]
-    return {**body, "meta": {**meta, "warnings": kept}}
-
-
-def _short(warning: Body) -> Body:
-    most = BUDGETS.message_chars
-    return {
-        name: f"{value[: most - 1]}…" if isinstance(value, str) and len(value) > most else value
-        for name, value in warning.items()
-        if isinstance(value, (str, int, float)) or (name == "detail" and _is_small(value))
-    }
-
-
-def _is_small(value: Any) -> bool:
-    return len(orjson.dumps(value)) <= BUDGETS.upstream_detail_bytes
-
-
-def _warning(code: str, message: str, **more: str) -> Body:
-    return {"code": code, "message": message, **more}
-
-
-def _with(body: Body, told: Body, *, instead: bool = False) -> Body:
-    """The `meta` of a body with one more warning, or one in place of others of its code."""
-    meta = body.get("meta")
-    meta = meta if isinstance(meta, dict) else {}
-    before = meta.get("warnings")
-    kept = [
-        one
-        for one in (before if isinstance(before, list) else [])
-        if not (instead and isinstance(one, dict) and one.get("code") == told["code"])
-    ]
-    return {**meta, "warnings": [*kept, told]}

@@ -11,7 +11,7 @@ from evidence.errors import EvidenceError, InvalidRequest, NotText, TooLarge
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
-from service.upstreams import bodies, refusals, remote_errors, whole_values
+from service.upstreams import bodies, notices, refusals, remote_errors, whole_values
 from service.upstreams.brackets import Pair, expand_pairs, filter_pairs, parameters
 from service.upstreams.breaker import Seat
 from service.upstreams.origin import Origin
@@ -100,7 +100,7 @@ class HttpResourceServer:
                 cursor=query.cursor,
                 count=query.count if query.count != "none" else None,
                 window=query.window if query.window != "none" else None,
-                changes_since=query.changes_since,
+                changes_since=query.changes_since if query.cursor is None else None,
                 view=query.view,
             ),
             *filter_pairs(query.filter),
@@ -148,15 +148,10 @@ class HttpResourceServer:
             *filter_pairs(query.filter),
         ]
 
-        def check(body: Body) -> Body:
-            inner = bodies.unwrapped(body)
-            bodies.require("value" in inner or isinstance(inner.get("groups"), list), "figure")
-            return body
-
         return self._get(
             f"{_stream(query.stream)}/aggregate",
             params,
-            check=check,
+            check=lambda body: bodies.figure(body, query),
             explain=lambda error: refusals.of_filter(error, query.filter),
         )
 
@@ -283,7 +278,7 @@ class HttpResourceServer:
 def _envelope(body: Body, answer: Answer) -> Envelope:
     told = answer.headers.get("Request-Id") or answer.headers.get("X-Request-Id") or ""
     known = told if _REQUEST_ID.fullmatch(told) else None
-    return Envelope(bodies.bounded(body), known)
+    return Envelope(notices.bounded(body), known)
 
 
 def _segment(text: str) -> str:

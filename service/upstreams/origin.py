@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from evidence import json_text
 from evidence.errors import EvidenceError, Forbidden, Unauthenticated
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
@@ -69,7 +70,9 @@ class Line:
         if answer.status != 200:
             raise self.refusal(answer)
         try:
-            body = orjson.loads(answer.body)
+            body = json_text.parse(answer.body)
+        except (json_text.TooManyValues, json_text.TooDeeplyNested) as found:
+            raise remote_errors.unbounded(found) from None
         except orjson.JSONDecodeError:
             error = remote_errors.invalid("sends something that is no JSON")
             raise remote_errors.noted(error, answer) from None

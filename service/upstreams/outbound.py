@@ -14,6 +14,7 @@ import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
@@ -53,6 +54,12 @@ class Opened:
         self.headers: Mapping[str, str] = response.headers
         self._response = response
         self._watch = watch
+
+    def read(self, most_bytes: int) -> bytes:
+        """The whole body, held once and not also in pieces; raises as `pieces` does."""
+        whole = BytesIO()
+        whole.writelines(self.pieces(most_bytes))
+        return whole.getvalue()
 
     def pieces(self, most_bytes: int) -> Iterator[bytes]:
         """The body, decoded; raises `TooLarge` before it gives more than `most_bytes`."""
@@ -94,7 +101,7 @@ def ask(
     (`upstream_too_large`).
     """
     with opened(method, url, deadline=deadline, params=params, headers=headers, form=form) as found:
-        return Answer(found.status, found.headers, b"".join(found.pieces(most_bytes)))
+        return Answer(found.status, found.headers, found.read(most_bytes))
 
 
 @contextmanager
@@ -136,7 +143,7 @@ def seen(
     with Watch(deadline) as watch:
         try:
             with connections.send(watch, method, url, headers, data=body) as response:
-                found = b"".join(Opened(response, watch).pieces(most_bytes))
+                found = Opened(response, watch).read(most_bytes)
                 return Answer(response.status_code, response.headers, found)
         except connections.FAULTS as error:
             raise _failure(error, watch) from None

@@ -14,8 +14,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote_plus
 
-import orjson
-
+from evidence import json_text
 from evidence.errors import EvidenceError, Forbidden, Unauthenticated, Unavailable
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
@@ -155,8 +154,8 @@ def _asked(server: HttpResourceServer) -> Verdict:
 def _told(answer: outbound.Answer) -> dict[str, Any]:
     """The body of an introspection; nobody is let in where it cannot be had."""
     try:
-        said = orjson.loads(answer.body) if answer.status == 200 else None
-    except orjson.JSONDecodeError:
+        said = json_text.parse(answer.body) if answer.status == 200 else None
+    except ValueError:
         said = None
     if isinstance(said, dict) and isinstance(said.get("active"), bool):
         return said

@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from evidence import json_text
 from evidence.continuation import Continuation
 from evidence.errors import (
     Ambiguous,
@@ -102,6 +103,18 @@ def invalid(why: str) -> Unavailable:
     )
 
 
+def unbounded(error: json_text.TooManyValues | json_text.TooDeeplyNested) -> EvidenceError:
+    """An answer whose JSON is not parsed, because it would grow too large here or is too deep."""
+    if isinstance(error, json_text.TooManyValues):
+        return TooLarge(
+            f"A server behind this one sends JSON that {error}. Ask for something smaller.",
+            code="upstream_too_large",
+        )
+    found = invalid(f"sends JSON that {error}")
+    found.hint = "Name the fields you need, and leave the nested one out."
+    return found
+
+
 def retry_after(headers: Headers) -> float | None:
     """Seconds to wait, as `Retry-After` says: by itself, or as a date after that of the answer.
 
@@ -129,8 +142,8 @@ def retry_seconds(headers: Headers) -> int | None:
 def _error_object(raw: bytes) -> dict[str, Any]:
     """`{code, message, …}` of a body, empty where it says nothing in a known way."""
     try:
-        body = orjson.loads(raw)
-    except orjson.JSONDecodeError:
+        body = json_text.parse(raw)
+    except ValueError:
         return {}
     if not isinstance(body, dict):
         return {}

@@ -11,6 +11,8 @@ from click.testing import Result
 from tests.helpers.archive import Archive, asked_for
 from tests.helpers.loopback import Asked, Reply, answering, as_json
 
+MANY = 50
+
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
@@ -40,6 +42,20 @@ def test_a_source_that_leads_in_a_circle_is_not_followed_for_ever(
     def answer(asked: Asked) -> Reply:
         cursor = following[asked_for(asked, "cursor")]
         return page(row("n"), has_more=True, next_cursor=cursor)
+
+    result = copied(archive, answer, out)
+    assert result.exit_code == 1 and "never to an end" in result.stderr, result.output
+    assert not out.exists()
+
+
+def test_a_page_that_repeats_under_ever_new_cursors_is_not_followed_for_ever(
+    archive: Archive, out: Path
+) -> None:
+    def answer(asked: Asked) -> Reply:
+        cursor = int(asked_for(asked, "cursor") or 0)
+        if cursor > MANY:
+            return page(row("n"))
+        return page(row("n"), row("m"), has_more=True, next_cursor=str(cursor + 1))
 
     result = copied(archive, answer, out)
     assert result.exit_code == 1 and "never to an end" in result.stderr, result.output

@@ -1,7 +1,9 @@
 """What a piece of work costs in memory."""
 
+import threading
 import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
 
 
 def peak_growth(work: Callable[[], object]) -> int:
@@ -14,3 +16,43 @@ def peak_growth(work: Callable[[], object]) -> int:
         return tracemalloc.get_traced_memory()[1] - before
     finally:
         tracemalloc.stop()
+
+
+class Watch:
+    """The memory of another process while something is done to it, in bytes of RssAnon.
+
+    with Watch(process) as watch:
+        ...
+    watch.growth
+    """
+
+    def __init__(self, process: int) -> None:
+        self._process = process
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look)
+
+    def __enter__(self) -> "Watch":
+        self._before = self._most = anonymous(self._process)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    @property
+    def growth(self) -> int:
+        """The most there was at any look, less what there was before."""
+        return self._most - self._before
+
+    def _look(self) -> None:
+        while not self._over.wait(0.002):
+            self._most = max(self._most, anonymous(self._process))
+
+
+def anonymous(process: int) -> int:
+    """The RssAnon of a process, in bytes."""
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
+        if line.startswith("RssAnon:"):
+            return int(line.split()[1]) * 1_024
+    raise LookupError("RssAnon")

@@ -34,6 +34,11 @@ class Operated:
         """The lines about requests of that id."""
         return [line for line in self.lines() if line.get("request_id") == request_id]
 
+    @property
+    def worker(self) -> int:
+        """The process id of the worker that was started last."""
+        return int(re.findall(r"Booting worker with pid: (\d+)", self.said())[-1])
+
     def stop(self) -> None:
         """Tells it to stop, as a platform does: several times."""
         found = re.search(r"Listening at: [^ ]+ \((\d+)\)", self.said())

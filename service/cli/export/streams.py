@@ -78,7 +78,7 @@ class Table:
 
 @dataclass(slots=True)
 class Progress:
-    """What shows whether a source comes to an end: where it led, and pages that held nothing."""
+    """What shows whether a source comes to an end: where it led, what it gave, and empty pages."""
 
     said: set[str] = field(default_factory=set)
     seen: set[int] = field(default_factory=set)  # hashes: a stream may have many pages
@@ -90,17 +90,17 @@ class Progress:
             say(message)
         self.said.add(message)
 
-    def check(self, cursor: str, rows: int) -> None:
+    def check(self, cursor: str, refs: list[RecordRef]) -> None:
         """Raises `Unavailable` for a source that leads in a circle, or on and on to nothing."""
-        self.empty = 0 if rows else self.empty + 1
-        place = hash(cursor)
-        if place in self.seen or self.empty > BUDGETS.export_empty_pages:
+        self.empty = 0 if refs else self.empty + 1
+        places = {hash(cursor), *([hash(tuple(refs))] if refs else [])}
+        if places & self.seen or self.empty > BUDGETS.export_empty_pages:
             raise Unavailable(
                 "The source leads from page to page and never to an end; its operator has to look "
                 "at it.",
                 code="upstream_invalid_response",
             )
-        self.seen.add(place)
+        self.seen |= places
 
 
 def copy(asker: Asker, query: RecordQuery, form: Form, sink: Sink, meter: Meter) -> None:
@@ -129,11 +129,13 @@ def _page(asker: Asker, query: RecordQuery, sink: Sink, form: Form, progress: Pr
     for told in warnings_of(body):
         progress.say(warning(told))
     found = rows(body, "data", "records")
+    refs = list[RecordRef]()
     for row in found:
         ref = reference(row, query.stream, source_of(row))
         if ref is None:
             progress.say("warning: a row without the id of a record is left out")
             continue
+        refs.append(ref)
         for data in form.row(row, ref):
             sink.write(data)
     following = text_of(body, "next_cursor") or text_of(body.get("meta"), "next_cursor")
@@ -145,7 +147,7 @@ def _page(asker: Asker, query: RecordQuery, sink: Sink, form: Form, progress: Pr
             param="connection_id",
         )
     if more and following is not None:
-        progress.check(following, len(found))
+        progress.check(following, refs)
     records = state.get("records", 0) + len(found)
     sink.keep({"cursor": following, "records": records, "total": total, "ended": not more})
 

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import orjson
-
+from evidence import json_text
 from evidence.errors import TimedOut, Unavailable
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
@@ -256,8 +255,8 @@ def _is_plain(part: str) -> bool:
 def _is_json(file: io.FileIO) -> bool:
     def parses() -> bool:
         try:
-            orjson.loads(os.pread(file.fileno(), BUDGETS.summary_bytes, 0))
-        except orjson.JSONDecodeError:
+            json_text.parse(os.pread(file.fileno(), BUDGETS.summary_bytes, 0))
+        except ValueError:
             return False
         return True
 
