@@ -179,7 +179,7 @@ def test_long_texts_full_of_brackets_and_commas_are_no_values(
     assert [one["data"]["text"] for one in answer.body["data"]] == [text] * 50
 
 
-@pytest.mark.parametrize("levels", [1, 200, 235, 240, 248, 250, 252, 253, 254, 300, 1_000, 2_000])
+@pytest.mark.parametrize("levels", [1, 235, 239, 240, 250, 253, 254, 1_000, 2_000])
 @pytest.mark.parametrize("tool", CALLS)
 def test_deep_nesting_is_served_or_a_typed_error_on_every_surface(
     front: Operated, source: Loopback, tool: str, levels: int

@@ -43,7 +43,7 @@ TOO_LARGE = "is larger than what is read"
 TOO_SLOW = "took too long to come"
 ALTERED = "does not have the checksum it should have"
 NOT_TEXT = "is not UTF-8 text"
-NOT_JSON = "is not JSON"
+NOT_JSON = "is not JSON, or more of it than is parsed"
 
 # Never waits for a writer of a FIFO, and follows no link: links were followed before.
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
