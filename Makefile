@@ -3,10 +3,11 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 PORT ?= 8000
 SECONDS ?= 3600
-CODE := evidence renderers service tests bench wsgi.py gunicorn.conf.py
+QUALITY_PAGE := $(if $(COLLECTIONS),docs,var/quality)/search-quality.md
+CODE := evidence renderers service tests bench quality wsgi.py gunicorn.conf.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-debian serve test lint fmt golden docs docs-check conformance clients browser screenshots fuzz proxies bench bench-quick soak clean
+.PHONY: help demo demo-debian serve test lint fmt golden docs docs-check conformance clients browser screenshots fuzz proxies bench bench-quick quality soak clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -91,8 +92,15 @@ bench: $(VENV)/.wrk ## Measure every row of bench/goals.py beside the peers; wri
 bench-quick: $(VENV)/.wrk ## The same with small sizes, in two minutes; write var/bench/quick.md
 	$(PYTHON) -m bench --quick
 
+$(VENV)/.quality: $(VENV)/.installed
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check -e '.[quality]'
+	@touch $@
+
+quality: $(VENV)/.quality ## Measure how well search finds, with the collections in COLLECTIONS if given
+	$(PYTHON) -m quality $(if $(COLLECTIONS),--collections $(COLLECTIONS)) --page $(QUALITY_PAGE)
+
 soak: $(VENV)/.wrk ## Load a worker for SECONDS (an hour) over a store that changes: nothing may grow
 	$(PYTHON) -m bench.soak --seconds $(SECONDS)
 
 clean: ## Remove what these commands made
-	rm -rf $(VENV) var/bench .pytest_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) var/bench var/quality .pytest_cache .mypy_cache .hypothesis

@@ -182,7 +182,7 @@ def headings(path: Path) -> set[str]:
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_every_file_a_page_names_is_there(page: Path) -> None:
     for name in re.findall(
-        r"`((?:evidence|renderers|service|tests|bench|docs)/[\w./-]+)`", text(page)
+        r"`((?:evidence|renderers|service|tests|bench|quality|docs)/[\w./-]+)`", text(page)
     ):
         assert (ROOT / name).exists() or "/NAME" in name, f"{page} names {name}"
 

@@ -1,0 +1,58 @@
+"""`python -m quality [--collections FOLDER] [--only NAME ...] [--page FILE]`: measures the search.
+
+Prints every measure and writes the page if a file is named. A missed gate is no error, unless
+`--gate` is given.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from quality import collections, needles, page, runs
+from quality.runs import Run
+
+
+def sources(folder: Path | None) -> dict[str, Callable[[], Run]]:
+    """What measures each collection, by its name: first those of a folder, then those built in."""
+    found = collections.find(folder) if folder else []
+    if folder and not found:
+        raise SystemExit(f"{folder} has no collection: a folder with about.json in it.")
+    named = {path.name: path for path in [*found, collections.OWN]}
+
+    def read(path: Path) -> Callable[[], Run]:
+        return lambda: runs.run(collections.read(path))
+
+    built_in = {"needles": lambda: runs.run(needles.make()), "papers": runs.run_papers}
+    return {name: read(path) for name, path in named.items()} | built_in
+
+
+def main() -> int:
+    """Measures, prints, and writes the page."""
+    parser = argparse.ArgumentParser(prog="python -m quality")
+    parser.add_argument("--collections", type=Path, metavar="FOLDER", help="more collections")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="only these collections")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write the page of figures")
+    parser.add_argument("--gate", action="store_true", help="exit with 1 if a gate is missed")
+    asked = parser.parse_args()
+    known = sources(asked.collections)
+    if unknown := set(asked.only or ()) - known.keys():
+        parser.error(f"no collection {', '.join(sorted(unknown))}; choose from {', '.join(known)}")
+    found: list[Run] = []
+    for name in asked.only or known:
+        start = time.perf_counter()
+        found.append(known[name]())
+        print(f"-- {name} ({time.perf_counter() - start:.0f} s)")
+        for row in found[-1].rows:
+            print("   " + " | ".join(page.cells(row)), flush=True)
+    if asked.page:
+        asked.page.parent.mkdir(parents=True, exist_ok=True)
+        asked.page.write_text(page.render(found), encoding="utf-8")
+    verdicts = [row.verdict for run in found for row in run.rows]
+    print(f"{verdicts.count('held')} gates held, {verdicts.count('missed')} missed")
+    return int(asked.gate and "missed" in verdicts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,154 @@
+"""The page of figures: every measure with its gate and baseline, then each collection."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from quality.measures import BM25S, FTS5, RUNG, SESSIONS, TYPED, TYPOS, Row
+from quality.metrics import ALL
+from quality.runs import BANDS, Run
+
+HEAD = """# Search quality
+
+How often search finds the right record, measured on public collections and on our own.
+`make quality` writes this page.
+
+Each question is sent as it was typed, in one call for ten hits, to the search that MCP serves.
+Each group of a collection is a connection with a grant of its own. Two baselines answer the same
+questions in the same run: SQLite FTS5 with `tokenize = 'porter unicode61'`, and bm25s with Snowball
+stems. Both remove stop words, join the other words with OR, and rank by BM25.
+
+"""
+
+FIGURES_MEAN = """- **R@k**, recall: the share of the right records that are among the first k hits.
+- **MRR**: one divided by the rank of the first right record, or 0 if it is not among ten.
+- **nDCG@10**: the gain of ten hits by grade and rank, divided by the best possible gain.
+- **any**: the share of questions with at least one hit.
+- **bytes**: the mean size of the text a model reads for a question, in UTF-8.
+
+A ratio is to the search that the gate names, otherwise to FTS5. The baseline of *one typo* is the
+same ratio of FTS5: its recall with typos divided by its recall without.
+"""
+
+REPEAT = """## Repeat the measurement
+
+```console
+$ make quality
+$ COLLECTIONS=../collections make quality
+```
+
+The first command measures our own collection, the needles and the papers, and writes
+`var/quality/search-quality.md`. The second also measures every collection in a folder, and writes
+this page. A collection is a folder with three files:
+
+- `about.json`: an object with `kind`, a description; optional `source`, and `languages`, which maps
+  groups to ISO 639-1 codes. A group with a two-letter name is its own code; others are English.
+- `documents.ndjson`: `id` and `group`; optional `title`, `text`, `caption`, `author`, `at`,
+  `session` and `order`. The manifest declares them as title, text, actor, event time, thread and
+  position; a caption has no role.
+- `queries.ndjson`: `id`, `group`, `text`, `category`, and `relevant`, which maps document ids to
+  grades.
+
+Each run fills a new store. Repeated runs give the same figures, except for times.
+"""
+
+NOTES = {
+    "own": (
+        "Questions use other word forms than the records, contain typing errors, or spell umlauts "
+        "as two letters. A test holds the gates."
+    ),
+    "needles": (
+        "A record of 200,000 characters contains two words in one sentence and, as long texts do, "
+        "repeats each of them elsewhere. Eight short records and two long ones contain the same "
+        "words far apart. The query is the two words."
+    ),
+    "papers": (
+        "The demo's papers and those of the tests. Queries are plurals, inflected forms, typing "
+        "errors, and questions that no paper matches in full. There is no baseline."
+    ),
+    "locomo": (
+        "The session is the thread. Means leave out category 5, as the authors of the collection "
+        "do. *By session* accepts any hit from the right session, as many publications do. *One "
+        "typo* repeats all questions with one error in the rarest long word: two letters swapped, "
+        "one deleted, replaced or inserted, in turn. The first letter stays."
+    ),
+    "cranfield": "The abstracts are about aerodynamics; the questions are those of engineers.",
+    "xquad": "Chinese and Thai are written without spaces between words.",
+}
+
+FIGURES = ("any", "R@1", "R@3", "R@5", "R@10", "MRR", "nDCG@10")
+
+
+def render(runs: Sequence[Run]) -> str:
+    """The page of these runs."""
+    return "\n".join([HEAD + measures_table(runs), FIGURES_MEAN, *map(_collection, runs), REPEAT])
+
+
+def measures_table(runs: Iterable[Run]) -> str:
+    """All measures as one table."""
+    head = ("measure", "figure", "gate", "value", "baseline", "ratio", "verdict")
+    return _table(head, [cells(row) for run in runs for row in run.rows])
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """A measure as the cells of its row."""
+    metric = row.measure.metric
+    return (
+        row.measure.title,
+        metric,
+        row.gate,
+        _number(row.value, metric),
+        _number(row.baseline, metric),
+        "–" if row.ratio is None else f"{row.ratio:.2f}",
+        row.verdict,
+    )
+
+
+def _collection(run: Run) -> str:
+    kind = run.kind[0].upper() + run.kind[1:]
+    sentences = [
+        f"{kind}: {run.documents:,} documents, {len(run.queries):,} questions.",
+        NOTES.get(run.name, ""),
+        f"Source: {run.source}." if run.source else "",
+    ]
+    median, slow = run.milliseconds
+    hits = run.mean(lambda answer: len(answer.ids))
+    speed = f"The median question took {median:.1f} ms, the 95th percentile {slow:.1f} ms."
+    failed = f" {run.failed} questions were refused." if run.failed else ""
+    parts = [
+        f"## {run.name}\n",
+        " ".join(filter(None, sentences)) + "\n",
+        _table(("questions", "category", "n", "search", *FIGURES), _figures(run)),
+        f"An answer had {hits:.1f} hits on average. {speed}{failed}\n",
+    ]
+    if run.bands:
+        head = ("coverage of the first hit", "questions", "first hit is right")
+        parts.append(_table(head, [_band(*band) for band in run.bands]))
+    return "\n".join(parts)
+
+
+def _band(end: float, count: int, share: float) -> tuple[str, ...]:
+    return f"{end - BANDS[0]:.1f} to {end:.1f}", f"{count}", f"{share:.2f}"
+
+
+def _figures(run: Run) -> Iterator[tuple[str, ...]]:
+    """Rows of every category as typed, and of the mean in the other ways."""
+    for way in (TYPED, TYPOS, SESSIONS):
+        categories = list(run.results.get((way, RUNG), ()))
+        if way != TYPED or len(categories) == 2:  # a single category is the mean
+            categories = [ALL]
+        for category in categories:
+            for system in (RUNG, FTS5, BM25S):
+                figures = run.results.get((way, system), {}).get(category)
+                if figures:
+                    numbers = (f"{figures[name]:.3f}" for name in FIGURES)
+                    yield way, category, f"{figures['n']:.0f}", system, *numbers
+
+
+def _number(value: float | None, metric: str) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if metric == "bytes" else f"{value:.3f}"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -1,0 +1,134 @@
+"""The search under test: a collection in a fresh store, asked through the real operation."""
+
+import io
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import orjson
+
+from evidence.errors import EvidenceError
+from quality.collections import SEARCHED, Collection, Document, Query
+from quality.metrics import DEPTH
+from renderers.rendering import Context
+from service.operations.base import Session, run_bounded
+from service.operations.search import OPERATION
+from service.upstreams.store import Store, grants
+from service.upstreams.store.formats import Source
+from service.upstreams.store.importer import Import, run
+from service.upstreams.store.streams import connect
+from service.upstreams.store.text_repair import Repair
+from service.upstreams.store.writer import Writer, open_writer
+
+STREAM = "records"
+#: The role of each field of a document, as the manifest declares it.
+ROLES = {
+    "title": "primary-title",
+    "text": "primary-text",
+    "author": "actor",
+    "at": "event-time",
+    "session": "thread",
+    "order": "position",
+}
+#: A field has its role only in streams that have this other field too.
+NEEDED = {"order": "session"}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One page: the ids of its hits, the bytes of its text, seconds and the first coverage."""
+
+    ids: Sequence[str]
+    size: int
+    seconds: float
+    coverage: float | None = None
+    failed: bool = False
+
+
+class Service:
+    """A session for each group of a collection."""
+
+    def __init__(self, sessions: dict[str, Session]) -> None:
+        self._sessions = sessions
+
+    def ask(self, query: Query) -> Answer:
+        """The answer to a query as it was typed, in one call for ten hits."""
+        session = self._sessions[query.group]
+        start = time.perf_counter()
+        try:
+            arguments = OPERATION.load({"query": query.text, "limit": DEPTH})
+            page = run_bounded(OPERATION, session, arguments)
+            # Rendering may shorten the page; the ids are those a client sees.
+            rendering = OPERATION.render(page, Context(fence_key=session.fence_key))
+        except EvidenceError:
+            return Answer((), 0, time.perf_counter() - start, failed=True)
+        seconds = time.perf_counter() - start
+        return Answer(
+            ids=[hit.ref.record_id for hit in page.hits],
+            size=sum(len(block.encode()) for block in rendering.blocks),
+            seconds=seconds,
+            coverage=getattr(page.hits[0], "coverage", None) if page.hits else None,
+        )
+
+
+@contextmanager
+def serving(collection: Collection) -> Iterator[Service]:
+    """The collection in a store of its own: a connection and a grant for each group."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "quality.db"
+        with open_writer(path) as writer:
+            tokens = {
+                group: _fill(writer, group, documents)
+                for group, documents in collection.groups.items()
+            }
+        store = Store(path)
+        yield Service(
+            {
+                group: Session(store.open(token), fence_key=store.fence_key)
+                for group, token in tokens.items()
+            }
+        )
+
+
+def manifest(documents: Sequence[Document]) -> dict[str, Any]:
+    """The manifest of a stream with the fields these documents have."""
+    fields = {name: value for document in documents for name, value in document.items()}
+    del fields["group"]
+    properties: dict[str, Any] = {}
+    for name, value in fields.items():
+        properties[name] = {"type": "integer" if isinstance(value, int) else "string"}
+        if name == "at":
+            properties[name]["format"] = "date-time"
+        if name in ROLES and NEEDED.get(name, name) in fields:
+            properties[name]["x_pdpp_role"] = ROLES[name]
+    searched = [name for name in SEARCHED if name in fields]
+    stream: dict[str, Any] = {
+        "name": STREAM,
+        "primary_key": ["id"],
+        "schema": {"type": "object", "properties": properties},
+        "query": {"search": {"lexical_fields": searched}},
+    }
+    if "at" in fields:
+        stream["cursor_field"] = "at"
+        stream["query"]["range_filters"] = {"at": ["gte", "gt", "lte", "lt"]}
+    return {"streams": [stream]}
+
+
+def _fill(writer: Writer, group: str, documents: Sequence[Document]) -> str:
+    """Imports the documents of a group and returns the token that reads them."""
+    rows = ({name: row[name] for name in row if name != "group"} for row in documents)
+    lines = b"\n".join(map(orjson.dumps, rows))
+    task = Import(writer, group, STREAM)
+
+    def work() -> None:
+        connect(writer, group, connector_key="quality")
+        task.declare(manifest(documents))
+        task.read(Source(f"{STREAM}.ndjson", "ndjson", io.BytesIO(lines), Repair()))
+
+    run(task, work, strict=True)
+    document = {"streams": [{"connection_id": group}]}
+    return grants.create(writer.db, document, label=group)[1]
