@@ -174,7 +174,7 @@ def test_any_commit_makes_the_next_call_be_asked_anew(house: House) -> None:
     assert watched.asked_by(call, call) == 1
     house.revoke(grant_id)
     refused = call[0].post(orjson.dumps(legacy_body("tools/call", {"name": "schema"})))
-    assert refused.status == 403 and refused.body["error"]["data"]["code"] == "grant_revoked"
+    assert refused.status == 401 and refused.body["error"]["data"]["code"] == "grant_revoked"
 
 
 def test_another_token_and_other_arguments_have_answers_of_their_own(house: House) -> None:
