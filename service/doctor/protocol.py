@@ -42,6 +42,8 @@ def health(way: Way) -> Finding:
         return replaced
     if reply.status == 200 and (reply.document or {}).get("status") == "ok":
         return ok("GET /healthz: the server is there")
+    if reply.code == "host_not_allowed":
+        return ok("GET /healthz: the server is there, and refuses this name")
     return warn(
         f"GET {urlsplit(way.base).path}/healthz is answered {reply.status}",
         "This may be no Rung, or Rung under another path.",

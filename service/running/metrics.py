@@ -4,7 +4,6 @@ Where several workers run, each counts in files of a folder that `serving` names
 count; the worker that is asked adds them up. Without a folder a worker tells its own counts.
 """
 
-import ipaddress
 from collections.abc import Iterator
 from functools import lru_cache
 from hmac import compare_digest
@@ -174,17 +173,11 @@ def check_reader(found: settings.Settings) -> None:
     known = found.metrics_token
     if known and told and compare_digest(access.bearer(told).encode(), known.encode()):
         return
-    if not any(name in request.headers for name in FORWARDED) and _loopback(request.remote_addr):
+    forwarded = any(name in request.headers for name in FORWARDED)
+    if not forwarded and access.is_loopback(request.remote_addr):
         return
     raise Forbidden(
         "Metrics are read on the machine itself, or with a token of their own.",
         hint="Its operator can set RUNG_METRICS_TOKEN, to be sent as `Authorization: Bearer`, or "
         "RUNG_METRICS=open.",
     )
-
-
-def _loopback(address: str | None) -> bool:
-    try:
-        return ipaddress.ip_address(address or "").is_loopback
-    except ValueError:
-        return False

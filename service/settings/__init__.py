@@ -199,7 +199,8 @@ SETTINGS: tuple[Setting, ...] = (
         (),
         parsing.words,
         "rung.example.com",
-        "Host names /mcp answers to; any where none is named.",
+        "The only host names answered to, beside that of RUNG_PUBLIC_URL. Default: any name, but on "
+        "loopback only localhost and that of RUNG_PUBLIC_URL.",
     ),
     Setting(
         "trusted_proxy_hops",
