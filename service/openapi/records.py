@@ -65,7 +65,14 @@ SHAPES: dict[str, Shape] = {
     "Warning": body(
         "Something the answer leaves out or did otherwise than asked.",
         {"code": TEXT, "message": TEXT},
-        {"param": TEXT, "field": TEXT, "connection_id": TEXT},
+        {
+            "param": TEXT,
+            "field": TEXT,
+            "connection_id": TEXT,
+            "detail": told(
+                open_map(ANYTHING), "Of `limit_clamped`: `requested_limit` and `max_limit`."
+            ),
+        },
     ),
     "Recall": body(
         "Whether every match was ranked.",

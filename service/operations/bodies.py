@@ -1,7 +1,7 @@
 """The body of a record operation as REST gives it, for every surface that serves or prints it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -21,6 +21,8 @@ ALIAS_WARNING = {
     "param": "connector_instance_id",
 }
 _PATH_NAMES = re.compile("<([a-z_]+)>")
+
+Body = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +58,57 @@ def body(
     `extra` are the parameters only REST has.
     """
     given = narrowed(session, given, extra)
+    given, warnings = _lenient(operation, given)
     asked = operation.load_rest(given)
     more = _more(operation, extra, asked)
     found = operation.ask(session, **asked, **more).body
     if operation.route.link:
         found = operation.route.link(found)
-    return linked(found, here, alias="deprecated_alias" in extra)
+    return linked(found, here, [*warnings, *alias_warnings(extra)])
 
 
-def linked(found: dict[str, Any], here: Address, *, alias: bool = False) -> dict[str, Any]:
-    """The envelope with its links, and `meta` where the upstream left it out."""
+def alias_warnings(extra: Mapping[str, str]) -> list[Body]:
+    """Return the warning of a request that used the deprecated name of `connection_id`."""
+    return [ALIAS_WARNING] if "deprecated_alias" in extra else []
+
+
+def linked(found: Body, here: Address, warnings: Sequence[Body] = ()) -> Body:
+    """Return the envelope with its links, its `meta` and further warnings."""
     links: dict[str, Any] = {"self": str(here)}
     if "has_more" in found:
         links["next"] = here.next(found.get("next_cursor"))
     meta = {"count": {"kind": "none"}, "warnings": [], **found.get("meta", {})}
-    if alias:
-        meta["warnings"] = [*meta["warnings"], ALIAS_WARNING]
+    meta["warnings"] = [*meta["warnings"], *warnings]
     return {**found, "links": links, "meta": meta}
+
+
+def _lenient(operation: Operation, given: Body) -> tuple[Body, list[Body]]:
+    """Return arguments in which PDPP's leniency is applied, with a warning for each clamped one."""
+    route, right, warnings = operation.route, dict(given), list[Body]()
+    for name, words in route.synonyms.items():
+        if isinstance(given.get(name), str):
+            right[name] = words.get(given[name], given[name])
+    for name in route.clamped:
+        most, asked = operation.arguments.fields[name].most, _number(given.get(name))
+        if asked is not None and asked > most:
+            right[name] = most
+            warnings.append(_clamped(route.names.get(name, name), asked, most))
+    return right, warnings
+
+
+def _number(value: Any) -> int | float | None:
+    """Return the value if it is a whole number; JSON spells those beyond 64 bits as floats."""
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return value if whole and not isinstance(value, bool) else None
+
+
+def _clamped(name: str, asked: int | float, most: int) -> Body:
+    return {
+        "code": "limit_clamped",
+        "message": f"{name} is at most {most:,}: that is what was used.",
+        "param": name,
+        "detail": {"requested_limit": asked, "max_limit": most},
+    }
 
 
 def narrowed(session: Session, given: dict[str, Any], extra: Mapping[str, str]) -> dict[str, Any]:
