@@ -136,7 +136,9 @@ def _guard(services: Services, access: Access) -> Guard:
     return Guard(
         access=access,
         allowed_origins=own | public | origins(found.allowed_origins),
-        allowed_hosts=frozenset(found.allowed_hosts) | public_hosts if found.allowed_hosts else None,
+        allowed_hosts=(
+            frozenset(found.allowed_hosts) | public_hosts if found.allowed_hosts else None
+        ),
         loopback_hosts=None if any_name else public_hosts,
         metadata_url=base + metadata_paths(MCP_PATH)[0] if found.authorization_servers else None,
     )

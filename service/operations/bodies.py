@@ -11,6 +11,7 @@ from evidence import handles
 from evidence.errors import Ambiguous, InvalidRequest, NotFound
 from evidence.limits import BUDGETS
 from evidence.reading import schema
+from service.operations.arguments import Number
 from service.operations.base import Operation, RecordOperation, Session
 from service.upstreams.brackets import pairs_of
 from service.upstreams.ports import SchemaQuery
@@ -20,6 +21,8 @@ ALIAS_WARNING = {
     "message": "connector_instance_id is deprecated: use connection_id.",
     "param": "connector_instance_id",
 }
+#: Operations whose records REST gives with larger values than MCP.
+WITH_WHOLE_VALUES = ("query_records", "fetch")
 _PATH_NAMES = re.compile("<([a-z_]+)>")
 
 Body = dict[str, Any]
@@ -89,10 +92,11 @@ def _lenient(operation: Operation, given: Body) -> tuple[Body, list[Body]]:
         if isinstance(given.get(name), str):
             right[name] = words.get(given[name], given[name])
     for name in route.clamped:
-        most, asked = operation.arguments.fields[name].most, _number(given.get(name))
-        if asked is not None and asked > most:
-            right[name] = most
-            warnings.append(_clamped(route.names.get(name, name), asked, most))
+        field, asked = operation.arguments.fields[name], _number(given.get(name))
+        assert isinstance(field, Number) and field.most is not None, "it has a maximum"
+        if asked is not None and asked > field.most:
+            right[name] = field.most
+            warnings.append(_clamped(route.names.get(name, name), asked, field.most))
     return right, warnings
 
 
@@ -151,7 +155,7 @@ def address(operation: Operation, given: Mapping[str, Any]) -> Address:
 def _more(operation: Operation, extra: Mapping[str, str], asked: dict[str, Any]) -> dict[str, Any]:
     """What only REST can ask for, in the words of the port."""
     found: dict[str, Any] = {}
-    if operation.name == "fetch" and "fields" in asked:
+    if operation.name in WITH_WHOLE_VALUES:
         found["whole"] = True
     told = {
         name: operation.rest_value(name, extra[name])

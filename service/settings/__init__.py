@@ -199,8 +199,8 @@ SETTINGS: tuple[Setting, ...] = (
         (),
         parsing.words,
         "rung.example.com",
-        "The only host names answered to, beside that of RUNG_PUBLIC_URL. Default: any name, but on "
-        "loopback only localhost and that of RUNG_PUBLIC_URL.",
+        "The only host names answered to, besides that of RUNG_PUBLIC_URL. Default: any; on loopback "
+        "localhost and that of RUNG_PUBLIC_URL.",
     ),
     Setting(
         "trusted_proxy_hops",

@@ -1,4 +1,4 @@
-"""`Host` is checked on every route, so that no page can rebind its name to this machine and read."""
+"""`Host` is checked on every route: no page can rebind its name to this machine and read."""
 
 import http.client
 import socket
@@ -49,9 +49,7 @@ class Site:
     def __init__(self, url: str, token: str) -> None:
         self.address, self.token = urlsplit(url).netloc, token
 
-    def ask(
-        self, path: str, host: str, verb: str = "GET", **headers: str
-    ) -> tuple[int, str]:
+    def ask(self, path: str, host: str, verb: str = "GET", **headers: str) -> tuple[int, str]:
         """(status, code of the error) of a request."""
         connection = http.client.HTTPConnection(self.address, timeout=20)
         try:

@@ -68,7 +68,9 @@ def test_a_number_no_integer_holds_is_clamped_too(
 
 
 @pytest.mark.parametrize(("route", "name", "most"), CLAMPED)
-@pytest.mark.parametrize("value", ["0", "-1", "-101", "abc", "", "5.5", "1e3", "0x10", "%2B5", "%D9%A3"])
+@pytest.mark.parametrize(
+    "value", ["0", "-1", "-101", "abc", "", "5.5", "1e3", "0x10", "%2B5", "%D9%A3"]
+)
 def test_what_is_no_positive_number_is_refused(
     api: Api, route: str, name: str, most: int, value: str
 ) -> None:
@@ -96,9 +98,7 @@ def test_a_posted_limit_is_clamped(api: Api) -> None:
         "/papers/v1/search?q=tides&limit=101",
     ],
 )
-def test_other_limits_over_their_maximum_are_refused(
-    house: worlds.House, target: str
-) -> None:
+def test_other_limits_over_their_maximum_are_refused(house: worlds.House, target: str) -> None:
     papers = DATA / "papers" / "snapshot.db"
     app = house.application(RUNG_PAPERS_DB=str(papers))
     answer = Api(app, house.grant()[1]).get(target)
