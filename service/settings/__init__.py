@@ -199,7 +199,7 @@ SETTINGS: tuple[Setting, ...] = (
         (),
         parsing.words,
         "rung.example.com",
-        "The only host names answered to, besides that of RUNG_PUBLIC_URL. Default: any; on loopback "
+        "The only host names answered to, and that of RUNG_PUBLIC_URL. Default: any; on loopback "
         "localhost and that of RUNG_PUBLIC_URL.",
     ),
     Setting(

@@ -266,4 +266,4 @@ def test_no_thread_of_any_worker_answers_from_before_a_commit(served: tuple[Hous
         bring(house, "notes", note(number))
         assert Api(plain, token).post(body).body != expected
     house.revoke(grant_id)
-    assert {answer.status for answer in many(Api(url, token), body)} == {403}
+    assert {answer.status for answer in many(Api(url, token), body)} == {401}
