@@ -5,7 +5,7 @@ strings in PDPP's words and travel unchanged to every surface. A message always 
 
     EvidenceError
      ├─ InvalidRequest    the request cannot be understood or is out of bounds        400
-     ├─ Unauthenticated   no usable bearer token                                      401
+     ├─ Unauthenticated   no token, or one that is unknown, expired or revoked      401
      ├─ Forbidden         the token may not do this                                   403
      ├─ NotFound          nothing there, or nothing this token may see                404
      ├─ Ambiguous         several sources match; `retry_with` names the argument      409
@@ -18,7 +18,7 @@ strings in PDPP's words and travel unchanged to every surface. A message always 
      └─ Internal          a fault of ours; the message is fixed, the cause is logged  500
 """
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 
 class EvidenceError(Exception):
@@ -69,6 +69,12 @@ class InvalidRequest(EvidenceError):
 class Unauthenticated(EvidenceError):
     kind = "unauthenticated"
     default_code = "authentication_error"
+
+
+#: Codes of a token that was sent: it is unknown, or its grant has ended. Without a token the code
+#: is `authentication_error`.
+UNKNOWN_TOKEN: Final = "invalid_token"
+ENDED: Final = ("grant_expired", "grant_revoked")
 
 
 class Forbidden(EvidenceError):

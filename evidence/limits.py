@@ -34,9 +34,12 @@ class Contract:
     streams_in_grant: int = _limit(500, "streams one grant may name")
     record_id_bytes: int = _limit(512, "longest record id the store takes in")
     name_bytes: int = _limit(64, "longest stream or field name the store takes in")
-    inline_bytes: int = _limit(65_536, "largest field value shown whole in lists and details")
+    inline_bytes: int = _limit(65_536, "largest field value read whole over MCP")
+    whole_bytes: int = _limit(
+        1_048_576, "largest field value REST gives whole in lists and details"
+    )
     export_bytes: int = _limit(
-        33_554_432, "largest value a detail route gives when named in fields="
+        33_554_432, "values a detail route gives together when named in fields="
     )
     chunk_chars: int = _limit(16_384, "size of the rows a large value is stored in")
     expand_items: int = _limit(10, "related records per relation when no expand_limit is given")
@@ -92,7 +95,9 @@ class Budgets:
         2_048, "longest link in a header; proxies take 4 KB of headers altogether"
     )
     link_bytes: int = _limit(8_000, "longest link to a next page; servers refuse much more")
-    rest_page_bytes: int = _limit(8_388_608, "a REST list page ends early past this")
+    rest_page_bytes: int = _limit(
+        8_388_608, "a REST list page ends, and a record is cut, past this"
+    )
     excerpt_chars: int = _limit(320, "one evidence window in a search envelope")
     excerpt_chars_min: int = _limit(80, "evidence windows never shrink below this")
     words_tried: int = _limit(5, "words of a query without hits that are looked for alone")
@@ -154,7 +159,7 @@ class Budgets:
     upstream_record_bytes: int = _limit(
         69_206_016, "the same for a record read whole: 32 MB of text, escaped"
     )
-    preview_chars: int = _limit(512, "beginning of a value over inline_bytes that came whole")
+    preview_chars: int = _limit(512, "beginning of a value that is shown as a preview")
     upstream_message_chars: int = _limit(600, "message or hint of an upstream's error")
     upstream_detail_bytes: int = _limit(2_048, "one further member of an upstream's error")
     upstream_retries: int = _limit(2, "how often a read is repeated that an upstream cut off")
@@ -170,7 +175,6 @@ class Budgets:
     doctor_bytes: int = _limit(1_048_576, "body that rung doctor reads of an answer")
     disk_free_bytes: int = _limit(268_435_456, "free disk below which rung doctor warns")
     certificate_days: int = _limit(14, "days left of a certificate below which rung doctor warns")
-    export_whole_bytes: int = _limit(1_048_576, "value an export reads at once; more by windows")
     export_tries: int = _limit(4, "how often an export asks for what failed and may pass")
     export_pause_seconds: float = _limit(1.0, "before it asks again where no time was told")
     export_wait_seconds: float = _limit(120.0, "longest Retry-After an export waits for")

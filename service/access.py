@@ -4,6 +4,7 @@ Nothing here knows a web framework or a log, so a token cannot leak from here. W
 is worth something is the authority's business; this module only finds it.
 """
 
+import ipaddress
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,14 +37,16 @@ class Access(Enum):
 class Guard:
     """What a surface demands of a request before it reads the body.
 
-    `allowed_hosts` is None where any host is welcome; an entry without a port stands for all
-    its ports. `metadata_url` is set where an authorization server is configured, and sends
-    clients there.
+    `allowed_hosts` are the only names answered to; None if the operator named none.
+    `loopback_hosts` are the names answered to on loopback beside its own; None if any. An entry
+    without a port allows every port. `metadata_url` is set where an authorization server is
+    configured, and sends clients there.
     """
 
     access: Access
     allowed_origins: frozenset[str] = field(default_factory=frozenset)
     allowed_hosts: frozenset[str] | None = None
+    loopback_hosts: frozenset[str] | None = None
     metadata_url: str | None = None
 
     def knows(self, origin: str) -> bool:
@@ -69,16 +72,28 @@ class Guard:
                 "spelled like https://app.example.com.",
             )
 
-    def check_host(self, host: str | None) -> None:
-        """Refuses a host name that is not ours, where names are restricted."""
-        if self.allowed_hosts is None:
+    def check_host(self, host: str | None, peer: str | None) -> None:
+        """Raise `Forbidden` for a host name that is not ours. `peer` is who opened the connection.
+
+        A page that rebinds its own name to this machine sends that name. It can send neither an IP
+        address nor no `Host` at all, so these pass.
+        """
+        full = (host or "").strip().lower()
+        name = _without_port(full)
+        if not full or _address(name.strip("[]")) is not None:
             return
-        name = (host or "").lower()
-        if name not in self.allowed_hosts and _without_port(name) not in self.allowed_hosts:
+        if self.allowed_hosts is not None:
+            known = self.allowed_hosts
+        elif self.loopback_hosts is not None and is_loopback(peer) and not _is_loopback_name(name):
+            known = self.loopback_hosts
+        else:
+            return
+        if full not in known and name not in known:
             raise Forbidden(
                 "This server does not answer to that host name.",
                 code="host_not_allowed",
-                hint="Ask it by the address it was configured with.",
+                hint="Use the address it was configured with. Its operator can set RUNG_PUBLIC_URL "
+                "to the address clients use, or add the name to RUNG_ALLOWED_HOSTS.",
             )
 
     def token(self, authorization: str | None) -> str | None:
@@ -144,6 +159,32 @@ def request_id(incoming: str | None) -> str:
     if incoming is not None and _REQUEST_ID.fullmatch(incoming):
         return incoming
     return f"req_{getrandbits(64):016x}"
+
+
+def peer(environ: Mapping[str, Any]) -> str | None:
+    """Return the address that opened the connection, whatever a proxy reports of its client."""
+    found: str | None = environ.get("werkzeug.proxy_fix.orig", environ).get("REMOTE_ADDR")
+    return found
+
+
+def is_loopback(address: str | None) -> bool:
+    """Return whether an IP address is of this machine only."""
+    found = _address(address or "")
+    return found is not None and found.is_loopback
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return the IP address that a text spells; an IPv4 address mapped into IPv6 is IPv4."""
+    try:
+        found = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    return getattr(found, "ipv4_mapped", None) or found
+
+
+def _is_loopback_name(name: str) -> bool:
+    plain = name.removesuffix(".")
+    return plain == "localhost" or plain.endswith(".localhost")
 
 
 def _without_port(host: str) -> str:

@@ -5,6 +5,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 from flask import Flask
 from werkzeug.middleware.proxy_fix import ProxyFix
@@ -128,10 +129,16 @@ def _guard(services: Services, access: Access) -> Guard:
     found = services.settings
     own = loopback_origins(found.port)
     public = origins([found.public_url]) if found.public_url else frozenset[str]()
+    public_hosts = frozenset(filter(None, [urlsplit(found.public_url or "").hostname]))
+    # A proxy on this machine passes on names that only a public URL would tell.
+    any_name = found.trusted_proxy_hops > 0 and not public_hosts
     base = found.public_url or f"http://127.0.0.1:{found.port}"
     return Guard(
         access=access,
         allowed_origins=own | public | origins(found.allowed_origins),
-        allowed_hosts=frozenset(found.allowed_hosts) or None,
+        allowed_hosts=(
+            frozenset(found.allowed_hosts) | public_hosts if found.allowed_hosts else None
+        ),
+        loopback_hosts=None if any_name else public_hosts,
         metadata_url=base + metadata_paths(MCP_PATH)[0] if found.authorization_servers else None,
     )

@@ -14,7 +14,7 @@ from threading import Event
 from typing import TypeVar
 
 from evidence import account
-from evidence.errors import EvidenceError, Unauthenticated
+from evidence.errors import UNKNOWN_TOKEN, EvidenceError, Unauthenticated
 from evidence.limits import BUDGETS
 from evidence.work import Deadline, Done, Each, Outcome, serial
 from renderers.pool import WorkerPool
@@ -83,6 +83,7 @@ class Services:
         if known and not any(compare_digest(each, token or "") for each in known):
             raise Unauthenticated(
                 "This token does not open the papers.",
+                code=UNKNOWN_TOKEN,
                 hint="Send one of the library's tokens as `Authorization: Bearer <token>`.",
             )
 

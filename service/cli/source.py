@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import click
 from click.core import ParameterSource
 
-from evidence.errors import Forbidden, InvalidRequest, Unauthenticated
+from evidence.errors import UNKNOWN_TOKEN, Forbidden, InvalidRequest, Unauthenticated
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service import bootstrap, credentials, settings
@@ -201,7 +201,11 @@ def _store(source: Source, token: str | None) -> Callable[[float], Session]:
         try:
             return found.open_session(token)
         except Unauthenticated as error:
-            error.message = f"The token is not known in {store}. Make one with {_making(store)}."
+            if error.code == UNKNOWN_TOKEN:
+                error.message = f"The token is not known in {store}."
+            else:
+                error.message = error.message.removesuffix(" Ask for a new one.")
+            error.message += f" Make one with {_making(store)}."
             raise
 
     return open

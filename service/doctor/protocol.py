@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from evidence.errors import ENDED
 from evidence.limits import BUDGETS
 from service.doctor.findings import Finding, fail, ok, skip, warn
 from service.doctor.front import in_place_of
@@ -41,6 +42,8 @@ def health(way: Way) -> Finding:
         return replaced
     if reply.status == 200 and (reply.document or {}).get("status") == "ok":
         return ok("GET /healthz: the server is there")
+    if reply.code == "host_not_allowed":
+        return ok("GET /healthz: the server is there, and refuses this name")
     return warn(
         f"GET {urlsplit(way.base).path}/healthz is answered {reply.status}",
         "This may be no Rung, or Rung under another path.",
@@ -150,6 +153,8 @@ def auth(way: Way) -> Finding:
     if reply.status == 401 and "invalid_token" not in reply.challenge:
         return skip("not tried: it needs Authorization, which does not arrive")
     told = f"the token is refused ({reply.status}): {reply.message or 'without a reason'}"
+    if reply.status == 401 and reply.code in ENDED:
+        return fail(told, "Its grant has ended.", "Make a new one: `rung grant create`.")
     if reply.status == 401:
         return fail(
             told,
@@ -159,8 +164,8 @@ def auth(way: Way) -> Finding:
     if reply.status == 403:
         return fail(
             told,
-            "It is known, and may do nothing any more.",
-            "Make a new one: `rung grant create`.",
+            "It is known, and may not read here.",
+            "Make a client token: `rung grant create`.",
         )
     return fail(
         told, "The server could not open the grant.", "Look at the log of the server, and /readyz."

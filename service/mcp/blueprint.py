@@ -21,7 +21,7 @@ from werkzeug.wsgi import get_content_length, get_input_stream
 from evidence import account
 from evidence.errors import EvidenceError, Internal, InvalidRequest, TooLarge
 from evidence.limits import BUDGETS
-from service.access import Guard, request_id
+from service.access import Guard, peer, request_id
 from service.mcp.dispatch import Server
 from service.mcp.faults import INTERNAL_ERROR, INVALID_REQUEST, Fault, told
 from service.mcp.protocol import Reply, handle, refused
@@ -85,7 +85,12 @@ def blueprint(
 
 
 class Endpoint:
-    """The one view: turns a Flask request into bytes and headers, and a reply into a response."""
+    """The one view: turns a Flask request into bytes and headers, and a reply into a response.
+
+    `checks_host`: it checks `Host` after origin and verb, so nothing else has to.
+    """
+
+    checks_host = True
 
     def __init__(self, server: Server, guard: Guard, open_session: OpenSession) -> None:
         self._server = server
@@ -115,7 +120,7 @@ class Endpoint:
         if verb == "OPTIONS":
             return Reply(204), preflight(headers)
         check_verb(verb)
-        guard.check_host(headers.get("Host"))
+        guard.check_host(headers.get("Host"), peer(environ))
         session = self._open_session(guard.token(headers.get("Authorization")))
         check_content_type(environ.get("CONTENT_TYPE", ""))
         raw = read_body(environ)

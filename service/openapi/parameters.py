@@ -128,9 +128,17 @@ def spelled_example(operation: Operation, path: str) -> dict[str, Any]:
 def _typed(route: Route, name: str, field: Any) -> Shape:
     """The schema of an argument with its description and REST's default."""
     schema = property_of(name, field)
+    description = arguments.over_rest(field, route.defaults.get(name))
     if name in route.defaults:
         schema["default"] = route.defaults[name]
-    return {**schema, "description": arguments.over_rest(field, route.defaults.get(name))}
+    if name in route.clamped:
+        most = schema.pop("maximum")
+        description += f" More than {most:,} counts as {most:,}, with a warning."
+    if name in route.synonyms:
+        schema["enum"] = [*schema["enum"], *route.synonyms[name]]
+        meant = route.synonyms[name].items()
+        description += "".join(f" {word} is answered as {other}." for word, other in meant)
+    return {**schema, "description": description}
 
 
 def _in_query(route: Route, name: str, field: Any, example: dict[str, Any]) -> Shape:

@@ -65,7 +65,14 @@ SHAPES: dict[str, Shape] = {
     "Warning": body(
         "Something the answer leaves out or did otherwise than asked.",
         {"code": TEXT, "message": TEXT},
-        {"param": TEXT, "field": TEXT, "connection_id": TEXT},
+        {
+            "param": TEXT,
+            "field": TEXT,
+            "connection_id": TEXT,
+            "detail": told(
+                open_map(ANYTHING), "Of `limit_clamped`: `requested_limit` and `max_limit`."
+            ),
+        },
     ),
     "Recall": body(
         "Whether every match was ranked.",
@@ -79,8 +86,9 @@ SHAPES: dict[str, Shape] = {
     ),
     "Value": told(
         ANYTHING,
-        "A value of a field as it was imported. Large text is an object `field_preview` with "
-        "`preview_text`, `size_chars` and `read`; binary text an object `binary_field`.",
+        "A value of a field as it was imported. A value over 1 MiB, and the largest values of a "
+        "record over 8 MiB, are an object `field_preview` with `preview_text`, `size_chars` and "
+        "`read`; binary text is an object `binary_field`.",
     ),
     "Record": body(
         "One record. A deleted one, in an answer to changes_since, has no data.",

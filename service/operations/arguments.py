@@ -62,6 +62,7 @@ class Number(fields.Integer):
         rest: Any = None,
         **more: Any,
     ):
+        self.most = most
         said = _described(description, **(rest or {}))
         told = f"{least:,} or more." if most is None else f"{least:,} to {most:,}."
         errors: dict[str, Any] = {"invalid": f"Give a whole number, {told}"}

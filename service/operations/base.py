@@ -79,7 +79,9 @@ class Route:
     only REST has, as marshmallow fields, `needs` are arguments only REST cannot go without; `link`
     adds addresses to the body. `variants` are further paths of the same
     operation, each with the arguments it stands for. `posted` routes take their arguments as the
-    JSON body of a POST too, for those that are too long for an address.
+    JSON body of a POST too, for those that are too long for an address. `clamped` arguments are
+    lowered to their maximum instead of refused. `synonyms` are words of an argument that only REST
+    takes, each with the word it means.
     """
 
     path: str
@@ -90,6 +92,8 @@ class Route:
     link: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     variants: dict[str, dict[str, Any]] = field(default_factory=dict)
     posted: bool = False
+    clamped: tuple[str, ...] = ()
+    synonyms: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 def always_fits(reading: Any, budgets: Budgets) -> int | None:

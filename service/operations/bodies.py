@@ -1,7 +1,7 @@
 """The body of a record operation as REST gives it, for every surface that serves or prints it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -12,6 +12,7 @@ from evidence.continuation import REPLACED_BY_CURSOR
 from evidence.errors import Ambiguous, InvalidRequest, NotFound
 from evidence.limits import BUDGETS
 from evidence.reading import schema
+from service.operations.arguments import Number
 from service.operations.base import Operation, RecordOperation, Session
 from service.upstreams.brackets import pairs_of
 from service.upstreams.ports import SchemaQuery
@@ -21,7 +22,11 @@ ALIAS_WARNING = {
     "message": "connector_instance_id is deprecated: use connection_id.",
     "param": "connector_instance_id",
 }
+#: Operations whose records REST gives with larger values than MCP.
+WITH_WHOLE_VALUES = ("query_records", "fetch")
 _PATH_NAMES = re.compile("<([a-z_]+)>")
+
+Body = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +62,58 @@ def body(
     `extra` are the parameters only REST has.
     """
     given = narrowed(session, given, extra)
+    given, warnings = _lenient(operation, given)
     asked = operation.load_rest(given)
     more = _more(operation, extra, asked)
     found = operation.ask(session, **asked, **more).body
     if operation.route.link:
         found = operation.route.link(found)
-    return linked(found, here, alias="deprecated_alias" in extra)
+    return linked(found, here, [*warnings, *alias_warnings(extra)])
 
 
-def linked(found: dict[str, Any], here: Address, *, alias: bool = False) -> dict[str, Any]:
-    """The envelope with its links, and `meta` where the upstream left it out."""
+def alias_warnings(extra: Mapping[str, str]) -> list[Body]:
+    """Return the warning of a request that used the deprecated name of `connection_id`."""
+    return [ALIAS_WARNING] if "deprecated_alias" in extra else []
+
+
+def linked(found: Body, here: Address, warnings: Sequence[Body] = ()) -> Body:
+    """Return the envelope with its links, its `meta` and further warnings."""
     links: dict[str, Any] = {"self": str(here)}
     if "has_more" in found:
         links["next"] = here.next(found.get("next_cursor"))
     meta = {"count": {"kind": "none"}, "warnings": [], **found.get("meta", {})}
-    if alias:
-        meta["warnings"] = [*meta["warnings"], ALIAS_WARNING]
+    meta["warnings"] = [*meta["warnings"], *warnings]
     return {**found, "links": links, "meta": meta}
+
+
+def _lenient(operation: Operation, given: Body) -> tuple[Body, list[Body]]:
+    """Return arguments in which PDPP's leniency is applied, with a warning for each clamped one."""
+    route, right, warnings = operation.route, dict(given), list[Body]()
+    for name, words in route.synonyms.items():
+        if isinstance(given.get(name), str):
+            right[name] = words.get(given[name], given[name])
+    for name in route.clamped:
+        field, asked = operation.arguments.fields[name], _number(given.get(name))
+        assert isinstance(field, Number) and field.most is not None, "it has a maximum"
+        if asked is not None and asked > field.most:
+            right[name] = field.most
+            warnings.append(_clamped(route.names.get(name, name), asked, field.most))
+    return right, warnings
+
+
+def _number(value: Any) -> int | float | None:
+    """Return the value if it is a whole number; JSON spells those beyond 64 bits as floats."""
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return value if whole and not isinstance(value, bool) else None
+
+
+def _clamped(name: str, asked: int | float, most: int) -> Body:
+    return {
+        "code": "limit_clamped",
+        "message": f"{name} is at most {most:,}: that is what was used.",
+        "param": name,
+        "detail": {"requested_limit": asked, "max_limit": most},
+    }
 
 
 def narrowed(session: Session, given: dict[str, Any], extra: Mapping[str, str]) -> dict[str, Any]:
@@ -116,7 +156,7 @@ def address(operation: Operation, given: Mapping[str, Any]) -> Address:
 def _more(operation: Operation, extra: Mapping[str, str], asked: dict[str, Any]) -> dict[str, Any]:
     """What only REST can ask for, in the words of the port."""
     found: dict[str, Any] = {}
-    if operation.name == "fetch" and "fields" in asked:
+    if operation.name in WITH_WHOLE_VALUES:
         found["whole"] = True
     told = {
         name: operation.rest_value(name, extra[name])

@@ -26,7 +26,7 @@ class FetchArguments(Arguments):
 def ask(
     session: Session, *, id: str, connection_id: str | None = None, whole: bool = False, **args: Any
 ) -> Envelope:
-    """The record envelope; `whole` gives the named fields without the inline bound."""
+    """Return the record envelope; `whole` is explained in `RecordRead`."""
     ref = handles.parse(id, connection_id=connection_id)
     names: dict[str, Any] = {
         name: tuple(args.pop(name)) for name in ("fields", "expand") if name in args

@@ -56,6 +56,8 @@ OPERATION = RecordOperation(
     fits=renderer.fits,
     route=Route(
         "/v1/streams/<stream>/records",
+        clamped=("limit",),
+        synonyms={"count": {"estimated": "exact"}},
         extra={
             "order": arguments.Choice("Oldest or newest first.", ("asc", "desc")),
             "window": arguments.Choice("exact also gives the times spanned.", ("none", "exact")),

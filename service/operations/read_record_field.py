@@ -120,6 +120,7 @@ OPERATION = RecordOperation(
         names={"query": "q", "field_path": "field"},
         extra={"cursor": arguments.Digits("next_offset_chars of a window before.")},
         needs=("field_path",),
+        clamped=("limit_chars",),
     ),
     examples=({"id": "gmail-work/messages:m_0042", "field_path": "body"},),
 )

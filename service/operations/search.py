@@ -54,6 +54,7 @@ OPERATION = RecordOperation(
         defaults={"limit": CONTRACT.search_rest_default},
         link=routes.link_excerpts,
         posted=True,
+        clamped=("limit",),
     ),
     examples=({"query": "quorum elm", "limit": 5},),
 )

@@ -14,14 +14,12 @@ _HOST: Final = re.compile(r"([a-z0-9_.-]{1,253}|\[[0-9a-f:.]{2,45}\])(:[0-9]{1,5
 def here(services: Services) -> str:
     """The public address where one is set, else the one the browser used, without a slash.
 
-    A host that is none, or that is not among those allowed, is not repeated: the address is then
-    that of this machine to itself.
+    A host that is none is not repeated: the address is then that of this machine to itself.
     """
     settings = services.settings
     if settings.public_url:
         return settings.public_url
     host = request.headers.get("Host", "").lower()
-    match, allowed = _HOST.fullmatch(host), settings.allowed_hosts
-    if match is None or (allowed and host not in allowed and match[1] not in allowed):
+    if _HOST.fullmatch(host) is None:
         return f"http://127.0.0.1:{settings.port}"
     return f"{request.scheme}://{host}"

@@ -1,6 +1,7 @@
 """Query strings to typed arguments: the only place where text becomes numbers and lists."""
 
 import re
+import sys
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from typing import Any
@@ -24,6 +25,7 @@ KNOWN_BY_LISTINGS = (CONNECTION, *ALWAYS_KNOWN)
 PARAMETERS_MAX = 256
 FLAGS = {"true": True, "false": False}
 
+_DIGITS = re.compile("[0-9]+")
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 _BRACKETS = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])*)")
 _PATH_NAMES = re.compile(r"<([a-z_]+)>")
@@ -150,7 +152,7 @@ def _merge(
         raise InvalidRequest(f"{argument} is given twice. Give it once.", param=argument)
     if isinstance(field, Flag):
         return FLAGS.get(value, value)
-    return _number(value) if isinstance(field, Number) else value
+    return _number(value, field.most) if isinstance(field, Number) else value
 
 
 def _filter(before: dict[str, Any], path: list[str], value: str, argument: str) -> dict[str, Any]:
@@ -165,9 +167,14 @@ def _filter(before: dict[str, Any], path: list[str], value: str, argument: str) 
     )
 
 
-def _number(value: str) -> Any:
-    """A whole number where the text is one; else the text, for the schema to refuse."""
-    return int(value) if _NUMBER.fullmatch(value) else value
+def _number(value: str, most: int | None = None) -> Any:
+    """A whole number where the text is one; else the text, for the schema to refuse.
+
+    A number with a maximum may be of any length: as a float it is still above it.
+    """
+    if _NUMBER.fullmatch(value):
+        return int(value)
+    return min(float(value), sys.float_info.max) if most and _DIGITS.fullmatch(value) else value
 
 
 def take_alias(given: dict[str, Any], extra: dict[str, str]) -> None:

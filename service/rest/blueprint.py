@@ -90,23 +90,23 @@ def _here() -> Address:
 
 def _listing_view(listing: Listing) -> Callable[..., Response]:
     def view(**path: str) -> Response:
-        connection_id, alias = _connection()
+        connection_id, warnings = _connection()
         found = listing.ask(g.session, connection_id=connection_id, **path)
-        return web.page(bodies.linked(found.body, _here(), alias=alias))
+        return web.page(bodies.linked(found.body, _here(), warnings))
 
     return view
 
 
-def _connection() -> tuple[str | None, bool]:
-    """The connection asked for by any of its names, and whether by the deprecated one."""
+def _connection() -> tuple[str | None, list[dict[str, Any]]]:
+    """Return the connection asked for by any of its names, and a warning for a deprecated one."""
     given, extra = arguments.read_listing(web.query())
     arguments.take_alias(given, extra)
     given = bodies.narrowed(g.session, given, extra)
-    return given.get("connection_id"), "deprecated_alias" in extra
+    return given.get("connection_id"), bodies.alias_warnings(extra)
 
 
 def _blob(blob_id: str) -> Response:
-    connection_id, alias = _connection()
-    warning = {"PDPP-Warning": "deprecated_alias_used: connector_instance_id"} if alias else {}
+    connection_id, warnings = _connection()
+    warning = {"PDPP-Warning": f"{one['code']}: {one['param']}" for one in warnings}
     blob = g.session.rs.blob(blob_id, connection_id=connection_id)
     return blobs.respond(blob, {**web.headers(), **warning})

@@ -17,7 +17,7 @@ from werkzeug.wsgi import ClosingIterator
 from evidence import account
 from evidence.account import Account, Trace, continued
 from service.running import answers, metrics
-from service.access import Guard, request_id
+from service.access import Guard, peer, request_id
 from service.running.logs import tell_request
 from service.settings import Settings
 
@@ -42,9 +42,17 @@ def prepare(app: Flask, guard: Guard, found: Settings) -> None:
             _tell(asked, response, opened, counting)
         return response
 
+    app.before_request(lambda: _check_host(app, guard))
     app.before_request(lambda: answers.options(app, guard))
     app.after_request(after)
     app.wsgi_app = _accounted(app.wsgi_app, counting)  # type: ignore[method-assign]
+
+
+def _check_host(app: Flask, guard: Guard) -> None:
+    """Check `Host` on every route; a view with `checks_host` does so in an order of its own."""
+    view = app.view_functions.get(request.endpoint or "")
+    if not getattr(view, "checks_host", False):
+        guard.check_host(request.environ.get("HTTP_HOST"), peer(request.environ))
 
 
 def _accounted(application: Any, counting: bool) -> Any:

@@ -4,7 +4,6 @@ Where several workers run, each counts in files of a folder that `serving` names
 count; the worker that is asked adds them up. Without a folder a worker tells its own counts.
 """
 
-import ipaddress
 from collections.abc import Iterator
 from functools import lru_cache
 from hmac import compare_digest
@@ -32,7 +31,7 @@ CODES: Final = frozenset("""
     field_not_text grant_expired grant_revoked grant_stream_not_allowed host_not_allowed
     introspection_failed invalid_argument invalid_cursor invalid_expand invalid_field_path
     invalid_filter invalid_grant invalid_manifest invalid_query invalid_request invalid_sort
-    invalid_window member_token_sealed method_not_allowed not_found origin_not_allowed
+    invalid_token invalid_window member_token_sealed method_not_allowed not_found origin_not_allowed
     paper_not_found permission_error query_not_found range_not_satisfiable rate_limit_exceeded
     request_too_large response_too_large snapshot_refused snapshot_unavailable
     source_not_available store_unavailable template_not_available translation_not_available
@@ -174,17 +173,11 @@ def check_reader(found: settings.Settings) -> None:
     known = found.metrics_token
     if known and told and compare_digest(access.bearer(told).encode(), known.encode()):
         return
-    if not any(name in request.headers for name in FORWARDED) and _loopback(request.remote_addr):
+    forwarded = any(name in request.headers for name in FORWARDED)
+    if not forwarded and access.is_loopback(request.remote_addr):
         return
     raise Forbidden(
         "Metrics are read on the machine itself, or with a token of their own.",
         hint="Its operator can set RUNG_METRICS_TOKEN, to be sent as `Authorization: Bearer`, or "
         "RUNG_METRICS=open.",
     )
-
-
-def _loopback(address: str | None) -> bool:
-    try:
-        return ipaddress.ip_address(address or "").is_loopback
-    except ValueError:
-        return False

@@ -199,7 +199,8 @@ SETTINGS: tuple[Setting, ...] = (
         (),
         parsing.words,
         "rung.example.com",
-        "Host names /mcp answers to; any where none is named.",
+        "The only host names answered to, and that of RUNG_PUBLIC_URL. Default: any; on loopback "
+        "localhost and that of RUNG_PUBLIC_URL.",
     ),
     Setting(
         "trusted_proxy_hops",

@@ -106,10 +106,15 @@ class HttpResourceServer:
             *filter_pairs(query.filter),
             *expand_pairs(query.expand, query.expand_limit),
         ]
+
+        def check(body: Body) -> Body:
+            page = bodies.page(body, query)
+            return page if query.whole else whole_values.previewed_rows(page, query.stream)
+
         return self._get(
             f"{_stream(query.stream)}/records",
             params,
-            check=lambda body: bodies.page(body, query),
+            check=check,
             explain=lambda error: refusals.of_list(error, query),
         )
 
@@ -118,6 +123,8 @@ class HttpResourceServer:
             *parameters(connection_id=read.ref.connection_id, fields=read.fields),
             *expand_pairs(read.expand, read.expand_limit),
         ]
+
+        named = read.whole and read.fields
 
         def check(body: Body) -> Body:
             bodies.require(isinstance(body.get("data"), dict), "record")
@@ -130,7 +137,7 @@ class HttpResourceServer:
             params,
             check=check,
             explain=lambda error: refusals.of_record(error, read.ref, read.expand),
-            most_bytes=BUDGETS.upstream_record_bytes if read.whole else BUDGETS.upstream_bytes,
+            most_bytes=BUDGETS.upstream_record_bytes if named else BUDGETS.upstream_bytes,
         )
 
     def aggregate(self, query: AggregateQuery) -> Envelope:

@@ -39,7 +39,10 @@ class SchemaQuery:
 
 @dataclass(frozen=True, slots=True)
 class RecordQuery:
-    """A page of one stream. `changes_since` is `beginning` or a bookmark."""
+    """A page of one stream. `changes_since` is `beginning` or a bookmark.
+
+    `whole` asks for the values as REST gives them: up to 1 MiB each.
+    """
 
     stream: str
     connection_id: str | None = None
@@ -55,11 +58,16 @@ class RecordQuery:
     view: str | None = None
     expand: tuple[str, ...] = ()
     expand_limit: dict[str, int] = dataclasses.field(default_factory=dict)
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RecordRead:
-    """One record. `fields` empty means all granted fields; `whole` lifts the inline bound."""
+    """One record. `fields` empty means all granted fields.
+
+    `whole` asks for the values as REST gives them: up to 1 MiB each, or, if `fields` names them,
+    up to 32 MB together.
+    """
 
     ref: RecordRef
     fields: tuple[str, ...] = ()

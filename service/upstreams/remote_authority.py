@@ -15,7 +15,14 @@ from typing import Any
 from urllib.parse import quote_plus
 
 from evidence import json_text
-from evidence.errors import EvidenceError, Forbidden, Unauthenticated, Unavailable
+from evidence.errors import (
+    ENDED,
+    UNKNOWN_TOKEN,
+    EvidenceError,
+    Forbidden,
+    Unauthenticated,
+    Unavailable,
+)
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.upstreams import bodies, outbound, remote_errors
@@ -79,7 +86,10 @@ class RemoteAuthority:
         owner, of a control plane and of unknown kinds, and what keeps the upstream from saying.
         """
         if not token or (self._reserved and token.startswith(self._reserved)):
-            raise Unauthenticated("This token is not known here. Ask the owner for a client token.")
+            raise Unauthenticated(
+                "This token is not known here. Ask the owner for a client token.",
+                code=UNKNOWN_TOKEN,
+            )
         seat = seat or Seat(self._bulkhead)
         server = HttpResourceServer(self._origin, token, deadline, seat)
         verdict = self._verdict(token, server, deadline, seat)
@@ -124,7 +134,7 @@ class RemoteAuthority:
             )
         said = _told(answer)
         if said.get("active") is not True:
-            return _refusal(_dead)
+            return _refusal(partial(_dead, said.get("inactive_reason")))
         if not self._is_for_us(said.get("aud")):
             return _refusal(_foreign)
         refused = _refused_kind(said, KIND_KEYS[:2])
@@ -191,12 +201,16 @@ def _refusal(error: Callable[[], EvidenceError]) -> Verdict:
     return Verdict(error, BUDGETS.refused_token_seconds)
 
 
-def _dead() -> EvidenceError:
-    return Unauthenticated("This token is not active. Ask the owner for a new one.")
+def _dead(reason: Any) -> EvidenceError:
+    code = reason if reason in ENDED else UNKNOWN_TOKEN
+    return Unauthenticated("This token is not active. Ask the owner for a new one.", code=code)
 
 
 def _foreign() -> EvidenceError:
-    return Unauthenticated("This token is made for another server. Ask the owner for one for this.")
+    return Unauthenticated(
+        "This token is made for another server. Ask the owner for one for this.",
+        code=UNKNOWN_TOKEN,
+    )
 
 
 def _owner() -> EvidenceError:

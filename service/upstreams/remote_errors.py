@@ -15,6 +15,7 @@ import orjson
 from evidence import json_text
 from evidence.continuation import Continuation
 from evidence.errors import (
+    ENDED,
     Ambiguous,
     EvidenceError,
     Forbidden,
@@ -158,6 +159,8 @@ def _error_object(raw: bytes) -> dict[str, Any]:
 def _kind(status: int, code: str | None) -> type[EvidenceError]:
     if status == 401 and code and code.startswith("context.") and code not in DEAD_TOKEN:
         return NOT_GRANTED.get(code, Forbidden)
+    if status == 403 and code in ENDED:
+        return Unauthenticated
     return KINDS.get(status, InvalidRequest if 400 < status < 500 else Unavailable)
 
 

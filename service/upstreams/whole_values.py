@@ -13,6 +13,7 @@ from evidence.errors import NotFound
 from evidence.find import literals, spans
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
+from evidence.reading import reference, source_of
 from evidence.text import looks_binary
 from service.upstreams import routes
 from service.upstreams.ports import WindowRequest
@@ -21,16 +22,33 @@ Body = dict[str, Any]
 
 
 def previewed(data: Body, ref: RecordRef) -> Body:
-    """The fields of a record, those over 64 KiB as `field_preview` with the read of the rest."""
-    return {name: _previewed(name, value, ref) for name, value in data.items()}
+    """Return the fields of a record, those over 64 KiB as `field_preview` with their `read`."""
+    return {
+        name: preview(name, value, ref, most_bytes=CONTRACT.inline_bytes)
+        for name, value in data.items()
+    }
 
 
-def _previewed(name: str, value: Any, ref: RecordRef) -> Any:
+def previewed_rows(page: Body, stream: str) -> Body:
+    """Return a page of records with large values as previews."""
+    rows = [_previewed_row(row, stream) for row in page.get("data") or ()]
+    return {**page, "data": rows} if rows else page
+
+
+def _previewed_row(row: Body, stream: str) -> Body:
+    data, ref = row.get("data"), reference(row, stream, source_of(row))
+    if ref is None or not isinstance(data, dict):
+        return row
+    return {**row, "data": previewed(data, ref)}
+
+
+def preview(name: str, value: Any, ref: RecordRef, *, most_bytes: int) -> Any:
+    """Return a value, or the preview of one over `most_bytes` with the read of the rest."""
     if not isinstance(value, (str, dict, list)):
         return value
     text = _text(value)
     size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-    if size <= CONTRACT.inline_bytes:
+    if size <= most_bytes:
         return value
     where = ref.stream, ref.record_id, ref.connection_id or ""
     shown = {

@@ -76,7 +76,7 @@ def halved(archive: Archive, url: str, out: Path) -> Shell:
     shell = archive.at(RUNG_URL=url)
     with bent(url, forbidden) as server:
         result = shell.run("export", *FIELD, "-o", str(out), "--url", server.url)
-    assert result.exit_code == 4, result.output
+    assert result.exit_code == 3, result.output
     assert "the same command goes on" in result.stderr
     notes = kept(out)
     notes["of"]["source"] = url  # the server that refused is gone

@@ -126,7 +126,7 @@ def test_a_revoked_grant_ends_with_the_next_request(small_house: House) -> None:
     one = Local(small_house.app, token)
     assert one.ok("schema")
     small_house.revoke(grant_id)
-    assert one.api.get("/v1/schema").status == 403
+    assert one.api.get("/v1/schema").status == 401
     assert one.api.get("/v1/schema").error["code"] == "grant_revoked"
 
 

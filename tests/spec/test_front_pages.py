@@ -129,26 +129,29 @@ def test_a_store_that_is_not_there_is_said_with_what_to_do(tmp_path: Path) -> No
 )
 @pytest.mark.parametrize("path", PAGES)
 def test_a_host_that_is_none_is_not_repeated(secrets: House, path: str, host: str) -> None:
-    html = text(secrets.app, path, Host=host)
+    behind = application(**secrets.environment, RUNG_TRUSTED_PROXY_HOPS="1")
+    html = text(behind, path, Host=host)
     assert "http://127.0.0.1:8000" in html
     assert host not in unescape(html) and "evil.example" not in html
 
 
 @pytest.mark.parametrize("host", ["rung.example.com", "localhost:8000", "[::1]:8000", "10.0.0.7"])
 def test_the_address_is_the_one_the_browser_used(secrets: House, host: str) -> None:
-    assert f"http://{host}/mcp" in text(secrets.app, "/connect", Host=host)
+    behind = application(**secrets.environment, RUNG_TRUSTED_PROXY_HOPS="1")
+    assert f"http://{host}/mcp" in text(behind, "/connect", Host=host)
 
 
 def test_the_public_address_comes_before_the_browsers(secrets: House) -> None:
     app = application(**secrets.environment, RUNG_PUBLIC_URL=PUBLIC)
     for path in PAGES:
-        found = text(app, path, Host="evil.example")
-        assert f"{PUBLIC}/mcp" in found and "evil.example" not in found
+        found = text(app, path, Host="localhost:81")
+        assert f"{PUBLIC}/mcp" in found and "localhost:81" not in found
 
 
 def test_a_host_that_is_not_allowed_is_not_repeated(secrets: House) -> None:
     app = application(**secrets.environment, RUNG_ALLOWED_HOSTS="rung.example.com")
-    assert "evil.example" not in text(app, "/connect", Host="evil.example")
+    refused = page(app, "/connect", Host="evil.example")
+    assert refused.status == 403 and "evil.example" not in str(refused.body)
     assert "http://rung.example.com:81/mcp" in text(app, "/connect", Host="rung.example.com:81")
 
 

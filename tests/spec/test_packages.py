@@ -129,14 +129,14 @@ def test_a_revoked_package_is_refused_from_the_next_request(front: str, pair: Pa
     assert api.get("/v1/schema").status == 200
     revoke(pair, package.id)
     refused = api.get("/v1/schema")
-    assert (refused.status, refused.error["code"]) == (403, "grant_revoked")
+    assert (refused.status, refused.error["code"]) == (401, "grant_revoked")
     assert Api(front, "rung_pkg_nobody").get("/v1/schema").status == 401
 
 
 def test_an_expired_package_is_refused(front: str, pair: Pair) -> None:
     package = pair.package(expires_at="2020-01-01T00:00:00Z")
     refused = Api(front, package.token).get("/v1/schema")
-    assert (refused.status, refused.error["code"]) == (403, "grant_expired")
+    assert (refused.status, refused.error["code"]) == (401, "grant_expired")
 
 
 def test_a_source_that_is_gone_leaves_a_partial_answer(tmp_path: Path) -> None:

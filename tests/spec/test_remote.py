@@ -122,7 +122,7 @@ def test_bad_tokens_are_refused_on_both_surfaces_and_none_is_logged(
     grant_id, revoked = small_house.grant()
     small_house.revoke(grant_id)
     unknown, owner = "at_nobody-knows-this-one", "rung_owner_of-nothing"
-    expected = {revoked: (403, "grant_revoked"), unknown: (401, "authentication_error")}
+    expected = {revoked: (401, "grant_revoked"), unknown: (401, "invalid_token")}
     expected[owner] = (403, "permission_error")
     for token, found in expected.items():
         api = Api(front, token)

@@ -174,7 +174,7 @@ def test_any_commit_makes_the_next_call_be_asked_anew(house: House) -> None:
     assert watched.asked_by(call, call) == 1
     house.revoke(grant_id)
     refused = call[0].post(orjson.dumps(legacy_body("tools/call", {"name": "schema"})))
-    assert refused.status == 403 and refused.body["error"]["data"]["code"] == "grant_revoked"
+    assert refused.status == 401 and refused.body["error"]["data"]["code"] == "grant_revoked"
 
 
 def test_another_token_and_other_arguments_have_answers_of_their_own(house: House) -> None:
@@ -266,4 +266,4 @@ def test_no_thread_of_any_worker_answers_from_before_a_commit(served: tuple[Hous
         bring(house, "notes", note(number))
         assert Api(plain, token).post(body).body != expected
     house.revoke(grant_id)
-    assert {answer.status for answer in many(Api(url, token), body)} == {403}
+    assert {answer.status for answer in many(Api(url, token), body)} == {401}

@@ -146,11 +146,9 @@ def test_answers_are_private_and_never_sniffed(small: Local) -> None:
 @pytest.mark.parametrize(
     "target",
     [
-        "/v1/streams/messages/records?limit=101",
         "/v1/streams/messages/records?limit=abc",
         "/v1/streams/messages/records?offset=3",
         "/v1/streams/messages/records?order=up",
-        "/v1/search?q=x&limit=1000",
         "/v1/search?q=x&semantic=true",
         "/v1/streams?limit=3",
         "/v1/schema?detail=full",
@@ -206,8 +204,8 @@ def test_head_is_get_without_a_body(small: Local) -> None:
     assert answer.status == 200 and answer.body in (b"", "")
 
 
-def test_a_named_field_comes_whole_on_the_detail_route(hostile: Local) -> None:
+def test_a_long_field_comes_whole_on_the_detail_route(hostile: Local) -> None:
     target = "/v1/streams/long/records/ascii"
-    assert hostile.get(target)["data"]["text"]["object"] == "field_preview"
-    whole = hostile.get(f"{target}?fields=text")["data"]["text"]
+    whole = hostile.get(target)["data"]["text"]
     assert isinstance(whole, str) and len(whole) > 290_000
+    assert hostile.get(f"{target}?fields=text")["data"]["text"] == whole

@@ -131,7 +131,7 @@ def stream(
         given = QUERY.given(options)
         loaded = QUERY.load(given)
         loaded |= {name: tuple(loaded[name]) for name in ("fields",) if name in loaded}
-        query = RecordQuery(**{**loaded, "limit": streams.PAGE})
+        query = RecordQuery(**{**loaded, "limit": streams.PAGE, "whole": not previews})
         kind = form or ("csv" if target.output.lower().endswith(".csv") else "ndjson")
         what = {"stream": given, "format": kind, "previews": previews}
         if kind == "ndjson":
@@ -157,7 +157,9 @@ def _stream_command(entry: Entry[Any]) -> click.Command:
             type=click.Choice(FORMATS),
             help="Default: csv for a file that ends in .csv, else ndjson.",
         ),
-        click.Option(["--previews"], is_flag=True, help="Leave large values as their previews."),
+        click.Option(
+            ["--previews"], is_flag=True, help="Leave values over 64 KiB as their previews."
+        ),
     ]
     return click.command("stream", params=params)(target_options(source_options(stream)))
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from evidence import pointer
 from evidence.errors import NotText, TooLarge
 from evidence.handles import RecordRef
@@ -62,6 +64,8 @@ def blob_of(rs: ResourceServer, ref: RecordRef, path: str) -> Blob:
     value = body["data"].get(name)
     if is_cut(value):
         value = value_of(rs, ref, name)
+    if isinstance(value, orjson.Fragment):  # nested values of a store are JSON text
+        value = orjson.loads(orjson.dumps(value))
     value = pointer.inside(value, path)
     if isinstance(value, dict) and isinstance(value.get("blob_id"), str):
         connection = text_of(body, "connection_id") or ref.connection_id

@@ -9,7 +9,7 @@ import orjson
 from evidence import pointer
 from evidence.errors import TooLarge
 from evidence.handles import RecordRef
-from evidence.limits import BUDGETS
+from evidence.limits import CONTRACT
 from evidence.reading import number_of
 from service.cli.export import texts
 from service.cli.export.asking import Asker
@@ -47,7 +47,7 @@ class Large:
 
     def value(self) -> Any:
         """The value where one read gives it, else what is told of it."""
-        if self.is_text and self.size > BUDGETS.export_whole_bytes:
+        if self.is_text and self.size > CONTRACT.whole_bytes:
             return self.told
         try:
             return self.asker.ask(lambda rs: value_of(rs, self.ref, self.name))

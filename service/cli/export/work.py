@@ -38,7 +38,7 @@ def record(asker: Asker, ref: RecordRef, sink: Sink, meter: Meter) -> None:
     """A record with all its granted fields, whole, as one line of JSON."""
 
     def work() -> None:
-        body = asker.ask(lambda rs: rs.record(RecordRead(ref))).body
+        body = asker.ask(lambda rs: rs.record(RecordRead(ref, whole=True))).body
         found = whole.segments(asker, body, ref)
         is_of = hashlib.sha256(orjson.dumps(body)).hexdigest()
         if sink.state and sink.state["record"] != is_of:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evidence.envelope import Envelope
-from evidence.errors import Unauthenticated, Unavailable
+from evidence.errors import UNKNOWN_TOKEN, Unauthenticated, Unavailable
 from evidence.handles import RecordRef
 from service.upstreams import keys
 from service.upstreams.cursors import Sealer
@@ -57,19 +57,25 @@ class Store:
     def open(self, token: str) -> "StoreResourceServer":
         """The resource server inside a token's grant.
 
-        Raises `Unauthenticated` for unknown tokens, `Forbidden` for owner, revoked and expired
-        ones. Revocation works from the next request on.
+        Raises `Unauthenticated` for unknown, revoked and expired tokens, `Forbidden` for owner
+        tokens. Revocation works from the next request on.
         """
         if not token.startswith(tokens.PREFIX):
-            raise Unauthenticated("This token is not known here. Ask the owner for a client token.")
+            raise Unauthenticated(
+                "This token is not known here. Ask the owner for a client token.",
+                code=UNKNOWN_TOKEN,
+            )
         return self._open(tokens.hashed(token), partial(grants.find, token=token))
 
     def open_member(self, grant_id: str) -> "StoreResourceServer":
-        """The same for a grant of this store that is a member of a package."""
+        """The same for a grant of this store that is a member of a package.
+
+        Raises `Forbidden` if the grant has ended.
+        """
         return self._open(grant_id, partial(grants.by_id, grant_id=grant_id))
 
     def package(self, token: str) -> Package | None:
-        """The package a token stands for, if any; raises `Forbidden` for one that has ended."""
+        """The package a token stands for, if any; raises `Unauthenticated` if it has ended."""
         if not token.startswith(tokens.PACKAGE_PREFIX):
             return None
         with self.reader.snapshot() as db:
@@ -90,9 +96,8 @@ class Store:
         generation = self.reader.generation(db)
         views: dict[Key, tuple[Generation, View]] = self._local.__dict__.setdefault("views", {})
         known = views.get(key)
-        if known is not None and known[0] == generation:
-            # Revoking is a commit; the clock makes none.
-            tokens.check_active("grant", None, known[1].grant.expires_at, None)
+        # Revoking is a commit; the clock makes none.
+        if known and known[0] == generation and not tokens.is_past(known[1].grant.expires_at):
             return known
         view = open_view(db, find(db))
         if len(views) >= GRANTS_CACHED:

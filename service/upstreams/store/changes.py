@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from evidence.errors import InvalidRequest
+from evidence.limits import BUDGETS
 from service.upstreams.cursors import Sealer
 from service.upstreams.ports import RecordQuery
 from service.upstreams.store import documents, records
@@ -34,14 +35,16 @@ def list_changes(
     bound = ["changes", view.grant.grant_id, query.stream, query.connection_id, query.fields]
     start = _start(query, sealer, bound)
     page: list[dict[str, Any]] = []
-    position, more = start, False
+    position, more, size = start, False, 0
     for version, stream, seq, shown in _relevant(db, streams, projections, start):
-        if shown and len(page) == query.limit:
-            more = True
-            break
-        position = version
         if shown:
-            page.append(_change(db, stream, seq, projections[stream.id]))
+            change = _change(db, stream, seq, projections[stream.id], query.whole)
+            size += len(orjson.dumps(change))
+            if len(page) == query.limit or (page and size > BUDGETS.rest_page_bytes):
+                more = True
+                break
+            page.append(change)
+        position = version
     body: dict[str, Any] = {
         "object": "list",
         "url": f"/v1/streams/{query.stream}/records",
@@ -124,14 +127,12 @@ def _visible(db: sqlite3.Connection, stream: StreamView, seq: int) -> bool:
 
 
 def _change(
-    db: sqlite3.Connection, stream: StreamView, seq: int, fields: tuple[str, ...]
+    db: sqlite3.Connection, stream: StreamView, seq: int, fields: tuple[str, ...], whole: bool
 ) -> dict[str, Any]:
     stored = documents.load(db, [seq]).get(seq)
     if stored is not None:
-        return {
-            **records.describe(stream, stored),
-            "data": documents.show(db, stream, stored, fields),
-        }
+        show = documents.show_over_rest if whole else documents.show
+        return {**records.describe(stream, stored), "data": show(db, stream, stored, fields)}
     key, deleted_at = db.execute(
         "SELECT r.record_key, t.deleted_at FROM record r JOIN tombstone t USING (seq) "
         "WHERE r.seq = ?",

@@ -1,22 +1,27 @@
 """From stored rows to the `data` of a record, as one grant may see it.
 
-Large values come as previews with the call that reads them, unless a detail read names them.
+`show` is for MCP, `show_over_rest` and `show_named` for REST, which gives larger values whole.
+What is left out comes as a preview with the call that reads it. Nested values in chunk rows stay
+the JSON text they are stored as: parsed, they would take many times their size.
 """
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import orjson
 
 from evidence.errors import TooLarge
-from evidence.limits import CONTRACT
+from evidence.handles import RecordRef
+from evidence.limits import BUDGETS, CONTRACT
 from evidence.text import looks_binary
-from service.upstreams import routes
+from service.upstreams import routes, whole_values
 from service.upstreams.store.visible import StreamView
 
-PREVIEW_CHARS = 512
+#: JSON bytes a code point takes at most: in stored JSON, and escaped.
+STORED_CHAR_BYTES, ESCAPED_CHAR_BYTES = 4, 6
 
 
 class Big(NamedTuple):
@@ -31,7 +36,10 @@ class Big(NamedTuple):
 
 @dataclass(slots=True)
 class Stored:
-    """One record as it lies in the store; nothing is cut to a grant yet."""
+    """One record as it lies in the store; nothing is cut to a grant yet.
+
+    `chars` is the size of the JSON text of `data`.
+    """
 
     seq: int
     record_key: str
@@ -39,6 +47,7 @@ class Stored:
     data: dict[str, Any]
     big: dict[str, Big]
     changed: dict[str, str]
+    chars: int
 
     def emitted_at(self, granted: frozenset[str]) -> str:
         """When the record or a granted field of it was last emitted; hidden changes never show."""
@@ -50,6 +59,11 @@ _LOAD = """
 SELECT d.seq, r.record_key, d.emitted_at, d.data, d.big, d.changed
 FROM document d JOIN record r ON r.seq = d.seq WHERE d.seq IN (SELECT value FROM json_each(?))
 """
+# CROSS JOIN: the list is the outer loop, so rows come in its order and one at a time.
+_EACH = """
+SELECT d.seq, r.record_key, d.emitted_at, d.data, d.big, d.changed
+FROM json_each(?) e CROSS JOIN document d ON d.seq = e.value CROSS JOIN record r ON r.seq = d.seq
+"""
 
 
 def load(db: sqlite3.Connection, seqs: Iterable[int]) -> dict[int, Stored]:
@@ -58,11 +72,17 @@ def load(db: sqlite3.Connection, seqs: Iterable[int]) -> dict[int, Stored]:
     return {row[0]: _stored(row) for row in rows}
 
 
+def each(db: sqlite3.Connection, seqs: Iterable[int]) -> Iterator[Stored]:
+    """Yield the stored records of `seqs` in their order, each read when it is asked for."""
+    with closing(db.execute(_EACH, (orjson.dumps(list(seqs)).decode(),))) as rows:
+        yield from map(_stored, rows)
+
+
 def _stored(row: tuple[Any, ...]) -> Stored:
     seq, record_key, emitted_at, data, big, changed = row
     places = {field: Big(*place) for field, place in orjson.loads(big).items()} if big else {}
     times = orjson.loads(changed) if changed else {}
-    return Stored(seq, record_key, emitted_at, orjson.loads(data), places, times)
+    return Stored(seq, record_key, emitted_at, orjson.loads(data), places, times, len(data))
 
 
 def chunks(
@@ -94,26 +114,95 @@ def show(
     return shown
 
 
-def show_whole(
+def show_over_rest(
     db: sqlite3.Connection, view: StreamView, stored: Stored, fields: tuple[str, ...]
 ) -> dict[str, Any]:
-    """As `show`, but values are whole, up to 32 MB together; raises `TooLarge` beyond."""
-    total = sum(stored.big[field].bytes for field in fields if field in stored.big)
-    if total > CONTRACT.export_bytes:
+    """As `show`, but values up to 1 MiB are whole, as long as the record stays below 8 MiB.
+
+    The largest of a larger record become previews. No more is read than is shown.
+    """
+    present = [field for field in fields if _has(stored, field)]
+    if _most_bytes(stored, present) <= BUDGETS.rest_page_bytes:
+        return {field: _show_over_rest(db, view, stored, field) for field in present}
+    shown, costs, used = dict[str, Any](), dict[str, int](), 0
+    for field in sorted(present, key=lambda field: _bytes(stored, field)):
+        fits = used < BUDGETS.rest_page_bytes
+        show_field = _show_over_rest if fits else _show_preview
+        shown[field] = show_field(db, view, stored, field)
+        costs[field] = len(orjson.dumps({field: shown[field]}))
+        used += costs[field]
+    for field in reversed(costs):
+        if used <= BUDGETS.rest_page_bytes:
+            break
+        shown[field] = _show_preview(db, view, stored, field)
+        used -= costs[field] - len(orjson.dumps({field: shown[field]}))
+    return {field: shown[field] for field in present}
+
+
+def _most_bytes(stored: Stored, fields: Iterable[str]) -> int:
+    """Return a bound of the bytes of these fields as JSON that costs nothing to work out."""
+    large = sum(stored.big[field].chars for field in fields if field in stored.big)
+    return STORED_CHAR_BYTES * stored.chars + ESCAPED_CHAR_BYTES * large
+
+
+def _bytes(stored: Stored, field: str) -> int:
+    """Return the size of a value in UTF-8, before it is escaped."""
+    if field in stored.big:
+        return stored.big[field].bytes
+    return len(orjson.dumps(stored.data[field]))
+
+
+def _show_over_rest(db: sqlite3.Connection, view: StreamView, stored: Stored, field: str) -> Any:
+    """Return a value of up to 1 MiB whole, a larger or a binary one as what is known of it."""
+    if field in stored.data:
+        return _show_value(view, stored, field, stored.data[field])
+    big = stored.big[field]
+    if big.bytes > CONTRACT.whole_bytes or looks_binary(read_chunks(db, big, 0, 0)):
+        return _preview(db, view, stored, field)
+    return _whole(db, big)
+
+
+def _show_preview(db: sqlite3.Connection, view: StreamView, stored: Stored, field: str) -> Any:
+    """Return a preview of a value that is larger than one."""
+    if field in stored.big:
+        return _preview(db, view, stored, field)
+    value = _show_value(view, stored, field, stored.data[field])
+    ref = RecordRef(view.name, stored.record_key, view.connection_id)
+    return whole_values.preview(field, value, ref, most_bytes=BUDGETS.preview_chars)
+
+
+def _whole(db: sqlite3.Connection, big: Big) -> Any:
+    text = read_chunks(db, big)
+    return text if big.type == "string" else orjson.Fragment(text)
+
+
+def show_named(
+    db: sqlite3.Connection, view: StreamView, stored: Stored, fields: tuple[str, ...]
+) -> dict[str, Any]:
+    """As `show`, but all values are whole, up to 32 MB together; raises `TooLarge` beyond."""
+    sizes = {field: _bytes(stored, field) for field in fields if _has(stored, field)}
+    if sum(sizes.values()) > CONTRACT.export_bytes:
+        largest = max(sizes, key=lambda field: sizes[field])
         raise TooLarge(
-            f"These fields hold {total} bytes; at most {CONTRACT.export_bytes} are given at once. "
-            "Read them in windows with the field-window route.",
+            f"These fields hold {sum(sizes.values())} bytes; at most {CONTRACT.export_bytes} are "
+            "given at once. Name fewer fields, or read them in windows with the field-window route "
+            "in `read`.",
             code="response_too_large",
             param="fields",
+            read=_read(view, stored, largest),
         )
-    shown: dict[str, Any] = {}
-    for field in fields:
-        if field in stored.data:
-            shown[field] = _link_blob(view, stored.data[field])
-        elif field in stored.big:
-            text = read_chunks(db, stored.big[field])
-            shown[field] = text if stored.big[field].type == "string" else orjson.loads(text)
-    return shown
+    return {
+        field: (
+            _link_blob(view, stored.data[field])
+            if field in stored.data
+            else _whole(db, stored.big[field])
+        )
+        for field in sizes
+    }
+
+
+def _has(stored: Stored, field: str) -> bool:
+    return field in stored.data or field in stored.big
 
 
 def _show_value(view: StreamView, stored: Stored, field: str, value: Any) -> Any:
@@ -145,7 +234,7 @@ def _preview(
         preview["object"] = "binary_field"
         preview["encoding"] = "base64"
     else:
-        preview["preview_text"] = head[:PREVIEW_CHARS]
+        preview["preview_text"] = head[: BUDGETS.preview_chars]
     return preview
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from evidence.errors import Forbidden, NotFound, Unauthenticated
+from evidence.errors import UNKNOWN_TOKEN, Forbidden, NotFound, Unauthenticated
 from service.upstreams.store import tokens
 from service.upstreams.store.grant_document import StreamGrant, freeze, read
 
@@ -75,15 +75,25 @@ def create(
 
 
 def find(db: sqlite3.Connection, token: str, *, now: datetime | None = None) -> Grant:
-    """The grant a token stands for; raises Unauthenticated or Forbidden."""
+    """Return the grant of a token.
+
+    Raises `Unauthenticated` for an unknown, revoked or expired token and `Forbidden` for the
+    owner's.
+    """
     if token.startswith(tokens.OWNER_PREFIX):
         raise Forbidden("Owner tokens are refused here. Create a client token: rung grant create.")
     return _found(db, "token_hash", tokens.hashed(token), now)
 
 
 def by_id(db: sqlite3.Connection, grant_id: str, *, now: datetime | None = None) -> Grant:
-    """The same for the grant with this id, which is a member of a package."""
-    return _found(db, "grant_id", grant_id, now)
+    """Return the grant with this id, which is a member of a package.
+
+    Raises `Forbidden` if it has ended: the caller's own token is still good.
+    """
+    try:
+        return _found(db, "grant_id", grant_id, now)
+    except Unauthenticated as error:
+        raise Forbidden(error.message, code=error.code) from None
 
 
 def _found(db: sqlite3.Connection, column: str, value: Any, now: datetime | None) -> Grant:
@@ -92,7 +102,9 @@ def _found(db: sqlite3.Connection, column: str, value: Any, now: datetime | None
         (value,),
     ).fetchone()
     if row is None:
-        raise Unauthenticated("This token is not known. Ask the owner: rung grant create.")
+        raise Unauthenticated(
+            "This token is not known. Ask the owner: rung grant create.", code=UNKNOWN_TOKEN
+        )
     grant_id, label, document, expires_at, revoked_at = row
     tokens.check_active("grant", revoked_at, expires_at, now)
     return Grant(grant_id, label, read(document), expires_at)

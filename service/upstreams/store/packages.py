@@ -121,7 +121,7 @@ def create(
 def find(db: sqlite3.Connection, token: str, *, now: datetime | None = None) -> Package | None:
     """The package a token stands for; None where it stands for none.
 
-    Raises `Forbidden` for a package that has ended.
+    Raises `Unauthenticated` for a package that has ended.
     """
     row = db.execute(
         "SELECT id, package_id, expires_at, revoked_at FROM package WHERE token_hash = ?",

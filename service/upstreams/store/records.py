@@ -74,7 +74,9 @@ def read_record(db: sqlite3.Connection, view: View, read: RecordRead) -> dict[st
     stream, seq = find(db, view, read.ref, suits)
     stored = documents.load(db, [seq])[seq]
     fields = stream.project(read.fields)
-    show = documents.show_whole if read.whole and read.fields else documents.show
+    show = documents.show
+    if read.whole:
+        show = documents.show_named if read.fields else documents.show_over_rest
     body = {"connector_key": stream.connector_key, **describe(stream, stored)}
     body["data"] = show(db, stream, stored, fields)
     body["roles"] = {role: name for role, name in stream.roles.items() if name in fields}
@@ -291,13 +293,14 @@ def _page(
     query: RecordQuery,
 ) -> tuple[list[dict[str, Any]], bool]:
     """The records of a page and whether more follow; ends early past the byte budget."""
-    stored = documents.load(db, [row[0] for row in found[: query.limit]])
+    show = documents.show_over_rest if query.whole else documents.show
+    rows = found[: query.limit]
     page: list[dict[str, Any]] = []
     size = 0
-    for seq, _, _, rank in found[: query.limit]:
-        stream, record = streams[rank], stored[seq]
+    for (_, _, _, rank), record in zip(rows, documents.each(db, [row[0] for row in rows])):
+        stream = streams[rank]
         shown = describe(stream, record)
-        shown["data"] = documents.show(db, stream, record, projections[stream.id])
+        shown["data"] = show(db, stream, record, projections[stream.id])
         if query.expand:
             shown["expanded"] = expand(db, view, stream, record, query.expand, query.expand_limit)
         size += len(orjson.dumps(shown))

@@ -4,7 +4,7 @@ import hashlib
 import secrets
 from datetime import UTC, datetime
 
-from evidence.errors import Forbidden, InvalidRequest
+from evidence.errors import InvalidRequest, Unauthenticated
 from service.upstreams.store.values import microseconds, moment
 
 PREFIX = "rung_"
@@ -37,14 +37,14 @@ def check_expiry(expires_at: str | None) -> None:
 def check_active(
     what: str, revoked_at: str | None, expires_at: str | None, now: datetime | None
 ) -> None:
-    """Raises `Forbidden` (`grant_revoked`, `grant_expired`) once it has ended."""
+    """Raise `Unauthenticated` (`grant_revoked`, `grant_expired`) if it has ended."""
     found = state(revoked_at, expires_at, now)
     if found == "revoked":
-        raise Forbidden(
+        raise Unauthenticated(
             f"This {what} was revoked by its owner. Ask for a new one.", code="grant_revoked"
         )
     if found == "expired":
-        raise Forbidden(
+        raise Unauthenticated(
             f"This {what} expired at {expires_at}. Ask for a new one.", code="grant_expired"
         )
 
@@ -53,7 +53,7 @@ def state(revoked_at: str | None, expires_at: str | None, now: datetime | None) 
     """`active`, `revoked` or `expired`."""
     if revoked_at:
         return "revoked"
-    return "expired" if _is_past(expires_at, now) else "active"
+    return "expired" if is_past(expires_at, now) else "active"
 
 
 def iso(now: datetime | None) -> str:
@@ -61,7 +61,8 @@ def iso(now: datetime | None) -> str:
     return moment(microseconds((now or datetime.now(UTC)).isoformat()) or 0)
 
 
-def _is_past(expires_at: str | None, now: datetime | None) -> bool:
+def is_past(expires_at: str | None, now: datetime | None = None) -> bool:
+    """Return whether a moment has passed; an unreadable one has."""
     if expires_at is None:
         return False
     end = microseconds(expires_at)

@@ -97,7 +97,7 @@ def test_an_unknown_token_is_not_authenticated(store: Writer) -> None:
     for token in ("", "rung_", "rung_" + "x" * 43, "\udcff"):
         with pytest.raises(Unauthenticated) as caught:
             find(store.db, token)
-        assert caught.value.code == "authentication_error"
+        assert caught.value.code == "invalid_token"
 
 
 def test_owner_tokens_are_refused(store: Writer) -> None:
@@ -109,7 +109,7 @@ def test_owner_tokens_are_refused(store: Writer) -> None:
 def test_a_revoked_grant_ends_at_once(store: Writer) -> None:
     grant_id, token = create(store.db, entry(), label="old")
     assert revoke(store.db, "old") == [grant_id]
-    with pytest.raises(Forbidden) as caught:
+    with pytest.raises(Unauthenticated) as caught:
         find(store.db, token)
     assert caught.value.code == "grant_revoked"
     with pytest.raises(NotFound, match="rung grant list"):
@@ -126,7 +126,7 @@ def test_a_grant_can_be_revoked_by_its_id(store: Writer) -> None:
 def test_a_grant_expires_on_its_hour(store: Writer) -> None:
     _, token = create(store.db, entry(), expires_at="2030-01-01T00:00:00Z")
     assert find(store.db, token, now=datetime(2029, 12, 31, 23, 59, 59, tzinfo=UTC))
-    with pytest.raises(Forbidden) as caught:
+    with pytest.raises(Unauthenticated) as caught:
         find(store.db, token, now=datetime(2030, 1, 1, tzinfo=UTC))
     assert caught.value.code == "grant_expired"
 

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from evidence.errors import EvidenceError, Forbidden, InvalidRequest, NotFound, Unavailable
+from evidence.errors import (
+    EvidenceError,
+    InvalidRequest,
+    NotFound,
+    Unauthenticated,
+    Unavailable,
+)
 from evidence.limits import BUDGETS
 from service.upstreams import keys
 from service.upstreams.cursors import Sealer
@@ -82,7 +88,7 @@ def test_a_package_ends_when_it_is_revoked_and_forgets_the_tokens_of_others(
 ) -> None:
     package_id, token = packages.create(writer, [AWAY], SEALER, label="mine")
     assert packages.revoke(writer, "mine") == [package_id]
-    with pytest.raises(Forbidden) as found:
+    with pytest.raises(Unauthenticated) as found:
         packages.find(writer.db, token)
     assert found.value.code == "grant_revoked"
     assert writer.db.execute("SELECT count(*) FROM member WHERE token NOT NULL").fetchone() == (0,)
@@ -93,7 +99,7 @@ def test_a_package_ends_when_it_is_revoked_and_forgets_the_tokens_of_others(
 def test_a_package_ends_when_its_time_is_over(writer: Writer) -> None:
     _, token = packages.create(writer, [AWAY], SEALER, expires_at="2026-05-01T00:00:00Z")
     assert packages.find(writer.db, token, now=datetime(2026, 4, 30, tzinfo=UTC))
-    with pytest.raises(Forbidden) as found:
+    with pytest.raises(Unauthenticated) as found:
         packages.find(writer.db, token, now=datetime(2026, 5, 1, tzinfo=UTC))
     assert found.value.code == "grant_expired"
     (entry,) = packages.list_packages(writer.db)

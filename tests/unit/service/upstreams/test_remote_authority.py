@@ -226,7 +226,7 @@ def test_a_refusal_is_remembered_for_moments(world: World) -> None:
     authority = world.authority()
     for _ in range(2):
         error = refused(authority)
-        assert isinstance(error, Forbidden) and error.code == "grant_revoked"
+        assert isinstance(error, Unauthenticated) and error.code == "grant_revoked"
     assert len(world.server.asked) == 1
     world.says = lambda asked: as_json(schema("client"))
     world.clock.now += BUDGETS.refused_token_seconds

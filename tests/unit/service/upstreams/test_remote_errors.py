@@ -35,7 +35,10 @@ KINDS = {
     422: NotText,
     500: Unavailable,
 }
-NOT_GRANTED = {
+#: Kinds that differ from that of the status.
+BY_CODE: dict[str, type[EvidenceError]] = {
+    "grant_expired": Unauthenticated,
+    "grant_revoked": Unauthenticated,
     "context.stream_not_allowed": Forbidden,
     "context.instance_mismatch": NotFound,
     "context.authentication_failed": Forbidden,
@@ -57,7 +60,7 @@ def test_every_recorded_refusal_is_a_typed_error(found: Recorded) -> None:
     error = failure(Answer(found["status"], found["headers"], raw_body(found)))
     said = found["body"].get("error")
     code = said["code"] if isinstance(said, dict) else None
-    assert type(error) is NOT_GRANTED.get(code or "", KINDS[found["status"]])
+    assert type(error) is BY_CODE.get(code or "", KINDS[found["status"]])
     if isinstance(said, dict):
         assert (error.code, error.message) == (code, said["message"])
         assert error.retry_with == said.get("retry_with")
