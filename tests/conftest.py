@@ -107,7 +107,9 @@ def served() -> Iterator[Served]:
         yield Served(stack)
 
 
-@pytest.fixture(scope="session", params=[*RELEASES, UNWRITABLE])
+@pytest.fixture(
+    scope="session", params=[*RELEASES, pytest.param(UNWRITABLE, marks=pytest.mark.slow)]
+)
 def library(request: pytest.FixtureRequest, served: Served) -> Library:
     """A client of each release, and of one that the server cannot write to, as another user."""
     name: str = request.param

@@ -13,6 +13,8 @@ from tests.helpers.operated import Operated, operated
 from tests.helpers.waiting import WAIT_SECONDS
 from tests.helpers.worlds import House
 
+pytestmark = pytest.mark.slow
+
 CLIENTS = 16
 BEFORE, AFTER = 5, 5
 DRAIN = {"RUNG_DRAIN_SECONDS": "4"}

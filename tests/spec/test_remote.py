@@ -225,6 +225,7 @@ def test_rest_speaks_for_a_server_that_spells_things_its_own_way() -> None:
 HUNG = 50
 
 
+@pytest.mark.slow
 def test_hung_upstream_calls_leave_the_store_and_health_alone(
     small_house: House, tmp_path: Path
 ) -> None:
