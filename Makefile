@@ -7,7 +7,7 @@ QUALITY_PAGE := $(if $(COLLECTIONS),docs,var/quality)/search-quality.md
 CODE := evidence renderers service tests bench quality wsgi.py gunicorn.conf.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-debian serve test lint fmt golden docs docs-check conformance clients browser screenshots fuzz proxies bench bench-quick quality soak clean
+.PHONY: help demo demo-debian serve test test-all lint fmt golden docs docs-check conformance clients browser screenshots fuzz proxies bench bench-quick quality soak clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,7 +38,10 @@ demo-debian: $(VENV)/.installed ## The same beside the Debian changelogs of this
 serve: $(VENV)/.installed ## Serve the store of RUNG_STORE (var/rung.db)
 	@$(VENV)/bin/rung serve --port $(PORT)
 
-test: $(VENV)/.tools ## Run the tests
+test: $(VENV)/.tools ## Run the tests, but for those marked slow
+	$(PYTHON) -m pytest -m "not slow"
+
+test-all: $(VENV)/.tools ## Run all tests
 	$(PYTHON) -m pytest
 
 lint: $(VENV)/.tools ## Check style, types and generated documents

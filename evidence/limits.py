@@ -16,6 +16,9 @@ class Contract:
     """Bounds a client can see and rely on. Not configurable."""
 
     query_chars: int = _limit(500, "longest search query")
+    whole_number: int = _limit(
+        9_007_199_254_740_991, "largest whole number in an argument: JSON readers keep no larger"
+    )
     page_items: int = _limit(100, "most items a page may ask for")
     records_default: int = _limit(25, "query_records page size when none is asked for")
     search_default: int = _limit(10, "search page size over MCP when none is asked for")
@@ -103,6 +106,10 @@ class Budgets:
     words_tried: int = _limit(5, "words of a query without hits that are looked for alone")
     word_matches: int = _limit(
         200, "matches of such a word that are counted: the rarest is offered"
+    )
+    prefix_words: int = _limit(256, "words that the prefixes of one query stand for, together")
+    prefix_words_read: int = _limit(
+        8_192, "words of the index that are read to find those a prefix stands for"
     )
     title_chars: int = _limit(120, "title of a hit; the whole text is in its field")
     label_chars: int = _limit(60, "display name of a connection")

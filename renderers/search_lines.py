@@ -53,7 +53,7 @@ def footer(page: SearchPage, context: Context = Context()) -> list[str]:
     """Sources, warnings, the next page, or what to do where nothing was found."""
     lines = _sources(page.fan_in) if page.fan_in else _mix(page)
     if page.recall.get("complete") is False and not _only_sources_miss(page):
-        lines.append(_recall(page))
+        lines += _recall(page)
     lines += [warning(found) for found in page.warnings]
     if page.ended_early:
         lines.append("The page ended early to stay within its size; next_page goes on.")
@@ -118,10 +118,13 @@ def _silence(source: SourceReport) -> str:
     return f"  {value_of(source.name)} {state}{code}:{said} {source.next_step or ''}".rstrip()
 
 
-def _recall(page: SearchPage) -> str:
+def _recall(page: SearchPage) -> list[str]:
+    """Which matches were ranked, unless all that were found; warnings name the rest."""
+    if page.recall.get("ranking_scope") == "all_matches":
+        return []
     limit = page.recall.get("candidate_window_limit")
     window = f"the newest {limit}" if limit else "a bounded window of"
-    return (
+    return [
         f"recall: {window} matches were ranked, others were not; "
         "narrow with streams, connection_id or filter to reach them."
-    )
+    ]

@@ -1,6 +1,7 @@
 """Stores that many tests read and none changes, each built once for a run."""
 
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -34,6 +35,21 @@ settings.register_profile(
     derandomize=bool(os.environ.get("CI")),
 )
 settings.load_profile("rung")
+
+# In the background of a script SIGINT is ignored, and so it would be in every process that a test
+# starts: an import that is interrupted would go on waiting for its input.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+#: What a test marked `slow` may take, in seconds, on a machine where much else runs.
+SLOW_SECONDS = 900
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Gives slow tests a limit of their own."""
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SLOW_SECONDS))
 
 
 @pytest.fixture(scope="session")
@@ -91,7 +107,9 @@ def served() -> Iterator[Served]:
         yield Served(stack)
 
 
-@pytest.fixture(scope="session", params=[*RELEASES, UNWRITABLE])
+@pytest.fixture(
+    scope="session", params=[*RELEASES, pytest.param(UNWRITABLE, marks=pytest.mark.slow)]
+)
 def library(request: pytest.FixtureRequest, served: Served) -> Library:
     """A client of each release, and of one that the server cannot write to, as another user."""
     name: str = request.param

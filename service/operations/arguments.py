@@ -57,14 +57,14 @@ class Number(fields.Integer):
         self,
         description: str,
         least: int,
-        most: int | None = None,
+        most: int = CONTRACT.whole_number,
         *,
         rest: Any = None,
         **more: Any,
     ):
         self.most = most
         said = _described(description, **(rest or {}))
-        told = f"{least:,} or more." if most is None else f"{least:,} to {most:,}."
+        told = f"{least:,} to {most:,}."
         errors: dict[str, Any] = {"invalid": f"Give a whole number, {told}"}
         bounds = validate.Range(least, most, error=f"Give {told}")
         super().__init__(strict=True, validate=bounds, error_messages=errors, **said, **more)
@@ -147,7 +147,7 @@ class ExpandLimit(fields.Field[dict[str, int]]):
 
 def _is_count(value: Any) -> bool:
     whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    return whole and not isinstance(value, bool) and value >= 1
+    return whole and not isinstance(value, bool) and 1 <= value <= CONTRACT.whole_number
 
 
 def over_rest(field: Any, default: Any = None) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from marshmallow import Schema
 
+from evidence.limits import CONTRACT
 from service.operations import arguments
 
 KEPT = (
@@ -45,7 +46,11 @@ OPEN: dict[type, dict[str, Any]] = {
         "type": "object",
         "minProperties": 1,
         "propertyNames": _NAMES,
-        "additionalProperties": {"type": "integer", "minimum": 1},
+        "additionalProperties": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": CONTRACT.whole_number,
+        },
     },
 }
 SPECIAL = {arguments.TypedFilter: {"type": "object"}, arguments.ExpandLimit: {"type": "object"}}

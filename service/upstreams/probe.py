@@ -9,7 +9,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -133,9 +133,12 @@ def _opened(url: str, proxy: str | None, deadline: Deadline) -> Iterator[socket.
 def _line(host: str, port: int, deadline: Deadline) -> socket.socket:
     """A connection; the addresses of the host share the time."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    line = socket.create_connection((host, port), timeout=_left(deadline) / len(found))
-    line.settimeout(_left(deadline))
-    return line
+    with ExitStack() as stack:
+        line = socket.create_connection((host, port), timeout=_left(deadline) / len(found))
+        stack.enter_context(line)
+        line.settimeout(_left(deadline))
+        stack.pop_all()
+        return line
 
 
 def _left(deadline: Deadline) -> float:

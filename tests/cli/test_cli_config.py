@@ -176,13 +176,16 @@ def test_a_named_file_must_be_there(shell: Shell, tmp_path: Path) -> None:
     assert result.exit_code == 2 and "RUNG_CONFIG" in result.stderr
 
 
-def test_a_pipe_and_a_large_file_are_no_configuration(shell: Shell, file: Path) -> None:
+def test_a_pipe_and_a_large_file_are_no_configuration(
+    shell: Shell, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     os.mkfifo(file)
     assert "no ordinary file" in shell.run("stats").stderr
     file.unlink()
     write(file, *(f'key_{number} = "x"' for number in range(5_000)))
     result = shell.run("stats")
     assert result.exit_code == 2 and "65536 bytes" in result.stderr
+    monkeypatch.chdir(tmp_path)  # the checkout may have a store
     named = Shell({**shell.environ, "RUNG_CONFIG": os.devnull})
     assert "no store" in named.run("stats").stderr
 

@@ -166,6 +166,7 @@ def test_a_device_is_written_and_not_replaced(archive: Archive) -> None:
     assert Path("/dev/null").is_char_device()
 
 
+@pytest.mark.slow
 def test_standard_output_has_several_names_and_none_is_replaced(
     archive: Archive, tmp_path: Path
 ) -> None:

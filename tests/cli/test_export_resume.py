@@ -309,6 +309,8 @@ def test_a_source_without_a_cursor_is_not_taken_for_whole(
 GROWTH = """
 import resource, sys
 from service.__main__ import rung
+
+pytestmark = pytest.mark.slow
 def peak(*words):
     rung(["export", *words], standalone_mode=False)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

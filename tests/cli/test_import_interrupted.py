@@ -29,6 +29,8 @@ RUNG = """
 import sys
 from service.__main__ import rung
 from service.upstreams.store import ingest
+
+pytestmark = pytest.mark.slow
 ingest.BATCH_RECORDS = int(sys.argv[1])
 rung(sys.argv[2:], prog_name="rung")
 """

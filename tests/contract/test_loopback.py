@@ -18,6 +18,8 @@ from tests.helpers.stores import build
 from tests.helpers.worlds import House
 from tests.journeys.test_no_dead_ends import DEMO, HOSTILE
 
+pytestmark = pytest.mark.slow
+
 
 class Both(NamedTuple):
     """Two callers of one store: in this process, and through a real server of it."""

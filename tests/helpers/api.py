@@ -15,10 +15,10 @@ from flask import Flask
 
 from evidence import handles
 from tests.helpers.posting import JSON, LEGACY, legacy_body
+from tests.helpers.waiting import WAIT_SECONDS
 
 #: Sent with every request, so that answers to the same question are the same bytes.
 REQUEST_ID = "req_of_a_test"
-REAL_SERVER_SECONDS = 20
 
 
 class Answer(NamedTuple):
@@ -95,7 +95,7 @@ class Api:
     def _over_http(
         base: str, method: str, target: str, body: bytes, headers: dict[str, str]
     ) -> tuple[int, dict[str, str], bytes]:
-        connection = HTTPConnection(urlsplit(base).netloc, timeout=REAL_SERVER_SECONDS)
+        connection = HTTPConnection(urlsplit(base).netloc, timeout=WAIT_SECONDS)
         try:
             connection.request(method, target, body or None, headers)
             response = connection.getresponse()

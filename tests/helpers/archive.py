@@ -24,6 +24,7 @@ from tests.helpers.server import ROOT, serving
 from tests.helpers.shell import Shell
 from tests.helpers.stdio import environment
 from tests.helpers.stores import bring
+from tests.helpers.waiting import WAIT_SECONDS
 from tests.helpers.worlds import (
     EMITTED_AT,
     TIMES,
@@ -41,7 +42,6 @@ from tests.helpers.worlds import (
 Passed = Callable[[Asked], Reply]
 
 LATER = "2026-06-01T00:00:00Z"
-WAIT_SECONDS = 60
 WINDOW = 16_384  # the largest there is
 
 #: Two and four bytes a character, both kinds of line ends, and what JSON and CSV escape.

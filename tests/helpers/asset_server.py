@@ -140,6 +140,8 @@ class _Handler(StreamRequestHandler):
 
     def handle(self) -> None:
         self.server.connections.append(self.connection)
+        if self.server.closing.is_set():  # too late to be cut
+            return
         with suppress(OSError):
             while line := self.rfile.readline():
                 headers = {}

@@ -11,6 +11,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from tests.helpers.api import Api
+from tests.helpers.waiting import WAIT_SECONDS
 
 VERSION = "2025-11-25"
 
@@ -131,7 +132,7 @@ def over_http(base_url: str, token: str) -> Caller:
 
     def post(body: bytes, headers: dict[str, str]) -> bytes:
         request = Request(f"{base_url}/mcp", data=body, headers=headers, method="POST")
-        with urlopen(request, timeout=30) as response:
+        with urlopen(request, timeout=WAIT_SECONDS) as response:
             found: bytes = response.read()
         return found
 

@@ -10,6 +10,7 @@ from threading import Event, Thread
 import requests
 
 from tests.helpers.loopback import Asked, Loopback, Reply, answering
+from tests.helpers.waiting import WAIT_SECONDS
 
 Bend = Callable[[Asked, Callable[[Asked], Reply]], Reply]
 
@@ -31,7 +32,7 @@ def front(of: str, bend: Bend) -> Iterator[Loopback]:
                 headers=_kept(asked.headers),
                 data=asked.body,
                 allow_redirects=False,
-                timeout=10,
+                timeout=WAIT_SECONDS,
             )
             return Reply(found.status_code, found.content, _kept(found.headers))
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
+from tests.helpers.waiting import WAIT_SECONDS
+
 ROOT = Path(__file__).resolve().parents[2]
-BOOT_SECONDS = 30
 STOP_SECONDS = 10
 
 #: No router is in front that would need time to notice.
@@ -83,7 +84,7 @@ def serving(
 def _await_answer(port: int, log: IO[bytes]) -> None:
     """Returns when a worker has answered. The request waits in the listener's queue for it."""
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=BOOT_SECONDS) as connection:
+        with socket.create_connection(("127.0.0.1", port), timeout=WAIT_SECONDS) as connection:
             connection.sendall(b"GET / HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")
             answered = connection.recv(1)
     except OSError:

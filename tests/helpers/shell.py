@@ -21,9 +21,9 @@ from service.__main__ import rung
 from service.cli.commands import Spelling
 from service.cli.reading import ENTRIES
 from tests.helpers.stdio import ROOT, environment
+from tests.helpers.waiting import WAIT_SECONDS
 
 SPELL = Spelling(("rung",), ENTRIES)
-WAIT_SECONDS = 60
 
 #: Runs commands in one process, which is quicker than one for each.
 SEVERAL = """

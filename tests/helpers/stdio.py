@@ -14,9 +14,9 @@ import orjson
 
 from tests.helpers.caller import Caller, Post
 from tests.helpers.posting import modern_body, modern_headers
+from tests.helpers.waiting import WAIT_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
-WAIT_SECONDS = 60
 PIECE_BYTES = 65_536
 
 #: Of whoever runs the tests; they would decide what is served.

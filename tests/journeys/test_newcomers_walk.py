@@ -8,6 +8,8 @@ from tests.helpers.caller import Local
 from tests.journeys.newcomer import SENTENCE, Walk, walk
 from tests.journeys.transcript import PAGE, WRITTEN_FOR, written
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("client", ["claude-code", "cursor"])
 def test_a_newcomer_finds_the_sentence_and_reads_to_the_end(

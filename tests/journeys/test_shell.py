@@ -33,6 +33,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     return Shell({**house.environment, "RUNG_TOKEN": house.grant()[1]})
 
 
+@pytest.mark.slow
 @scenario("000/parity/cli-reads-windows", "001/tokens/text-alone-suffices")
 def test_a_long_field_is_rebuilt_in_bash_from_one_search_and_printed_commands(
     shell: Shell, demo_store: tuple[Path, str]

@@ -133,7 +133,7 @@ def test_null_is_as_good_as_absent(api: Api) -> None:
     assert api.mcp("query_records", **MAIL, limit=None, filter=None, cursor=None) == absent
 
 
-@pytest.mark.parametrize("offset", [17, 10**9, 2**63, 2**200])
+@pytest.mark.parametrize("offset", [17, 10**9, 2**53 - 1])
 def test_a_window_past_the_end_is_empty_and_says_where_the_end_is(api: Api, offset: int) -> None:
     args = {"id": ID, "field_path": "subject", "offset_chars": offset}
     raw = json.dumps(legacy_body("tools/call", {"name": "read_record_field", "arguments": args}))

@@ -16,6 +16,8 @@ from tests.helpers.api import Api, path, record_path
 from tests.helpers.posting import legacy_body
 from tests.spec.bad_calls import ID, STATUS
 
+pytestmark = pytest.mark.slow
+
 CODES = {*STATUS, "invalid_argument", "blob_not_found"}
 ARGUMENTS = {operation.name: list(operation.arguments.fields) for operation in OPERATIONS}
 REF = handles.parse(ID)

@@ -23,6 +23,7 @@ from tests.helpers.reading import Call, fenced, ours, printed_calls
 from tests.helpers.remote import caller_of, opener
 from tests.helpers.server import serving
 from tests.helpers.sources import SEALER, of_grants
+from tests.helpers.waiting import WAIT_SECONDS
 from tests.helpers.worlds import House, World, row, text
 from tests.spec.defects import lacks
 
@@ -121,7 +122,7 @@ def unsteady(house: House, seconds: float) -> Iterator[Caller]:
     store, token, free = house.app.extensions["rung"].store, house.grant()[1], threading.Event()
 
     def silent(asked: Asked) -> Reply:
-        free.wait(30)
+        free.wait(WAIT_SECONDS)
         return Reply(503)
 
     def at(url: str) -> Callable[[Deadline], ResourceServer]:

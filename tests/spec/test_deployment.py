@@ -46,6 +46,7 @@ def image() -> Iterator[Path]:
         yield folder
 
 
+@pytest.mark.slow
 def test_the_image_serves_without_the_checkout_for_a_user_who_owns_nothing(image: Path) -> None:
     build, site, run, scratch = (image / name for name in ("build", "site", "run", "scratch"))
     for folder, stage in ((build, 0), (run, 1)):

@@ -117,6 +117,7 @@ def end_group(leader: int) -> None:
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", RUN, ids=name)
 def test_every_command_of_a_page_runs_and_prints_what_the_page_shows(
     page: Path, template: Path, served: str, tmp_path: Path

@@ -11,6 +11,8 @@ from tests.helpers.caller import Local
 from tests.helpers.reading import TOOLS, walk
 from tests.spec.scenarios import scenario
 
+pytestmark = pytest.mark.slow
+
 EVERYWHERE = ("type", "description", "properties", "required", "additionalProperties", "items")
 BOUNDS = ("enum", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems")
 

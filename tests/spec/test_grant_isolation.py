@@ -27,6 +27,8 @@ from tests.spec.isolation_calls import (
     written,
 )
 
+pytestmark = pytest.mark.slow
+
 SEVERAL = st.lists(TERM, min_size=2, max_size=3).map(" ".join)
 ANY = settings(
     deadline=None,

@@ -14,6 +14,7 @@ from evidence.limits import BUDGETS
 from tests.helpers.fixture_app import create_app
 from tests.helpers.posting import JSON, LEGACY, MODERN, PREFIX, Poster, error_of, legacy_body
 from tests.helpers.server import BootFailed, serving
+from tests.helpers.waiting import WAIT_SECONDS
 
 NOT_JSON = {
     "nothing": b"",
@@ -127,7 +128,9 @@ def answered(mcp: Poster, body: bytes, headers: dict[str, str]) -> None:
 def test_the_size_limit_holds_for_chunked_bodies_too(url: str, size: int, chunked: bool) -> None:
     body = orjson.dumps(legacy_body("ping")).ljust(size)
     parts = (body[start : start + 65_536] for start in range(0, size, 65_536))
-    response = requests.post(url, data=parts if chunked else body, headers=JSON, timeout=10)
+    response = requests.post(
+        url, data=parts if chunked else body, headers=JSON, timeout=WAIT_SECONDS
+    )
     assert response.status_code == (200 if size == BUDGETS.body_bytes else 413)
     assert response.headers["Content-Type"] == "application/json"
     assert response.json()["jsonrpc"] == "2.0"
@@ -135,18 +138,20 @@ def test_the_size_limit_holds_for_chunked_bodies_too(url: str, size: int, chunke
 
 def test_a_malformed_chunk_is_400(url: str) -> None:
     head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    with socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), timeout=10) as peer:
+    with socket.create_connection(
+        ("127.0.0.1", urlsplit(url).port or 0), timeout=WAIT_SECONDS
+    ) as peer:
         peer.sendall(head + b"Transfer-Encoding: chunked\r\n\r\nnot a size\r\n")
         assert peer.recv(64).startswith(b"HTTP/1.1 400")
 
 
 def test_headers_over_a_real_server(url: str) -> None:
     notified = requests.post(
-        url, json=legacy_body("notifications/initialized") | {"id": 1}, timeout=10
+        url, json=legacy_body("notifications/initialized") | {"id": 1}, timeout=WAIT_SECONDS
     )
     assert notified.headers["Content-Type"] == "application/json"
     accepted = requests.post(
-        url, json={"jsonrpc": "2.0", "method": "notifications/initialized"}, timeout=10
+        url, json={"jsonrpc": "2.0", "method": "notifications/initialized"}, timeout=WAIT_SECONDS
     )
     assert accepted.status_code == 202 and accepted.content == b""
     assert "Content-Type" not in accepted.headers
@@ -159,7 +164,9 @@ def test_headers_that_come_twice_disagree_with_any_body(url: str) -> None:
     head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     twice = b"MCP-Protocol-Version: 2025-06-18\r\n" * 2
     length = b"Content-Length: %d\r\nConnection: close\r\n\r\n" % len(body)
-    with socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), timeout=10) as peer:
+    with socket.create_connection(
+        ("127.0.0.1", urlsplit(url).port or 0), timeout=WAIT_SECONDS
+    ) as peer:
         peer.sendall(head + twice + length + body)
         assert peer.recv(64).startswith(b"HTTP/1.1 400")
 

@@ -21,6 +21,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -39,6 +40,8 @@ from tests.spec.isolation_calls import (
     worlds_of_calls,
     written,
 )
+
+pytestmark = pytest.mark.slow
 
 GRANT_ID = "grt_0123456789abcdef"
 ANY = settings(

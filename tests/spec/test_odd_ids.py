@@ -32,7 +32,7 @@ def api(request: pytest.FixtureRequest, house: worlds.House) -> Iterator[Api]:
         yield Api(base, token)
 
 
-@pytest.fixture(scope="module", params=ODD_IDS, ids=[ascii(key)[:20] for key in ODD_IDS])
+@pytest.fixture(params=ODD_IDS, ids=[ascii(key)[:20] for key in ODD_IDS])
 def key(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -3,11 +3,14 @@
 `python -m tests.fuzz` is the long one.
 """
 
+import pytest
 from flask import Flask
 
 from tests.helpers.caller import Local
 from tests.helpers.fuzzing import KNOWN_PAPERS, KNOWN_RECORDS, Report, fuzz
 from tests.helpers.papers import ATTENTION, DEEP_LEARNING, in_process
+
+pytestmark = pytest.mark.slow
 
 EXAMPLES, PAPER_EXAMPLES = 4, 20
 PAPERS = KNOWN_PAPERS | {"paper_id": (ATTENTION, DEEP_LEARNING, "nothing of this name")}

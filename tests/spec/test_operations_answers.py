@@ -14,6 +14,7 @@ from tests.helpers.api import Answer, Api
 from tests.helpers.operated import Operated, operated
 from tests.helpers.papers import RELEASES, Release, papers_app
 from tests.helpers.snapshots import DATA
+from tests.helpers.waiting import WAIT_SECONDS
 from tests.helpers.worlds import House
 
 FRIEND, FOREIGN = "https://app.example.com", "https://elsewhere.example.com"
@@ -220,7 +221,7 @@ def test_every_answer_says_that_it_is_what_it_says(api: Api) -> None:
 def exchange(server: Operated, sent: bytes) -> tuple[bytes, dict[str, object]]:
     """(status line, error) of whatever was sent, on a connection of its own."""
     split = urlsplit(server.url)
-    with socket.create_connection((split.hostname, split.port or 0), timeout=20) as line:
+    with socket.create_connection((split.hostname, split.port or 0), timeout=WAIT_SECONDS) as line:
         line.sendall(sent)
         head, _, body = line.makefile("rb").read().partition(b"\r\n\r\n")
     error: dict[str, object] = orjson.loads(body)["error"]
@@ -253,7 +254,7 @@ def test_a_body_that_is_refused_does_not_break_the_connection_of_its_sender(
 ) -> None:
     """The body is sent whole before the answer is read, as most clients do."""
     token = small_house.grant()[1] if known else "rung_of-nobody"
-    connection = HTTPConnection(urlsplit(server.url).netloc, timeout=20)
+    connection = HTTPConnection(urlsplit(server.url).netloc, timeout=WAIT_SECONDS)
     body = b" " * (BUDGETS.drained_bytes - BUDGETS.body_bytes)
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
     for _ in range(3):
@@ -266,7 +267,7 @@ def test_a_body_that_is_refused_does_not_break_the_connection_of_its_sender(
 
 def test_an_old_client_gets_a_length_and_the_end_of_its_connection(server: Operated) -> None:
     split = urlsplit(server.url)
-    with socket.create_connection((split.hostname, split.port or 0), timeout=20) as line:
+    with socket.create_connection((split.hostname, split.port or 0), timeout=WAIT_SECONDS) as line:
         line.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
         head, _, body = line.makefile("rb").read().partition(b"\r\n\r\n")
     assert b"\r\nContent-Length: %d\r\n" % len(body) in head and b"chunked" not in head

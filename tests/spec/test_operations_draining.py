@@ -10,7 +10,10 @@ import pytest
 
 from tests.helpers.api import Api
 from tests.helpers.operated import Operated, operated
+from tests.helpers.waiting import WAIT_SECONDS
 from tests.helpers.worlds import House
+
+pytestmark = pytest.mark.slow
 
 CLIENTS = 16
 BEFORE, AFTER = 5, 5
@@ -25,7 +28,7 @@ def fresh(server: Operated, token: str) -> Callable[[], int]:
 
 def kept(server: Operated, token: str) -> Callable[[], int]:
     """Asks on a connection that is kept until an answer says that it ends."""
-    connection = HTTPConnection(urlsplit(server.url).netloc, timeout=20)
+    connection = HTTPConnection(urlsplit(server.url).netloc, timeout=WAIT_SECONDS)
 
     def ask() -> int:
         headers = {"Authorization": f"Bearer {token}"}

@@ -16,6 +16,8 @@ from tests.helpers.papers import ATTENTION, DEEP_LEARNING, NO_SOURCE, NO_SUMMARY
 from tests.helpers.posting import JSON, legacy_body
 from tests.helpers.snapshots import DATA
 
+pytestmark = pytest.mark.slow
+
 ARGUMENTS = {operation.name: list(operation.arguments.fields) for operation in PAPER_OPERATIONS}
 ROUTES = {operation.name: operation.route for operation in PAPER_OPERATIONS}
 TEXT_BYTES, STRUCTURED_BYTES = 24_576, 40_960

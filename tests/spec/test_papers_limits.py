@@ -180,7 +180,7 @@ def test_a_window_is_bounded_on_both_sides(library: Library, tool: str, most: in
         assert refused["param"] == "offset_chars"
 
 
-@pytest.mark.parametrize("offset", [340_737, 2**31, 2**63, 2**64 - 1])
+@pytest.mark.parametrize("offset", [340_737, 2**31, 2**53 - 1])
 @pytest.mark.parametrize("more", [{}, {"query": "learning"}, {"outline": True}])
 def test_a_place_past_the_end_is_refused_with_the_places_there_are(
     library: Library, offset: int, more: dict[str, Any]

@@ -18,6 +18,7 @@ from tests.helpers.caller import Local, over_http
 from tests.helpers.loopback import Asked, Reply, answering, as_json
 from tests.helpers.replay import replaying
 from tests.helpers.server import serving
+from tests.helpers.waiting import WAIT_SECONDS
 from tests.helpers.worlds import SECRET, House
 
 RECORD = "/v1/streams/messages/records"
@@ -224,6 +225,7 @@ def test_rest_speaks_for_a_server_that_spells_things_its_own_way() -> None:
 HUNG = 50
 
 
+@pytest.mark.slow
 def test_hung_upstream_calls_leave_the_store_and_health_alone(
     small_house: House, tmp_path: Path
 ) -> None:
@@ -231,7 +233,7 @@ def test_hung_upstream_calls_leave_the_store_and_health_alone(
 
     def hang(asked: Asked) -> Reply:
         hangs.release()
-        free.wait(30)
+        free.wait(WAIT_SECONDS)
         return Reply(503)
 
     _, token = small_house.grant()
@@ -244,7 +246,7 @@ def test_hung_upstream_calls_leave_the_store_and_health_alone(
                 pool.submit(Api(url, f"at_client-{n}").get, "/v1/streams") for n in range(HUNG)
             ]
             for _ in calls:
-                assert hangs.acquire(timeout=20)
+                assert hangs.acquire(timeout=WAIT_SECONDS)
             late = Api(url, "at_client-late").get("/v1/streams")
             assert (late.status, late.error["code"]) == (503, "upstream_busy")
             assert late.headers["Retry-After"] == "1"

@@ -20,8 +20,9 @@ from tests.golden.transcripts import CALLS, PAPER_CALLS
 from tests.helpers.caller import Caller, Local
 from tests.helpers.papers import ATTENTION, Library
 from tests.helpers.posting import ABSENT, LEGACY, MODERN, legacy_body, modern_body
-from tests.helpers.stdio import ERAS, WAIT_SECONDS, Pipe, command, environment, stdio
+from tests.helpers.stdio import ERAS, Pipe, command, environment, stdio
 from tests.helpers.snapshots import DATA
+from tests.helpers.waiting import WAIT_SECONDS
 from tests.helpers.worlds import SECRET, House
 from tests.spec.scenarios import scenario
 

@@ -22,7 +22,8 @@ from service.upstreams.origin import Origin
 from service.upstreams.remote_authority import RemoteAuthority
 from tests.helpers.caller import Local
 from tests.helpers.posting import legacy_body
-from tests.helpers.stdio import ERAS, WAIT_SECONDS, started, stdio
+from tests.helpers.stdio import ERAS, started, stdio
+from tests.helpers.waiting import WAIT_SECONDS
 from tests.helpers.worlds import House
 from tests.spec.scenarios import scenario
 

@@ -15,7 +15,8 @@ from service.mcp.records import RecordsSurface
 from service.mcp.stdio import serve
 from service.operations.base import Session
 from tests.helpers.posting import legacy_body
-from tests.helpers.stdio import ERAS, WAIT_SECONDS, started, stdio
+from tests.helpers.stdio import ERAS, started, stdio
+from tests.helpers.waiting import WAIT_SECONDS
 from tests.helpers.worlds import House
 from tests.spec.scenarios import scenario
 

@@ -25,6 +25,7 @@ from bench.rows.stages import Stages
 from bench.servers import Server, rung
 from bench.sources import answering, insisting
 from service.settings import SETTINGS
+from tests.helpers.waiting import WAIT_SECONDS
 
 
 def test_the_corpus_is_the_same_for_its_seed_and_another_for_another() -> None:
@@ -155,7 +156,7 @@ def test_callers_wait_for_a_silent_source_and_for_nobody_longer_than_they_must()
 
 
 def _until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 10
+    end = time.monotonic() + WAIT_SECONDS
     while not holds():
         assert time.monotonic() < end, "it never came to that"
 

@@ -19,6 +19,7 @@ from evidence.reading import short
 from service.upstreams import routes
 from service.upstreams.store import documents, records
 from service.upstreams.store.proof import Proof, prove
+from service.upstreams.store.terms import Wanted
 from service.upstreams.store.visible import StreamView, View
 
 
@@ -59,15 +60,20 @@ class Hits:
 
 
 def prove_page(
-    db: sqlite3.Connection, view: View, page: Sequence[Found], query: Query, offset: int
+    db: sqlite3.Connection,
+    view: View,
+    page: Sequence[Found],
+    query: Query,
+    wanted: Sequence[Wanted],
+    offset: int,
 ) -> Hits:
-    """The hits of a page of rows, each with its windows."""
+    """The hits of a page of rows found by `wanted`, each with its windows."""
     stored = documents.load(db, [found.seq for found in page])
     proven = []
     for found in page:
         stream, record = view.owners[found.ordinals[0]], stored[found.seq]
         fields = [stream.searchable[ordinal] for ordinal in found.ordinals]
-        proven.append(Proven(stream, record, fields, prove(db, record, fields, query)))
+        proven.append(Proven(stream, record, fields, prove(db, record, fields, query, wanted)))
     scores = [found.score for found in page]
     if len(set(scores)) < len(scores):  # of equal ones the tightest span wins
         ranked = sorted(zip(scores, proven), key=lambda one: (one[0], _tightness(one[1].proofs)))

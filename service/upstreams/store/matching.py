@@ -16,7 +16,7 @@ import orjson
 
 from evidence.limits import BUDGETS
 from evidence.query import Query, Term
-from service.upstreams.store import recent
+from service.upstreams.store import recent, terms
 from service.upstreams.store.ddl import (
     CONNECTION_BLOCK,
     ORDINAL_BITS,
@@ -25,6 +25,7 @@ from service.upstreams.store.ddl import (
     SEQ_MASK,
 )
 from service.upstreams.store.filters import Condition
+from service.upstreams.store.terms import Bounded, Wanted, expression
 from service.upstreams.store.visible import StreamView, View, limits
 
 SCOPES_REMEMBERED = 64
@@ -80,11 +81,16 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Matching rows, best first: (row id, score); `bounded` when only the newest were ranked."""
+    """Matching rows, best first: (row id, score); `bounded` when only the newest were ranked.
+
+    `wanted` are the terms they were found by, `cut` the prefixes of which not every word was.
+    """
 
     rows: list[tuple[int, float]]
     exhausted: bool
     bounded: bool
+    wanted: tuple[Wanted, ...] = ()
+    cut: tuple[Term, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,37 +168,48 @@ def scope_of(
 
 def rank(db: sqlite3.Connection, scope: Scope, query: Query, limit: int) -> Ranked:
     """The best `limit` rows by bm25, of all matches or, where those are many, of the newest."""
-    matches = _matches(ALL, scope, query.wanted, query.excluded)
+    wanted = _bound(db, scope, query.wanted)
+    excluded = terms.whole(_bound(db, scope, query.excluded))
+    matches = _matches(ALL, scope, wanted.terms, excluded)
     most = scope.ranked_whole
-    if most is not None and matches.more_than(db, most):
-        rows = _best_of_newest(db, scope, query, matches, limit)
-        return Ranked(rows, len(rows) < limit, True)
-    rows = matches.best(db, limit)
-    return Ranked(rows, len(rows) < limit, False)
+    bounded = most is not None and matches.more_than(db, most)
+    if bounded:
+        newest = _matches(NEWEST, scope, wanted.terms, excluded)
+        rows = _best_of_newest(db, newest, matches, limit)
+    else:
+        rows = matches.best(db, limit)
+    return Ranked(rows, len(rows) < limit, bounded, wanted.terms, wanted.cut)
 
 
 def count_up_to(
     db: sqlite3.Connection, scope: Scope, pairs: Iterable[tuple[Sequence[Term], Sequence[Term]]]
 ) -> list[int]:
     """How many rows match each (wanted, excluded), counted no further than `word_matches`."""
-    asked = (_matches(ALL, scope, wanted, excluded) for wanted, excluded in pairs)
-    return [matches.counted(db, BUDGETS.word_matches) for matches in asked]
+    counts = []
+    for wanted, excluded in pairs:
+        asked = _bound(db, scope, wanted).terms, _bound(db, scope, excluded).terms
+        counts.append(_matches(ALL, scope, *asked).counted(db, BUDGETS.word_matches))
+    return counts
 
 
-def expression(terms: Sequence[Term], *, joined: str = " AND ") -> str:
-    """The FTS5 expression of folded terms: each a quoted phrase, a prefix with a star."""
-    return joined.join(
-        '"' + " ".join(term.words) + '"' + (" *" if term.prefix else "") for term in terms
-    )
+def _bound(db: sqlite3.Connection, scope: Scope, wanted: Sequence[Term]) -> Bounded:
+    """The terms, with prefixes of many words replaced by words that occur in scope."""
+
+    def occurs(term: Term) -> bool:
+        return _matches(ALL, scope, (term,), ()).more_than(db, 0)
+
+    return terms.bound(db, ALL.name, wanted, occurs)
 
 
 def _best_of_newest(
-    db: sqlite3.Connection, scope: Scope, query: Query, matches: _Matches, limit: int
+    db: sqlite3.Connection, window: _Matches, matches: _Matches, limit: int
 ) -> list[tuple[int, float]]:
-    """The best of the newest `rank_newest` matches: the same rows, wherever they are found."""
+    """The best of the newest `rank_newest` matches: the same rows, wherever they are found.
+
+    `window` are the matches in the window of the newest records.
+    """
     count = BUDGETS.rank_newest
     if recent.whole(db):
-        window = _matches(NEWEST, scope, query.wanted, query.excluded)
         since = window.newest(db, count)
         if since is not None:
             found = window.best(db, limit, since=since)
@@ -209,7 +226,7 @@ def _guess(db: sqlite3.Connection, count: int, matching: int) -> int:
 
 
 def _matches(
-    table: Table, scope: Scope, wanted: Sequence[Term], excluded: Sequence[Term]
+    table: Table, scope: Scope, wanted: Sequence[Wanted], excluded: Sequence[Wanted]
 ) -> _Matches:
     name, row = table.name, f"{table.name}.rowid"
     inside, inside_values = scope.rows(table, row)

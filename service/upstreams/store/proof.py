@@ -14,7 +14,7 @@ from evidence.query import Query, Term
 from evidence.text import beginning, excerpt, mark
 from service.upstreams.store import documents
 from service.upstreams.store.documents import Big, Stored
-from service.upstreams.store.matching import expression
+from service.upstreams.store.terms import Wanted, expression
 
 CHUNK_OVERLAP_CHARS = 64
 CHUNKS_TRIED = 8
@@ -42,16 +42,23 @@ class Proof:
 
 
 def prove(
-    db: sqlite3.Connection, record: Stored, fields: Sequence[str], query: Query
+    db: sqlite3.Connection,
+    record: Stored,
+    fields: Sequence[str],
+    query: Query,
+    wanted: Sequence[Wanted],
 ) -> list[Proof]:
-    """Up to three windows over the matched fields of a record, the first field's best first."""
+    """Up to three windows over the matched fields of a record, the first field's best first.
+
+    `wanted` are the terms of the query that the record was found by.
+    """
     proofs: list[Proof] = []
     for field in fields:
         room = CONTRACT.windows_per_hit - len(proofs)
         if room <= 0:
             break
         if field in record.big:
-            found = _prove_big(db, record.big[field], field, query, room)
+            found = _prove_big(db, record.big[field], field, query, wanted, room)
         else:
             found = _prove_text(field, record.data.get(field), query, room)
         proofs += found
@@ -91,10 +98,15 @@ def _phrase(text: str) -> Query | None:
 
 
 def _prove_big(
-    db: sqlite3.Connection, big: Big, field: str, query: Query, room: int
+    db: sqlite3.Connection,
+    big: Big,
+    field: str,
+    query: Query,
+    wanted: Sequence[Wanted],
+    room: int,
 ) -> list[Proof]:
     proofs: list[Proof] = []
-    for number in _chunks_with(db, big, query.wanted):
+    for number in _chunks_with(db, big, wanted):
         base = number * CONTRACT.chunk_chars
         text = chunk_text(db, big, number)
         found = spans(text, query, limit=SPANS_CONSIDERED, partial=True)
@@ -190,7 +202,7 @@ def chunk_text(db: sqlite3.Connection, big: Big, number: int, overlap: int = 0) 
     return text[: CONTRACT.chunk_chars + (overlap or CHUNK_OVERLAP_CHARS)]
 
 
-def _chunks_with(db: sqlite3.Connection, big: Big, terms: Sequence[Term]) -> Iterator[int]:
+def _chunks_with(db: sqlite3.Connection, big: Big, terms: Sequence[Wanted]) -> Iterator[int]:
     """Chunks with all the words, else chunks with any of them, in order."""
     seen = False
     for joined in (" AND ", " OR "):

@@ -12,6 +12,7 @@ from evidence.errors import TimedOut, Unavailable
 from evidence.fold import FOLD_VERSION
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
+from service.upstreams.store import terms
 from service.upstreams.store.ddl import READABLE
 
 # Virtual machine steps between two looks at the clock: about a fifth of a millisecond.
@@ -81,6 +82,7 @@ class Reader:
             check_same_thread=False,
         )
         _check_layout(db)
+        terms.prepare(db)
         db.execute("PRAGMA trusted_schema = OFF")
         db.execute("PRAGMA query_only = ON")
         db.execute(f"PRAGMA mmap_size = {MMAP_BYTES}")

@@ -41,7 +41,7 @@ def search(
     page = found[offset : offset + request.limit]
     more = len(found) > offset + request.limit
     reachable = offset + request.limit < DEEPEST_OFFSET
-    hits = prove_page(db, view, page, query, offset)
+    hits = prove_page(db, view, page, query, ranked.wanted, offset)
     head: dict[str, Any] = {
         "object": "list",
         "url": "/v1/search",
@@ -101,25 +101,33 @@ def _merge(rows: Iterable[tuple[int, float]], allowed: frozenset[int]) -> list[F
 def _meta(
     ranked: matching.Ranked, found: Sequence[Found], sources: int, deep: bool
 ) -> dict[str, Any]:
+    partial = ranked.bounded or bool(ranked.cut)
     recall: dict[str, Any] = {
-        "complete": not ranked.bounded,
+        "complete": not partial,
         "ranking_scope": "candidate_window" if ranked.bounded else "all_matches",
-        "truncated": ranked.bounded,
+        "truncated": partial,
         "sources_searched_count": sources,
     }
     warnings = []
     if ranked.bounded:
         recall["candidate_window_limit"] = BUDGETS.rank_newest
-    if deep:
+    if ranked.cut:
+        typed = ", ".join(term.typed for term in ranked.cut)
         warnings.append(
-            {
-                "code": "partial_results",
-                "message": f"Paging ends after {DEEPEST_OFFSET} hits. Narrow the query.",
-            }
+            _partial(
+                f"Too many different words match {typed}: "
+                "only the shortest were searched for. Type more letters."
+            )
         )
+    if deep:
+        warnings.append(_partial(f"Paging ends after {DEEPEST_OFFSET} hits. Narrow the query."))
     return {
         "count": len(found),
-        "count_accuracy": "exact" if ranked.exhausted and not ranked.bounded else "lower_bound",
+        "count_accuracy": "exact" if ranked.exhausted and not partial else "lower_bound",
         "recall": recall,
         "warnings": warnings,
     }
+
+
+def _partial(message: str) -> dict[str, str]:
+    return {"code": "partial_results", "message": message}

@@ -10,8 +10,8 @@ from evidence.query import Query, Term
 from evidence.work import Deadline
 from service.upstreams.store import documents
 from service.upstreams.store.documents import Big
-from service.upstreams.store.matching import expression
 from service.upstreams.store.proof import CHUNK_OVERLAP_CHARS, chunk_text, chunks_matching
+from service.upstreams.store.terms import bound, expression
 
 CHUNK = CONTRACT.chunk_chars
 
@@ -73,8 +73,15 @@ class ChunkedText:
             yield piece
 
     def _matching(self, terms: tuple[Term, ...], overlap: int) -> Iterator[Piece]:
-        for number in list(chunks_matching(self._db, self._big, expression(terms))):
+        found = bound(self._db, "fts_chunk", terms, self._holds)
+        if found.cut:  # further words of a prefix may stand anywhere
+            yield from self._all(overlap)
+            return
+        for number in list(chunks_matching(self._db, self._big, expression(found.terms))):
             yield Piece(number * CHUNK, chunk_text(self._db, self._big, number, overlap), CHUNK)
+
+    def _holds(self, term: Term) -> bool:
+        return any(True for _ in chunks_matching(self._db, self._big, expression((term,)), 1))
 
     def _all(self, overlap: int) -> Iterator[Piece]:
         """Every chunk, each read once."""

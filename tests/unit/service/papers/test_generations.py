@@ -17,8 +17,8 @@ from service.upstreams.papers.generations import Snapshots
 from service.upstreams.papers.snapshot import Snapshot, open_snapshot
 from service.upstreams.papers.swap import swap
 from tests.helpers.snapshots import place, retitled, tree
+from tests.helpers.waiting import WAIT_SECONDS
 
-SECONDS = 10.0
 TITLES = "SELECT DISTINCT title FROM paper ORDER BY title"
 BROKEN = {
     "cut": lambda path: os.truncate(path, 8192),
@@ -34,8 +34,8 @@ def titles(snapshot: Snapshot) -> list[str]:
 
 
 def until(holds: Callable[[], bool]) -> None:
-    """Asks again until it holds; fails after some seconds."""
-    deadline, pause = Deadline.after(SECONDS), threading.Event()
+    """Asks again until it holds; fails after `WAIT_SECONDS`."""
+    deadline, pause = Deadline.after(WAIT_SECONDS), threading.Event()
     while not holds():
         assert not deadline.expired(), "it never came true"
         pause.wait(0.005)

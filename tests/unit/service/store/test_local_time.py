@@ -2,6 +2,7 @@
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -67,18 +68,14 @@ def test_slots_count_as_every_time_by_itself(times: list[int], granularity: str,
     assert counted(times, granularity, zone) == Counter(told(t, granularity, zone) for t in times)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("zone", ZONES)
-@pytest.mark.parametrize("granularity", GRANULARITIES)
-@pytest.mark.parametrize(
-    "near",
-    [(1939, 9, 3), (1972, 1, 7), (2000, 10, 8), (2010, 11, 7), (2011, 12, 30), (2026, 3, 29)],
-)
-def test_no_slot_runs_over_a_change_of_the_clocks(
-    zone: str, granularity: str, near: tuple[int, int, int]
-) -> None:
-    middle = micros(*near)
-    times = [middle + minutes * MINUTE - 1 for minutes in range(-8_000, 8_000, 7)]
-    assert counted(times, granularity, zone) == Counter(told(t, granularity, zone) for t in times)
+def test_no_slot_runs_over_a_change_of_the_clocks(zone: str) -> None:
+    days = [(1939, 9, 3), (1972, 1, 7), (2000, 10, 8), (2010, 11, 7), (2011, 12, 30), (2026, 3, 29)]
+    for middle, granularity in product((micros(*day) for day in days), GRANULARITIES):
+        times = [middle + minutes * MINUTE - 1 for minutes in range(-8_000, 8_000, 7)]
+        slots = Counter(told(t, granularity, zone) for t in times)
+        assert counted(times, granularity, zone) == slots, (middle, granularity)
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Tokyo"])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evidence import query as queries
 from evidence.limits import BUDGETS
-from service.upstreams.store import grants, matching, recent
+from service.upstreams.store import grants, matching, recent, terms
 from service.upstreams.store.ddl import SEQ_BITS, SEQ_MASK
 from service.upstreams.store.ingest import put
 from service.upstreams.store.intake import Row
@@ -74,6 +74,7 @@ def view_of(writer: Writer, *entries: dict[str, Any]) -> View:
 
 
 def ranked(writer: Writer, view: View, text: str, limit: int = EVERYTHING) -> Ranked:
+    terms.prepare(writer.db)
     scope = matching.scope_of(writer.db, view, view.streams, {})
     return matching.rank(writer.db, scope, queries.parse(text), limit)
 

@@ -28,7 +28,8 @@ queries = st.lists(
 def proofs_of(text: str, typed: str) -> list[Proof]:
     """The windows of a record that has this text in one field."""
     record = Stored(1, "r1", "2026-01-01T00:00:00Z", {"body": text}, {}, {})
-    return prove(sqlite3.connect(":memory:"), record, ["body"], parse(typed))
+    query = parse(typed)
+    return prove(sqlite3.connect(":memory:"), record, ["body"], query, query.wanted)
 
 
 @given(texts, queries)

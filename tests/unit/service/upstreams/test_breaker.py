@@ -8,6 +8,7 @@ from evidence.errors import EvidenceError, NotFound, TimedOut, TooLarge, Unavail
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.upstreams.breaker import Breaker, Bulkhead, Seat
+from tests.helpers.waiting import WAIT_SECONDS
 
 
 class Clock:
@@ -117,13 +118,13 @@ def test_all_parts_of_a_request_share_its_seat() -> None:
 
     def part() -> None:
         with mine:
-            inside.wait(5)
-            leave.wait(5)
+            inside.wait(WAIT_SECONDS)
+            leave.wait(WAIT_SECONDS)
 
     parts = [threading.Thread(target=part) for _ in range(8)]
     for each in parts:
         each.start()
-    inside.wait(5)
+    inside.wait(WAIT_SECONDS)
     with pytest.raises(Unavailable):
         other.__enter__()
     leave.set()
