@@ -5,15 +5,48 @@ themselves) and `fetch_url`. A blob whose bytes the source does not have carries
 `"available": false` and no `fetch_url`.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 from evidence import pointer, routes
 from evidence.handles import RecordRef
-from evidence.model import Bytes
 from evidence.text import looks_binary
 
 DEFAULT_MEDIA_TYPE = "application/octet-stream"
 BASE64 = "base64"
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """A blob or base64 text of a field: its metadata, and where its bytes are."""
+
+    id: str
+    field_path: str
+    known: dict[str, Any]
+
+    @property
+    def route(self) -> str | None:
+        """The REST route that returns the bytes; None if the source does not have them."""
+        found = self.known.get("fetch_url")
+        return found if isinstance(found, str) and found else None
+
+    @property
+    def is_base64(self) -> bool:
+        return "blob_id" not in self.known
+
+    @property
+    def media_type(self) -> str | None:
+        found = self.known.get("mime_type")
+        return found if isinstance(found, str) and found else None
+
+    @property
+    def size(self) -> tuple[int, str] | None:
+        """(number, unit) of the one size that is known."""
+        for name, unit in (("size_bytes", "bytes"), ("size_chars", "base64 characters")):
+            found = self.known.get(name)  # a remote server may send anything
+            if isinstance(found, int) and not isinstance(found, bool):
+                return found, unit
+        return None
 
 
 def is_reference(value: Any) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from evidence.binary import Bytes
 from evidence.continuation import Continuation
 from evidence.handles import RecordRef
 from evidence.limits import CONTRACT
@@ -159,39 +160,6 @@ class Partial:
     end: int
     total: int | None
     read: Continuation
-
-
-@dataclass(frozen=True, slots=True)
-class Bytes:
-    """A blob or base64 text of a field: its metadata, and where its bytes are (see `binary`)."""
-
-    id: str
-    field_path: str
-    known: dict[str, Any]
-
-    @property
-    def route(self) -> str | None:
-        """The REST route that returns the bytes; None if the source does not have them."""
-        found = self.known.get("fetch_url")
-        return found if isinstance(found, str) and found else None
-
-    @property
-    def is_base64(self) -> bool:
-        return "blob_id" not in self.known
-
-    @property
-    def media_type(self) -> str | None:
-        found = self.known.get("mime_type")
-        return found if isinstance(found, str) and found else None
-
-    @property
-    def size(self) -> tuple[int, str] | None:
-        """(number, unit) of the one size that is known."""
-        for name, unit in (("size_bytes", "bytes"), ("size_chars", "base64 characters")):
-            found = self.known.get(name)  # a remote server may send anything
-            if isinstance(found, int) and not isinstance(found, bool):
-                return found, unit
-        return None
 
 
 @dataclass(slots=True)

@@ -7,12 +7,12 @@ from functools import lru_cache
 from typing import Any
 
 from evidence import pointer
+from evidence.binary import Bytes
 from evidence.continuation import Continuation
 from evidence.errors import EvidenceError
 from evidence.limits import CONTRACT
 from evidence.model import (
     Buckets,
-    Bytes,
     Document,
     FanIn,
     FieldRead,

@@ -8,7 +8,8 @@ import orjson
 from evidence import wire
 from evidence.handles import field_window_uri
 from evidence.limits import Budgets
-from evidence.model import Bytes, FieldRead
+from evidence.binary import Bytes
+from evidence.model import FieldRead
 from evidence.size import fit_both
 from evidence.text import escape
 from renderers.lines import fenced, header, joined, warning

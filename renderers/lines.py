@@ -8,7 +8,8 @@ from typing import Any
 import orjson
 
 from evidence.continuation import Continuation
-from evidence.model import Bytes, Source
+from evidence.binary import Bytes
+from evidence.model import Source
 from evidence.text import clip, escape
 from evidence.wire import spelled
 

@@ -9,7 +9,8 @@ import orjson
 from evidence import binary, pointer, wire
 from evidence.continuation import Continuation
 from evidence.limits import CONTRACT, Budgets
-from evidence.model import READ_FIELD, Bytes, Partial, RecordItem, RecordPage
+from evidence.binary import Bytes
+from evidence.model import READ_FIELD, Partial, RecordItem, RecordPage
 from evidence.size import fit_json, json_bytes
 from evidence.text import escape
 from renderers.lines import fenced, header, joined, name_source, size_of, value_of, warning

@@ -10,7 +10,8 @@ from evidence.continuation import Continuation
 from evidence.envelope import Envelope
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import READ_FIELD, Bytes, Document, Source
+from evidence.binary import Bytes
+from evidence.model import READ_FIELD, Document, Source
 from evidence.reading import number_of, object_of, short, source_of, text_of, warnings_of, without
 from evidence.reading.records import handles_of, rest_of_related
 from evidence.size import fit_json, json_bytes

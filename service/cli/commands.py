@@ -12,7 +12,7 @@ import click
 from evidence import handles
 from evidence.continuation import Continuation
 from evidence.errors import EvidenceError, InvalidRequest, TimedOut, Unavailable
-from evidence.model import Bytes
+from evidence.binary import Bytes
 from evidence.wire import bytes_line
 from renderers import failure
 from service.cli import errors, output, words

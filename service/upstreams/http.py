@@ -294,8 +294,9 @@ def _stream(name: str) -> str:
 
 
 def _record(ref: RecordRef) -> str:
-    """The path of a record; one whose id is dots is asked for by its escapes."""
-    return f"{_stream(ref.stream)}/records/{routes.segment(ref.record_id)}"
+    """The path of a record; an id of dots alone is escaped, so that it stays a segment."""
+    key = routes.segment(ref.record_id) if ref.record_id else _segment("")
+    return f"{_stream(ref.stream)}/records/{key}"
 
 
 def _may_be_inside(error: EvidenceError, field_path: str) -> bool:
