@@ -43,7 +43,7 @@ def bytes_line(found: Bytes) -> str:
     if found.route is None:
         return "not stored here: only this metadata was imported. Ask the owner for the bytes."
     what = f" ({pointer.top_level(found.field_path)} is base64)" if found.is_base64 else ""
-    return f"HTTP GET {found.route} with the same bearer token{what}"
+    return f"HTTP GET {json_line(found.route)} with the same bearer token{what}"
 
 
 def bytes_of(found: Bytes) -> dict[str, Any]:

@@ -59,11 +59,12 @@ def printed_calls(text: str) -> list[Call]:
 
 
 def _of_document(document: dict[str, Any]) -> list[tuple[str, str]]:
-    """The metadata of a document that is ours and not the record's, by name."""
+    """The metadata of a document that is a call or a route, by name."""
+    ours = re.compile(r"next_read|more_fields|field_names|title_read|expanded\..*\.next|bytes\..*")
     return [
         (name.rpartition(".")[2], value)
         for name, value in document["metadata"].items()
-        if isinstance(value, str) and not name.startswith("data.")
+        if ours.fullmatch(name)
     ]
 
 
@@ -71,7 +72,7 @@ def routes(text: str) -> list[str]:
     """Every REST route to bytes that stands on our own lines."""
     if text.startswith('{"id":'):
         text = "\n".join(f"{name}: {value}" for name, value in _of_document(orjson.loads(text)))
-    return re.findall(r"HTTP GET (\S+) with the same bearer token", ours(text))
+    return re.findall(r'HTTP GET "(\S+)" with the same bearer token', ours(text))
 
 
 def _quoted(line: str, place: int) -> bool:

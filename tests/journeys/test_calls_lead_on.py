@@ -10,7 +10,9 @@ from tests.helpers import dead_ends
 from tests.helpers.api import Api
 from tests.helpers.caller import Answer, Caller, over_http
 from tests.helpers.dead_ends import FIELDS, FILM, GROUPS, ODD_KEYS, PICTURE, WIDE, Walk
-from tests.helpers.reading import ours, printed_calls, structured_calls
+from tests.helpers.reading import ours, printed_calls
+from tests.helpers.reading import routes as routes_of
+from tests.helpers.reading import structured_calls
 from tests.helpers.server import serving
 from tests.helpers.stores import build
 
@@ -133,7 +135,7 @@ def test_base64_has_one_media_type_one_size_and_a_route_on_every_surface(
     routes = set()
     for answer in answers_about(caller, field):
         own = ours(answer.text)
-        (route,) = set(re.findall(r"HTTP GET (\S+) with the same bearer token", own))
+        (route,) = set(routes_of(answer.text))
         routes.add(route)
         assert media_type in own and str(len(content)) in own
         assert "size_chars" not in answer.text
@@ -155,7 +157,7 @@ def test_base64_has_one_media_type_one_size_and_a_route_on_every_surface(
 def test_the_route_of_a_blob_stands_on_our_own_lines(caller: Caller, api: Api, field: str) -> None:
     for answer in answers_about(caller, field):
         assert "elsewhere.example" not in answer.text
-        (route,) = set(re.findall(r"HTTP GET (\S+) with the same bearer token", ours(answer.text)))
+        (route,) = set(routes_of(answer.text))
         assert api.get(route).body == PICTURE
     listed = caller.ok("query_records", stream="binary", fields=[field])
     (told,) = listed.structured["content_ladder"]["records"][0]["bytes"]
