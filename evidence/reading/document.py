@@ -1,4 +1,4 @@
-"""A record envelope -> `Document`: declared roles only, binary as metadata, no field left behind."""
+"""A record envelope -> `Document`: declared roles only, and calls for what is left out."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -80,7 +80,9 @@ SHAPES: dict[str, Shape] = {
     "Value": told(
         ANYTHING,
         "A value of a field as it was imported. Large text is an object `field_preview` with "
-        "`preview_text`, `size_chars` and `read`; binary text an object `binary_field`.",
+        "`preview_text`, `size_chars` and `read`; base64 text an object `binary_field` with "
+        "`mime_type`, `size_bytes`, `fetch_url` and `read`. A blob has `fetch_url`, or `available` "
+        "false if its bytes are not stored.",
     ),
     "Record": body(
         "One record. A deleted one, in an answer to changes_since, has no data.",

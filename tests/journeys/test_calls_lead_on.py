@@ -3,17 +3,20 @@
 import base64
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.helpers import dead_ends
+from tests.helpers import dead_ends, small
 from tests.helpers.api import Api
 from tests.helpers.caller import Answer, Caller, over_http
 from tests.helpers.dead_ends import FIELDS, FILM, GROUPS, ODD_KEYS, PICTURE, WIDE, Walk
 from tests.helpers.reading import ours, printed_calls
 from tests.helpers.reading import routes as routes_of
 from tests.helpers.reading import structured_calls
+from tests.helpers.remote import caller_of
 from tests.helpers.server import serving
+from tests.helpers.sources import of_grants
 from tests.helpers.stores import build
 
 
@@ -207,3 +210,13 @@ def test_both_channels_of_every_answer_offer_the_same_calls(caller: Caller) -> N
         answer = caller.ok("query_records", stream=stream, limit=100)
         printed, as_data = printed_calls(answer.text), structured_calls(answer.structured)
         assert {one.key() for one in printed} == {one.key() for one in as_data}
+
+
+def test_groups_of_a_member_of_a_package_are_paged_too(tmp_path: Path) -> None:
+    house = build([*dead_ends.connections(), *small.connections()], tmp_path)
+    grants = {"odd": ({"connection_id": "c"},), "notes": ({"connection_id": "notes"},)}
+    caller = caller_of(of_grants(house, grants))
+    walk = Walk(caller, house.api())
+    walk.follow("aggregate", stream="visits", metric="count", group_by="kind", limit=100)
+    pages = [answer.structured["data"]["groups"] for _, answer in walk.answers.values()]
+    assert len({group["key"] for page in pages for group in page}) == GROUPS

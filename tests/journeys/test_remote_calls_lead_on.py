@@ -1,4 +1,4 @@
-"""No dead ends over a remote source: its ids, its groups and its bytes, as its answers have them."""
+"""No dead ends over a remote source: its ids, its groups and its bytes."""
 
 import base64
 import re

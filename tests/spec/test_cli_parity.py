@@ -94,7 +94,8 @@ def test_text_is_that_of_the_tools_with_commands_for_calls(
 def with_commands(text: str) -> str:
     """The text with commands in the place of routes to base64."""
     route = re.compile(
-        r'HTTP GET "/v1/streams/notes/records/(\w+)\?\S+ with the same bearer token \((\w+) is base64\)'
+        r'HTTP GET "/v1/streams/notes/records/(\w+)\?\S+ with the same bearer token '
+        r"\((\w+) is base64\)"
     )
     return route.sub(r"rung export blob notes/notes:\1 \2 --output FILE", text)
 
