@@ -26,7 +26,6 @@ MEMORY = "/dev/shm"
 LINGER_SECONDS = 2
 
 
-
 def _connections() -> int:
     """Connections of one worker: at most half of the files that a process may open."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]

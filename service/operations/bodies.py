@@ -79,7 +79,7 @@ def alias_warnings(extra: Mapping[str, str]) -> list[Body]:
 def linked(found: Body, here: Address, warnings: Sequence[Body] = ()) -> Body:
     """Return the envelope with its links, its `meta` and further warnings."""
     links: dict[str, Any] = {"self": str(here)}
-    if "has_more" in found:
+    if "has_more" in found or "next_cursor" in found:
         links["next"] = here.next(found.get("next_cursor"))
     meta = {"count": {"kind": "none"}, "warnings": [], **found.get("meta", {})}
     meta["warnings"] = [*meta["warnings"], *warnings]

@@ -64,13 +64,20 @@ def page(body: Body, query: RecordQuery) -> Body:
 
 
 def figure(body: Body, query: AggregateQuery) -> Body:
-    """An aggregate, with no more groups than were asked for."""
+    """A figure or groups: no more groups than were asked for, and a warning if some are missing."""
     inner = unwrapped(body)
     groups = inner.get("groups")
     require("value" in inner or isinstance(groups, list), "figure")
-    most = query.limit or CONTRACT.page_items
-    if not isinstance(groups, list) or len(groups) <= most:
+    if not isinstance(groups, list):
         return body
+    if len(groups) > (query.limit or CONTRACT.page_items):
+        return _cut_groups(body, inner, query.limit or CONTRACT.page_items)
+    return body if inner.get("next_cursor") else _without_cursor(body, inner, query)
+
+
+def _cut_groups(body: Body, inner: Body, most: int) -> Body:
+    """The first groups, as many as were asked for, and a warning of the others."""
+    groups = inner["groups"]
     others = [inner.get("other_count"), *(number_of(one, "count") for one in groups[most:])]
     known = [count for count in others if isinstance(count, int)]
     cut = {**inner, "groups": groups[:most], "other_count": sum(known)}
@@ -84,6 +91,33 @@ def figure(body: Body, query: AggregateQuery) -> Body:
     )
     whole = cut if inner is body else {**body, "data": cut}
     return {**whole, "meta": notices.added(body, told)}
+
+
+def _without_cursor(body: Body, inner: Body, query: AggregateQuery) -> Body:
+    """Groups of a source that gives no cursor; if it has more, a warning says how to reach them."""
+    limit = query.limit or CONTRACT.groups_default
+    others, known = inner.get("other_count"), inner.get("group_count")
+    if isinstance(others, int):
+        cut = others > 0
+    else:  # a server that merges connections counts no others
+        cut = (
+            len(inner["groups"]) < known
+            if isinstance(known, int)
+            else len(inner["groups"]) >= limit
+        )
+    if not cut:
+        return body
+    helps = "connection_id or filter"
+    if query.group_by_time:
+        helps = f"a coarser granularity, {helps}"
+    if limit < CONTRACT.page_items:
+        helps = f"limit (up to {CONTRACT.page_items}), {helps}"
+    told = notices.warning(
+        "partial_results",
+        f"This source gives no further groups after these. Reach the others with {helps}.",
+        param="cursor",
+    )
+    return {**body, "meta": notices.added(body, told)}
 
 
 def _forward(body: Body, cursor: str | None) -> Body:

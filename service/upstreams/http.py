@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import quote
 
-from evidence import pointer
+from evidence import pointer, routes
 from evidence.envelope import Envelope
 from evidence.errors import EvidenceError, InvalidRequest, NotText, TooLarge
 from evidence.handles import RecordRef
@@ -151,6 +151,7 @@ class HttpResourceServer:
                 granularity=query.granularity,
                 time_zone=query.time_zone,
                 limit=query.limit,
+                cursor=query.cursor,
             ),
             *filter_pairs(query.filter),
         ]
@@ -300,7 +301,9 @@ def _stream(name: str) -> str:
 
 
 def _record(ref: RecordRef) -> str:
-    return f"{_stream(ref.stream)}/records/{_segment(ref.record_id)}"
+    """The path of a record; an id of dots alone is escaped, so that it stays a segment."""
+    key = routes.segment(ref.record_id) if ref.record_id else _segment("")
+    return f"{_stream(ref.stream)}/records/{key}"
 
 
 def _may_be_inside(error: EvidenceError, field_path: str) -> bool:

@@ -38,7 +38,7 @@ def list_changes(
     position, more, size = start, False, 0
     for version, stream, seq, shown in _relevant(db, streams, projections, start):
         if shown:
-            change = _change(db, stream, seq, projections[stream.id], query.whole)
+            change = _change(db, view, stream, seq, projections[stream.id], query.whole)
             size += len(orjson.dumps(change))
             if len(page) == query.limit or (page and size > BUDGETS.rest_page_bytes):
                 more = True
@@ -127,12 +127,17 @@ def _visible(db: sqlite3.Connection, stream: StreamView, seq: int) -> bool:
 
 
 def _change(
-    db: sqlite3.Connection, stream: StreamView, seq: int, fields: tuple[str, ...], whole: bool
+    db: sqlite3.Connection,
+    view: View,
+    stream: StreamView,
+    seq: int,
+    fields: tuple[str, ...],
+    whole: bool,
 ) -> dict[str, Any]:
     stored = documents.load(db, [seq]).get(seq)
     if stored is not None:
         show = documents.show_over_rest if whole else documents.show
-        return {**records.describe(stream, stored), "data": show(db, stream, stored, fields)}
+        return {**records.describe(stream, stored), "data": show(db, view, stream, stored, fields)}
     key, deleted_at = db.execute(
         "SELECT r.record_key, t.deleted_at FROM record r JOIN tombstone t USING (seq) "
         "WHERE r.seq = ?",

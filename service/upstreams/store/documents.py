@@ -13,12 +13,14 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from evidence import binary, routes
 from evidence.errors import TooLarge
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.text import looks_binary
-from service.upstreams import routes, whole_values
-from service.upstreams.store.visible import StreamView
+from service.upstreams import whole_values
+from service.upstreams.store import attached
+from service.upstreams.store.visible import StreamView, View
 
 #: JSON bytes a code point takes at most: in stored JSON, and escaped.
 STORED_CHAR_BYTES, ESCAPED_CHAR_BYTES = 4, 6
@@ -102,20 +104,23 @@ def read_chunks(db: sqlite3.Connection, big: Big, first: int = 0, last: int | No
 
 
 def show(
-    db: sqlite3.Connection, view: StreamView, stored: Stored, fields: tuple[str, ...]
+    db: sqlite3.Connection, grant: View, view: StreamView, stored: Stored, fields: tuple[str, ...]
 ) -> dict[str, Any]:
-    """The `data` of a record with `fields` only; large and binary values become metadata."""
+    """The `data` of a record with `fields` only; large and binary values become metadata.
+
+    `grant` is all that the grant shows: it decides whether the bytes of a blob can be had.
+    """
     shown: dict[str, Any] = {}
     for field in fields:
         if field in stored.data:
-            shown[field] = _show_value(view, stored, field, stored.data[field])
+            shown[field] = _show_value(db, grant, view, stored, field)
         elif field in stored.big:
             shown[field] = _preview(db, view, stored, field)
     return shown
 
 
 def show_over_rest(
-    db: sqlite3.Connection, view: StreamView, stored: Stored, fields: tuple[str, ...]
+    db: sqlite3.Connection, grant: View, view: StreamView, stored: Stored, fields: tuple[str, ...]
 ) -> dict[str, Any]:
     """As `show`, but values up to 1 MiB are whole, as long as the record stays below 8 MiB.
 
@@ -123,18 +128,18 @@ def show_over_rest(
     """
     present = [field for field in fields if _has(stored, field)]
     if _most_bytes(stored, present) <= BUDGETS.rest_page_bytes:
-        return {field: _show_over_rest(db, view, stored, field) for field in present}
+        return {field: _show_over_rest(db, grant, view, stored, field) for field in present}
     shown, costs, used = dict[str, Any](), dict[str, int](), 0
     for field in sorted(present, key=lambda field: _bytes(stored, field)):
         fits = used < BUDGETS.rest_page_bytes
         show_field = _show_over_rest if fits else _show_preview
-        shown[field] = show_field(db, view, stored, field)
+        shown[field] = show_field(db, grant, view, stored, field)
         costs[field] = len(orjson.dumps({field: shown[field]}))
         used += costs[field]
     for field in reversed(costs):
         if used <= BUDGETS.rest_page_bytes:
             break
-        shown[field] = _show_preview(db, view, stored, field)
+        shown[field] = _show_preview(db, grant, view, stored, field)
         used -= costs[field] - len(orjson.dumps({field: shown[field]}))
     return {field: shown[field] for field in present}
 
@@ -152,21 +157,25 @@ def _bytes(stored: Stored, field: str) -> int:
     return len(orjson.dumps(stored.data[field]))
 
 
-def _show_over_rest(db: sqlite3.Connection, view: StreamView, stored: Stored, field: str) -> Any:
+def _show_over_rest(
+    db: sqlite3.Connection, grant: View, view: StreamView, stored: Stored, field: str
+) -> Any:
     """Return a value of up to 1 MiB whole, a larger or a binary one as what is known of it."""
     if field in stored.data:
-        return _show_value(view, stored, field, stored.data[field])
+        return _show_value(db, grant, view, stored, field)
     big = stored.big[field]
     if big.bytes > CONTRACT.whole_bytes or looks_binary(read_chunks(db, big, 0, 0)):
         return _preview(db, view, stored, field)
     return _whole(db, big)
 
 
-def _show_preview(db: sqlite3.Connection, view: StreamView, stored: Stored, field: str) -> Any:
+def _show_preview(
+    db: sqlite3.Connection, grant: View, view: StreamView, stored: Stored, field: str
+) -> Any:
     """Return a preview of a value that is larger than one."""
     if field in stored.big:
         return _preview(db, view, stored, field)
-    value = _show_value(view, stored, field, stored.data[field])
+    value = _show_value(db, grant, view, stored, field)
     ref = RecordRef(view.name, stored.record_key, view.connection_id)
     return whole_values.preview(field, value, ref, most_bytes=BUDGETS.preview_chars)
 
@@ -177,7 +186,7 @@ def _whole(db: sqlite3.Connection, big: Big) -> Any:
 
 
 def show_named(
-    db: sqlite3.Connection, view: StreamView, stored: Stored, fields: tuple[str, ...]
+    db: sqlite3.Connection, grant: View, view: StreamView, stored: Stored, fields: tuple[str, ...]
 ) -> dict[str, Any]:
     """As `show`, but all values are whole, up to 32 MB together; raises `TooLarge` beyond."""
     sizes = {field: _bytes(stored, field) for field in fields if _has(stored, field)}
@@ -193,7 +202,7 @@ def show_named(
         )
     return {
         field: (
-            _link_blob(view, stored.data[field])
+            _linked(db, grant, view, stored, field, stored.data[field])
             if field in stored.data
             else _whole(db, stored.big[field])
         )
@@ -205,17 +214,25 @@ def _has(stored: Stored, field: str) -> bool:
     return field in stored.data or field in stored.big
 
 
-def _show_value(view: StreamView, stored: Stored, field: str, value: Any) -> Any:
-    if isinstance(value, dict):
-        return _link_blob(view, value)
+def _show_value(
+    db: sqlite3.Connection, grant: View, view: StreamView, stored: Stored, field: str
+) -> Any:
+    """Return a small value: base64 text as metadata, blobs with the route of their bytes."""
+    value = stored.data[field]
     if isinstance(value, str) and looks_binary(value):
-        return {
-            "object": "binary_field",
-            "encoding": "base64",
-            "size_chars": len(value),
-            "read": _read(view, stored, field),
-        }
-    return value
+        return _base64(view, stored, field, value)
+    return _linked(db, grant, view, stored, field, value)
+
+
+def _base64(view: StreamView, stored: Stored, field: str, head: str, **ends: Any) -> dict[str, Any]:
+    """The metadata of base64 text, with the route of its whole value."""
+    declared = view.manifest.fields[field].media_type
+    ref = RecordRef(view.name, stored.record_key, view.connection_id)
+    return {
+        **binary.base64_field(head, declared=declared, **ends),
+        "fetch_url": routes.field_value(ref, field),
+        "read": _read(view, stored, field),
+    }
 
 
 def _preview(
@@ -223,27 +240,29 @@ def _preview(
 ) -> dict[str, Any]:
     big = stored.big[field]
     head = read_chunks(db, big, 0, 0)
-    preview: dict[str, Any] = {
+    if big.type == "string" and looks_binary(head):
+        tail = read_chunks(db, big, big.chunks - 1)
+        return _base64(view, stored, field, head, chars=big.chars, tail=tail)
+    return {
         "object": "field_preview",
         "type": big.type,
         "size_chars": big.chars,
         "size_bytes": big.bytes,
         "read": _read(view, stored, field),
+        "preview_text": head[: BUDGETS.preview_chars],
     }
-    if looks_binary(head):
-        preview["object"] = "binary_field"
-        preview["encoding"] = "base64"
-    else:
-        preview["preview_text"] = head[: BUDGETS.preview_chars]
-    return preview
 
 
 def _read(view: StreamView, stored: Stored, field: str) -> dict[str, Any]:
     return routes.field_window_read(view.name, stored.record_key, view.connection_id, field)
 
 
-def _link_blob(view: StreamView, value: Any) -> Any:
-    """A blob reference with the address its bytes can be had from."""
-    if isinstance(value, dict) and isinstance(value.get("blob_id"), str):
-        return {**value, "fetch_url": routes.blob(value["blob_id"], view.connection_id)}
+def _linked(
+    db: sqlite3.Connection, grant: View, view: StreamView, stored: Stored, field: str, value: Any
+) -> Any:
+    """A value whose blob references, alone or in a list, lead to their bytes."""
+    if binary.is_reference(value):
+        return attached.linked(db, grant, view, stored.seq, field, value)
+    if isinstance(value, list) and any(map(binary.is_reference, value)):
+        return [_linked(db, grant, view, stored, field, one) for one in value]
     return value

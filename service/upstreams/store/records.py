@@ -78,7 +78,7 @@ def read_record(db: sqlite3.Connection, view: View, read: RecordRead) -> dict[st
     if read.whole:
         show = documents.show_named if read.fields else documents.show_over_rest
     body = {"connector_key": stream.connector_key, **describe(stream, stored)}
-    body["data"] = show(db, stream, stored, fields)
+    body["data"] = show(db, view, stream, stored, fields)
     body["roles"] = {role: name for role, name in stream.roles.items() if name in fields}
     if at := time_of(stream, stored, frozenset(fields)):
         body["authored_at"] = at
@@ -300,7 +300,7 @@ def _page(
     for (_, _, _, rank), record in zip(rows, documents.each(db, [row[0] for row in rows])):
         stream = streams[rank]
         shown = describe(stream, record)
-        shown["data"] = show(db, stream, record, projections[stream.id])
+        shown["data"] = show(db, view, stream, record, projections[stream.id])
         if query.expand:
             shown["expanded"] = expand(db, view, stream, record, query.expand, query.expand_limit)
         size += len(orjson.dumps(shown))
