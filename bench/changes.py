@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from http.client import FORBIDDEN
+from http.client import UNAUTHORIZED
 from pathlib import Path
 
 import orjson
@@ -101,7 +101,7 @@ def come_and_go(store: Path, port: int, word: str, found: Changes) -> None:
         found.wrong.append("a new grant does not find what it covers")
     _rung(store, "grant", "revoke", created["grant_id"])
     refused = drive(port, [request], total=1, connections=1, tolerant=True).statuses
-    if refused != {FORBIDDEN: 1}:
+    if refused != {UNAUTHORIZED: 1}:
         found.wrong.append(f"a revoked grant is answered with {dict(refused)}")
     found.grants += 1
 

@@ -94,6 +94,7 @@ class Budgets:
     idle_seconds: float = _limit(100.0, "idle connection; routers keep theirs for 90 seconds")
     connections: int = _limit(1_000, "connections of one worker; the longest idle makes room")
     received_bytes: int = _limit(16_777_216, "requests one worker buffers, all clients together")
+    queued_bytes: int = _limit(131_072, "of one answer in the system's queue, before it is sent")
     unsent_bytes: int = _limit(33_554_432, "answers one worker buffers, all clients together")
     link_header_bytes: int = _limit(
         2_048, "longest link in a header; proxies take 4 KB of headers altogether"

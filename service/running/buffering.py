@@ -307,6 +307,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
         A client that is still sending would otherwise get a reset instead of the answer.
         """
         self._count(connection, 0, 0)
+        connection.request.data.clear()
         deadline = Deadline.after(self.bounds.drained_seconds)
         try:
             connection.sock.shutdown(socket.SHUT_WR)

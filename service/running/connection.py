@@ -12,6 +12,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, Final
 
+from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.running.request_buffer import RequestBuffer
 
@@ -19,6 +20,8 @@ from service.running.request_buffer import RequestBuffer
 _PIECES: Final = 16
 #: SO_LINGER with no time: the system discards what was not sent.
 _DISCARD: Final = struct.pack("ii", 1, 0)
+#: Unknown on some systems.
+_QUEUED: Final[int | None] = getattr(socket, "TCP_NOTSENT_LOWAT", None)
 
 
 class ResponseBuffer:
@@ -98,6 +101,8 @@ class Connection:
 
     def __init__(self, sock: socket.socket, client: Any, server: Any) -> None:
         sock.setblocking(False)
+        if _QUEUED is not None and sock.family != socket.AF_UNIX:
+            sock.setsockopt(socket.IPPROTO_TCP, _QUEUED, BUDGETS.queued_bytes)
         self.sock, self.client, self.server = sock, client, server
         self.request: RequestBuffer
         self.response = ResponseBuffer(sock)

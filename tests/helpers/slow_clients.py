@@ -26,6 +26,7 @@ BOUNDS = replace(
 )
 #: More than the buffers of the system hold on both sides.
 BLOB_BYTES = 12_582_912
+CONTENT = bytes(range(256)) * (BLOB_BYTES // 256)
 BLOB = "/v1/blobs/big?connection_id=files"
 SMALL_WINDOW = 4_096
 HEAD = b"POST /v1/search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
@@ -44,9 +45,8 @@ KINDS: dict[str, bytes] = {
 
 def world() -> worlds.World:
     """One blob that is larger than what the system buffers."""
-    content = bytes(range(256)) * (BLOB_BYTES // 256)
     streams = (worlds.stream("files", {"file": {"type": "object"}}),)
-    rows = (worlds.row("files", "f1", file=worlds.blob(content, "video/mp4", "big")),)
+    rows = (worlds.row("files", "f1", file=worlds.blob(CONTENT, "video/mp4", "big")),)
     return worlds.World((worlds.Connection("files", "files", None, streams, rows),))
 
 

@@ -1,9 +1,11 @@
 """Clients that send half a request, or do not read their answer, hold up nobody else."""
 
+import re
 import select
 import socket
 from collections.abc import Iterator
 from time import monotonic
+from time import sleep as pause
 
 import orjson
 import pytest
@@ -107,3 +109,107 @@ def _drip(line: socket.socket) -> bytes:
         except TimeoutError:
             continue
     raise AssertionError("the server waits for ever")
+
+
+# Clients that are slow, but not too slow.
+
+
+def test_a_download_at_a_modest_rate_is_not_cut_off(impatient: Operated, token: str) -> None:
+    """It takes several of the intervals in which the rate is measured."""
+    with slow.connect(impatient) as line:
+        line.sendall(slow.blob_request(token, close=True))
+        received, began = bytearray(), monotonic()
+        while monotonic() - began < 4 * BOUNDS.answer_window_seconds:
+            received += line.recv(65_536)
+            pause(0.02)
+        while piece := line.recv(1_048_576):
+            received += piece
+    head, _, body = bytes(received).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200") and body == slow.CONTENT
+
+
+def test_a_body_at_a_modest_rate_is_answered(impatient: Operated) -> None:
+    """It takes longer than a body may that has no rate to show."""
+    piece = b" " * (BOUNDS.body_rate_bytes // 2)
+    pieces = [b'{"q": "x"}', *[piece] * 10]
+    with slow.connect(impatient) as line:
+        line.sendall(slow.HEAD + b"Content-Length: %d\r\n\r\n" % sum(map(len, pieces)))
+        for piece in pieces:
+            line.sendall(piece)
+            pause(0.2)
+        assert line.recv(4_096).startswith(b"HTTP/1.1 401")
+
+
+def test_an_answer_that_was_begun_is_sent_whole_by_a_server_that_stops(
+    server: Operated, token: str
+) -> None:
+    with slow.connect(server) as line:
+        line.sendall(slow.blob_request(token))
+        received = bytearray(line.recv(4_096))
+        server.stop()
+        while "Handling signal: term" not in server.said() or len(received) < 1_000_000:
+            received += line.recv(4_096)
+            pause(0.01)
+        while len(received) < slow.BLOB_BYTES:
+            received += line.recv(1_048_576)
+        assert received.endswith(slow.CONTENT[-1_024:])
+        assert b"\r\nContent-Length: %d\r\n" % slow.BLOB_BYTES in received[:2_048]
+        received += line.recv(4_096)
+    assert len(received.partition(b"\r\n\r\n")[2]) == slow.BLOB_BYTES
+
+
+# Bounds of all clients together.
+
+
+def test_more_clients_than_connections_keep_nobody_out(impatient: Operated, token: str) -> None:
+    with slow.crowd(impatient, token, ["silent", "half a body", "idle"], EACH):
+        assert max(slow.seconds_of_health(impatient) for _ in range(10)) < 1.0
+
+
+def test_half_sent_bodies_are_refused_before_they_fill_the_memory(
+    impatient: Operated, token: str
+) -> None:
+    slow.seconds_of_health(impatient)
+    before = slow.private_bytes(impatient)
+    head = slow.HEAD + b"Content-Length: 1000000\r\n\r\n"
+    with slow.crowd(impatient, token, ["silent"], 40) as lines:
+        for line in lines:
+            line.sendall(head + b" " * 900_000)
+        assert slow.seconds_of_health(impatient) < 1.0
+        grown = slow.private_bytes(impatient) - before
+        first = lines[0].recv(4_096)
+        small = slow.HEAD + b"Content-Length: 10\r\nConnection: close\r\n\r\n"
+        with slow.connect(impatient) as line:
+            line.sendall(small + b'{"q": "x"}')
+            assert line.recv(4_096).startswith(b"HTTP/1.1 401")
+    assert first.startswith(b"HTTP/1.1 503 ") and b"\r\nRetry-After: 1\r\n" in first
+    assert orjson.loads(first.partition(b"\r\n\r\n")[2])["error"]["code"] == "overloaded"
+    assert grown < 4 * BOUNDS.received_bytes
+
+
+# Requests that arrive in unusual pieces.
+
+
+def test_requests_in_one_packet_are_answered_in_their_order(server: Operated) -> None:
+    body = b'{"q": "x"}'
+    posted = slow.HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    chunked = slow.HEAD + b"Transfer-Encoding: chunked\r\n\r\na;x=y\r\n" + body + b"\r\n0\r\n\r\n"
+    asked = slow.KINDS["idle"]
+    last = b"GET /healthz HTTP/1.0\r\n\r\n"
+    with slow.connect(server) as line:
+        line.sendall(asked + posted + chunked + asked + posted + last)
+        received = line.makefile("rb").read()
+    statuses = re.findall(rb"HTTP/1\.[01] (\d+) ", received)
+    assert statuses == [b"200", b"401", b"401", b"200", b"401", b"200"]
+
+
+def test_a_client_is_asked_for_its_body_once(server: Operated) -> None:
+    head = slow.HEAD + b"Connection: close\r\nExpect: 100-Continue\r\n"
+    with slow.connect(server) as line:
+        line.sendall(head + b"Content-Length: 10\r\n\r\n")
+        assert line.recv(4_096) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        line.sendall(b'{"q": "x"}')
+        assert line.makefile("rb").read().startswith(b"HTTP/1.1 401")
+    with slow.connect(server) as line:
+        line.sendall(head + b"Content-Length: 10000000\r\n\r\n")
+        assert line.makefile("rb").read().startswith(b"HTTP/1.1 401")
