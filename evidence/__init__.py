@@ -5,6 +5,7 @@ its module (`evidence.fold`, `evidence.wire`, …), so that no name here hides a
 """
 
 from evidence.account import Account, Allowance, Trace
+from evidence.binary import Bytes
 from evidence.continuation import Continuation
 from evidence.envelope import Envelope, SearchEnvelope
 from evidence.errors import (
@@ -84,6 +85,7 @@ __all__ = [
     "BUDGETS",
     "Buckets",
     "Budgets",
+    "Bytes",
     "CONTRACT",
     "Continuation",
     "Contract",

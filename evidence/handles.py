@@ -3,7 +3,8 @@
 Printed is `{connection_id}/{stream}:{record_id}`. In each part `%`, `/`, whitespace, control
 characters (bidi controls and tags among them) and any of `; , [ ] { } " \\` are percent-encoded
 as UTF-8, so is `:` in the first two parts, and a part that is `.` or `..`. Nothing else alters
-an id, and none is ever cut. Taken back are also `stream:record_id` and the `pdpp://` URIs.
+an id, and none is ever cut. Taken back are also `stream:record_id` and the `pdpp://` URIs. Bare
+dots are refused; a record id of dots is taken in its printed form only.
 
     ref = parse("gmail-work/messages:m%2F7")   # RecordRef('messages', 'm/7', 'gmail-work')
     str(ref)                                   # 'gmail-work/messages:m%2F7'
@@ -33,6 +34,8 @@ _RESERVED = (
 _RECORD_PART = re.compile(f"[{_RESERVED}]")
 _NAME_PART = re.compile(f"[:{_RESERVED}]")
 _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+_DOTS = (".", "..")
+_NOT_IDS: tuple[str, ...] = ()
 _WINDOW_ARGS = ("offset_chars", "limit_chars", "before_chars", "after_chars", "match")
 
 
@@ -126,7 +129,7 @@ def _name(part: str) -> str:
 
 
 def _encode(part: str, reserved: re.Pattern[str]) -> str:
-    if part in (".", ".."):
+    if part in _DOTS:
         return part.replace(".", "%2E")
     if not reserved.search(part):
         return part
@@ -156,13 +159,15 @@ def _parse_plain(text: str) -> RecordRef:
     stream, colon, record_id = rest.partition(":")
     if not colon:
         raise _malformed(text)
+    # Bare dots are nobody's id as it is printed; `%2E` and `%2E%2E` are.
+    key = _checked(record_id, "record_id") if record_id in _DOTS else _decode(record_id)
     return RecordRef(
-        _checked(_decode(stream), "stream"), _checked(_decode(record_id), "record_id"), connection
+        _checked(_decode(stream), "stream"), _checked(key, "record_id", _NOT_IDS), connection
     )
 
 
-def _checked(part: str, name: str) -> str:
-    if not part or part in (".", "..") or "\0" in part:
+def _checked(part: str, name: str, refused: tuple[str, ...] = _DOTS) -> str:
+    if not part or part in refused or "\0" in part:
         raise InvalidRequest(
             f"The {name} in this id is empty or not allowed. Pass an id exactly as it was printed.",
             param="id",
@@ -227,7 +232,7 @@ def _from_fields(fields: dict[str, Any]) -> RecordRef:
         raise InvalidRequest("The connection in this handle is not text.", param="id")
     return RecordRef(
         _checked(stream, "stream"),
-        _checked(record_id, "record_id"),
+        _checked(record_id, "record_id", _NOT_IDS),
         None if connection is None else _checked(connection, "connection_id"),
     )
 

@@ -70,6 +70,7 @@ class Budgets:
     document_bytes: int = _limit(18_432, "text of a fetched document inside its JSON")
     metadata_bytes: int = _limit(4_096, "fields of a document shown beside its title and text")
     metadata_value_bytes: int = _limit(600, "one such field with its name")
+    field_names_bytes: int = _limit(7_168, "names in the call for the fields a document left out")
     tools_list_bytes: int = _limit(10_240, "serialized tools/list")
     body_bytes: int = _limit(1_048_576, "largest request body")
     compress_bytes: int = _limit(1_024, "body from which an answer is compressed")

@@ -5,13 +5,20 @@ never stored beside them, so that all surfaces offer the same next step.
 """
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
+from evidence.binary import Bytes
 from evidence.continuation import Continuation
 from evidence.handles import RecordRef
 from evidence.limits import CONTRACT
 
 READ_FIELD = "read_record_field"
+GRANULARITIES = ("minute", "hour", "day", "week", "month", "quarter", "year")
+#: The next larger size of a time bucket.
+COARSER = dict(pairwise(GRANULARITIES))
+#: Fields that a list names in the call which reads them; the call for more reads all fields.
+FIELDS_NAMED = 20
 
 
 class Source(NamedTuple):
@@ -144,11 +151,14 @@ class SearchPage:
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """A value shown in part: `end` of `total` code points, and the call that reads it."""
+    """A value shown in part: `end` of `total` code points, and the call that reads it.
+
+    `total` is None for bytes, of which no text is shown.
+    """
 
     field_path: str
     end: int
-    total: int
+    total: int | None
     read: Continuation
 
 
@@ -156,7 +166,8 @@ class Partial:
 class RecordItem:
     """One record of a list. `data` is the projected payload; values in `partial` are previews.
 
-    `left_out` are fields that are not shown at all, for want of room.
+    `left_out` are fields that are not shown at all, for want of room. `bytes` are the blobs and
+    the base64 texts in `data`.
     """
 
     ref: RecordRef
@@ -169,12 +180,15 @@ class RecordItem:
     partial: list[Partial] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     related: list[Continuation] = field(default_factory=list)
+    bytes: list[Bytes] = field(default_factory=list)
 
     def rest(self) -> Continuation | None:
-        """The call that shows the first of the fields left out."""
+        """The call that shows the fields left out, by name or with all the others."""
         if not self.left_out:
             return None
-        return Continuation("fetch", {"id": self.id, "fields": self.left_out[:20]}, "fields")
+        few = len(self.left_out) <= FIELDS_NAMED
+        names = {"fields": self.left_out} if few else {}
+        return Continuation("fetch", {"id": self.id, **names}, "fields")
 
 
 @dataclass(slots=True)
@@ -207,7 +221,10 @@ class RecordPage:
 
 @dataclass(slots=True)
 class Document:
-    """One record as a document: exactly the five members of the search-and-fetch contract."""
+    """One record as a document: exactly the five members of the search-and-fetch contract.
+
+    `metadata` also shows `next_read`, the calls in `more`, and the route of each of `bytes`.
+    """
 
     id: str
     title: str
@@ -216,6 +233,7 @@ class Document:
     metadata: dict[str, Any]
     next_read: Continuation | None = None
     more: dict[str, Continuation] = field(default_factory=dict)
+    bytes: list[Bytes] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -241,6 +259,11 @@ class FieldRead:
     binary: dict[str, Any] | None = None
     warnings: list[dict[str, Any]] = field(default_factory=list)
     ended_early: bool = False
+
+    @property
+    def bytes(self) -> Bytes | None:
+        """The blob or the base64 text, if the field is binary."""
+        return None if self.binary is None else Bytes(self.id, self.field_path, self.binary)
 
     @property
     def complete(self) -> bool:
@@ -283,7 +306,7 @@ class FieldRead:
 
 @dataclass(slots=True)
 class Buckets:
-    """An aggregate: one value, or groups with what was left out."""
+    """An aggregate: one value, or a page of groups with what it leaves out."""
 
     args: dict[str, Any]
     stream: str
@@ -296,9 +319,29 @@ class Buckets:
     time_zone: str | None
     other_count: int | None
     group_count: int | None
+    next_cursor: str | None
     filtered_record_count: int | None
     warnings: list[dict[str, Any]]
     envelope: dict[str, Any]
+    ended_early: bool = False
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether groups are missing that no cursor leads to."""
+        return any(one.get("param") == "cursor" for one in self.warnings)
+
+    def continuations(self) -> list[Continuation]:
+        """The further groups; from a source without cursors, the call that shows most of them."""
+        if self.next_cursor or not self.is_cut:
+            return next_page("aggregate", self.args, self.next_cursor)
+        limit = self.args.get("limit") or CONTRACT.groups_default
+        if limit < CONTRACT.page_items and not self.ended_early:
+            args = {**self.args, "limit": CONTRACT.page_items}
+            return [Continuation("aggregate", args, "more_groups")]
+        if self.granularity in COARSER:
+            args = {**self.args, "granularity": COARSER[self.granularity]}
+            return [Continuation("aggregate", args, "coarser")]
+        return [Continuation("schema", {"stream": self.stream}, "narrow")]
 
 
 @dataclass(slots=True)

@@ -6,6 +6,8 @@ Calls are `{"tool": …, "args": {…}, "why": …}`. `untrusted` stands whereve
 from functools import lru_cache
 from typing import Any
 
+from evidence import pointer
+from evidence.binary import Bytes
 from evidence.continuation import Continuation
 from evidence.errors import EvidenceError
 from evidence.limits import CONTRACT
@@ -16,6 +18,7 @@ from evidence.model import (
     FieldRead,
     Hit,
     Match,
+    Partial,
     RecordItem,
     RecordPage,
     SearchPage,
@@ -33,6 +36,22 @@ def call(continuation: Continuation) -> dict[str, Any]:
 def spelled(continuation: Continuation) -> str:
     """A call as one line: tool name, space, JSON."""
     return f"{continuation.operation} {json_line(continuation.args)}"
+
+
+def bytes_line(found: Bytes) -> str:
+    """How an HTTP client gets the bytes, or that they are not there."""
+    if found.route is None:
+        return "not stored here: only this metadata was imported. Ask the owner for the bytes."
+    what = f" ({pointer.top_level(found.field_path)} is base64)" if found.is_base64 else ""
+    return f"HTTP GET {json_line(found.route)} with the same bearer token{what}"
+
+
+def bytes_of(found: Bytes) -> dict[str, Any]:
+    """A blob or base64 text as data: its field, and what is known of it."""
+    named = ("blob_id", "encoding", "mime_type", "size_bytes", "fetch_url", "available")
+    return {"field_path": found.field_path} | {
+        name: found.known[name] for name in named if name in found.known
+    }
 
 
 def search(page: SearchPage, *, base_url: str = "") -> dict[str, Any]:
@@ -167,16 +186,10 @@ def record(item: RecordItem) -> dict[str, Any]:
 def record_rung(item: RecordItem) -> dict[str, Any]:
     """One record of `content_ladder.records`: which fields go on, and how."""
     rung: dict[str, Any] = {"id": item.id}
+    if item.bytes:
+        rung["bytes"] = [bytes_of(one) for one in item.bytes]
     if item.partial:
-        rung["fields"] = [
-            {
-                "field_path": part.field_path,
-                "shown_chars": part.end,
-                "total_chars": part.total,
-                "read": call(part.read),
-            }
-            for part in item.partial
-        ]
+        rung["fields"] = [_partial(part) for part in item.partial]
     if rest := item.rest():
         rung["left_out"] = len(item.left_out)
         rung["next"] = call(rest)
@@ -185,12 +198,18 @@ def record_rung(item: RecordItem) -> dict[str, Any]:
     return rung
 
 
+def _partial(part: Partial) -> dict[str, Any]:
+    sizes = {} if part.total is None else {"shown_chars": part.end, "total_chars": part.total}
+    return {"field_path": part.field_path, **sizes, "read": call(part.read)}
+
+
 def document(found: Document, *, base_url: str = "") -> dict[str, Any]:
     """Exactly `id, title, text, url, metadata`; what was cut is read on by `metadata.next_read`."""
     metadata = dict(found.metadata)
     if found.next_read:
         metadata["next_read"] = spelled(found.next_read)
     metadata |= {name: spelled(continuation) for name, continuation in found.more.items()}
+    metadata |= {f"bytes.{one.field_path}": bytes_line(one) for one in found.bytes}
     return {
         "id": found.id,
         "title": found.title,
@@ -243,8 +262,15 @@ def field(read: FieldRead) -> dict[str, Any]:
 
 
 def aggregate(found: Buckets) -> dict[str, Any]:
-    """`{data}`: the aggregation as it was answered."""
-    return {"data": {key: value for key, value in found.envelope.items() if key != "links"}}
+    """`{data}`: the aggregation as it was answered, with the call for further groups."""
+    data = {key: value for key, value in found.envelope.items() if key != "links"}
+    if data.get("next_cursor", "") is None:
+        del data["next_cursor"]
+    if continuations := found.continuations():
+        data["next"] = [call(continuation) for continuation in continuations]
+    if found.ended_early:
+        data["ended_early"] = True
+    return {"data": data}
 
 
 def failure(error: EvidenceError) -> dict[str, Any]:

@@ -2,30 +2,53 @@
 
 from typing import Any
 
+import orjson
+
 from evidence import wire
+from evidence.limits import Budgets
 from evidence.model import Buckets
 from evidence.text import escape
 from renderers.lines import header, joined, quoted, value_of, warning
 from renderers.rendering import Context, Rendering
 
+PAGE_BYTES = 4_096
+
+
+def fits(found: Buckets, budgets: Budgets) -> int | None:
+    """How many groups of the page fit a tool result."""
+    if found.groups is None:
+        return None
+    text, data = budgets.text_bytes - PAGE_BYTES, budgets.structured_bytes - PAGE_BYTES
+    for number, group in enumerate(found.groups):
+        text -= len(_line(group).encode()) + 1
+        data -= len(orjson.dumps(group)) + 1
+        if text < 0 or data < 0:
+            return max(1, number)
+    return len(found.groups)
+
 
 def render(found: Buckets, context: Context) -> Rendering:
     """Both channels of an aggregate."""
-    lines = [_header(found)]
-    for group in found.groups or ():
-        lines.append(f"{key(group.get('key'))} {group.get('count')}")
-    return Rendering((joined([*lines, *footer(found)]),), wire.aggregate(found))
+    lines = [_header(found), *map(_line, found.groups or ()), *footer(found, context)]
+    return Rendering((joined(lines),), wire.aggregate(found))
 
 
-def footer(found: Buckets) -> list[str]:
-    """What the groups leave out, and warnings."""
+def _line(group: dict[str, Any]) -> str:
+    return f"{key(group.get('key'))} {group.get('count')}"
+
+
+def footer(found: Buckets, context: Context = Context()) -> list[str]:
+    """What the groups leave out, warnings, and the call for further groups."""
     lines = []
     if found.other_count:
-        lines.append(
-            f"other_count={found.other_count}: records in groups beyond the limit; "
-            "raise limit (100 at most) or narrow with filter."
+        lines.append(f"other_count={found.other_count}: records in groups after these.")
+    lines += [warning(item) for item in found.warnings]
+    if found.ended_early:
+        goes_on = (
+            "next_page goes on" if found.next_cursor else "the groups after these are left out"
         )
-    return lines + [warning(item) for item in found.warnings]
+        lines.append(f"The page ended early to stay within its size; {goes_on}.")
+    return lines + [context.step(continuation) for continuation in found.continuations()]
 
 
 def _header(found: Buckets) -> str:

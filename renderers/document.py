@@ -23,4 +23,7 @@ def about(document: Document, context: Context) -> list[str]:
     if document.next_read:
         lines.append(f"next_read: {context.spell(document.next_read)}")
     lines += [f"{value_of(name)}: {context.spell(one)}" for name, one in document.more.items()]
+    lines += [
+        f"{value_of(f'bytes.{one.field_path}')}: {context.blob(one)}" for one in document.bytes
+    ]
     return lines

@@ -1,12 +1,14 @@
 """A field window as text: where it lies, what comes next, and the text itself in a fence."""
 
 from dataclasses import replace
+from typing import Any
 
 import orjson
 
 from evidence import wire
 from evidence.handles import field_window_uri
 from evidence.limits import Budgets
+from evidence.binary import Bytes
 from evidence.model import FieldRead
 from evidence.size import fit_both
 from evidence.text import escape
@@ -52,8 +54,8 @@ def render(read: FieldRead, context: Context) -> Rendering:
 
 def about(read: FieldRead, context: Context, escapes: int = 0) -> list[str]:
     """What stands beside the text of a window: where it lies, warnings, what comes next."""
-    if read.binary is not None:
-        return _binary(read, context)
+    if read.bytes is not None:
+        return _binary(read, read.bytes, context)
     match = None
     if read.match_start is not None:
         match = f"{read.match_start}..{read.match_end}"
@@ -77,25 +79,23 @@ def about(read: FieldRead, context: Context, escapes: int = 0) -> list[str]:
     return lines
 
 
-def _binary(read: FieldRead, context: Context) -> list[str]:
+def _binary(read: FieldRead, found: Bytes, context: Context) -> list[str]:
     """What is known of a binary field; the bytes are for HTTP clients."""
-    known = read.binary or {}
-    lines = [
+    size = {"bytes": "size_bytes"}.get(found.size[1], "size_chars") if found.size else "size_bytes"
+    facts: dict[str, Any] = {
+        size: found.size[0] if found.size else None,
+        "sha256": found.known.get("sha256"),
+        "blob_id": found.known.get("blob_id"),
+    }
+    return [
         header(
             "read_record_field",
             id=read.id,
             field=read.field_path,
             type="binary",
-            media_type=known.get("mime_type"),
-            size_bytes=known.get("size_bytes"),
-            size_chars=known.get("size_chars"),
-            sha256=known.get("sha256"),
-            blob_id=known.get("blob_id"),
+            media_type=found.media_type,
+            **facts,
         ),
-        *(warning(found) for found in read.warnings),
+        *(warning(one) for one in read.warnings),
+        f"bytes: {context.blob(found)}",
     ]
-    if known.get("fetch_url"):
-        lines.append(f"bytes: {context.blob(known)}")
-    else:
-        lines.append("Binary text is not shown. HTTP clients get it whole from the detail route.")
-    return lines

@@ -8,13 +8,16 @@ from typing import Any
 import orjson
 
 from evidence.continuation import Continuation
+from evidence.binary import Bytes
 from evidence.model import Source
 from evidence.text import clip, escape
 from evidence.wire import spelled
 
 Spell = Callable[[Continuation], str]
-#: Says how the bytes are had that the metadata of a binary field tells of.
-SpellBlob = Callable[[dict[str, Any]], str]
+#: Spells how the bytes of a field are fetched, or that they are not there.
+SpellBlob = Callable[[Bytes], str]
+#: Facts that are ids: they need no quotes, and an id is taken back exactly as it is printed.
+IDS = ("id", "first_id")
 
 # Words that need no quotes: nothing in them separates, opens, or hides.
 _PLAIN = re.compile(r"[\w./:@%+~|*()#!?&$^'-]+")
@@ -22,7 +25,11 @@ _PLAIN = re.compile(r"[\w./:@%+~|*()#!?&$^'-]+")
 
 def header(operation: str, **facts: Any) -> str:
     """`operation key=value …` without the facts that are None."""
-    shown = [f"{name}={value_of(value)}" for name, value in facts.items() if value is not None]
+    shown = [
+        f"{name}={value if name in IDS else value_of(value)}"
+        for name, value in facts.items()
+        if value is not None
+    ]
     return " ".join([operation, *shown])
 
 
@@ -55,9 +62,11 @@ def step(continuation: Continuation, spell: Spell = spelled) -> str:
     return f"{continuation.why}: {spell(continuation)}"
 
 
-def spell_blob(known: dict[str, Any]) -> str:
-    """How an HTTP client gets the bytes."""
-    return f"HTTP GET {value_of(known['fetch_url'])} with the same bearer token"
+def size_of(found: Bytes) -> str:
+    """Media type and size of bytes, as far as they are known."""
+    parts = [value_of(found.media_type)] if found.media_type else []
+    parts += [f"{found.size[0]} {found.size[1]}"] if found.size else []
+    return ", ".join(parts) or "binary"
 
 
 def warning(found: dict[str, Any]) -> str:

@@ -6,13 +6,14 @@ from typing import Any
 
 import orjson
 
-from evidence import pointer, wire
+from evidence import binary, pointer, wire
 from evidence.continuation import Continuation
 from evidence.limits import CONTRACT, Budgets
+from evidence.binary import Bytes
 from evidence.model import READ_FIELD, Partial, RecordItem, RecordPage
 from evidence.size import fit_json, json_bytes
-from evidence.text import escape, looks_binary
-from renderers.lines import fenced, header, joined, name_source, value_of, warning
+from evidence.text import escape
+from renderers.lines import fenced, header, joined, name_source, size_of, value_of, warning
 from renderers.rendering import FENCE_SLOT, Context, Rendering
 
 PAGE_BYTES = 1_600
@@ -99,6 +100,9 @@ def reads(item: RecordItem, context: Context = Context()) -> list[str]:
         f"  {value_of(part.field_path)} {_extent(part)} {context.spell(part.read)}"
         for part in item.partial
     ]
+    lines += [
+        f"  {value_of(one.field_path)} {size_of(one)}: {context.blob(one)}" for one in item.bytes
+    ]
     if rest := item.rest():
         lines.append(f"  {len(item.left_out)} more fields; {context.step(rest)}")
     lines += [f"  {context.step(one)}" for one in item.related]
@@ -106,7 +110,7 @@ def reads(item: RecordItem, context: Context = Context()) -> list[str]:
 
 
 def _extent(part: Partial) -> str:
-    return f"0..{part.end} of {part.total}" if part.end else f"binary, {part.total} characters"
+    return "binary" if part.total is None else f"0..{part.end} of {part.total}"
 
 
 def footer(page: RecordPage, context: Context) -> list[str]:
@@ -144,6 +148,7 @@ def _trim(item: RecordItem, size: int, budgets: Budgets) -> Trimmed:
     data: dict[str, Any] = {}
     partial: list[Partial] = []
     left_out: list[str] = []
+    held: list[Bytes] = []
     room, largest = budgets.text_bytes // 2, 0
     for name, value in item.data.items():
         part, cost = None, len(orjson.dumps({name: value}))
@@ -152,37 +157,38 @@ def _trim(item: RecordItem, size: int, budgets: Budgets) -> Trimmed:
             value, part, whole = _preview(item, name, value, size)
             cost = len(orjson.dumps({name: value}))
             cost += len(wire.spelled(part.read).encode()) + PARTIAL_BYTES if part else 0
+        found = binary.bytes_of(value, item.ref, pointer.path_of(name))
+        cost += sum(len(wire.bytes_line(one).encode()) + PARTIAL_BYTES for one in found)
         largest = max(largest, whole)
         room -= cost
         if room < 0 and data:
             left_out.append(name)
             continue
         data[name] = value
+        held += found
         if part:
             partial.append(part)
     if not partial and not left_out:
         return Trimmed(item, largest)
-    return Trimmed(replace(item, data=data, partial=partial, left_out=left_out), largest)
+    shown = replace(item, data=data, partial=partial, left_out=left_out, bytes=held)
+    return Trimmed(shown, largest)
 
 
 def _is_plain(value: Any) -> bool:
     """Whether a value is text, a number, a boolean or null, shown as it is where there is room."""
-    return not isinstance(value, (dict, list)) and not looks_binary(value)
+    return not isinstance(value, (dict, list))
 
 
 def _preview(item: RecordItem, name: str, value: Any, size: int) -> tuple[Any, Partial | None, int]:
     """(what is shown of a value, how to read the rest, the size below which it is cut shorter)."""
     kind = value.get("object") if isinstance(value, dict) else None
-    if kind == "binary_field" or (isinstance(value, str) and looks_binary(value)):
-        known = value if isinstance(value, dict) else {"size_chars": len(value)}
-        shown = {"object": "binary_field", **{k: v for k, v in known.items() if k != "read"}}
-        told = known.get("size_chars")  # a remote server may say anything
-        return shown, _partial(item, name, 0, told if isinstance(told, int) else 0), 0
+    if binary.is_described(value):
+        return value, _partial(item, name, 0, None), 0
     if kind == "field_preview" and isinstance(value.get("size_chars"), int):
         text, total = str(value.get("preview_text", "")), int(value["size_chars"])
         cut = fit_json(text, size)
         return *_field_preview(item, name, cut, total, value.get("type")), json_bytes(text)
-    if not isinstance(value, (str, dict, list)) or _is_blob(value):
+    if not isinstance(value, (str, dict, list)) or binary.is_reference(value):
         return value, None, 0
     text = value if isinstance(value, str) else _canonical(value)
     whole = json_bytes(text) + 2 - PREVIEW_COST
@@ -199,17 +205,13 @@ def _field_preview(
     return shown, _partial(item, name, len(text), total)
 
 
-def _partial(item: RecordItem, name: str, end: int, total: int) -> Partial:
+def _partial(item: RecordItem, name: str, end: int, total: int | None) -> Partial:
     path = pointer.path_of(name)
     args: dict[str, Any] = {"id": item.id, "field_path": path}
-    if 0 < end < total:
+    if total is not None and 0 < end < total:
         args["offset_chars"] = end
         args["limit_chars"] = CONTRACT.window_chars
     return Partial(path, end, total, Continuation(READ_FIELD, args, "read"))
-
-
-def _is_blob(value: Any) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("blob_id"), str)
 
 
 def _canonical(value: Any) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from evidence.continuation import Continuation
 from evidence.limits import BUDGETS, Budgets
-from evidence.wire import spelled
+from evidence.wire import bytes_line, spelled
 from evidence.work import Each, serial
 from renderers import lines
 
@@ -36,7 +36,7 @@ class Context:
     fence_key: bytes = b"rung"
     base_url: str = ""
     spell: lines.Spell = spelled
-    blob: lines.SpellBlob = lines.spell_blob
+    blob: lines.SpellBlob = bytes_line
     each: Each = serial
 
     def step(self, continuation: Continuation) -> str:

@@ -33,6 +33,12 @@ def rows(body: Any, *names: str) -> list[dict[str, Any]]:
     return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
 
+def object_of(body: dict[str, Any], name: str) -> dict[str, Any]:
+    """The object under a name, empty where there is none."""
+    value = body.get(name)
+    return value if isinstance(value, dict) else {}
+
+
 def number_of(body: Any, name: str) -> int | None:
     """The member, where it is a whole number and not a boolean."""
     value = body.get(name) if isinstance(body, dict) else None

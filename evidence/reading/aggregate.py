@@ -26,6 +26,7 @@ def read(envelope: Envelope, *, args: dict[str, Any]) -> Buckets:
         time_zone=text_of(body, "effective_time_zone", "time_zone"),
         other_count=number_of(body, "other_count"),
         group_count=number_of(body, "group_count"),
+        next_cursor=text_of(body, "next_cursor"),
         filtered_record_count=number_of(body, "filtered_record_count"),
         warnings=warnings_of(envelope.body),
         envelope=body,

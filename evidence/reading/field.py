@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from evidence import binary
 from evidence.envelope import Envelope
 from evidence.handles import RecordRef
 from evidence.limits import CONTRACT
@@ -22,7 +23,7 @@ def read(envelope: Envelope, *, ref: RecordRef, field_path: str, args: dict[str,
     described = body.get("field")
     text = text_of(window, "text") or ""
     start = number_of(window, "start_chars") or 0
-    binary = body.get("binary")
+    known = body.get("binary")
     return FieldRead(
         ref=found,
         id=str(found),
@@ -44,6 +45,14 @@ def read(envelope: Envelope, *, ref: RecordRef, field_path: str, args: dict[str,
             "field_path": field_path,
             **without(args, ("id", "field_path", "connection_id")),
         },
-        binary=binary if isinstance(binary, dict) else None,
+        binary=_described(known, found, field_path) if isinstance(known, dict) else None,
         warnings=warnings_of(body)[:WARNINGS],
     )
+
+
+def _described(known: dict[str, Any], ref: RecordRef, field_path: str) -> dict[str, Any]:
+    """The metadata of bytes with our route to them, however the upstream spells it."""
+    if not binary.is_reference(known):
+        known = {**known, "object": "binary_field"}
+    found: dict[str, Any] = binary.described(known, ref, field_path)
+    return without(found, ("object",))

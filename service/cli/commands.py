@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
-from urllib.parse import parse_qs, unquote, urlsplit
 
 import click
 
+from evidence import handles
 from evidence.continuation import Continuation
 from evidence.errors import EvidenceError, InvalidRequest, TimedOut, Unavailable
+from evidence.binary import Bytes
+from evidence.wire import bytes_line
 from renderers import failure
 from service.cli import errors, output, words
 from service.cli.source import NoToken
@@ -112,15 +114,18 @@ class Spelling:
     def _line(self, command: str, named: Sequence[str], options: Sequence[str]) -> str:
         dashed = any(name.startswith("-") for name in named)  # would be taken for options
         before, after = ([], ["--", *named]) if dashed else (named, [])
-        return words.line([*self.prefix, command, *before, *options, *after])
+        return words.line([*self.prefix, *command.split(), *before, *options, *after])
 
-    def blob(self, known: Mapping[str, Any]) -> str:
-        """The command that gets the bytes which the metadata of a binary field tells of."""
-        parts = urlsplit(str(known["fetch_url"]))
-        found = known.get("blob_id") or unquote(parts.path.rpartition("/")[2])
-        where = parse_qs(parts.query).get("connection_id", [])[:1]
-        options = [*words.spelled("connection_id", where), "--output", "FILE"]
-        return self._line("blob", [str(found)], [*options, *self.kept])
+    def blob(self, found: Bytes) -> str:
+        """The command that writes the bytes of a blob or of base64 text into a file."""
+        if found.route is None:
+            return bytes_line(found)
+        options = ["--output", "FILE", *self.kept]
+        if found.is_base64:
+            return self._line("export blob", [found.id, found.field_path], options)
+        connection = handles.parse(found.id).connection_id
+        options = [*words.spelled("connection_id", connection), *options] if connection else options
+        return self._line("blob", [str(found.known["blob_id"])], options)
 
     def told(self, text: str) -> str:
         """Text of an error or a description in which operations are called by their commands."""

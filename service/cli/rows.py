@@ -93,7 +93,7 @@ def _groups(envelope: Envelope, args: dict[str, Any]) -> Rows:
         value = {"metric": found.metric, "value": found.value}
         return Rows([value], tuple(value), [value], found.warnings, ())
     names = tuple(dict.fromkeys(["key", "count", *(n for group in found.groups for n in group)]))
-    return Rows(found.groups, names, found.groups, found.warnings, ())
+    return Rows(found.groups, names, found.groups, found.warnings, found.continuations())
 
 
 READERS: dict[str, Callable[[Envelope, dict[str, Any]], Rows]] = {

@@ -43,7 +43,7 @@ def show(reading: Any, text: str, context: Context, session: Session) -> None:
     elif isinstance(reading, SearchPage):
         _hits(console, reading, context)
     elif isinstance(reading, Buckets) and reading.groups:
-        _groups(console, reading)
+        _groups(console, reading, context)
     elif rest:
         _line(console, rest)
 
@@ -176,7 +176,7 @@ def _marked(shown: str) -> Text:
     return found
 
 
-def _groups(console: Console, found: Buckets) -> None:
+def _groups(console: Console, found: Buckets, context: Context) -> None:
     groups: Sequence[dict[str, Any]] = found.groups or ()
     table = Table(box=None, padding=(0, GAP, 0, 0), header_style="bold")
     table.add_column(Text(_plain(found.group_by or "key")), overflow="fold")
@@ -184,5 +184,5 @@ def _groups(console: Console, found: Buckets) -> None:
     for group in groups:
         table.add_row(Text(aggregate.key(group.get("key"))), str(group.get("count")))
     console.print(table)
-    for line in aggregate.footer(found):
+    for line in aggregate.footer(found, context):
         _line(console, line)

@@ -80,7 +80,9 @@ SHAPES: dict[str, Shape] = {
     "Value": told(
         ANYTHING,
         "A value of a field as it was imported. Large text is an object `field_preview` with "
-        "`preview_text`, `size_chars` and `read`; binary text an object `binary_field`.",
+        "`preview_text`, `size_chars` and `read`; base64 text an object `binary_field` with "
+        "`mime_type`, `size_bytes`, `fetch_url` and `read`. A blob has `fetch_url`, or `available` "
+        "false if its bytes are not stored.",
     ),
     "Record": body(
         "One record. A deleted one, in an answer to changes_since, has no data.",
@@ -178,7 +180,8 @@ SHAPES: dict[str, Shape] = {
             "value": told(ANYTHING, "A number; text where the field is, such as the latest time."),
             "groups": many(body("", {"key": ANYTHING, "count": WHOLE}, {})),
             "limit": WHOLE,
-            "other_count": told(WHOLE, "Records in groups that are not listed."),
+            "other_count": told(WHOLE, "Records in the groups after these."),
+            "next_cursor": told(MAYBE_TEXT, "For the groups after these; null after the last."),
             "group_count": told(WHOLE, "How many groups there are."),
         },
     ),

@@ -4,7 +4,7 @@ from typing import Any
 
 from evidence.envelope import Envelope
 from evidence.limits import CONTRACT
-from evidence.model import Buckets
+from evidence.model import GRANULARITIES, Buckets
 from evidence.reading import aggregate as reading
 from renderers import aggregate as renderer
 from service.operations import arguments
@@ -12,7 +12,6 @@ from service.operations.base import Arguments, RecordOperation, Route, Session
 from service.upstreams.ports import AggregateQuery
 
 METRICS = ("count", "sum", "min", "max", "count_distinct")
-GRANULARITIES = ("minute", "hour", "day", "week", "month", "quarter", "year")
 
 
 class AggregateArguments(Arguments):
@@ -25,6 +24,7 @@ class AggregateArguments(Arguments):
     time_zone = arguments.Text("IANA zone of time buckets, UTC by default.")
     filter = arguments.TypedFilter()
     limit = arguments.Number("Most groups, 10 by default.", 1, CONTRACT.page_items)
+    cursor = arguments.cursor()
     connection_id = arguments.connection_id()
 
 
@@ -48,6 +48,7 @@ OPERATION = RecordOperation(
     ask=ask,
     run=run,
     render=renderer.render,
+    fits=renderer.fits,
     route=Route("/v1/streams/<stream>/aggregate"),
     examples=({"stream": "messages", "metric": "count"},),
 )

@@ -286,6 +286,6 @@ def run_bounded(
 
 def _size(reading: Any) -> int:
     """How many items a page holds; nothing else is asked for twice."""
-    lists = (getattr(reading, name, None) for name in ("hits", "records", "values"))
+    lists = (getattr(reading, name, None) for name in ("hits", "records", "groups", "values"))
     items: Sized = next((found for found in lists if found), ())
     return len(items)

@@ -67,7 +67,7 @@ def body(
 def linked(found: dict[str, Any], here: Address, *, alias: bool = False) -> dict[str, Any]:
     """The envelope with its links, and `meta` where the upstream left it out."""
     links: dict[str, Any] = {"self": str(here)}
-    if "has_more" in found:
+    if "has_more" in found or "next_cursor" in found:
         links["next"] = here.next(found.get("next_cursor"))
     meta = {"count": {"kind": "none"}, "warnings": [], **found.get("meta", {})}
     if alias:

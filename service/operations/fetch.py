@@ -1,17 +1,17 @@
 """fetch: one record as a document of id, title, text, url and metadata."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from evidence import handles, pointer
+from evidence import handles, pointer, routes
 from evidence.envelope import Envelope
 from evidence.limits import CONTRACT
 from evidence.model import Document
-from evidence.reading import records as reading
-from evidence.reading import text_of
+from evidence.reading import document as reading
+from evidence.reading import object_of, text_of
 from renderers import document as renderer
 from service.operations import arguments
 from service.operations.base import Arguments, RecordOperation, Route, Session
-from service.upstreams import routes
 from service.upstreams.ports import RecordRead, WindowRequest
 
 
@@ -49,7 +49,21 @@ def run(session: Session, *, id: str, connection_id: str | None = None, **args: 
         text = text_of(answer.get("window"), "text")
     where = f"?connection_id={routes.segment(owner)}" if owner else ""
     url = routes.record(ref.stream, ref.record_id) + where
-    return reading.read_document(envelope, ref=found, url=url, body_text=text)
+    following = _following(session, found, args.get("fields", ()))
+    return reading.read_document(envelope, ref=found, url=url, body_text=text, following=following)
+
+
+def _following(session: Session, ref: handles.RecordRef, fields: Sequence[str]) -> list[str]:
+    """The fields of the record after the last one asked for, if no more could be named.
+
+    So the call for the fields that were left out of a wide record leads to all of them.
+    """
+    if len(fields) < CONTRACT.names_in_list:
+        return []
+    order = list(object_of(session.rs.record(RecordRead(ref)).body, "data"))
+    asked = frozenset(fields)
+    last = max((place for place, name in enumerate(order) if name in asked), default=len(order))
+    return order[last + 1 :]
 
 
 OPERATION = RecordOperation(

@@ -9,7 +9,7 @@ from evidence.reading import search as reading
 from renderers import search as renderer
 from service.operations import arguments
 from service.operations.base import Arguments, RecordOperation, Route, Session
-from service.upstreams import routes
+from evidence import routes
 from service.upstreams.ports import SearchQuery
 
 

@@ -141,8 +141,8 @@ def _merge(
     if isinstance(field, ExpandLimit) and len(path) == 1:
         return {**(before or {}), path[0]: _number(value)}
     if isinstance(field, Names) and path in ([], [""]):
-        # `fields` may be a comma list; a stream or relation name may hold a comma itself.
-        names = value.split(",") if argument == "fields" else [value]
+        # `fields` may be a comma list; a stream, a relation or one of `fields[]` may hold a comma.
+        names = value.split(",") if argument == "fields" and not path else [value]
         return [*(before or []), *names]
     if path:
         raise InvalidRequest(f"{argument} takes no brackets.", param=argument)

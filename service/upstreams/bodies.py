@@ -11,7 +11,13 @@ from typing import Any
 import orjson
 
 from evidence.limits import BUDGETS, CONTRACT
-from service.upstreams.ports import RecordQuery, SchemaQuery, SearchQuery, WindowRequest
+from service.upstreams.ports import (
+    AggregateQuery,
+    RecordQuery,
+    SchemaQuery,
+    SearchQuery,
+    WindowRequest,
+)
 from service.upstreams.remote_errors import invalid
 
 Body = dict[str, Any]
@@ -92,6 +98,34 @@ def hits(body: Body, query: SearchQuery) -> Body:
         "partial_results",
         "This source gives no further page of a search. Raise limit, or narrow the search with "
         "streams or connection_id.",
+        param="cursor",
+    )
+    return {**body, "meta": _with(body, told)}
+
+
+def figure(body: Body, query: AggregateQuery) -> Body:
+    """A figure or groups. Where groups are missing without a cursor, a warning says what helps."""
+    inner = unwrapped(body)
+    groups = inner.get("groups")
+    require("value" in inner or isinstance(groups, list), "figure")
+    if not isinstance(groups, list) or inner.get("next_cursor"):
+        return body
+    limit = query.limit or CONTRACT.groups_default
+    others, known = inner.get("other_count"), inner.get("group_count")
+    if isinstance(others, int):
+        cut = others > 0
+    else:  # a server that merges connections counts no others
+        cut = len(groups) < known if isinstance(known, int) else len(groups) >= limit
+    if not cut:
+        return body
+    helps = "connection_id or filter"
+    if query.group_by_time:
+        helps = f"a coarser granularity, {helps}"
+    if limit < CONTRACT.page_items:
+        helps = f"limit (up to {CONTRACT.page_items}), {helps}"
+    told = _warning(
+        "partial_results",
+        f"This source gives no further groups after these. Reach the others with {helps}.",
         param="cursor",
     )
     return {**body, "meta": _with(body, told)}

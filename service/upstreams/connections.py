@@ -5,7 +5,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -33,6 +33,7 @@ Origin = tuple[str, str | None, int | None]
 
 _HEADERS = {"User-Agent": f"rung/{VERSION}", "Accept-Encoding": "identity"}
 _PORTS = {"http": 80, "https": 443}
+_ESCAPED_DOTS = frozenset({"%2E", "%2E%2E"})
 _thread = threading.local()
 
 
@@ -53,6 +54,7 @@ def send(
     request = requests.PreparedRequest()
     sent = {**_HEADERS, **account.headers(), **(headers or {})}
     request.prepare(method, url, sent, auth=auth or _AsGiven(), **more)
+    request.url = _with_dots(url, str(request.url))
     _thread.watch, _thread.kept = watch, False
     try:
         response = _session().ask(request, watch.left())
@@ -64,6 +66,14 @@ def send(
         _thread.watch = None
     account.current().asked(f"{response.status_code // 100}xx")
     return response
+
+
+def _with_dots(url: str, prepared: str) -> str:
+    """The prepared address with segments that are escaped dots, which preparing takes for steps."""
+    path = urlsplit(url).path
+    if not _ESCAPED_DOTS.intersection(path.split("/")):
+        return prepared
+    return urlunsplit(urlsplit(prepared)._replace(path=path))
 
 
 def way(url: str) -> tuple[str | None, str]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import quote
 
-from evidence import pointer
+from evidence import pointer, routes
 from evidence.envelope import Envelope
 from evidence.errors import EvidenceError, InvalidRequest, NotText, TooLarge
 from evidence.handles import RecordRef
@@ -144,19 +144,15 @@ class HttpResourceServer:
                 granularity=query.granularity,
                 time_zone=query.time_zone,
                 limit=query.limit,
+                cursor=query.cursor,
             ),
             *filter_pairs(query.filter),
         ]
 
-        def check(body: Body) -> Body:
-            inner = bodies.unwrapped(body)
-            bodies.require("value" in inner or isinstance(inner.get("groups"), list), "figure")
-            return body
-
         return self._get(
             f"{_stream(query.stream)}/aggregate",
             params,
-            check=check,
+            check=lambda body: bodies.figure(body, query),
             explain=lambda error: refusals.of_filter(error, query.filter),
         )
 
@@ -298,7 +294,9 @@ def _stream(name: str) -> str:
 
 
 def _record(ref: RecordRef) -> str:
-    return f"{_stream(ref.stream)}/records/{_segment(ref.record_id)}"
+    """The path of a record; an id of dots alone is escaped, so that it stays a segment."""
+    key = routes.segment(ref.record_id) if ref.record_id else _segment("")
+    return f"{_stream(ref.stream)}/records/{key}"
 
 
 def _may_be_inside(error: EvidenceError, field_path: str) -> bool:

@@ -80,6 +80,7 @@ class AggregateQuery:
     time_zone: str | None = None
     filter: Filter = dataclasses.field(default_factory=dict)
     limit: int | None = None
+    cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from typing import Any
 
 import orjson
 
-from evidence import pointer, query
+from evidence import binary, pointer, query, routes
 from evidence.errors import NotFound
 from evidence.find import literals, spans
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
+from evidence.reading import without
 from evidence.text import looks_binary
-from service.upstreams import routes
 from service.upstreams.ports import WindowRequest
 
 Body = dict[str, Any]
@@ -33,16 +33,17 @@ def _previewed(name: str, value: Any, ref: RecordRef) -> Any:
     if size <= CONTRACT.inline_bytes:
         return value
     where = ref.stream, ref.record_id, ref.connection_id or ""
-    shown = {
+    if isinstance(value, str) and looks_binary(text[: CONTRACT.chunk_chars]):
+        read = {"read": routes.field_window_read(*where, name)}
+        return {**binary.base64_field(value), "fetch_url": routes.field_value(ref, name), **read}
+    return {
         "object": "field_preview",
         "type": pointer.json_type(value),
         "size_chars": len(text),
         "size_bytes": size,
         "read": routes.field_window_read(*where, name),
+        "preview_text": text[: BUDGETS.preview_chars],
     }
-    if isinstance(value, str) and looks_binary(text[: CONTRACT.chunk_chars]):
-        return {**shown, "object": "binary_field", "encoding": "base64"}
-    return {**shown, "preview_text": text[: BUDGETS.preview_chars]}
 
 
 def window(record: Body, path: str, asked: WindowRequest) -> Body:
@@ -63,9 +64,12 @@ def window(record: Body, path: str, asked: WindowRequest) -> Body:
         "record_id": record.get("id"),
         "field": {"path": path, "type": pointer.json_type(value)},
     }
-    binary = _binary(value, record.get("connection_id"))
-    if binary is not None:
-        return {**body, "field": {"path": path, "type": "binary"}, "binary": binary}
+    known = _binary(value)
+    if known is not None:
+        owner = record.get("connection_id")
+        ref = RecordRef(str(record.get("stream")), str(record.get("id")), owner or None)
+        shown = without(binary.described(known, ref, path), ("object",))
+        return {**body, "field": {"path": path, "type": "binary"}, "binary": shown}
     return {**body, "window": _window(_text(value), asked)}
 
 
@@ -75,15 +79,12 @@ def _text(value: Any) -> str:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
-def _binary(value: Any, connection_id: Any) -> Body | None:
-    """What is known of a blob or of base64 text, without its bytes; where the blob is, in full."""
-    if isinstance(value, dict) and isinstance(value.get("blob_id"), str):
-        known = {key: one for key, one in value.items() if key != "data_base64"}
-        if isinstance(connection_id, str) and connection_id:
-            known["fetch_url"] = routes.blob(value["blob_id"], connection_id)
-        return known
+def _binary(value: Any) -> Body | None:
+    """What is known of a blob or of base64 text, without its bytes."""
+    if binary.is_reference(value):
+        return {key: one for key, one in value.items() if key != "data_base64"}
     if isinstance(value, str) and looks_binary(value):
-        return {"encoding": "base64", "size_chars": len(value)}
+        return binary.base64_field(value)
     return None
 
 

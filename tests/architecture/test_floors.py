@@ -25,8 +25,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/operations/",
         (
             *("evidence", "renderers", "service.operations"),
-            *("service.upstreams.ports", "service.upstreams.routes"),
-            "service.upstreams.brackets",
+            *("service.upstreams.ports", "service.upstreams.brackets"),
         ),
         "operations see upstreams through the port only",
     ),

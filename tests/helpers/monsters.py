@@ -5,6 +5,7 @@ from typing import Any, Generic, TypeVar
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
+from evidence import binary, pointer
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import Hit, Match, RecordItem, RecordPage, SearchPage, Source, window_read
@@ -185,7 +186,11 @@ def items(draw: st.DrawFn) -> RecordItem:
     few = draw(st.lists(values(most=most), min_size=1, max_size=4))
     prefix = draw(names(40))
     data = {f"{prefix}{n}": few[n % len(few)] for n in range(count)}
-    return RecordItem(ref, str(ref), source, "2026-04-01T00:00:00Z", data, False, {})
+    data = {
+        name: binary.described(value, ref, pointer.path_of(name)) for name, value in data.items()
+    }
+    held = [b for n, v in data.items() for b in binary.bytes_of(v, ref, pointer.path_of(n))]
+    return RecordItem(ref, str(ref), source, "2026-04-01T00:00:00Z", data, False, {}, bytes=held)
 
 
 @st.composite

@@ -46,10 +46,9 @@ def ours(text: str) -> str:
 
 
 def printed_calls(text: str) -> list[Call]:
-    """Every complete call on our own lines, in order. A fetched document has one in its JSON."""
+    """Every complete call on our own lines, in order. A fetched document has them in its JSON."""
     if text.startswith('{"id":'):
-        document = orjson.loads(text)
-        text = document["metadata"].get("next_read", "")
+        text = "\n".join(f"{name}: {call}" for name, call in _of_document(orjson.loads(text)))
     found = []
     for line in ours(text).split("\n"):
         for match in _CALL.finditer(line):
@@ -57,6 +56,23 @@ def printed_calls(text: str) -> list[Call]:
             if args is not None:
                 found.append(Call(match[2], args, match[1] or ""))
     return found
+
+
+def _of_document(document: dict[str, Any]) -> list[tuple[str, str]]:
+    """The metadata of a document that is a call or a route, by name."""
+    ours = re.compile(r"next_read|more_fields|field_names|title_read|expanded\..*\.next|bytes\..*")
+    return [
+        (name.rpartition(".")[2], value)
+        for name, value in document["metadata"].items()
+        if ours.fullmatch(name)
+    ]
+
+
+def routes(text: str) -> list[str]:
+    """Every REST route to bytes that stands on our own lines."""
+    if text.startswith('{"id":'):
+        text = "\n".join(f"{name}: {value}" for name, value in _of_document(orjson.loads(text)))
+    return re.findall(r'HTTP GET "(\S+)" with the same bearer token', ours(text))
 
 
 def _quoted(line: str, place: int) -> bool:
@@ -82,8 +98,10 @@ def structured_calls(value: Any) -> list[Call]:
     for item in walk(value):
         if isinstance(item, dict) and "tool" in item and isinstance(item.get("args"), dict):
             found.append(Call(item["tool"], item["args"], item.get("why", "")))
-        elif isinstance(item, dict) and isinstance(item.get("next_read"), str):
-            found += printed_calls(item["next_read"])
+        elif isinstance(item, dict) and isinstance(item.get("metadata"), dict):
+            found += printed_calls(
+                "\n".join(f"{name}: {value}" for name, value in _of_document(item))
+            )
     return found
 
 

@@ -171,11 +171,12 @@ CASES: dict[str, Bad] = {
     "id %00": fetch(
         "messages:%00", "invalid_request", "printed", "/v1/streams/messages/records/%00"
     ),
-    "id ..": fetch(
-        "messages:..", "invalid_request", "printed", "/v1/streams/messages/records/%2E%2E"
+    "id ..": fetch("messages:..", "invalid_request", "printed", ""),
+    "id of dots": fetch(
+        "messages:%2e%2E", "not_found", "[Ss]earch", "/v1/streams/messages/records/%2e%2E"
     ),
-    "id %2e": fetch(
-        "a/messages:%2e", "invalid_request", "printed", "/v1/streams/messages/records/%2e"
+    "stream of dots": fetch(
+        "%2E%2E:m1", "invalid_request", "printed", "/v1/streams/%2E%2E/records/m1"
     ),
     "id word": fetch("m1", "invalid_request", "connection_id/stream:record_id", ""),
     "id number": fetch(5, "invalid_request", "id", ""),

@@ -116,8 +116,8 @@ def test_a_record_too_broad_for_a_document_names_what_is_left_out(hostile: Local
     assert metadata["text_complete"] is False and metadata["incomplete_field_count"] > 100
     shown = orjson.loads(answer.structured["text"])
     assert len(shown) + metadata["incomplete_field_count"] == 301
-    (call,) = printed_calls(answer.text)
-    assert hostile.ok(call.tool, **call.args)
+    for call in printed_calls(answer.text):
+        assert hostile.ok(call.tool, **call.args)
 
 
 @pytest.mark.parametrize("id", ["mail-work/messages:nothing", "nowhere/messages:m_002"])

@@ -6,12 +6,12 @@ from typing import Any
 import orjson
 import pytest
 
-from evidence import handles, wire
+from evidence import handles, routes, wire
 from evidence.envelope import Envelope
 from evidence.limits import BUDGETS
 from evidence.reading import aggregate as aggregates
 from evidence.reading import field as fields
-from evidence.reading import records, schema, search
+from evidence.reading import document, records, schema, search
 from evidence.text import unescape
 from renderers import field as field_renderer
 from renderers import records as record_renderer
@@ -20,7 +20,6 @@ from renderers import search as search_renderer
 from renderers.rendering import Context
 from service.mcp.records import RecordsSurface
 from service.operations import OPERATIONS
-from service.upstreams import routes
 from tests.helpers.api import record_path, route_of
 from tests.helpers.caller import Answer, Local
 from tests.helpers.reading import fenced, named, printed_calls, structured_calls
@@ -88,7 +87,7 @@ def wired(tool: str, args: dict[str, Any], body: dict[str, Any]) -> dict[str, An
     ref = handles.parse(args["id"])
     if tool == "fetch":
         url = routes.record(ref.stream, ref.record_id)
-        return wire.document(records.read_document(envelope, ref=ref, url=url))
+        return wire.document(document.read_document(envelope, ref=ref, url=url))
     window = {key: value for key, value in args.items() if key not in ("id", "field_path")}
     read = fields.read(envelope, ref=ref, field_path=args["field_path"], args=window)
     return wire.field(field_renderer.fit(read, BUDGETS))

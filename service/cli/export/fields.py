@@ -77,11 +77,11 @@ def blob_of(rs: ResourceServer, ref: RecordRef, path: str) -> Blob:
 
 def is_cut(value: Any) -> bool:
     """Whether a value of a record only tells of what stands there."""
-    return (
-        isinstance(value, dict)
-        and value.get("object") in ("field_preview", "binary_field")
-        and isinstance(value.get("size_chars"), int)
-    )
+    if not isinstance(value, dict):
+        return False
+    sizes = {"field_preview": ("size_chars",), "binary_field": ("size_bytes", "size_chars")}
+    names = sizes.get(str(value.get("object")), ())
+    return any(isinstance(value.get(name), int) for name in names)
 
 
 def _decoded(value: str) -> Blob:

@@ -164,7 +164,8 @@ class StoreResourceServer:
         return self._ask(lambda db, view: records.read_record(db, view, read))
 
     def aggregate(self, query: AggregateQuery) -> Envelope:
-        return self._ask(lambda db, view: aggregate.aggregate(db, view, query))
+        sealer = self._store.sealer
+        return self._ask(lambda db, view: aggregate.aggregate(db, view, query, sealer))
 
     def search(self, query: SearchQuery) -> Envelope:
         sealer = self._store.sealer

@@ -9,10 +9,12 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from evidence.errors import InvalidRequest
 from evidence.limits import CONTRACT
+from evidence.model import GRANULARITIES
+from service.upstreams.cursors import Sealer
 from service.upstreams.ports import AggregateQuery, Filter
 from service.upstreams.store import documents, records
 from service.upstreams.store.filters import Condition, compile_filter, tests_of
-from service.upstreams.store.local_time import FIRST, GRANULARITIES, SPAN, Clock, buckets, key
+from service.upstreams.store.local_time import FIRST, SPAN, Clock, buckets, key
 from service.upstreams.store.visible import StreamView, View, limits
 
 # Sums of decimal fractions are rounded here, far below what they are given with.
@@ -72,7 +74,9 @@ class Source:
         return found
 
 
-def aggregate(db: sqlite3.Connection, view: View, query: AggregateQuery) -> dict[str, Any]:
+def aggregate(
+    db: sqlite3.Connection, view: View, query: AggregateQuery, sealer: Sealer
+) -> dict[str, Any]:
     """One figure or its groups over all granted connections of a stream, merged."""
     streams = view.stream(query.stream, query.connection_id)
     for name in ("field", "group_by", "group_by_time"):
@@ -96,7 +100,7 @@ def aggregate(db: sqlite3.Connection, view: View, query: AggregateQuery) -> dict
         "filtered_record_count": sum(_scalar(db, *source.count()) for source in sources),
     }
     if query.group_by or query.group_by_time:
-        body.update(_groups(db, sources, query))
+        body.update(_groups(db, sources, query, sealer, view.grant.grant_id))
     else:
         body["value"] = _value(db, sources, query, body["filtered_record_count"])
     body["meta"] = {"count": {"kind": "none"}, "warnings": []}
@@ -123,6 +127,8 @@ def _check(streams: Sequence[StreamView], query: AggregateQuery) -> None:
         raise _invalid("time_zone needs group_by_time.", "time_zone")
     if query.limit is not None and not grouped:
         raise _invalid("limit needs group_by or group_by_time.", "limit")
+    if query.cursor is not None and not grouped:
+        raise _invalid("cursor needs group_by or group_by_time.", "cursor")
     _zone(query.time_zone)
     named = ((query.field, query.metric), (query.group_by, "group_by"))
     for field, kind in (*named, (query.group_by_time, "group_by_time")):
@@ -193,23 +199,38 @@ def _extreme(db: sqlite3.Connection, sources: Sequence[Source], metric: str, fie
 
 
 def _groups(
-    db: sqlite3.Connection, sources: Sequence[Source], query: AggregateQuery
+    db: sqlite3.Connection,
+    sources: Sequence[Source],
+    query: AggregateQuery,
+    sealer: Sealer,
+    grant_id: str,
 ) -> dict[str, Any]:
+    """A page of groups. The cursor is the place of its last group: (order, key, count)."""
     limit = query.limit or CONTRACT.groups_default
-    ordered: list[tuple[Any, int]]
+    bound = ["aggregate", grant_id, query.stream, query.connection_id, query.filter]
+    bound += [query.group_by, query.group_by_time, query.granularity, query.time_zone]
+    after = sealer.open(query.cursor, bound=bound) if query.cursor else None
+    ordered: list[tuple[list[Any], Any, int]]
     if query.group_by:
         counted = _by_value(db, sources, query.group_by)
-        ordered = sorted(counted.items(), key=lambda item: (-item[1], str(item[0])))
-        shown = ordered[:limit]
+        ordered = sorted(
+            [([-n, str(name), type(name).__name__], name, n) for name, n in counted.items()],
+            key=lambda group: group[0],
+        )
     else:
         granularity = str(query.granularity)
-        ordered = sorted(buckets(granularity, _by_time(db, sources, query)).items())
-        shown = [(key(granularity, first), count) for first, count in ordered[:limit]]
+        found = sorted(buckets(granularity, _by_time(db, sources, query)).items())
+        ordered = [([first], first, n) for first, n in found]
+    left = [group for group in ordered if after is None or group[0] > after]
+    shown = left[:limit]
+    names = [key(granularity, name) if query.group_by_time else name for _, name, _ in shown]
+    more = len(left) > limit
     return {
-        "groups": [{"key": name, "count": count} for name, count in shown],
+        "groups": [{"key": name, "count": group[2]} for name, group in zip(names, shown)],
         "limit": limit,
-        "other_count": sum(count for _, count in ordered[limit:]),
+        "other_count": sum(group[2] for group in left[limit:]),
         "group_count": len(ordered),
+        "next_cursor": sealer.seal(shown[-1][0], bound=bound) if more else None,
     }
 
 

@@ -41,7 +41,7 @@ def list_changes(
             break
         position = version
         if shown:
-            page.append(_change(db, stream, seq, projections[stream.id]))
+            page.append(_change(db, view, stream, seq, projections[stream.id]))
     body: dict[str, Any] = {
         "object": "list",
         "url": f"/v1/streams/{query.stream}/records",
@@ -124,13 +124,13 @@ def _visible(db: sqlite3.Connection, stream: StreamView, seq: int) -> bool:
 
 
 def _change(
-    db: sqlite3.Connection, stream: StreamView, seq: int, fields: tuple[str, ...]
+    db: sqlite3.Connection, view: View, stream: StreamView, seq: int, fields: tuple[str, ...]
 ) -> dict[str, Any]:
     stored = documents.load(db, [seq]).get(seq)
     if stored is not None:
         return {
             **records.describe(stream, stored),
-            "data": documents.show(db, stream, stored, fields),
+            "data": documents.show(db, view, stream, stored, fields),
         }
     key, deleted_at = db.execute(
         "SELECT r.record_key, t.deleted_at FROM record r JOIN tombstone t USING (seq) "

@@ -10,11 +10,13 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from evidence import binary, routes
 from evidence.errors import TooLarge
+from evidence.handles import RecordRef
 from evidence.limits import CONTRACT
 from evidence.text import looks_binary
-from service.upstreams import routes
-from service.upstreams.store.visible import StreamView
+from service.upstreams.store import attached
+from service.upstreams.store.visible import StreamView, View
 
 PREVIEW_CHARS = 512
 
@@ -82,20 +84,27 @@ def read_chunks(db: sqlite3.Connection, big: Big, first: int = 0, last: int | No
 
 
 def show(
-    db: sqlite3.Connection, view: StreamView, stored: Stored, fields: tuple[str, ...]
+    db: sqlite3.Connection, whole: View, view: StreamView, stored: Stored, fields: tuple[str, ...]
 ) -> dict[str, Any]:
-    """The `data` of a record with `fields` only; large and binary values become metadata."""
+    """The `data` of a record with `fields` only; large and binary values become metadata.
+
+    `whole` is all that the grant shows: it decides whether the bytes of a blob can be had.
+    """
     shown: dict[str, Any] = {}
     for field in fields:
         if field in stored.data:
-            shown[field] = _show_value(view, stored, field, stored.data[field])
+            value = stored.data[field]
+            if isinstance(value, str) and looks_binary(value):
+                shown[field] = _base64(view, stored, field, value)
+            else:
+                shown[field] = _linked(db, whole, view, stored, field, value)
         elif field in stored.big:
             shown[field] = _preview(db, view, stored, field)
     return shown
 
 
 def show_whole(
-    db: sqlite3.Connection, view: StreamView, stored: Stored, fields: tuple[str, ...]
+    db: sqlite3.Connection, whole: View, view: StreamView, stored: Stored, fields: tuple[str, ...]
 ) -> dict[str, Any]:
     """As `show`, but values are whole, up to 32 MB together; raises `TooLarge` beyond."""
     total = sum(stored.big[field].bytes for field in fields if field in stored.big)
@@ -109,24 +118,22 @@ def show_whole(
     shown: dict[str, Any] = {}
     for field in fields:
         if field in stored.data:
-            shown[field] = _link_blob(view, stored.data[field])
+            shown[field] = _linked(db, whole, view, stored, field, stored.data[field])
         elif field in stored.big:
             text = read_chunks(db, stored.big[field])
             shown[field] = text if stored.big[field].type == "string" else orjson.loads(text)
     return shown
 
 
-def _show_value(view: StreamView, stored: Stored, field: str, value: Any) -> Any:
-    if isinstance(value, dict):
-        return _link_blob(view, value)
-    if isinstance(value, str) and looks_binary(value):
-        return {
-            "object": "binary_field",
-            "encoding": "base64",
-            "size_chars": len(value),
-            "read": _read(view, stored, field),
-        }
-    return value
+def _base64(view: StreamView, stored: Stored, field: str, head: str, **ends: Any) -> dict[str, Any]:
+    """The metadata of base64 text, with the route of its whole value."""
+    declared = view.manifest.fields[field].media_type
+    ref = RecordRef(view.name, stored.record_key, view.connection_id)
+    return {
+        **binary.base64_field(head, declared=declared, **ends),
+        "fetch_url": routes.field_value(ref, field),
+        "read": _read(view, stored, field),
+    }
 
 
 def _preview(
@@ -134,27 +141,29 @@ def _preview(
 ) -> dict[str, Any]:
     big = stored.big[field]
     head = read_chunks(db, big, 0, 0)
-    preview: dict[str, Any] = {
+    if big.type == "string" and looks_binary(head):
+        tail = read_chunks(db, big, big.chunks - 1)
+        return _base64(view, stored, field, head, chars=big.chars, tail=tail)
+    return {
         "object": "field_preview",
         "type": big.type,
         "size_chars": big.chars,
         "size_bytes": big.bytes,
         "read": _read(view, stored, field),
+        "preview_text": head[:PREVIEW_CHARS],
     }
-    if looks_binary(head):
-        preview["object"] = "binary_field"
-        preview["encoding"] = "base64"
-    else:
-        preview["preview_text"] = head[:PREVIEW_CHARS]
-    return preview
 
 
 def _read(view: StreamView, stored: Stored, field: str) -> dict[str, Any]:
     return routes.field_window_read(view.name, stored.record_key, view.connection_id, field)
 
 
-def _link_blob(view: StreamView, value: Any) -> Any:
-    """A blob reference with the address its bytes can be had from."""
-    if isinstance(value, dict) and isinstance(value.get("blob_id"), str):
-        return {**value, "fetch_url": routes.blob(value["blob_id"], view.connection_id)}
+def _linked(
+    db: sqlite3.Connection, whole: View, view: StreamView, stored: Stored, field: str, value: Any
+) -> Any:
+    """A value whose blob references, alone or in a list, lead to their bytes."""
+    if binary.is_reference(value):
+        return attached.linked(db, whole, view, stored.seq, field, value)
+    if isinstance(value, list) and any(map(binary.is_reference, value)):
+        return [_linked(db, whole, view, stored, field, one) for one in value]
     return value

@@ -28,7 +28,7 @@ def expand(
     """
     followed = require(view, stream, names, limit_of)
     return {
-        name: _related(db, parent, relation, target, limit)
+        name: _related(db, view, parent, relation, target, limit)
         for name, (relation, target, limit) in followed.items()
     }
 
@@ -78,6 +78,7 @@ def _limit(relation: Expansion, wanted: int | None) -> int:
 
 def _related(
     db: sqlite3.Connection,
+    view: View,
     parent: documents.Stored,
     relation: Expansion,
     target: StreamView,
@@ -98,7 +99,7 @@ def _related(
         ),
     ).fetchall()
     stored = documents.load(db, [seq for (seq,) in rows[:limit]])
-    found = [_record(db, target, stored[seq]) for (seq,) in rows[:limit]]
+    found = [_record(db, view, target, stored[seq]) for (seq,) in rows[:limit]]
     if relation.cardinality == "has_one":
         return found[0] if found else None
     listed: dict[str, Any] = {"object": "list", "has_more": len(rows) > limit, "data": found}
@@ -117,12 +118,14 @@ def _keys(record_key: str) -> tuple[str, int | str]:
     return text, int(text) if text.isdecimal() and len(text) < SQLITE_DIGITS else text
 
 
-def _record(db: sqlite3.Connection, target: StreamView, stored: documents.Stored) -> dict[str, Any]:
+def _record(
+    db: sqlite3.Connection, view: View, target: StreamView, stored: documents.Stored
+) -> dict[str, Any]:
     return {
         "object": "record",
         "id": stored.record_key,
         "stream": target.name,
         "emitted_at": stored.emitted_at(target.granted),
         "connection_id": target.connection_id,
-        "data": documents.show(db, target, stored, target.fields),
+        "data": documents.show(db, view, target, stored, target.fields),
     }

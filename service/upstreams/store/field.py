@@ -6,12 +6,11 @@ from typing import Any
 
 import orjson
 
-from evidence import pointer
+from evidence import binary, pointer, routes
 from evidence.errors import InvalidRequest, NotFound
 from evidence.handles import RecordRef
 from evidence.limits import CONTRACT
 from evidence.text import looks_binary
-from service.upstreams import routes
 from service.upstreams.ports import WindowRequest
 from service.upstreams.store import blobs, documents, records
 from service.upstreams.store.finding import matches
@@ -41,14 +40,14 @@ def read_window(
     }
     kind, value = _value(db, stored, path, name)
     body["field"] = {"path": path, "type": kind}
-    binary = blobs.metadata(db, stream, stored, name, value)
-    if binary is not None:
-        text = blobs.text_of(db, stored, name, binary)
+    known = blobs.metadata(db, view, stream, stored, name, value)
+    if known is not None:
+        text = blobs.text_of(db, stored, name, known)
         if text is None:
             body["field"]["type"] = "binary"
-            body["binary"] = binary
+            body["binary"] = known
             return body
-        body["field"]["media_type"] = binary.get("mime_type")
+        body["field"]["media_type"] = known.get("mime_type")
         value = InlineText(text)
     body["window"] = _window(value, window)
     return body
@@ -89,7 +88,7 @@ def _value(
         )
     value = pointer.inside(top, path)
     kind = pointer.json_type(value)
-    if blobs.is_reference(value) or (isinstance(value, str) and looks_binary(value)):
+    if binary.is_reference(value) or (isinstance(value, str) and looks_binary(value)):
         return kind, value
     if isinstance(value, str):
         return kind, InlineText(value)

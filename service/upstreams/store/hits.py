@@ -16,7 +16,7 @@ from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import Hit, Match, Source, window_read
 from evidence.query import Query
 from evidence.reading import short
-from service.upstreams import routes
+from evidence import routes
 from service.upstreams.store import documents, records
 from service.upstreams.store.proof import Proof, prove
 from service.upstreams.store.visible import StreamView, View

@@ -13,8 +13,6 @@ from math import gcd, inf
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-GRANULARITIES = ("minute", "hour", "day", "week", "month", "quarter", "year")
-
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE

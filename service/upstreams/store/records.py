@@ -76,7 +76,7 @@ def read_record(db: sqlite3.Connection, view: View, read: RecordRead) -> dict[st
     fields = stream.project(read.fields)
     show = documents.show_whole if read.whole and read.fields else documents.show
     body = {"connector_key": stream.connector_key, **describe(stream, stored)}
-    body["data"] = show(db, stream, stored, fields)
+    body["data"] = show(db, view, stream, stored, fields)
     body["roles"] = {role: name for role, name in stream.roles.items() if name in fields}
     if at := time_of(stream, stored, frozenset(fields)):
         body["authored_at"] = at
@@ -297,7 +297,7 @@ def _page(
     for seq, _, _, rank in found[: query.limit]:
         stream, record = streams[rank], stored[seq]
         shown = describe(stream, record)
-        shown["data"] = documents.show(db, stream, record, projections[stream.id])
+        shown["data"] = documents.show(db, view, stream, record, projections[stream.id])
         if query.expand:
             shown["expanded"] = expand(db, view, stream, record, query.expand, query.expand_limit)
         size += len(orjson.dumps(shown))

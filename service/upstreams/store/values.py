@@ -36,6 +36,12 @@ class FieldType:
     schema: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
+    def media_type(self) -> str | None:
+        """What base64 text of the field holds, as JSON Schema declares it."""
+        found = self.schema.get("contentMediaType")
+        return found if isinstance(found, str) and found else None
+
+    @property
     def is_time(self) -> bool:
         return self.type == "string" and self.format in TIME_FORMATS
 

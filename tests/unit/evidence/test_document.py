@@ -2,7 +2,7 @@
 
 from evidence.envelope import Envelope
 from evidence.handles import RecordRef
-from evidence.reading.records import read_document
+from evidence.reading.document import read_document
 
 REF = RecordRef("notes", "n1", "c")
 ROLES = {"primary-title": "title", "primary-text": "text"}

@@ -18,7 +18,7 @@ from evidence.model import (
     Source,
     StreamRow,
 )
-from evidence.reading import records as reading
+from evidence.reading import document as reading
 from evidence.reading import search as search_reading
 from renderers import document as documents
 from renderers import field, records, schema, search

@@ -5,10 +5,10 @@ from typing import Any
 import orjson
 from hypothesis import given
 
-from evidence import pointer, wire
+from evidence import binary, pointer, wire
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import RecordItem, RecordPage
-from evidence.text import escape, json_line, looks_binary
+from evidence.text import escape, json_line
 from renderers import records
 from tests.helpers.monsters import Held, held, monstrous, record_pages
 
@@ -28,8 +28,8 @@ def beginning(text: str, size: int) -> str:
 
 def shown_as(value: Any, size: int) -> tuple[Any, int | None]:
     """(a value as it is shown, the code points shown of it: None for a whole one)."""
-    if isinstance(value, str) and looks_binary(value):
-        return {"object": "binary_field", "size_chars": len(value)}, 0
+    if binary.is_described(value):
+        return value, 0
     text, total, kind = value, None, "string"
     if isinstance(value, dict) and value.get("object") == "field_preview":
         text, total, kind = value["preview_text"], value["size_chars"], value["type"]
@@ -54,10 +54,12 @@ def trimmed(item: RecordItem, size: int) -> tuple[dict[str, Any], list[str], lis
         room -= bytes_of({name: shown})
         if end is not None:
             args: dict[str, Any] = {"id": item.id, "field_path": pointer.path_of(name)}
-            if 0 < end < shown["size_chars"]:
+            if end and end < shown["size_chars"]:
                 args |= {"offset_chars": end, "limit_chars": CONTRACT.window_chars}
             call = json_line(args)
             room -= len(f"read_record_field {call}".encode()) + records.PARTIAL_BYTES
+        for one in binary.bytes_of(shown, item.ref, pointer.path_of(name)):
+            room -= len(wire.bytes_line(one).encode()) + records.PARTIAL_BYTES
         if room < 0 and data:
             left_out.append(name)
             continue

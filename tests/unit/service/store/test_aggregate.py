@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from service.upstreams.cursors import Sealer
 from service.upstreams.ports import AggregateQuery
 from service.upstreams.store import aggregate, grants
 from service.upstreams.store.ingest import put
@@ -93,6 +94,7 @@ CUTS = {"minute": 16, "hour": 13, "day": 10, "month": 7, "year": 4}
 RESTS = {"minute": "", "hour": ":00", "day": "", "month": "-01", "year": "-01-01"}
 
 
+SEALER = Sealer(b"a secret of tests only")
 Kept = dict[tuple[str, str], dict[str, Any]]
 
 
@@ -106,7 +108,7 @@ def test_figures_and_groups_are_those_of_the_records_one_by_one(tmp_path: Path, 
         granted = [(limits, _view(writer, limits)) for limits in GRANTS]
         for (limits, view), wanted, asked in product(granted, FILTERS, ASKED):
             query = AggregateQuery(stream="visits", filter=wanted, **asked)
-            found = aggregate.aggregate(writer.db, view, query)
+            found = aggregate.aggregate(writer.db, view, query, SEALER)
             shown = [
                 data
                 for (_, key), data in kept.items()
@@ -130,7 +132,7 @@ def test_groups_beyond_the_limit_are_the_later_ones_and_counted(tmp_path: Path) 
         query = AggregateQuery(
             stream="visits", metric="count", group_by_time="at", granularity="month", limit=2
         )
-        found = aggregate.aggregate(writer.db, _view(writer, {}), query)
+        found = aggregate.aggregate(writer.db, _view(writer, {}), query, SEALER)
     assert [group["key"] for group in found["groups"]] == ["2026-01-01", "2026-02-01"]
     assert (found["other_count"], found["group_count"]) == (2, 4)
 
@@ -149,7 +151,7 @@ def test_counts_by_time_do_not_look_at_records(tmp_path: Path) -> None:
         until = {"time_constraint": {"until": "2027-01-01T00:00:00Z"}}
         for view in (_view(writer, {}), _view(writer, until)):
             asked.clear()
-            aggregate.aggregate(writer.db, view, query)
+            aggregate.aggregate(writer.db, view, query, SEALER)
             (grouped,) = [sql for sql in asked if "GROUP BY" in sql]
             plan = writer.db.execute(f"EXPLAIN QUERY PLAN {grouped}").fetchall()
             assert "COVERING INDEX cell_value" in plan[0][3]

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.upstreams.store.local_time import DAY, GRANULARITIES, MINUTE, SPAN, Clock, buckets, key
+from evidence.model import GRANULARITIES
+from service.upstreams.store.local_time import DAY, MINUTE, SPAN, Clock, buckets, key
 
 ZONES = (
     "UTC",

@@ -112,11 +112,16 @@ def test_no_name_climbs_to_another_path(world: Scripted, name: str) -> None:
     for ask in (
         lambda rs: rs.stream(name),
         lambda rs: rs.records(RecordQuery(name)),
-        lambda rs: rs.record(RecordRead(RecordRef("s", name))),
+        lambda rs: rs.record(RecordRead(RecordRef(name, "r"))),
         lambda rs: rs.blob(name),
     ):
         assert isinstance(world.refused(ask), InvalidRequest)
     assert world.targets == []
+
+
+def test_an_empty_id_is_not_asked_for(world: Scripted) -> None:
+    error = world.refused(lambda rs: rs.record(RecordRead(RecordRef("s", ""))))
+    assert isinstance(error, InvalidRequest) and world.targets == []
 
 
 @pytest.mark.parametrize("header", ["Request-Id", "X-Request-Id"])

@@ -6,13 +6,16 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 from evidence import pointer
+from evidence.handles import RecordRef
 
 _UNRESERVED = re.compile(r"[A-Za-z0-9_.~-]*")
 _ROUTED = frozenset({"object", "method", "route", "stream", "record_id"})  # not in the query
 
 
 def segment(text: str) -> str:
-    """One percent-encoded path segment or query value."""
+    """One percent-encoded path segment or query value; dots alone would climb to another path."""
+    if text in (".", ".."):
+        return text.replace(".", "%2E")
     return text if _UNRESERVED.fullmatch(text) else quote(text, safe="")
 
 
@@ -30,8 +33,16 @@ def field_window(stream: str, record_id: str) -> str:
     return f"{record(stream, record_id)}/field-window"
 
 
-def blob(blob_id: str, connection_id: str) -> str:
-    return f"/v1/blobs/{segment(blob_id)}?connection_id={segment(connection_id)}"
+def blob(blob_id: str, connection_id: str | None) -> str:
+    where = f"?connection_id={segment(connection_id)}" if connection_id else ""
+    return f"/v1/blobs/{segment(blob_id)}{where}"
+
+
+def field_value(ref: RecordRef, field: str) -> str:
+    """The record with the whole value of one field. `fields` would split a name at its commas."""
+    where = f"connection_id={segment(ref.connection_id)}&" if ref.connection_id else ""
+    name = "fields[]" if "," in field else "fields"
+    return f"{record(ref.stream, ref.record_id)}?{where}{name}={segment(field)}"
 
 
 def field_window_read(
