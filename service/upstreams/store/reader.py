@@ -37,16 +37,6 @@ class _Connection:
     db: sqlite3.Connection
     number: int
     stamp: Stamp
-    kept: Deadline
-
-    def serves(self, stamp: Stamp) -> bool:
-        """Whether it can read the file as it is now.
-
-        A checkpoint and a file that is copied over the store look alike, so a changed file is
-        opened anew, at most once in `store_reopen_seconds` unless it became shorter.
-        """
-        seen = self.stamp
-        return stamp == seen or (stamp.size >= seen.size and not self.kept.expired())
 
 
 class Reader:
@@ -55,6 +45,8 @@ class Reader:
     A `fixed` file is one that nobody writes to: reading it leaves nothing beside it. Every
     snapshot is one of the file that is at `path` then. All connections to a replaced file are
     closed before the first one to the new file is opened: they share locks on the files beside it.
+    A connection is opened anew when its file was written to, because a copy over the store and a
+    checkpoint look alike.
     """
 
     def __init__(self, path: Path, *, fixed: bool = False) -> None:
@@ -70,8 +62,8 @@ class Reader:
     @contextmanager
     def snapshot(self, seconds: float = BUDGETS.store_seconds) -> Iterator[sqlite3.Connection]:
         """One consistent view of the store; statements past `seconds` raise `TimedOut`."""
-        with self._connected() as connection:
-            db = connection.db
+        try:
+            db = self._enter().db
             try:
                 deadline = Deadline.after(seconds)
                 db.set_progress_handler(deadline.expired, STEPS_BETWEEN_CHECKS)
@@ -81,10 +73,12 @@ class Reader:
                 finally:
                     db.set_progress_handler(None, 0)
                     db.execute("ROLLBACK")
-            except sqlite3.DatabaseError as error:
-                if not _is_interrupted(error):
-                    self.close()  # what it has cached may be of a file that was overwritten
-                raise _translate(error) from error
+            finally:
+                self._leave()
+        except sqlite3.DatabaseError as error:
+            if not _is_interrupted(error):
+                self.close()  # it may have cached pages of a file that was overwritten
+            raise _translate(error) from error
 
     def generation(self, db: sqlite3.Connection) -> Generation:
         """What changes when another connection has committed; of two connections never alike."""
@@ -92,8 +86,12 @@ class Reader:
 
     def number(self) -> int:
         """The number of this thread's connection, which changes when the file is opened anew."""
-        with self._connected() as connection:
-            return connection.number
+        try:
+            number = self._enter().number
+        except sqlite3.DatabaseError as error:
+            raise _translate(error) from error
+        self._leave()
+        return number
 
     def close(self) -> None:
         """Closes this thread's connection."""
@@ -102,31 +100,34 @@ class Reader:
             kept.db.close()
             self._local.kept = None
 
-    @contextmanager
-    def _connected(self) -> Iterator[_Connection]:
+    def _enter(self) -> _Connection:
+        """A connection to the file at the path; `_leave` ends its use.
+
+        After a replacement, waits until nobody uses the old file.
+        """
         try:
             stamp = files.look(self.path)
         except OSError as error:
             raise _absent() from error
-        self._enter(stamp.file)
-        try:
-            yield self._connection(stamp)
-        finally:
-            with self._gate:
-                self._in_use -= 1
-                if not self._in_use:
-                    self._gate.notify_all()
-
-    def _enter(self, file: tuple[int, int]) -> None:
-        """Counts a user of the file; after a replacement, waits for users of the old one."""
         with self._gate:
-            if self._file != file:
+            if self._file != stamp.file:
                 self._gate.wait_for(
-                    lambda: self._file == file or not self._in_use, BUDGETS.store_seconds
+                    lambda: self._file == stamp.file or not self._in_use, BUDGETS.store_seconds
                 )
-                if self._file != file:
-                    self._switch(file)
+                if self._file != stamp.file:
+                    self._switch(stamp.file)
             self._in_use += 1
+        try:
+            return self._connection(stamp)
+        except BaseException:
+            self._leave()
+            raise
+
+    def _leave(self) -> None:
+        with self._gate:
+            self._in_use -= 1
+            if not self._in_use:
+                self._gate.notify_all()
 
     def _switch(self, file: tuple[int, int]) -> None:
         if self._in_use:
@@ -142,39 +143,32 @@ class Reader:
 
     def _connection(self, stamp: Stamp) -> _Connection:
         kept: _Connection | None = getattr(self._local, "kept", None)
-        if kept is not None and not kept.serves(stamp):
+        if kept is None or kept.stamp != stamp:
             self.close()
-            kept = None
-        if kept is None:
-            kept = _Connection(
-                self._open(), next(_numbers), stamp, Deadline.after(BUDGETS.store_reopen_seconds)
-            )
-            self._local.kept = kept
+            kept = self._local.kept = _Connection(self._open(), next(_numbers), stamp)
             with self._gate:
                 self._open_now.add(kept)
         return kept
 
     def _open(self) -> sqlite3.Connection:
-        db: sqlite3.Connection | None = None
+        db = sqlite3.connect(
+            f"file:{quote(str(self.path))}?{self._mode}",
+            uri=True,
+            isolation_level=None,
+            cached_statements=STATEMENTS_CACHED,
+            check_same_thread=False,
+        )
         try:
-            db = sqlite3.connect(
-                f"file:{quote(str(self.path))}?{self._mode}",
-                uri=True,
-                isolation_level=None,
-                cached_statements=STATEMENTS_CACHED,
-                check_same_thread=False,
-            )
             if not self._fixed:
                 files.forget_stale_index(db, self.path)
             _check_layout(db)
             db.execute("PRAGMA trusted_schema = OFF")
             db.execute("PRAGMA query_only = ON")
             db.execute(f"PRAGMA mmap_size = {MMAP_BYTES}")
-            return db
-        except (sqlite3.DatabaseError, Unavailable) as error:
-            if db is not None:
-                db.close()
-            raise _translate(error) if isinstance(error, sqlite3.Error) else error
+        except BaseException:
+            db.close()
+            raise
+        return db
 
 
 def index_damaged() -> Unavailable:
