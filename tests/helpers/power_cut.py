@@ -88,8 +88,10 @@ class Disk:
         self._library = folder / "keep.so"
         command = [compiler, "-shared", "-fPIC", "-o", str(self._library), str(folder / "keep.c")]
         subprocess.run(command, check=True)
-        for path in store.parent.glob(f"{store.name}*") if store.exists() else ():
-            shutil.copyfile(path, self._kept / path.name)
+        if store.exists():
+            # In a process of its own: reading a file here would end SQLite's locks on it.
+            there = [str(path) for path in store.parent.glob(f"{store.name}*")]
+            subprocess.run(["cp", *there, str(self._kept)], check=True)
 
     def run(self, *words: str, stdin: bytes = b"") -> None:
         """Runs `rung` with these words, on the store."""
