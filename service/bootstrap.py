@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from hmac import compare_digest
 from pathlib import Path
 from secrets import token_bytes
@@ -86,7 +85,7 @@ class Services:
                 hint="Send one of the library's tokens as `Authorization: Bearer <token>`.",
             )
 
-    @cached_property
+    @property
     def fence_key(self) -> bytes:
         """What fences of record text are made with: the same in all workers."""
         if self.store is not None and (self.upstream is None or self.store.reader.path.exists()):

@@ -32,7 +32,7 @@ def open_blob(reader: Reader, view: View, blob_id: str, connection_id: str | Non
     (key, media_type, size, sha256), _ = next(iter(owners.values()))
 
     def read(start: int, stop: int) -> Iterator[bytes]:
-        return _read(reader, key, start, stop)
+        return _read(reader, (key, sha256), start, stop)
 
     return Blob(blob_id, media_type, size, sha256, read)
 
@@ -113,12 +113,17 @@ def _ambiguous(view: View, streams: list[StreamView]) -> Ambiguous:
     return records.ambiguous(view, streams)
 
 
-def _read(reader: Reader, key: int, start: int, stop: int) -> Iterator[bytes]:
-    """Bytes `start`..`stop` (exclusive) of a blob, a part at a time."""
+def _read(reader: Reader, blob: tuple[int, str], start: int, stop: int) -> Iterator[bytes]:
+    """Bytes `start`..`stop` (exclusive) of a blob, by key and SHA-256, a part at a time.
+
+    In a store that has replaced the one the blob was found in, the key may be that of another.
+    """
     for number in range(start // BLOB_PART_BYTES, (stop + BLOB_PART_BYTES - 1) // BLOB_PART_BYTES):
         with reader.snapshot() as db:
             row = db.execute(
-                "SELECT data FROM blob_part WHERE blob = ? AND no = ?", (key, number)
+                "SELECT data FROM blob_part p JOIN blob b ON b.id = p.blob "
+                "WHERE p.blob = ? AND b.sha256 = ? AND p.no = ?",
+                (*blob, number),
             ).fetchone()
         if row is None:
             return

@@ -17,11 +17,11 @@ import orjson
 
 from evidence.errors import InvalidRequest, Unavailable
 from evidence.fold import FOLD_VERSION, fold
-from service.upstreams.store import recent
+from service.upstreams.store import files, recent
 from service.upstreams.store.ddl import MIGRATIONS, migrate
+from service.upstreams.store.rebuild import rebuild, tune
 
 LOCK_SECONDS = 30
-HASH_BYTES = 67_108_864
 CACHE_KIB = 65_536
 WAL_PAGES = 16_384
 #: From here on a commit waits for readers, no longer than so, for SQLite's log to begin anew.
@@ -35,15 +35,12 @@ UNMERGED_SHARE = 10
 MERGE_PAGES = 4_096
 #: A merge goes through the indexes once; what it would keep of them, their new words need.
 MERGE_CACHE_KIB = 16_384
-#: How many pieces of the index a merge waits for: half the work of the default, 4, in long imports.
-AUTOMERGE = 8
 
 
 def open_writer(path: Path | str) -> "Writer":
     """Opens the store at `path` for writing; makes the folder, the file and its tables if new."""
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
     try:
-        _reserve(path)
+        _reserve(Path(path))
         db = sqlite3.connect(path, timeout=LOCK_SECONDS, isolation_level=None)
     except sqlite3.OperationalError as error:
         raise Unavailable(f"Cannot open the store {path}: {error}. Check the path.") from error
@@ -94,6 +91,12 @@ class Writer:
         self.close()
 
     def close(self) -> None:
+        """Closes the store. Its log is empty then, unless somebody is reading an older state.
+
+        A file that is copied or renamed over the store inherits the log.
+        """
+        with suppress(sqlite3.Error):
+            self._checkpoint()
         self.db.close()
 
     @contextmanager
@@ -120,9 +123,13 @@ class Writer:
         """Keeps the log from growing with every commit, as it does while somebody always reads."""
         with suppress(FileNotFoundError):
             if self.path.with_name(f"{self.path.name}-wal").stat().st_size > LOG_BYTES:
-                self.db.execute(f"PRAGMA busy_timeout = {LOG_SECONDS * 1_000}")
-                self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                self.db.execute(f"PRAGMA busy_timeout = {LOCK_SECONDS * 1_000}")
+                self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        """Moves the log into the file, as far as readers allow within `LOG_SECONDS`."""
+        self.db.execute(f"PRAGMA busy_timeout = {LOG_SECONDS * 1_000}")
+        self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self.db.execute(f"PRAGMA busy_timeout = {LOCK_SECONDS * 1_000}")
 
     def take(self, counter: str, count: int = 1) -> int:
         """The first of `count` fresh numbers; numbers of a committed transaction never recur."""
@@ -167,6 +174,13 @@ class Writer:
         self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
 
+    def reindex(self) -> None:
+        """Builds the full-text indexes anew from the stored texts."""
+        for index in INDEXES:
+            with self.transaction():
+                rebuild(self.db, index)
+        self.finish()
+
     def _merge(self, index: str) -> None:
         """Merges all of an index, in steps that others can write between."""
         pages, done = -MERGE_PAGES, False
@@ -178,17 +192,23 @@ class Writer:
             pages = MERGE_PAGES
 
 
-def _reserve(path: Path | str) -> None:
-    """A new store is for its owner's eyes: it holds records, and the secret of the deployment.
+def _reserve(path: Path) -> None:
+    """Makes a new store, and its folder. It is for its owner's eyes: it holds records, and the
+    secret of the deployment. The entries of both are on the disk when this returns.
 
     One that is there is not touched: closing it would end the locks of this process's readers, and
     another process would take itself for the last one and remove the log they read.
     """
+    made = [path, *files.missing_folders(path)]
+    path.parent.mkdir(parents=True, exist_ok=True)
     with suppress(OSError):  # SQLite says what is wrong with a path
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNER_ONLY))
+        for new in made:
+            files.make_durable(new)
 
 
 def _prepare(db: sqlite3.Connection, path: Path | str) -> None:
+    files.forget_stale_index(db, Path(path))
     # One statement: another process may be making a new store of it.
     (foreign,) = db.execute(
         "SELECT user_version = 0 AND EXISTS (SELECT 1 FROM sqlite_master) FROM pragma_user_version"
@@ -196,7 +216,7 @@ def _prepare(db: sqlite3.Connection, path: Path | str) -> None:
     if foreign:
         raise InvalidRequest(f"{path} is not a Rung store; choose another --store.")
     db.execute("PRAGMA journal_mode = WAL")
-    db.execute("PRAGMA synchronous = NORMAL")
+    db.execute("PRAGMA synchronous = FULL")  # every commit is on the disk when it returns
     db.execute("PRAGMA foreign_keys = ON")
     db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     db.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
@@ -215,14 +235,12 @@ def _prepare(db: sqlite3.Connection, path: Path | str) -> None:
     db.execute("BEGIN IMMEDIATE")
     if not _meta(db, "secret"):
         _set_meta(db, "secret", secrets.token_hex(SECRET_BYTES))
-        db.execute("INSERT INTO fts(fts, rank) VALUES('hashsize', ?)", (HASH_BYTES,))
-        db.execute("INSERT INTO fts_chunk(fts_chunk, rank) VALUES('hashsize', ?)", (HASH_BYTES,))
-        db.execute("INSERT INTO fts(fts, rank) VALUES('automerge', ?)", (AUTOMERGE,))
+        tune(db, "fts")
+        tune(db, "fts_chunk")
     if _meta(db, "fold_version") not in (None, FOLD_VERSION):
         # Deletes need the very tokens that went in, so a new fold means new indexes.
-        db.execute("INSERT INTO fts(fts) VALUES('rebuild')")
-        db.execute("INSERT INTO fts_chunk(fts_chunk) VALUES('rebuild')")
-        db.execute("INSERT INTO fts_recent(fts_recent) VALUES('rebuild')")
+        for index in INDEXES:
+            rebuild(db, index)
     _set_meta(db, "fold_version", FOLD_VERSION)
     db.execute("COMMIT")
 

@@ -1,0 +1,74 @@
+"""The files of a store: which file a path names, and what a replaced file leaves beside it.
+
+SQLite keeps a log (`-wal`) and an index of the log (`-shm`) beside a store, found by its path. A
+file that is copied over the store, or renamed into its place, inherits both.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+#: Two copies of the header of the index of the log; see "WAL-mode File Format" of SQLite.
+INDEX_HEADER_BYTES: Final = 96
+
+#: Closing a file ends all locks of this process on it, SQLite's too: these are never closed.
+_kept_open: dict[tuple[int, int], int] = {}
+
+
+class Stamp(NamedTuple):
+    """What changes when another file is at a path, or when the file there is written to."""
+
+    file: tuple[int, int]
+    changed: int
+    size: int
+
+
+def look(path: Path) -> Stamp:
+    """The stamp of the file at `path`; raises `OSError` if there is none."""
+    seen = os.stat(path)
+    return Stamp((seen.st_dev, seen.st_ino), seen.st_ctime_ns, seen.st_size)
+
+
+def forget_stale_index(db: sqlite3.Connection, path: Path) -> None:
+    """Makes SQLite read the log anew if its index is that of a file which was at `path` before.
+
+    The index holds the size of the store. With an empty log that must be the size of the file.
+    Every connection recovers from an empty header, as it does after a crash.
+    """
+    if _fits(db, path):
+        return
+    with suppress(OSError):
+        index = Path(f"{path}-shm")
+        file = look(index).file
+        if file not in _kept_open:
+            _kept_open[file] = os.open(index, os.O_RDWR)
+        os.pwrite(_kept_open[file], bytes(INDEX_HEADER_BYTES), 0)
+
+
+def make_durable(path: Path) -> None:
+    """Writes the entry of a new file, or of a new folder, to the disk."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def missing_folders(path: Path) -> Iterator[Path]:
+    """The folders above `path` that are not there."""
+    return (folder for folder in path.parents if not folder.exists())
+
+
+def _fits(db: sqlite3.Connection, path: Path) -> bool:
+    with suppress(FileNotFoundError):
+        if os.stat(f"{path}-wal").st_size:
+            return True
+    try:
+        (pages,) = db.execute("PRAGMA page_count").fetchone()
+        (size,) = db.execute("PRAGMA page_size").fetchone()
+    except sqlite3.DatabaseError as error:
+        return getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_CORRUPT
+    return bool(pages * size == look(path).size)
