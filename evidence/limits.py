@@ -162,6 +162,9 @@ class Budgets:
     client_file_bytes: int = _limit(67_108_864, "a client's own file that rung connect edits")
     start_seconds: float = _limit(5.0, "asking at the start of rung stdio whose token it is")
     store_seconds: float = _limit(5.0, "one SQL statement")
+    index_check_seconds: float = _limit(5.0, "between two samples of the full-text indexes")
+    index_check_rows: int = _limit(8, "rows of each full-text index in one sample")
+    index_doctor_rows: int = _limit(200, "the same in the sample of `rung doctor`")
     render_seconds: float = _limit(2.0, "rendering one page")
 
     def __post_init__(self) -> None:

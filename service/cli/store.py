@@ -50,6 +50,8 @@ def teaching() -> Iterator[None]:
         raise click.ClickException(str(error)) from error
     except sqlite3.Error as error:
         advice = "Check the free space and the permissions of its folder."
+        if isinstance(error, sqlite3.DatabaseError) and "malformed" in str(error):
+            advice = "If only its index is damaged, `rung stats --reindex` rebuilds it."
         raise click.ClickException(f"The store cannot be used: {error}. {advice}") from error
     except OSError as error:
         raise click.ClickException(f"{error.filename or 'A file'}: {error.strerror}.") from error
@@ -229,12 +231,19 @@ def _report(task: Import, counts: Counts) -> None:
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--reindex", is_flag=True, help="Rebuild the full-text indexes first.")
 @store_option
-def stats(store: Path, as_json: bool) -> None:
-    """Count the connections, streams and records of the store."""
+def stats(store: Path, as_json: bool, reindex: bool) -> None:
+    """Count the connections, streams and records of the store.
+
+    Any store of an older version is brought up to date. --reindex repairs a damaged index; it takes
+    about as long as the imports did, and the store is served meanwhile.
+    """
     from sqlite_utils import Database  # takes longer to load than most commands run
 
     with teaching(), existing(store) as writer:
+        if reindex:
+            writer.reindex()
         rows = list(Database(writer.db, use_counts_table=False).query(_STATS))
     if as_json:
         click.echo(orjson.dumps({"streams": rows}).decode())

@@ -111,7 +111,8 @@ def store(place: Place) -> Finding:
         return fail(
             f"{path} is damaged: {found.damage[:200]}",
             "Answers may be missing or wrong.",
-            "Put a copy in its place, or import into a new store.",
+            f"rung stats --reindex --store {path} rebuilds the index. If more is damaged, put a "
+            "copy in its place, or import into a new store.",
         )
     if not found.servable:
         return fail(

@@ -3,7 +3,7 @@
 import sqlite3
 import threading
 from collections.abc import Callable, Hashable
-from functools import cached_property, partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from service.upstreams.store import (
     tokens,
 )
 from service.upstreams.store.grants import Grant
+from service.upstreams.store.index_check import IndexCheck
 from service.upstreams.store.packages import Member, Package
 from service.upstreams.store.reader import Generation, Reader
 from service.upstreams.store.visible import View, open_view
@@ -53,6 +54,7 @@ class Store:
         self._secret = secret
         # Per thread: generations of different connections cannot be compared.
         self._local = threading.local()
+        self.indexes = IndexCheck()
 
     def open(self, token: str) -> "StoreResourceServer":
         """The resource server inside a token's grant.
@@ -100,30 +102,43 @@ class Store:
         views[key] = generation, view
         return generation, view
 
-    @cached_property
+    @property
     def fence_key(self) -> bytes:
         """What fences of record text are made with; record text cannot know it."""
         return keys.fence_key(self.secret())
 
-    @cached_property
+    @property
     def sealer(self) -> Sealer:
         """What seals cursors."""
-        return Sealer(self.secret())
+        return _sealer(self.secret())
 
     def secret(self) -> bytes:
-        """The deployment's secret, or the one kept in the store."""
-        if self._secret is None:
+        """The deployment's secret, or the one kept in the store that is at the path now."""
+        if self._secret is not None:
+            return self._secret.encode()
+        known: tuple[int, bytes] | None = getattr(self._local, "secret", None)
+        if known is None or known[0] != self.reader.number():
             with self.reader.snapshot() as db:
-                row = db.execute("SELECT value FROM meta WHERE key = 'secret'").fetchone()
-            self._secret = str(row[0])
-        return self._secret.encode()
+                number, _ = self.reader.generation(db)
+                known = self._local.secret = number, _kept_secret(db).encode()
+        return known[1]
 
     def ready(self) -> None:
         """Raises `Unavailable` with the reason when the store cannot answer."""
         with self.reader.snapshot() as db:
-            if db.execute("SELECT value FROM meta WHERE key = 'secret'").fetchone() is None:
-                raise Unavailable("The store is empty. Import something first.")
+            _kept_secret(db)
             db.execute("SELECT rowid FROM fts WHERE fts MATCH 'ready' LIMIT 1").fetchall()
+            self.indexes.require(db)
+
+
+_sealer = lru_cache(maxsize=4)(Sealer)
+
+
+def _kept_secret(db: sqlite3.Connection) -> str:
+    row = db.execute("SELECT value FROM meta WHERE key = 'secret'").fetchone()
+    if row is None:
+        raise Unavailable("The store is empty. Import something first.")
+    return str(row[0])
 
 
 class StoreResourceServer:
@@ -169,10 +184,16 @@ class StoreResourceServer:
     def search(self, query: SearchQuery) -> Envelope:
         sealer = self._store.sealer
         with self._store.reader.snapshot() as db:
-            return search.search(db, self.view(db), query, sealer)
+            view = self.view(db)
+            self._store.indexes.require(db)
+            return search.search(db, view, query, sealer)
 
     def field_window(self, ref: RecordRef, field_path: str, window: WindowRequest) -> Envelope:
-        return self._ask(lambda db, view: field.read_window(db, view, ref, field_path, window))
+        with self._store.reader.snapshot() as db:
+            view = self.view(db)
+            if window.query is not None:
+                self._store.indexes.require(db)
+            return Envelope(field.read_window(db, view, ref, field_path, window))
 
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob:
         with self._store.reader.snapshot() as db:

@@ -11,8 +11,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from evidence.fold import FOLD_VERSION
+from evidence.limits import BUDGETS
 from evidence.work import Deadline
-from service.upstreams.store import recent, tokens
+from service.upstreams.store import index_check, recent, tokens
 from service.upstreams.store.ddl import MIGRATIONS, READABLE
 from service.upstreams.store.reader import STEPS_BETWEEN_CHECKS
 
@@ -151,6 +152,9 @@ def _damage(
             db.execute(f"CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, {table}, row)")
             db.execute("SELECT count(*) FROM temp.words").fetchone()
             db.execute("DROP TABLE temp.words")
+        lost = index_check.missing(db, [*index_check.sample(db, BUDGETS.index_doctor_rows)])
+        if lost:
+            return "words of records are not in the full-text index", True
         (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.DatabaseError as error:
         return (None, False) if late() else (str(error), True)
