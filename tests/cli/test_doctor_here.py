@@ -96,10 +96,18 @@ def test_a_store_of_another_version_is_told_with_the_command(house: House, sql: 
     assert found["store"]["change"] == f"rung stats --store {house.path}"
 
 
-def test_a_damaged_index_is_found(house: House) -> None:
-    house.change("DELETE FROM fts_data WHERE id > 10")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM fts_data WHERE id > 10",
+        "UPDATE fts_data SET block = zeroblob(length(block)) WHERE id = 10",
+    ],
+)
+def test_a_damaged_index_is_found(house: House, sql: str) -> None:
+    house.change(sql)
     found = here(house.environment)
     assert verdicts(found, "fail") == ["store"] and "damaged" in found["store"]["told"]
+    assert "rung stats --reindex" in found["store"]["change"]
 
 
 def test_a_store_that_others_can_read_is_warned_of(house: House) -> None:
