@@ -7,55 +7,82 @@ import sys
 import click
 
 from evidence.version import VERSION
-from service.cli import config as configuration
-from service.cli import errors
-from service.cli.blob import blob
-from service.cli.completion import completion
-from service.cli.connect import connect
-from service.cli.demo import demo
-from service.cli.doctor import doctor
-from service.cli.export.commands import export
-from service.cli.grants import grant
-from service.cli.packages import package
-from service.cli.papers import papers
-from service.cli.reading import COMMANDS as READING
-from service.cli.serve import serve
-from service.cli.settings import config
-from service.cli.stdio import stdio
-from service.cli.store import import_, stats
+from service.cli.deferred import Deferred
 
 #: What a disk says that takes no more.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
-COMMANDS: tuple[click.Command, ...] = (
-    *READING,
-    blob,
-    export,
-    import_,
-    grant,
-    package,
-    stats,
-    papers,
-    serve,
-    config,
-    doctor,
-    connect,
-    stdio,
-    completion,
-    demo,
+#: Every command: the module it is in, its name there, and its line in the list of commands. Every
+#: command waits for what this file imports, so it imports no command, and no library but click.
+COMMANDS = (
+    Deferred("schema", "service.cli.reading", "schema", "Discover streams and fields."),
+    Deferred("query", "service.cli.reading", "query", "List records."),
+    Deferred("aggregate", "service.cli.reading", "aggregate", "Count and summarise."),
+    Deferred("search", "service.cli.reading", "search", "Search records."),
+    Deferred("fetch", "service.cli.reading", "fetch", "Fetch a record."),
+    Deferred("read", "service.cli.reading", "read", "Read part of a field."),
+    Deferred("blob", "service.cli.blob", "blob", "Get the bytes of a binary field."),
+    Deferred(
+        "export", "service.cli.export.commands", "export", "Write whole fields and more to files."
+    ),
+    Deferred("import", "service.cli.store", "import_", "Import records from files."),
+    Deferred(
+        "grant",
+        "service.cli.grants",
+        "grant",
+        "Make, list and revoke the tokens that may read the store.",
+    ),
+    Deferred(
+        "package",
+        "service.cli.packages",
+        "package",
+        "Make, list and revoke tokens over several grants.",
+    ),
+    Deferred(
+        "stats",
+        "service.cli.store",
+        "stats",
+        "Count the connections, streams and records of the store.",
+    ),
+    Deferred("papers", "service.cli.papers", "papers", "Search and read the papers of a snapshot."),
+    Deferred("serve", "service.cli.serve", "serve", "Serve records and papers over HTTP."),
+    Deferred(
+        "config",
+        "service.cli.settings",
+        "config",
+        "Say what is set, and where it comes from.",
+        configured=False,
+    ),
+    Deferred(
+        "doctor",
+        "service.cli.doctor",
+        "doctor",
+        "Find what is broken, and the line to change.",
+        configured=False,
+    ),
+    Deferred("connect", "service.cli.connect", "connect", "Set up an MCP client."),
+    Deferred("stdio", "service.cli.stdio", "stdio", "Serve MCP on standard input and output."),
+    Deferred(
+        "completion",
+        "service.cli.completion",
+        "completion",
+        "Complete `rung` in a shell.",
+        configured=False,
+    ),
+    Deferred("demo", "service.cli.demo", "demo", "Fill a store to try things on."),
 )
+CONFIGURED = frozenset(command.name for command in COMMANDS if command.configured)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(VERSION, prog_name="rung")
 @click.pass_context
 def rung(context: click.Context) -> None:
     """Evidence, one rung at a time: records over MCP and REST."""
-    configuration.apply(context)
+    if context.invoked_subcommand in CONFIGURED:
+        from service.cli import config
 
-
-for command in COMMANDS:
-    rung.add_command(command)
+        config.apply(context)
 
 
 def main() -> None:
@@ -65,9 +92,11 @@ def main() -> None:
     except OSError as error:
         if error.errno not in FULL or error.filename is not None:
             raise
+        from service.cli.errors import FAILURE
+
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or what is left is written at the very end
         click.echo(f"Error: standard output cannot be written: {error.strerror}.", err=True)
-        sys.exit(errors.FAILURE)
+        sys.exit(FAILURE)
 
 
 if __name__ == "__main__":

@@ -1,41 +1,39 @@
-"""Settings to services: the only place that names concrete upstreams."""
+"""Settings to services: the only place that names concrete upstreams.
+
+What a deployment may do without is imported when its settings ask for it: the command line builds
+services too, for one question. All of it is there before workers fork.
+"""
 
 import os
-import stat
-import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from hmac import compare_digest
 from pathlib import Path
 from secrets import token_bytes
 from threading import Event
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from evidence import account
-from evidence.errors import UNKNOWN_TOKEN, EvidenceError, Unauthenticated
+from evidence.errors import UNKNOWN_TOKEN, Unauthenticated
 from evidence.limits import BUDGETS
 from evidence.work import Deadline, Done, Each, Outcome, serial
 from renderers.pool import WorkerPool
 from service.operations.base import PaperSession, Session
-from service.rates import Rates
-from service.settings import SETTINGS, Settings, SettingsError
-from service.upstreams import download, keys, outbound
+from service.settings import SETTINGS, Settings
+from service.upstreams import keys, outbound
 from service.upstreams.authority import Authority
 from service.upstreams.breaker import Bulkhead
-from service.upstreams.download import Parcel
 from service.upstreams.origin import Origin
-from service.upstreams.papers.snapshot_library import Papers
 from service.upstreams.remote_authority import Introspection, RemoteAuthority
 from service.upstreams.store import Store, tokens
+
+if TYPE_CHECKING:
+    from service.rates import Rates
+    from service.upstreams.papers.snapshot_library import Papers
 
 A = TypeVar("A")
 T = TypeVar("T")
 
-#: Where files are kept that are fetched at start, unless RUNG_STORE or RUNG_PAPERS_DB name a
-#: place. Where it cannot be written: a folder of ours among the temporary files.
-FETCHED_FOLDER = Path("var")
-OWN_FOLDER = 0o700
 DEFAULT_STORE: Path = next(found.default for found in SETTINGS if found.name == "store")
 
 
@@ -51,9 +49,9 @@ class Services:
     authority: Authority | None = None
     store: Store | None = None
     upstream: Origin | None = None
-    papers: Papers | None = None
+    papers: "Papers | None" = None
     each: Each = serial
-    rates: Rates | None = None
+    rates: "Rates | None" = None
     closing: Event = field(default_factory=Event)
     _own_secret: bytes = field(default_factory=lambda: token_bytes(32), repr=False)
 
@@ -101,19 +99,21 @@ def build(settings: Settings) -> Services:
     Data decides: papers where a snapshot is named, an upstream where its address is, and the store
     unless there is only one of those.
     """
-    snapshot = _snapshot(settings)
-    papers = Papers(snapshot, settings.papers_assets) if snapshot else None
+    papers = _papers(settings)
     upstream = Origin(settings.upstream_url) if settings.upstream_url else None
     if upstream or settings.papers_assets:
         outbound.prepare()
     no_store = settings.store == DEFAULT_STORE and not settings.store.exists()
-    store = _fetched_store(settings)
-    if store is None and not (no_store and (papers or upstream)):
+    store = None
+    if settings.store_url is not None:
+        from service.fetching import store as fetched_store
+
+        store = fetched_store(settings, settings.store_url, named=settings.store != DEFAULT_STORE)
+    elif not (no_store and (papers or upstream)):
         store = Store(settings.store, settings.secret_key)
     rendering = noted(WorkerPool(os.cpu_count() or 1, "render").map)
     authority = _authority(settings, store, upstream) if store or upstream else None
-    rates = Rates(settings)
-    return Services(settings, authority, store, upstream, papers, rendering, rates)
+    return Services(settings, authority, store, upstream, papers, rendering, _rates(settings))
 
 
 def noted(each: Each) -> Each:
@@ -154,63 +154,25 @@ def _introspection(settings: Settings) -> Introspection | None:
     )
 
 
-def _snapshot(settings: Settings) -> Path | None:
-    """The snapshot to serve, fetched first where an address is given."""
-    if settings.papers_url is None:
-        return settings.papers_db
-    folder = settings.papers_db.parent if settings.papers_db else _folder("papers")
-    return _fetched(download.SNAPSHOT, settings.papers_url, settings.papers_sha256, folder)
+def _papers(settings: Settings) -> "Papers | None":
+    """The library over the snapshot to serve, which is fetched first where an address is given."""
+    path = settings.papers_db
+    if settings.papers_url is not None:
+        from service import fetching
 
-
-def _fetched_store(settings: Settings) -> Store | None:
-    """The store that an address is given for, fetched and looked into; nothing writes to it."""
-    if settings.store_url is None:
+        path = fetching.snapshot(settings, settings.papers_url)
+    if path is None:
         return None
-    named = settings.store != DEFAULT_STORE
-    folder = settings.store.parent if named else _folder("store")
-    path = _fetched(download.STORE, settings.store_url, settings.store_sha256, folder)
-    store = Store(path, settings.secret_key, fixed=True)
-    try:
-        store.ready()
-    except EvidenceError as error:
-        raise SettingsError(
-            f"RUNG_STORE_URL: what it gives cannot be served. {error.message}"
-        ) from error
-    finally:
-        store.reader.close()  # connections must not cross a fork
-    return store
+    from service.upstreams.papers.snapshot_library import Papers
+
+    return Papers(path, settings.papers_assets)
 
 
-def _fetched(parcel: Parcel, url: str, sha256: str | None, folder: Path) -> Path:
-    try:
-        return download.fetch(parcel, url, sha256 or "", folder)
-    except EvidenceError as error:
-        advice = f" {error.hint}" if error.hint else ""
-        raise SettingsError(f"{parcel.variable}: {error.message}{advice}") from error
+def _rates(settings: Settings) -> "Rates | None":
+    """How often may be asked, where that is limited; a storage is tried even if nothing is."""
+    limits = (settings.rate_limit_token, settings.rate_limit_address, settings.rate_limit_failures)
+    if not any(limits) and settings.rate_limit_storage is None:
+        return None
+    from service.rates import Rates
 
-
-def _folder(name: str) -> Path:
-    """Where to keep what is fetched: under var/, or where that cannot be, in a temporary place.
-
-    Others may write among the temporary files: a folder there must be ours alone.
-    """
-    folder = FETCHED_FOLDER / name
-    with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK | os.X_OK):
-            return folder
-    try:
-        own = Path(tempfile.gettempdir()) / f"rung-{os.geteuid()}"
-        with suppress(FileExistsError):
-            own.mkdir(OWN_FOLDER)
-        found = own.lstat()
-    except OSError as error:
-        raise SettingsError(
-            "There is no place for what is fetched: neither var/ nor a temporary folder can be "
-            "written. Set TMPDIR to a folder that can."
-        ) from error
-    if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) != OWN_FOLDER:
-        raise SettingsError(
-            f"{own} is not a folder of this user alone. Remove it, or set TMPDIR to another folder."
-        )
-    return own / name
+    return Rates(settings)

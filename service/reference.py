@@ -14,6 +14,7 @@ import orjson
 
 from evidence import errors, limits
 from service.__main__ import rung
+from service.cli.deferred import loaded
 from service import openapi
 from service.openapi import Mounted
 from service.operations import OPERATIONS
@@ -166,7 +167,7 @@ def _helps(command: click.Command, context: click.Context) -> Iterator[str]:
     yield f"## {context.command_path}\n\n```\n{command.get_help(context)}\n```"
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
-            inner = command.commands[name]
+            inner = loaded(command.commands[name])
             yield from _helps(
                 inner,
                 click.Context(inner, parent=context, info_name=name, terminal_width=HELP_COLUMNS),

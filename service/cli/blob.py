@@ -14,11 +14,11 @@ from evidence.errors import Unavailable
 from service.cli import output
 from service.cli.commands import Spelling, teaching
 from service.cli.reading import ENTRIES
-from service.cli.source import Source, open_session, source_options
+from service.cli.source import Source, source_options
 from service.upstreams.ports import Blob
 
 
-@click.command(short_help="Get the bytes of a binary field.")
+@click.command()
 @click.argument("blob_id")
 @click.option("--connection-id", help="Only this connection (source).")
 @click.option("-o", "--output", "path", type=click.Path(path_type=Path, dir_okay=False))
@@ -31,6 +31,8 @@ def blob(
 
     They go to standard output, or to the file of --output, which is there once all are.
     """
+    from service.cli.opening import open_session
+
     spelling = Spelling(("rung",), ENTRIES, source.words)
     with teaching(spelling, as_json=as_json, asked=source.server):
         found = open_session(source).rs.blob(blob_id, connection_id=connection_id)

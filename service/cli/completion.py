@@ -58,7 +58,7 @@ SHELLS = {
 }
 
 
-@click.command(short_help="Complete `rung` in a shell.")
+@click.command()
 @click.argument("shell", type=click.Choice(list(SHELLS)))
 @click.option("--install", is_flag=True, help="Write the script to the file the shell reads.")
 @click.option("--dry-run", is_flag=True, help="With --install: say what would be written.")

@@ -21,13 +21,12 @@ import click
 from evidence.errors import EvidenceError
 from evidence.limits import BUDGETS
 from service import credentials, settings
-from service.cli.store import say
-from service.clients.writing import content_of
+from service.cli.deferred import loaded
+from service.cli.output import say
+from service.clients.content import content_of
 from service.settings import parsing
 
 VARIABLE = "RUNG_CONFIG"
-#: Commands that work where the file does not: they say what is wrong with it, or never read it.
-WITHOUT = ("completion", "config", "doctor")
 
 
 class Unusable(click.ClickException):
@@ -175,19 +174,21 @@ def apply(context: click.Context) -> None:
 
     A file that cannot be used ends the command with exit code 2.
     """
-    if context.resilient_parsing or context.invoked_subcommand in WITHOUT:
-        return
     try:
         values = load()
     except ConfigError as error:
         raise Unusable(str(error)) from error
     for warning in values.warnings:
         say(f"Warning: {warning}")
-    context.default_map = defaults(context.command, values.written)
+    if values.written:
+        called, group = str(context.invoked_subcommand), context.command
+        assert isinstance(group, click.Group)
+        context.default_map = {called: defaults(group.commands[called], values.written)}
 
 
 def defaults(command: click.Command, written: Mapping[str, str]) -> dict[str, Any]:
     """`written` as the `default_map` of a command and those below it."""
+    command = loaded(command)
     if isinstance(command, click.Group):
         below = {name: defaults(one, written) for name, one in command.commands.items()}
         return {**_own(command, written), **{name: told for name, told in below.items() if told}}

@@ -11,12 +11,23 @@ from click.core import ParameterSource
 
 from evidence.errors import InvalidRequest
 from service import credentials, settings
+from service.cli.output import say
 from service.cli.rewrite import Target, rewrite, split
-from service.cli.source import given_token, refuse_owners
-from service.cli.store import say, teaching
-from service.clients import CLIENTS, PLACEHOLDER, RECOMMENDED, TOKEN_VARIABLE, endpoint, named
-from service.clients.client import Client, Config, Credential, Entry, Launcher, is_loopback
+from service.cli.opening import given_token, refuse_owners
+from service.cli.store import teaching
+from service.clients.client import (
+    PLACEHOLDER,
+    TOKEN_VARIABLE,
+    Client,
+    Config,
+    Credential,
+    Entry,
+    Launcher,
+    endpoint,
+    is_loopback,
+)
 from service.clients.servers import Taken, add, remove, server
+from service.clients.table import CLIENTS, RECOMMENDED, named
 from service.clients.writing import Held
 from service.upstreams.reach import trouble
 
@@ -52,7 +63,7 @@ class Asked:
         return bool(self.removing or self.dry_run or self.local or self.file or self.scope)
 
 
-@click.command(short_help="Set up an MCP client.")
+@click.command()
 @click.argument("url", required=False, envvar="RUNG_URL")
 @click.option(
     "--client",

@@ -7,9 +7,11 @@ from textwrap import indent
 import click
 
 from service.cli import serve
-from service.cli.source import DEMO_TOKEN
-from service.cli.store import store_option, teaching
-from service.clients import RECOMMENDED, endpoint, named
+from service.cli.options import store_option
+from service.cli.opening import DEMO_TOKEN
+from service.cli.store import teaching
+from service.clients.client import endpoint
+from service.clients.table import RECOMMENDED, named
 from service.demo.fill import fill, token_for
 from service.demo.papers import write_once
 from service.upstreams.store.writer import Writer, open_writer
@@ -19,7 +21,7 @@ HOST = "127.0.0.1"
 PASTED = ("curl", "claude-code")
 
 
-@click.command(short_help="Fill a store to try things on.")
+@click.command()
 @click.option("--debian", "with_debian", is_flag=True, help="Add Debian changelogs: real text.")
 @click.option("--serve", "serving", is_flag=True, help="Print how to connect, then serve.")
 @serve.port_option

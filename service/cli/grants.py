@@ -10,7 +10,9 @@ from typing import Any
 import click
 import orjson
 
-from service.cli.store import existing, say, store_option, teaching
+from service.cli.options import store_option
+from service.cli.output import say
+from service.cli.store import existing, teaching
 from service.upstreams.store.grants import GrantEntry, create, list_grants, revoke
 from service.upstreams.store.streams import connections_of, manifests_of
 from service.upstreams.store.values import microseconds, moment

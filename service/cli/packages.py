@@ -12,7 +12,9 @@ from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service import credentials, settings
 from service.cli.grants import expiry
-from service.cli.store import existing, say, store_option, teaching
+from service.cli.options import store_option
+from service.cli.output import say
+from service.cli.store import existing, teaching
 from service.upstreams import keys
 from service.upstreams.joining import remote_member
 from service.upstreams.store.packages import (

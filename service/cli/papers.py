@@ -1,13 +1,14 @@
 """`rung papers`: the papers operations at a shell, over a snapshot on this machine.
 
 The commands are made from the operations. Text goes to stdout, and what stands beside a paper's
-own text (where it lies, what comes next) to stderr, so that output can be piped.
+own text (where it lies, what comes next) to stderr, so that output can be piped. What opens a
+snapshot is imported when one is opened: help and completion open none.
 """
 
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -20,8 +21,9 @@ from service.cli import output
 from service.cli.commands import Entry, Spelling, Words, teaching
 from service.operations.base import PaperOperation, PaperSession, run_bounded
 from service.operations.papers import PAPER_OPERATIONS, links
-from service.upstreams.papers.snapshot_library import Papers
-from service.upstreams.papers.swap import swap as install
+
+if TYPE_CHECKING:
+    from service.upstreams.papers.snapshot_library import Papers
 
 COMMANDLINE = ParameterSource.COMMANDLINE
 OPERATIONS = {operation.name: operation for operation in PAPER_OPERATIONS}
@@ -55,7 +57,9 @@ class Shelf:
         return self._db
 
     @cached_property
-    def snapshot(self) -> Papers:
+    def snapshot(self) -> "Papers":
+        from service.upstreams.papers.snapshot_library import Papers
+
         return Papers(self.db, self._assets)
 
 
@@ -152,7 +156,7 @@ def source(shelf: Shelf, paper_id: str, lang: str | None) -> None:
             output.text(piece, newline=False)
 
 
-def _pieces(library: Papers, paper_id: str, lang: str | None) -> Iterator[str]:
+def _pieces(library: "Papers", paper_id: str, lang: str | None) -> Iterator[str]:
     """A text in the largest windows there are."""
     session, offset = library.open(), 0
     while True:
@@ -174,6 +178,8 @@ def swap(shelf: Shelf, new: Path) -> None:
     NEW is checked first; a running service sees it with its next request and opens it
     in the background.
     """
+    from service.upstreams.papers.swap import swap as install
+
     with teaching(shelf.spell):
         found = install(new, shelf.db)
     click.echo(f"snapshot {found.build_id} papers {found.papers}")

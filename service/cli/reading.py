@@ -15,9 +15,9 @@ from evidence.model import Document, FieldRead
 from renderers import document, field
 from renderers.lines import Spell
 from renderers.rendering import Context
-from service.cli import output, rows, screen
+from service.cli import output, rows
 from service.cli.commands import Entry, Spelling, Words, teaching
-from service.cli.source import Source, open_session, source_options
+from service.cli.source import Source, source_options
 from service.operations import OPERATIONS, bodies
 from service.operations.base import RecordOperation, Session, run_bounded
 
@@ -45,6 +45,8 @@ def command(entry: Entry[RecordOperation]) -> click.Command:
 
     @source_options
     def run(*, source: Source, form: str | None, **options: Any) -> None:
+        from service.cli.opening import open_session
+
         spelling = Spelling(("rung",), ENTRIES, source.words)
         given: dict[str, Any] = {}
         as_json, asked = form == "json", source.server
@@ -61,13 +63,10 @@ def command(entry: Entry[RecordOperation]) -> click.Command:
         click.Option([f"--{name}", "form"], flag_value=name, default=None, help=text)
         for name, text in about.items()
     ]
-    short = f"{entry.operation.title}."
     told = Spelling(("rung",), ENTRIES).told
     params = [*entry.params(told), *forms]
     kind = Words if entry.joined else click.Command
-    return click.command(entry.name, kind, params=params, help=told(entry.help), short_help=short)(
-        run
-    )
+    return click.command(entry.name, kind, params=params, help=told(entry.help))(run)
 
 
 def _listed(entry: Entry[RecordOperation]) -> bool:
@@ -102,6 +101,8 @@ def _text(
         return
     (text,) = operation.render(reading, context).blocks
     if output.on_terminal():
+        from service.cli import screen  # a library of its own, which no pipe needs
+
         screen.show(reading, text, context, session)
     else:
         output.text(text)
@@ -147,4 +148,4 @@ def _same_form(spelling: Spelling, operation: RecordOperation, form: str) -> Spe
     return spell
 
 
-COMMANDS: tuple[click.Command, ...] = tuple(map(command, ENTRIES))
+schema, query, aggregate, search, fetch, read = map(command, ENTRIES)

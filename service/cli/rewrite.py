@@ -12,8 +12,7 @@ from typing import Any
 
 import click
 
-from service.clients import TOKEN_VARIABLE
-from service.clients.client import Client, Config
+from service.clients.client import TOKEN_VARIABLE, Client, Config
 from service.clients.servers import Unreadable, server
 from service.clients.table import prompt
 from service.clients.writing import Changed, Held, alone

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from service import settings
-from service.cli.store import store_option
+from service.cli.options import store_option
 from service.settings import parsing
 from service.upstreams.store.checkup import Foreign, Unreadable, recognise
 
@@ -56,7 +56,7 @@ port_option = click.option(
 )
 
 
-@click.command(short_help="Serve records and papers over HTTP.")
+@click.command()
 @port_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(

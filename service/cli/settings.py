@@ -9,14 +9,14 @@ import click
 
 from service import settings
 from service.cli import config as file
-from service.cli.store import say
+from service.cli.output import say
 from service.settings import explanation
 from service.upstreams.store.checkup import Absent, Foreign, Unreadable, recognise
 
 FAULTY = 2
 
 
-@click.command("config", short_help="Say what is set, and where it comes from.")
+@click.command("config")
 @click.option("--explain", is_flag=True, help="Say where each value comes from and what it means.")
 @click.option("--example", is_flag=True, help="Print a file of all settings with their defaults.")
 @click.option("--check", is_flag=True, help="Print nothing but what is wrong.")

@@ -28,7 +28,8 @@ from evidence.limits import BUDGETS
 from evidence.version import VERSION
 from evidence.work import Deadline
 from service import credentials, settings
-from service.cli.source import (
+from service.cli.options import store_option
+from service.cli.opening import (
     check_store,
     given_token,
     missing_token,
@@ -37,8 +38,7 @@ from service.cli.source import (
     services,
     warn_of,
 )
-from service.cli.store import store_option
-from service.clients import TOKEN_VARIABLE
+from service.clients.client import TOKEN_VARIABLE
 from service.mcp.papers import PapersSurface
 from service.mcp.records import RecordsSurface
 from service.mcp.stdio import serve, take_stdout
@@ -73,7 +73,7 @@ class Served:
     name: str
 
 
-@click.command(cls=Command, short_help="Serve MCP on standard input and output.")
+@click.command(cls=Command)
 @store_option
 @click.option(
     "--provider-url",

@@ -13,6 +13,8 @@ import orjson
 
 from evidence.errors import EvidenceError
 from service.cli import output
+from service.cli.options import store_option
+from service.cli.output import say
 from service.cli.progress import Progress
 from service.upstreams.store.formats import FORMATS, Source, detect
 from service.upstreams.store.importer import Import, Rejected, run
@@ -26,16 +28,6 @@ REPORTED_FIELDS = 20
 STOPPED = "Whole batches of rows are in the store; the same command goes on from there."
 #: Objects made between two looks for cycles. An import makes many that live as long as their batch.
 COLLECT_AFTER = 100_000
-
-store_option = click.option(
-    "--store",
-    "store",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("var/rung.db"),
-    envvar="RUNG_STORE",
-    show_default=True,
-    help="The store's file; RUNG_STORE names it too.",
-)
 
 
 @contextmanager
@@ -57,12 +49,7 @@ def teaching() -> Iterator[None]:
         raise click.ClickException(f"{error.filename or 'A file'}: {error.strerror}.") from error
 
 
-def say(message: str) -> None:
-    """A message for the person, on stderr."""
-    output.say(message)
-
-
-@click.command("import", short_help="Import records from files.")
+@click.command("import")
 @click.argument("files", nargs=-1, required=True, type=click.Path(allow_dash=True))
 @click.option("--connection", required=True, help="The id of the connection to import into.")
 @click.option("--connector", help="What kind of source it is, such as gmail.")

@@ -1,6 +1,5 @@
 """A file of somebody else's, replaced whole or not at all, with what it held kept beside it."""
 
-import errno
 import fcntl
 import os
 import stat
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from evidence.limits import BUDGETS
+from service.clients.content import content_of
 
 BACKUP = ".rung-backup-"
 OWN, OTHERS = 0o600, 0o077
@@ -106,25 +105,6 @@ def alone() -> Iterator[None]:
             stack.callback(os.close, opened)
             fcntl.flock(opened, fcntl.LOCK_EX)
         yield
-
-
-def content_of(path: Path, most: int = BUDGETS.client_file_bytes) -> bytes | None:
-    """The bytes of an ordinary file; None where there is none. A pipe would not come to an end.
-
-    Raises `OSError` for what is none, or has over `most` bytes.
-    """
-    try:
-        opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    except FileNotFoundError:
-        return None
-    if not stat.S_ISREG(os.fstat(opened).st_mode):
-        os.close(opened)
-        raise OSError(errno.EINVAL, "It is no ordinary file", str(path))
-    with os.fdopen(opened, "rb") as file:
-        content = file.read(most + 1)
-    if len(content) > most:
-        raise OSError(errno.EFBIG, f"It is too large, with over {most} bytes", str(path))
-    return content
 
 
 def _fill(

@@ -6,7 +6,8 @@ from typing import Final
 
 from flask import Blueprint, Response, request
 
-from service.clients import CLIENTS, RECOMMENDED, Client, Snippet
+from service.clients.client import Client, Snippet
+from service.clients.table import CLIENTS, RECOMMENDED
 from service.pages import address
 from service.pages.holdings import Holding, holdings
 from service.pages.layout import Layout

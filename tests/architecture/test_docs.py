@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from evidence import errors, limits
 from service import reference
 from service.__main__ import rung
+from service.cli.deferred import loaded
 from service.operations import OPERATIONS
 from service.settings import SETTINGS
 from tests.architecture.sources import CODE, PACKAGES, ROOT, files, text
@@ -153,7 +154,7 @@ def _check_rung(page: Path, words: list[str]) -> None:
         while words[0] in own:  # an option of the group, with its value
             words = words[2:]
         assert words[0] in command.commands, said
-        command, words = command.commands[words[0]], words[1:]
+        command, words = loaded(command.commands[words[0]]), words[1:]
     options = {name for param in command.params for name in param.opts} | {"--help"}
     given = {word.partition("=")[0] for word in words if word.startswith("--")}
     assert given <= options, said

@@ -137,17 +137,17 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/cli/stdio.py",
         (
             *("evidence", "service.bootstrap", "service.cli", "service.credentials"),
-            "service.clients.TOKEN_VARIABLE",
+            "service.clients.client.TOKEN_VARIABLE",
             *("service.mcp", "service.operations", "service.settings"),
             *("service.upstreams.origin", "service.upstreams.remote_authority"),
         ),
         "the one command that is a surface",
     ),
     (
-        "service/cli/source.py",
+        "service/cli/opening.py",
         (
             *("evidence", "service.bootstrap", "service.cli", "service.credentials"),
-            "service.clients.TOKEN_VARIABLE",
+            "service.clients.client.TOKEN_VARIABLE",
             *("service.operations", "service.settings", "service.upstreams.http"),
             *("service.upstreams.origin", "service.upstreams.remote_authority"),
         ),
@@ -175,9 +175,14 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/bootstrap.py",
         (
             *("evidence", "renderers.pool", "service.operations", "service.rates"),
-            *("service.settings", "service.upstreams"),
+            *("service.settings", "service.upstreams", "service.fetching"),
         ),
         "bootstrap builds what surfaces stand on, and knows no surface",
+    ),
+    (
+        "service/fetching.py",
+        ("evidence", "service.settings", "service.upstreams"),
+        "it fetches for bootstrap, and knows nobody who is served",
     ),
     ("service/", OUR_OWN, "the top floor may import everything"),
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from service.clients import named
+from service.clients.table import named
 from service.clients.jsonc import read
 from tests.helpers.desk import DATA, TOKEN, URL, USED, Desk, backups, contents, entry, mode
 

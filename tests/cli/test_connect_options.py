@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from service.__main__ import rung
-from service.clients import CLIENTS, named
+from service.clients.table import CLIENTS, named
 from tests.helpers.desk import DATA, TOKEN, URL, USED, Desk, backups, contents, entry, mode
 
 OTHER_TOKEN = "another-issuer.of-tokens"

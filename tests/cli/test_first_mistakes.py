@@ -10,7 +10,8 @@ import orjson
 import pytest
 
 from service.cli.commands import Spelling, teaching
-from service.cli.source import Source, open_session, rung_url
+from service.cli.opening import open_session
+from service.cli.source import Source, rung_url
 from service.upstreams.ports import SchemaQuery
 from tests.helpers.archive import Archive
 from tests.helpers.papers import RELEASES, Library, Release

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from service.__main__ import rung
-from service.clients import named
+from service.clients.table import named
 from service.clients.jsonc import read
 from service.clients.toml import found
 

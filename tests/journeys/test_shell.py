@@ -8,6 +8,7 @@ import pytest
 
 from evidence.continuation import Continuation
 from service.__main__ import rung
+from service.cli.deferred import loaded
 from service.cli.reading import ENTRIES
 from tests.helpers import worlds
 from tests.helpers.demo import NEEDLE
@@ -133,6 +134,6 @@ def test_bash_reads_the_words_that_were_meant_whatever_they_hold(shell: Shell, p
 
 def options(words: list[str]) -> dict[str, object]:
     """What the command makes of its words."""
-    command = rung.commands["search"]
+    command = loaded(rung.commands["search"])
     (entry,) = [entry for entry in ENTRIES if entry.name == "search"]
     return entry.given(command.make_context("search", words[1:]).params)

@@ -17,7 +17,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from service.__main__ import rung
-from service.clients import CLIENTS, PLACEHOLDER, RECOMMENDED, named
+from service.clients.client import PLACEHOLDER
+from service.clients.table import CLIENTS, RECOMMENDED, named
 from service.clients.jsonc import read
 from service.clients.toml import found
 from service.settings import SETTINGS

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from evidence.limits import BUDGETS
 from service.__main__ import rung
+from service.cli.deferred import loaded
 from service.mcp.stdio import lines
 from tests.golden.transcripts import CALLS, PAPER_CALLS
 from tests.helpers.caller import Caller, Local
@@ -95,7 +96,7 @@ def test_the_tools_resources_and_instructions_are_those_of_http(
 
 @scenario("004/setup/stdio-same-surface")
 def test_the_command_has_no_profiles_and_takes_no_token_on_its_command_line() -> None:
-    options = {name for param in rung.commands["stdio"].params for name in param.opts}
+    options = {name for param in loaded(rung.commands["stdio"]).params for name in param.opts}
     assert options == {"--store", "--provider-url", "--papers", "--cache-root", "--token-file"}
 
 

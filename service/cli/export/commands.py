@@ -26,7 +26,7 @@ from service.cli.papers import Shelf
 from service.cli.papers import papers as papers_group
 from service.cli.progress import Meter
 from service.cli.reading import ENTRIES
-from service.cli.source import Source, opener, rung_url, source_options
+from service.cli.source import Source, rung_url, source_options
 from service.operations.read_record_field import resolve
 from service.upstreams.ports import RecordQuery
 
@@ -75,7 +75,7 @@ def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return found
 
 
-@click.group(short_help="Write whole fields and more to files.")
+@click.group()
 def export() -> None:
     """Write whole fields, records, streams, blobs and papers to files.
 
@@ -219,6 +219,8 @@ def _run(
     begin: Callable[[Asker], tuple[State, Work]],
 ) -> None:
     """Runs an export of records. `begin` says what is exported, and does it."""
+    from service.cli.opening import opener
+
     spelling = Spelling(GROUP, ENTRIES, source.words)
     with _explained(target, spelling, asked=source.server):
         open = opener(source)

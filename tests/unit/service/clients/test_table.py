@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from service.clients import CLIENTS, PLACEHOLDER, RECOMMENDED, named
+from service.clients.client import PLACEHOLDER
+from service.clients.table import CLIENTS, RECOMMENDED, named
 from service.clients.client import Launcher
 from service.clients.place import Place
 

@@ -13,7 +13,7 @@ import pytest
 
 from evidence.limits import BUDGETS
 from service.cli.rewrite import Target, rewrite
-from service.clients import named
+from service.clients.table import named
 from service.clients.servers import add
 from service.clients.writing import Changed, Held
 

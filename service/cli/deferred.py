@@ -1,0 +1,42 @@
+"""Commands whose modules are imported when they are called.
+
+Listing and completing commands needs their names and one line of help, and no module.
+"""
+
+from importlib import import_module
+from typing import Any
+
+import click
+
+
+class Deferred(click.Command):
+    """Stands for the command `attribute` of a module until it is called."""
+
+    def __init__(
+        self, name: str, module: str, attribute: str, help: str, *, configured: bool = True
+    ) -> None:
+        super().__init__(name, short_help=help)
+        self._module, self._attribute = module, attribute
+        #: Whether it needs what the configuration file says; otherwise a faulty file is ignored.
+        self.configured = configured
+
+    def load(self) -> click.Command:
+        """The command itself."""
+        found = getattr(import_module(self._module), self._attribute)
+        assert isinstance(found, click.Command)
+        return found
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any
+    ) -> click.Context:
+        """A context of the command itself, so that it is parsed, completed and run."""
+        return self.load().make_context(info_name, args, parent, **extra)
+
+
+def loaded(command: click.Command) -> click.Command:
+    """The command itself, where it is deferred."""
+    return command.load() if isinstance(command, Deferred) else command

@@ -1,0 +1,78 @@
+"""What is fetched at start, a snapshot of papers or a store, and the folder it is kept in."""
+
+import os
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from evidence.errors import EvidenceError
+from service.settings import Settings, SettingsError
+from service.upstreams import download
+from service.upstreams.download import Parcel
+from service.upstreams.store import Store
+
+#: Where files are kept that are fetched at start, unless RUNG_STORE or RUNG_PAPERS_DB name a
+#: place. Where it cannot be written: a folder of ours among the temporary files.
+FETCHED_FOLDER = Path("var")
+OWN_FOLDER = 0o700
+
+
+def snapshot(settings: Settings, url: str) -> Path:
+    """The snapshot that lies at `url`."""
+    folder = settings.papers_db.parent if settings.papers_db else _folder("papers")
+    return _fetched(download.SNAPSHOT, url, settings.papers_sha256, folder)
+
+
+def store(settings: Settings, url: str, *, named: bool) -> Store:
+    """The store that lies at `url`, fetched and looked into; nothing writes to it.
+
+    It is kept beside the setting of a store, where one is `named`.
+    """
+    folder = settings.store.parent if named else _folder("store")
+    path = _fetched(download.STORE, url, settings.store_sha256, folder)
+    found = Store(path, settings.secret_key, fixed=True)
+    try:
+        found.ready()
+    except EvidenceError as error:
+        raise SettingsError(
+            f"RUNG_STORE_URL: what it gives cannot be served. {error.message}"
+        ) from error
+    finally:
+        found.reader.close()  # connections must not cross a fork
+    return found
+
+
+def _fetched(parcel: Parcel, url: str, sha256: str | None, folder: Path) -> Path:
+    try:
+        return download.fetch(parcel, url, sha256 or "", folder)
+    except EvidenceError as error:
+        advice = f" {error.hint}" if error.hint else ""
+        raise SettingsError(f"{parcel.variable}: {error.message}{advice}") from error
+
+
+def _folder(name: str) -> Path:
+    """Where to keep what is fetched: under var/, or where that cannot be, in a temporary place.
+
+    Others may write among the temporary files: a folder there must be ours alone.
+    """
+    folder = FETCHED_FOLDER / name
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK | os.X_OK):
+            return folder
+    try:
+        own = Path(tempfile.gettempdir()) / f"rung-{os.geteuid()}"
+        with suppress(FileExistsError):
+            own.mkdir(OWN_FOLDER)
+        found = own.lstat()
+    except OSError as error:
+        raise SettingsError(
+            "There is no place for what is fetched: neither var/ nor a temporary folder can be "
+            "written. Set TMPDIR to a folder that can."
+        ) from error
+    if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) != OWN_FOLDER:
+        raise SettingsError(
+            f"{own} is not a folder of this user alone. Remove it, or set TMPDIR to another folder."
+        )
+    return own / name
