@@ -26,6 +26,9 @@ from tests.helpers.snapshots import DATA
 from tests.helpers.stores import build, client, steady_client
 from tests.helpers.worlds import House
 
+#: Examples of a property where slow tests are left out; 100 otherwise.
+QUICK_EXAMPLES = 20
+
 # Shared machines are slow at odd moments, which says nothing about the code; CI asks the same
 # questions every time, so that its answer is about the change.
 settings.register_profile(
@@ -34,6 +37,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=bool(os.environ.get("CI")),
 )
+settings.register_profile("quick", settings.get_profile("rung"), max_examples=QUICK_EXAMPLES)
 settings.load_profile("rung")
 
 # In the background of a script SIGINT is ignored, and so it would be in every process that a test
@@ -43,6 +47,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 #: What a test marked `slow` may take, in seconds, on a machine where much else runs.
 SLOW_SECONDS = 900
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Asks for fewer examples where slow tests are left out."""
+    if config.option.markexpr == "not slow":
+        settings.load_profile("quick")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -107,9 +117,12 @@ def served() -> Iterator[Served]:
         yield Served(stack)
 
 
-@pytest.fixture(
-    scope="session", params=[*RELEASES, pytest.param(UNWRITABLE, marks=pytest.mark.slow)]
-)
+SLOW_LIBRARIES = [
+    pytest.param(name, marks=pytest.mark.slow) for name in (*RELEASES[1:], UNWRITABLE)
+]
+
+
+@pytest.fixture(scope="session", params=[RELEASES[0], *SLOW_LIBRARIES])
 def library(request: pytest.FixtureRequest, served: Served) -> Library:
     """A client of each release, and of one that the server cannot write to, as another user."""
     name: str = request.param

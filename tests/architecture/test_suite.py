@@ -40,6 +40,7 @@ def test_every_test_has_a_limit_above_the_time_helpers_wait(pytestconfig: pytest
     assert WAIT_SECONDS < float(pytestconfig.getini("timeout")) <= 120
 
 
+@pytest.mark.slow
 def test_a_test_that_waits_for_a_socket_is_ended_and_the_next_one_runs(tmp_path: Path) -> None:
     file = tmp_path / "test_hung.py"
     file.write_text(HUNG)

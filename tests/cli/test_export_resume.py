@@ -31,6 +31,8 @@ from tests.helpers.server import ROOT
 from tests.helpers.shell import Shell
 from tests.helpers.stdio import environment
 
+pytestmark = pytest.mark.slow
+
 HALF = WINDOW * 3
 FIELD = ("field", MIDDLE_ID, "text")
 
@@ -309,8 +311,6 @@ def test_a_source_without_a_cursor_is_not_taken_for_whole(
 GROWTH = """
 import resource, sys
 from service.__main__ import rung
-
-pytestmark = pytest.mark.slow
 def peak(*words):
     rung(["export", *words], standalone_mode=False)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

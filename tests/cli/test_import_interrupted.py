@@ -20,6 +20,8 @@ from tests.helpers.notes import NOTES, check, segments
 from tests.helpers.stdio import ROOT, environment
 from tests.helpers.worlds import House
 
+pytestmark = pytest.mark.slow
+
 BATCH = 1_100
 BATCHES = 4
 EMITTED_AT = "2026-05-02T00:00:00Z"
@@ -29,8 +31,6 @@ RUNG = """
 import sys
 from service.__main__ import rung
 from service.upstreams.store import ingest
-
-pytestmark = pytest.mark.slow
 ingest.BATCH_RECORDS = int(sys.argv[1])
 rung(sys.argv[2:], prog_name="rung")
 """

@@ -17,6 +17,8 @@ from tests.helpers.loopback import Asked, Reply, answering, as_json
 from tests.helpers.operated import Operated, operated
 from tests.spec.isolation_calls import PLAN
 
+pytestmark = pytest.mark.slow
+
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = "b7ad6b7169203331"
 TRACEPARENT = f"00-{TRACE}-{PARENT}-01"

@@ -26,6 +26,8 @@ from tests.helpers.papers import (
 from tests.helpers.reading import printed_calls
 from tests.helpers.snapshots import DATA, changed, place, retitled, tree
 
+pytestmark = pytest.mark.slow
+
 T = TypeVar("T")
 
 AT_ONCE = 8  # requests at a time, so that both workers answer some

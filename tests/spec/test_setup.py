@@ -155,6 +155,7 @@ def test_the_token_that_is_written_in_is_answered(
         assert "search" in tools(entry.get("httpUrl") or entry["url"], headers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("client", ["claude", *OVER_HTTP])
 def test_a_client_that_starts_the_server_itself_is_answered(
     client: str, demo_store: tuple[Path, str], home: Path

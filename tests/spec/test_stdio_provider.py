@@ -27,6 +27,8 @@ from tests.helpers.waiting import WAIT_SECONDS
 from tests.helpers.worlds import House
 from tests.spec.scenarios import scenario
 
+pytestmark = pytest.mark.slow
+
 CLIENT, OWNER, DEAD = "at_client-secret", "at_opaque-owner-secret", "at_dead-secret"
 BOTH = pytest.mark.parametrize("era", ERAS)
 OWNERS_SCHEMA = Path(__file__).parents[1] / "data" / "pdpp" / "schema_compact_owner.json"

@@ -114,6 +114,7 @@ def refusals(
         process.communicate()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REFUSED)
 @scenario("004/owner/owner-tokens-refused")
 def test_who_is_refused_learns_why_and_what_to_do(

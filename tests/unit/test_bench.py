@@ -27,6 +27,8 @@ from bench.sources import answering, insisting
 from service.settings import SETTINGS
 from tests.helpers.waiting import WAIT_SECONDS
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_corpus_is_the_same_for_its_seed_and_another_for_another() -> None:
     assert list(corpus.records(40)) == list(corpus.records(40))

@@ -221,6 +221,7 @@ def test_a_retired_generation_closes_when_its_last_request_ends(snapshot_file: P
         assert open_files() == before
 
 
+@pytest.mark.slow
 def test_fifty_swaps_while_four_threads_ask_give_no_error(snapshot_file: Path) -> None:
     snapshots = Snapshots(retitled(snapshot_file, "0"))
     files = [snapshot_file.with_name(f"{number % 2}.new") for number in range(2)]
