@@ -14,7 +14,7 @@ from pathlib import Path
 import orjson
 
 from evidence.fold import fold
-from service.upstreams.store.ddl import SEQ_BITS, TOKENIZER
+from service.records.sqlite.ddl import SEQ_BITS, TOKENIZER
 
 TABLES = f"""
 PRAGMA journal_mode = WAL;

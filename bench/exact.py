@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.corpus import Record
 from evidence.fold import fold
-from service.upstreams.store.ddl import TOKENIZER
+from service.records.sqlite.ddl import TOKENIZER
 
 TABLES = f"""
 CREATE TABLE handle (number INTEGER PRIMARY KEY, id TEXT NOT NULL);

@@ -20,16 +20,16 @@ from bench.corpus import Record
 from bench.peers import plain
 from bench.queries import Queries
 from evidence.fold import FOLD_VERSION
-from service.upstreams.store import grants
-from service.upstreams.store.ddl import MIGRATIONS
-from service.upstreams.store.ingest import Batch
-from service.upstreams.store.intake import Row
-from service.upstreams.store.manifest import parse
-from service.upstreams.store.streams import StreamHandle, connect, declare, open_stream
-from service.upstreams.store.writer import Writer, open_writer
+from service.access import grants
+from service.records.sqlite.ddl import MIGRATIONS
+from service.records.ingest import Batch
+from service.records.intake import Row
+from service.records.manifest import parse
+from service.records.sqlite.streams import StreamHandle, connect, declare, open_stream
+from service.records.sqlite.writer import Writer, open_writer
 
 HOME = Path("var/bench")
-STORE = Path("service/upstreams/store")
+STORE = Path("service/store")
 #: What decides how a store looks inside.
 WRITERS = (
     "ddl.py",

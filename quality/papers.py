@@ -14,7 +14,7 @@ from quality.service import Answer
 from service.demo.papers import write
 from service.operations.base import PaperSession, run_bounded
 from service.operations.papers.search_papers import OPERATION
-from service.upstreams.papers.snapshot_library import Papers
+from service.papers.snapshot_library import Papers
 
 QUERIES = Path(__file__).parent / "own" / "papers.ndjson"
 #: A snapshot of real papers, which the tests read too.

@@ -17,12 +17,13 @@ from quality.metrics import DEPTH
 from renderers.rendering import Context
 from service.operations.base import Session, run_bounded
 from service.operations.search import OPERATION
-from service.upstreams.store import Store, grants
-from service.upstreams.store.formats import Source
-from service.upstreams.store.importer import Import, run
-from service.upstreams.store.streams import connect
-from service.upstreams.store.text_repair import Repair
-from service.upstreams.store.writer import Writer, open_writer
+from service.access import grants
+from service.records import Store
+from service.importing.formats import Source
+from service.importing.importer import Import, run
+from service.records.sqlite.streams import connect
+from service.importing.text_repair import Repair
+from service.records.sqlite.writer import Writer, open_writer
 
 STREAM = "records"
 #: The role of each field of a document, as the manifest declares it.

@@ -11,7 +11,7 @@ from flask import Flask
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from service import bootstrap, settings
-from service.access import Access, Guard, loopback_origins, metadata_paths, origins
+from service.access.guard import Access, Guard, loopback_origins, metadata_paths, origins
 from service.bootstrap import Services
 from service.mcp import blueprint as mcp
 from service.mcp.papers import PapersSurface
@@ -24,7 +24,7 @@ from service.rest import papers as rest_papers
 from service.rest import web
 from service.running import hooks, metrics
 from service.settings import explanation
-from service.upstreams.store import checkup
+from service.records.sqlite import checkup
 
 log = logging.getLogger(__name__)
 

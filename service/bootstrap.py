@@ -20,16 +20,18 @@ from evidence.work import Deadline, Done, Each, Outcome, serial
 from renderers.pool import WorkerPool
 from service.operations.base import PaperSession, Session
 from service.settings import SETTINGS, Settings
-from service.upstreams import keys, outbound
-from service.upstreams.authority import Authority
-from service.upstreams.breaker import Bulkhead
-from service.upstreams.origin import Origin
-from service.upstreams.remote_authority import Introspection, RemoteAuthority
-from service.upstreams.store import Store, tokens
+from service import keys
+from service.sources.remote import outbound
+from service.authority import Authority
+from service.sources.remote.breaker import Bulkhead
+from service.sources.remote.origin import Origin
+from service.sources.remote.remote_authority import Introspection, RemoteAuthority
+from service.access import tokens
+from service.records import Store
 
 if TYPE_CHECKING:
-    from service.rates import Rates
-    from service.upstreams.papers.snapshot_library import Papers
+    from service.access.rates import Rates
+    from service.papers.snapshot_library import Papers
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -163,7 +165,7 @@ def _papers(settings: Settings) -> "Papers | None":
         path = fetching.snapshot(settings, settings.papers_url)
     if path is None:
         return None
-    from service.upstreams.papers.snapshot_library import Papers
+    from service.papers.snapshot_library import Papers
 
     return Papers(path, settings.papers_assets)
 
@@ -173,6 +175,6 @@ def _rates(settings: Settings) -> "Rates | None":
     limits = (settings.rate_limit_token, settings.rate_limit_address, settings.rate_limit_failures)
     if not any(limits) and settings.rate_limit_storage is None:
         return None
-    from service.rates import Rates
+    from service.access.rates import Rates
 
     return Rates(settings)

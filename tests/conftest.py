@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from service.demo.fill import fill, token_for
-from service.upstreams.store.writer import open_writer
+from service.records.sqlite.writer import open_writer
 from tests.helpers import hostile as hostile_world
 from tests.helpers import small as small_world
 from tests.helpers.caller import Local

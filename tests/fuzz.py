@@ -15,7 +15,7 @@ from service import bootstrap, settings
 from service.app import create_app
 from service.demo.fill import fill, token_for
 from service.demo.papers import write_once
-from service.upstreams.store.writer import open_writer
+from service.records.sqlite.writer import open_writer
 from tests.helpers.fuzzing import KNOWN_PAPERS, KNOWN_RECORDS, Report, fuzz
 
 SHOWN = 20

@@ -20,7 +20,7 @@ from bench.load import drive
 from bench.peers.environments import HITS
 from bench.plan import Plan
 from bench.servers import memory_of, pinned, rung, two_cores
-from service.upstreams.store.writer import open_writer
+from service.records.sqlite.writer import open_writer
 
 CONNECTION, STREAM = "made-up", "messages"
 SECOND = "made-up-later"

@@ -18,8 +18,8 @@ from bench.plan import Plan
 from bench.rows.search import CLIENTS, MS, RUNG, in_turns, rate_rows, requests_for, told
 from bench.servers import Server, peer, pinned, rung, two_cores
 from bench.stores import Corpus, open_corpus, open_queries
-from service.upstreams.ports import SearchQuery
-from service.upstreams.store import Store
+from service.ports import SearchQuery
+from service.records import Store
 
 FEW = 8
 

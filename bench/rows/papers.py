@@ -21,9 +21,9 @@ from bench.load import Load, ask, drive
 from bench.plan import Plan
 from bench.servers import CONFIG, RUNG, Server, pinned, running, two_cores
 from bench.snapshots import SOURCE, Grown, open_grown
-from service.upstreams.papers.snapshot_library import Papers
-from service.upstreams.papers.swap import swap
-from service.upstreams.ports import PaperSearch
+from service.papers.snapshot_library import Papers
+from service.papers.swap import swap
+from service.ports import PaperSearch
 from tests.helpers.server import serving
 
 SNAPSHOT = "RUNG_PAPERS_DB"

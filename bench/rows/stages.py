@@ -17,14 +17,14 @@ from bench.plan import Plan
 from bench.servers import FORGETFUL
 from bench.stores import Corpus, open_corpus, open_queries
 from evidence import wire
-from evidence.reading import search as reading
+from service.pdpp.decode import search as reading
 from service import bootstrap, settings
-from service.access import Access, Guard
+from service.access.guard import Access, Guard
 from service.mcp import blueprint as mcp
 from service.mcp.records import RecordsSurface
 from service.operations import OPERATIONS
 from service.operations.base import Operation
-from service.upstreams.store import StoreResourceServer
+from service.records import StoreResourceServer
 
 #: Stages are (owner, attribute) pairs: whatever looks the attribute up there is measured.
 Place = tuple[Any, str]

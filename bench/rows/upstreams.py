@@ -22,12 +22,13 @@ from bench.sources import Sources, answering, insisting
 from bench.stores import Corpus, open_corpus, open_queries
 from evidence.limits import BUDGETS
 from service.settings import WAITING_THREADS
-from service.upstreams import keys
-from service.upstreams.package import Held
-from service.upstreams.ports import SearchQuery
-from service.upstreams.store import Store, packages
-from service.upstreams.store.packages import Member
-from service.upstreams.store.writer import open_writer
+from service import keys
+from service.sources.package import Held
+from service.ports import SearchQuery
+from service.access import packages
+from service.records import Store
+from service.access.packages import Member
+from service.records.sqlite.writer import open_writer
 
 SECRET = "a secret of the benchmark only"
 MB = 1_000_000

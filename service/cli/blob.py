@@ -15,7 +15,7 @@ from service.cli import output
 from service.cli.commands import Spelling, teaching
 from service.cli.reading import ENTRIES
 from service.cli.source import Source, source_options
-from service.upstreams.ports import Blob
+from service.ports import Blob
 
 
 @click.command()

@@ -4,9 +4,9 @@ from typing import Any
 
 from evidence.errors import EvidenceError
 from evidence.model import RecordPage, StreamRow
-from evidence.reading import schema
+from service.pdpp.decode import schema
 from service.operations.base import Session
-from service.upstreams.ports import SchemaQuery
+from service.ports import SchemaQuery
 
 SHORT_CHARS = 24
 LEADING = ("primary-title", "actor")

@@ -19,7 +19,7 @@ from service.cli import errors, output, words
 from service.cli.source import NoToken
 from service.operations.base import Operation, retries
 from service.settings import SettingsError
-from service.upstreams.ports import Late, Unreached
+from service.ports import Late, Unreached
 
 Op = TypeVar("Op", bound=Operation)
 

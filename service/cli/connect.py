@@ -29,7 +29,7 @@ from service.clients.client import (
 from service.clients.servers import Taken, add, remove, server
 from service.clients.table import CLIENTS, RECOMMENDED, named
 from service.clients.writing import Held
-from service.upstreams.reach import trouble
+from service.sources.remote.reachability import trouble
 
 PAPERS = "/mcp/papers"
 HERE = "http://127.0.0.1:8000"

@@ -14,7 +14,7 @@ from service.clients.client import endpoint
 from service.clients.table import RECOMMENDED, named
 from service.demo.fill import fill, token_for
 from service.demo.papers import write_once
-from service.upstreams.store.writer import Writer, open_writer
+from service.records.sqlite.writer import Writer, open_writer
 
 PAPERS_FOLDER = "demo-papers"
 HOST = "127.0.0.1"

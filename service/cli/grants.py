@@ -13,10 +13,10 @@ import orjson
 from service.cli.options import store_option
 from service.cli.output import say
 from service.cli.store import existing, teaching
-from service.upstreams.store.grants import GrantEntry, create, list_grants, revoke
-from service.upstreams.store.streams import connections_of, manifests_of
-from service.upstreams.store.values import microseconds, moment
-from service.upstreams.store.writer import Writer
+from service.access.grants import GrantEntry, create, list_grants, revoke
+from service.records.sqlite.streams import connections_of, manifests_of
+from service.records.values import microseconds, moment
+from service.records.sqlite.writer import Writer
 
 _SPAN = re.compile(r"([1-9][0-9]{0,4})([mhdw])")
 LISTED_FIELDS = 20

@@ -24,9 +24,9 @@ from service.cli.output import say
 from service.cli.source import NoToken, Source, rung_url
 from service.clients.client import TOKEN_VARIABLE
 from service.operations.base import Session
-from service.upstreams.http import HttpResourceServer
-from service.upstreams.origin import Origin
-from service.upstreams.remote_authority import RemoteAuthority
+from service.sources.remote.server import HttpResourceServer
+from service.sources.remote.origin import Origin
+from service.sources.remote.remote_authority import RemoteAuthority
 
 #: The token `rung demo` keeps beside its store.
 DEMO_TOKEN = "demo-token"

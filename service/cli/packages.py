@@ -15,9 +15,9 @@ from service.cli.grants import expiry
 from service.cli.options import store_option
 from service.cli.output import say
 from service.cli.store import existing, teaching
-from service.upstreams import keys
-from service.upstreams.joining import remote_member
-from service.upstreams.store.packages import (
+from service import keys
+from service.sources.remote.joining import remote_member
+from service.access.packages import (
     Member,
     PackageEntry,
     create,
@@ -25,7 +25,7 @@ from service.upstreams.store.packages import (
     local_member,
     revoke,
 )
-from service.upstreams.store.writer import Writer
+from service.records.sqlite.writer import Writer
 
 
 @click.group()

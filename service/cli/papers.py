@@ -23,7 +23,7 @@ from service.operations.base import PaperOperation, PaperSession, run_bounded
 from service.operations.papers import PAPER_OPERATIONS, links
 
 if TYPE_CHECKING:
-    from service.upstreams.papers.snapshot_library import Papers
+    from service.papers.snapshot_library import Papers
 
 COMMANDLINE = ParameterSource.COMMANDLINE
 OPERATIONS = {operation.name: operation for operation in PAPER_OPERATIONS}
@@ -58,7 +58,7 @@ class Shelf:
 
     @cached_property
     def snapshot(self) -> "Papers":
-        from service.upstreams.papers.snapshot_library import Papers
+        from service.papers.snapshot_library import Papers
 
         return Papers(self.db, self._assets)
 
@@ -178,7 +178,7 @@ def swap(shelf: Shelf, new: Path) -> None:
     NEW is checked first; a running service sees it with its next request and opens it
     in the background.
     """
-    from service.upstreams.papers.swap import swap as install
+    from service.papers.swap import swap as install
 
     with teaching(shelf.spell):
         found = install(new, shelf.db)

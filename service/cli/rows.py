@@ -7,7 +7,7 @@ from typing import Any
 from evidence.continuation import Continuation
 from evidence.envelope import Envelope
 from evidence.model import RecordPage
-from evidence.reading import aggregate, records, search
+from service.pdpp.decode import aggregate, records, search
 from evidence.text import unmark
 from evidence.wire import title
 from renderers.lines import Spell, step, warning

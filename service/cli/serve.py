@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from service import settings
 from service.cli.options import store_option
 from service.settings import parsing
-from service.upstreams.store.checkup import Foreign, Unreadable, recognise
+from service.records.sqlite.checkup import Foreign, Unreadable, recognise
 
 GUNICORN = ("-m", "gunicorn", "service.app:create_app()", "--config", "python:service.serving")
 #: Name what is served where no file is here.

@@ -11,7 +11,7 @@ from service import settings
 from service.cli import config as file
 from service.cli.output import say
 from service.settings import explanation
-from service.upstreams.store.checkup import Absent, Foreign, Unreadable, recognise
+from service.records.sqlite.checkup import Absent, Foreign, Unreadable, recognise
 
 FAULTY = 2
 

@@ -44,8 +44,8 @@ from service.mcp.records import RecordsSurface
 from service.mcp.stdio import serve, take_stdout
 from service.mcp.surface import Surface
 from service.operations.base import Session
-from service.upstreams.origin import Origin
-from service.upstreams.remote_authority import RemoteAuthority
+from service.sources.remote.origin import Origin
+from service.sources.remote.remote_authority import RemoteAuthority
 
 #: Exit codes, after sysexits.h.
 WRONG_USAGE, NO_PERMISSION, NOT_CONFIGURED = 64, 77, 78

@@ -16,13 +16,13 @@ from service.cli import output
 from service.cli.options import store_option
 from service.cli.output import say
 from service.cli.progress import Progress
-from service.upstreams.store.formats import FORMATS, Source, detect
-from service.upstreams.store.importer import Import, Rejected, run
-from service.upstreams.store.ingest import Counts
-from service.upstreams.store.intake import Refused
-from service.upstreams.store.streams import connect, manifests_of
-from service.upstreams.store.text_repair import Repair
-from service.upstreams.store.writer import Writer, explain_locks, open_writer
+from service.importing.formats import FORMATS, Source, detect
+from service.importing.importer import Import, Rejected, run
+from service.records.ingest import Counts
+from service.records.intake import Refused
+from service.records.sqlite.streams import connect, manifests_of
+from service.importing.text_repair import Repair
+from service.records.sqlite.writer import Writer, explain_locks, open_writer
 
 REPORTED_FIELDS = 20
 STOPPED = "Whole batches of rows are in the store; the same command goes on from there."

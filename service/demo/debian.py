@@ -16,7 +16,7 @@ from typing import Any
 
 from evidence.errors import Unavailable
 from service.demo.owner import EMITTED_AT, Connection
-from service.upstreams.store.intake import Row
+from service.records.intake import Row
 
 DOCS = Path("/usr/share/doc")
 CHANGELOG = "changelog.Debian.gz"

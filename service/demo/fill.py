@@ -7,17 +7,11 @@ from pathlib import Path
 from evidence.errors import EvidenceError
 from service.demo import debian, owner
 from service.demo.owner import Connection
-from service.upstreams.store.grants import create, find
-from service.upstreams.store.ingest import Batch
-from service.upstreams.store.manifest import parse
-from service.upstreams.store.streams import (
-    StreamHandle,
-    connect,
-    declare,
-    manifests_of,
-    open_stream,
-)
-from service.upstreams.store.writer import Writer
+from service.access.grants import create, find
+from service.records.ingest import Batch
+from service.records.manifest import parse
+from service.records.sqlite.streams import StreamHandle, connect, declare, manifests_of, open_stream
+from service.records.sqlite.writer import Writer
 
 LABEL = "demo"
 VERSION = "1"

@@ -26,7 +26,7 @@ from service.demo.words import (
     say,
     tell,
 )
-from service.upstreams.store.intake import Row
+from service.records.intake import Row
 
 SEED = 20260501
 FIRST_DAY = datetime(2025, 11, 1, 6, 30, tzinfo=UTC)

@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 from evidence.limits import BUDGETS
 from service.doctor.findings import Finding, fail, ok, warn
 from service.doctor.way import ENDPOINTS, LOOPBACK, Way
-from service.upstreams import outbound, probe
-from service.upstreams.probe import Handshake, ProxyRefused
+from service.sources.remote import outbound, health_check
+from service.sources.remote.health_check import Handshake, ProxyRefused
 
 CHANGE_ADDRESS = "Give an address like https://rung.example.com/mcp."
 
@@ -20,7 +20,7 @@ def address(way: Way) -> Finding:
         port, host = parts.port, parts.hostname or ""
     except ValueError:
         return fail("this is no address", "It cannot be read as a URL.", CHANGE_ADDRESS)
-    if parts.scheme not in probe.PORTS or not host:
+    if parts.scheme not in health_check.PORTS or not host:
         return fail("this is no address", "It needs http or https, and a host.", CHANGE_ADDRESS)
     name = f"[{host}]" if ":" in host else host
     path = parts.path.rstrip("/")
@@ -56,14 +56,14 @@ def proxy(way: Way) -> Finding:
         return ok("none: requests go straight to the server")
     if "://" not in found:
         found = f"http://{found}"
-    if urlsplit(found).scheme not in probe.PORTS:
+    if urlsplit(found).scheme not in health_check.PORTS:
         return fail(
             f"the proxy of {scheme}_PROXY or ALL_PROXY is no HTTP proxy",
             "Rung and most clients go through HTTP proxies only.",
             f"{scheme}_PROXY=http://HOST:PORT, or NO_PROXY={way.host}",
         )
     way.proxy = found
-    host, port = probe.endpoint(found)
+    host, port = health_check.endpoint(found)
     told = f"requests go through {host}:{port} ({scheme}_PROXY or ALL_PROXY)"
     if way.host in LOOPBACK:
         return warn(
@@ -76,10 +76,10 @@ def proxy(way: Way) -> Finding:
 
 def dns(way: Way) -> Finding:
     """The addresses of the host a client connects to first."""
-    host, port = probe.endpoint(way.proxy or way.base)
+    host, port = health_check.endpoint(way.proxy or way.base)
     whose = "the proxy " if way.proxy else ""
     try:
-        found = probe.addresses(host, port, way.deadline)
+        found = health_check.addresses(host, port, way.deadline)
     except OSError as error:
         return fail(
             f"{whose}{host} has no address: {_reason(error)}",
@@ -93,9 +93,9 @@ def dns(way: Way) -> Finding:
 
 def tcp(way: Way) -> Finding:
     """Whether something listens."""
-    host, port = probe.endpoint(way.proxy or way.base)
+    host, port = health_check.endpoint(way.proxy or way.base)
     try:
-        probe.connect(host, port, way.deadline)
+        health_check.connect(host, port, way.deadline)
     except OSError as error:
         silent = isinstance(error, TimeoutError)
         meaning = "Nothing answers on that port: a firewall drops it." if silent else ""
@@ -116,7 +116,7 @@ def tls(way: Way) -> Finding:
     if urlsplit(way.base).scheme == "http":
         return ok("not used: the address is http")
     try:
-        found = probe.handshake(way.base, way.proxy, way.trusted, way.deadline)
+        found = health_check.handshake(way.base, way.proxy, way.trusted, way.deadline)
     except ProxyRefused as error:
         return fail(
             f"the proxy does not open a way to {way.host}: {error.status[:80]}",

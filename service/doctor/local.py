@@ -14,11 +14,11 @@ from evidence.work import Deadline
 from service.doctor.findings import Finding, Step, fail, ok, skip, walk, warn
 from service.settings.explanation import strangers
 from service.settings import examine
-from service.upstreams import probe
-from service.upstreams.papers.snapshot_library import Papers
-from service.upstreams.store import checkup
-from service.upstreams.store.checkup import Checkup, Foreign, Unreadable
-from service.upstreams.store.ddl import READABLE
+from service.sources.remote import health_check
+from service.papers.snapshot_library import Papers
+from service.records.sqlite import checkup
+from service.records.sqlite.checkup import Checkup, Foreign, Unreadable
+from service.records.sqlite.ddl import READABLE
 
 IN_USE = "Address already in use".lower()
 
@@ -212,7 +212,7 @@ def _there(folder: Path) -> Path:
 
 def port(place: Place) -> Finding:
     number: int = place.values["port"]
-    reason = probe.free("127.0.0.1", number)
+    reason = health_check.free("127.0.0.1", number)
     if reason is None:
         return ok(f"{number} is free")
     meaning = "Rung may be running already." if reason == IN_USE else "This user may not use it."

@@ -16,8 +16,8 @@ from service.doctor.findings import Finding, fail
 from service.mcp.headers import NAMED_BY
 from service.mcp.ladder import CAPABILITIES_KEY, VERSION_HEADER, VERSION_KEY
 from service.mcp.versions import LEGACY, MODERN
-from service.upstreams import outbound
-from service.upstreams.outbound import Cut
+from service.sources.remote import outbound
+from service.sources.remote.outbound import Cut
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 ENDPOINTS = ("/mcp/papers", "/mcp")

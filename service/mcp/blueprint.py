@@ -21,7 +21,7 @@ from werkzeug.wsgi import get_content_length, get_input_stream
 from evidence import account
 from evidence.errors import EvidenceError, Internal, InvalidRequest, TooLarge
 from evidence.limits import BUDGETS
-from service.access import Guard, peer, request_id
+from service.access.guard import Guard, peer, request_id
 from service.mcp.dispatch import Server
 from service.mcp.faults import INTERNAL_ERROR, INVALID_REQUEST, Fault, told
 from service.mcp.protocol import Reply, handle, refused

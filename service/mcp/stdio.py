@@ -19,7 +19,7 @@ from evidence import account
 from evidence.account import Account
 from evidence.errors import TooLarge
 from evidence.limits import BUDGETS
-from service.access import request_id
+from service.access.guard import request_id
 from service.mcp.dispatch import Server
 from service.mcp.faults import INVALID_REQUEST, Fault, told
 from service.mcp.protocol import Dialogue, handle_line, refused

@@ -5,11 +5,11 @@ from typing import Any
 from evidence.envelope import Envelope
 from evidence.limits import CONTRACT
 from evidence.model import GRANULARITIES, Buckets
-from evidence.reading import aggregate as reading
+from service.pdpp.decode import aggregate as reading
 from renderers import aggregate as renderer
 from service.operations import arguments
 from service.operations.base import Arguments, RecordOperation, Route, Session
-from service.upstreams.ports import AggregateQuery
+from service.ports import AggregateQuery
 
 METRICS = ("count", "sum", "min", "max", "count_distinct")
 

@@ -19,7 +19,7 @@ from evidence.work import Each, serial
 from renderers.rendering import Context, Rendering
 from service.operations.arguments import Choice, Number, over_rest
 from service.operations.json_schema import tool_schema
-from service.upstreams.ports import PaperLibrary, ResourceServer
+from service.ports import PaperLibrary, ResourceServer
 
 RETRIES_SHOWN = 3
 

@@ -11,11 +11,11 @@ from evidence import handles
 from evidence.continuation import REPLACED_BY_CURSOR
 from evidence.errors import Ambiguous, InvalidRequest, NotFound
 from evidence.limits import BUDGETS
-from evidence.reading import schema
+from service.pdpp.decode import schema
 from service.operations.arguments import Number
 from service.operations.base import Operation, RecordOperation, Session
-from service.upstreams.brackets import pairs_of
-from service.upstreams.ports import SchemaQuery
+from service.pdpp.brackets import pairs_of
+from service.ports import SchemaQuery
 
 ALIAS_WARNING = {
     "code": "deprecated_alias_used",

@@ -7,12 +7,12 @@ from evidence import handles, pointer, routes
 from evidence.envelope import Envelope
 from evidence.limits import CONTRACT
 from evidence.model import Document
-from evidence.reading import document as reading
-from evidence.reading import object_of, text_of
+from service.pdpp.decode import document as reading
+from service.pdpp.decode import object_of, text_of
 from renderers import document as renderer
 from service.operations import arguments
 from service.operations.base import Arguments, RecordOperation, Route, Session
-from service.upstreams.ports import RecordRead, WindowRequest
+from service.ports import RecordRead, WindowRequest
 
 
 class FetchArguments(Arguments):

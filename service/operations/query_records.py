@@ -5,11 +5,11 @@ from typing import Any
 from evidence.envelope import Envelope
 from evidence.limits import CONTRACT
 from evidence.model import RecordPage
-from evidence.reading import records as reading
+from service.pdpp.decode import records as reading
 from renderers import records as renderer
 from service.operations import arguments
 from service.operations.base import Arguments, RecordOperation, Route, Session
-from service.upstreams.ports import RecordQuery
+from service.ports import RecordQuery
 
 
 class QueryRecordsArguments(Arguments):

@@ -9,11 +9,11 @@ from evidence.errors import InvalidRequest
 from evidence.handles import FieldRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import FieldRead
-from evidence.reading import field as reading
+from service.pdpp.decode import field as reading
 from renderers import field as renderer
 from service.operations import arguments
 from service.operations.base import Arguments, RecordOperation, Route, Session
-from service.upstreams.ports import WindowRequest
+from service.ports import WindowRequest
 
 WINDOW = ("offset_chars", "limit_chars", "query", "match", "before_chars", "after_chars")
 

@@ -6,11 +6,11 @@ from evidence.continuation import Continuation
 from evidence.envelope import Envelope
 from evidence.errors import InvalidRequest
 from evidence.model import SchemaIndex
-from evidence.reading import schema as reading
+from service.pdpp.decode import schema as reading
 from renderers import schema as renderer
 from service.operations import arguments
 from service.operations.base import Arguments, RecordOperation, Route, Session
-from service.upstreams.ports import SchemaQuery
+from service.ports import SchemaQuery
 
 
 class SchemaArguments(Arguments):

@@ -5,12 +5,12 @@ from typing import Any
 from evidence.envelope import Envelope
 from evidence.limits import CONTRACT
 from evidence.model import SearchPage
-from evidence.reading import search as reading
+from service.pdpp.decode import search as reading
 from renderers import search as renderer
 from service.operations import arguments
 from service.operations.base import Arguments, RecordOperation, Route, Session
 from evidence import routes
-from service.upstreams.ports import SearchQuery
+from service.ports import SearchQuery
 
 
 class SearchArguments(Arguments):

@@ -5,7 +5,7 @@ import re
 from flask import Response, request
 
 from service.rest import errors, web
-from service.upstreams.ports import Blob
+from service.ports import Blob
 
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 _TOKEN = r"[A-Za-z0-9!#$&^_.+-]+"

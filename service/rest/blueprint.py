@@ -7,7 +7,7 @@ from flask import Blueprint, Flask, Response, g, request
 
 from evidence.errors import InvalidRequest
 from evidence.handles import RecordRef
-from service.access import Guard
+from service.access.guard import Guard
 from service.bootstrap import Services
 from service.operations import OPERATIONS, bodies
 from service.operations.base import RecordOperation

@@ -7,7 +7,7 @@ import orjson
 from flask import Blueprint, Flask, Response
 
 from evidence.version import VERSION
-from service.access import metadata_paths, resource_metadata
+from service.access.guard import metadata_paths, resource_metadata
 from service.bootstrap import Services
 from service.rest.web import prefers_page
 from service.running.readiness import READY, readiness

@@ -5,7 +5,7 @@ from typing import Any
 
 from flask import Blueprint, Flask, Response, g, request
 
-from service.access import Guard
+from service.access.guard import Guard
 from service.bootstrap import Services
 from service.operations.base import PaperOperation, run_bounded
 from service.operations.papers import PAPER_OPERATIONS, links

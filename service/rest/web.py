@@ -16,7 +16,7 @@ from werkzeug.routing import BaseConverter
 from evidence import account, json_text
 from evidence.errors import EvidenceError, Internal, InvalidRequest, TooLarge
 from evidence.limits import BUDGETS
-from service.access import Access, Guard, request_id
+from service.access.guard import Access, Guard, request_id
 from service.rest import errors
 
 ALWAYS = {

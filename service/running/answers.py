@@ -14,7 +14,7 @@ from werkzeug.http import is_resource_modified
 
 from evidence.account import Allowance
 from evidence.limits import BUDGETS
-from service.access import Guard
+from service.access.guard import Guard
 
 #: Documents any page may read: they say what anybody can find out.
 PUBLIC_PREFIXES: Final = ("/.well-known/", "/openapi.json", "/llms.txt")

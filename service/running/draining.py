@@ -16,7 +16,7 @@ from gunicorn.http import errors
 
 from evidence.work import Deadline
 from service import settings, statuses
-from service.access import request_id
+from service.access.guard import request_id
 from service.running.buffering import BufferingWorker, Overloaded, RequestTooSlow
 from service.running.request_buffer import BodyTooLarge
 

@@ -17,7 +17,7 @@ from werkzeug.wsgi import ClosingIterator
 from evidence import account
 from evidence.account import Account, Trace, continued
 from service.running import answers, metrics
-from service.access import Guard, peer, request_id
+from service.access.guard import Guard, peer, request_id
 from service.running.logs import tell_request
 from service.settings import Settings
 

@@ -17,7 +17,8 @@ from prometheus_client.metrics_core import Metric
 
 from evidence.errors import Forbidden
 from evidence.version import VERSION
-from service import access, settings
+from service import settings
+from service.access import guard
 from service.bootstrap import Services
 
 PATH: Final = "/metrics"
@@ -171,10 +172,10 @@ def check_reader(found: settings.Settings) -> None:
         return
     told = request.headers.get("Authorization", "")
     known = found.metrics_token
-    if known and told and compare_digest(access.bearer(told).encode(), known.encode()):
+    if known and told and compare_digest(guard.bearer(told).encode(), known.encode()):
         return
     forwarded = any(name in request.headers for name in FORWARDED)
-    if not forwarded and access.is_loopback(request.remote_addr):
+    if not forwarded and guard.is_loopback(request.remote_addr):
         return
     raise Forbidden(
         "Metrics are read on the machine itself, or with a token of their own.",

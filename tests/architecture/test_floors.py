@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.architecture.sources import PACKAGES, files, imports, text
 
-STORE = "service/upstreams/store/"
-PAPERS = "service/upstreams/papers/"
+STORE = "service/records/"
+PAPERS = "service/papers/"
 OUR_OWN = ("evidence", "renderers", "service")
 
 #: The worker of gunicorn.
@@ -22,7 +22,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("evidence/", ("evidence",), "the vocabulary stands on nothing"),
     ("renderers/", ("evidence", "renderers"), "renderers are pure, pass the value in instead"),
     (
-        "service/upstreams/",
+        "service/",
         ("evidence", "service.upstreams"),
         "upstreams answer; they know nobody who asks",
     ),
@@ -30,11 +30,11 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/operations/",
         (
             *("evidence", "renderers", "service.operations"),
-            *("service.upstreams.ports", "service.upstreams.brackets"),
+            *("service.ports", "service.pdpp.brackets"),
         ),
         "operations see upstreams through the port only",
     ),
-    ("service/access.py", ("evidence",), "access decides, it asks nobody"),
+    ("service/access/guard.py", ("evidence",), "access decides, it asks nobody"),
     ("service/statuses.py", (), "a table stands on nothing"),
     (
         "service/settings/",
@@ -53,7 +53,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/rest/",
         (
             *("evidence", "service.access", "service.operations", "service.rest"),
-            *("service.upstreams.ports", "service.bootstrap.Services", "service.statuses"),
+            *("service.ports", "service.bootstrap.Services", "service.statuses"),
             *("service.openapi", "service.llms"),
             "service.running.readiness",
         ),
@@ -103,7 +103,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/cli/connect.py",
         (
             *("evidence", "service.cli", "service.clients", "service.credentials"),
-            *("service.settings", "service.upstreams.reach"),
+            *("service.settings", "service.sources.remote.reachability"),
         ),
         "it tells clients of a service, and reads none of its records",
     ),
@@ -116,7 +116,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/doctor/local.py",
         (
             *("evidence", "service.doctor", "service.settings"),
-            *("service.upstreams.probe", STORE, PAPERS),
+            *("service.sources.remote.health_check", STORE, PAPERS),
         ),
         "the one walk that stays on this machine",
     ),
@@ -124,7 +124,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/doctor/",
         (
             *("evidence", "service.doctor", "service.mcp"),
-            *("service.upstreams.outbound", "service.upstreams.probe"),
+            *("service.sources.remote.outbound", "service.sources.remote.health_check"),
         ),
         "the doctor goes the way of a client, and knows nobody who serves",
     ),
@@ -139,7 +139,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             *("evidence", "service.bootstrap", "service.cli", "service.credentials"),
             "service.clients.client.TOKEN_VARIABLE",
             *("service.mcp", "service.operations", "service.settings"),
-            *("service.upstreams.origin", "service.upstreams.remote_authority"),
+            *("service.sources.remote.origin", "service.sources.remote.remote_authority"),
         ),
         "the one command that is a surface",
     ),
@@ -148,8 +148,8 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (
             *("evidence", "service.bootstrap", "service.cli", "service.credentials"),
             "service.clients.client.TOKEN_VARIABLE",
-            *("service.operations", "service.settings", "service.upstreams.http"),
-            *("service.upstreams.origin", "service.upstreams.remote_authority"),
+            *("service.operations", "service.settings", "service.sources.remote.server"),
+            *("service.sources.remote.origin", "service.sources.remote.remote_authority"),
         ),
         "the one place where commands open what they read from",
     ),
@@ -157,7 +157,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/cli/export/",
         (
             *("evidence", "renderers.lines", "service.cli", "service.operations"),
-            *("service.upstreams.ports", "service.upstreams.papers.snapshot_library"),
+            *("service.ports", "service.papers.snapshot_library"),
         ),
         "an export reads through the port, like every reader",
     ),
@@ -167,7 +167,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             *("evidence", "renderers", "service.cli", "service.demo", "service.operations"),
             *("service.clients", "service.credentials", "service.settings", STORE, PAPERS),
             "service.statuses",
-            *("service.upstreams.joining", "service.upstreams.keys", "service.upstreams.ports"),
+            *("service.sources.remote.joining", "service.keys", "service.ports"),
         ),
         "commands work on the store and the snapshot, and know no other surface",
     ),
@@ -202,8 +202,8 @@ FENCES: dict[str, tuple[str, ...]] = {
     "structlog": ("service/running/logs.py",),
     "prometheus_client": ("service/running/metrics.py", "service/serving.py"),
     "limits": ("service/rates.py",),
-    "requests": ("service/upstreams/connections.py", "service/upstreams/outbound.py"),
-    "urllib3": ("service/upstreams/connections.py",),
+    "requests": ("service/sources/remote/connections.py", "service/sources/remote/outbound.py"),
+    "urllib3": ("service/sources/remote/connections.py",),
     "sqlite3": (STORE, PAPERS, "service/cli/store.py", "service/demo/papers/"),
     "sqlite_utils": (STORE, "service/cli/store.py"),
     "tomlkit": ("service/clients/toml.py",),
@@ -212,7 +212,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "jinja2": ("service/pages/",),
     "marshmallow": ("service/operations/",),
     "apispec": ("service/operations/json_schema.py", "service/openapi/"),
-    "cryptography": ("service/upstreams/cursors.py", "service/upstreams/probe.py"),
+    "cryptography": ("service/cursors.py", "service/sources/remote/health_check.py"),
     "os.environ": ("service/settings/__init__.py",),
     "os.getenv": ("service/settings/__init__.py",),
     # A progress bar counts seconds for a person, the log those of a request, and windows of rates

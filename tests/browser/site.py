@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 from service.demo.fill import fill, token_for
 from service.demo.papers import write_once
-from service.upstreams.store.writer import open_writer
+from service.records.sqlite.writer import open_writer
 from tests.helpers import worlds
 from tests.helpers.server import ROOT, serving
 from tests.helpers.worlds import Connection, World

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from service.__main__ import rung
 from service.settings import OWNER_VARIABLES, SETTINGS
-from service.upstreams.store.writer import open_writer
+from service.records.sqlite.writer import open_writer
 from tests.helpers import small
 from tests.helpers.snapshots import DATA
 from tests.helpers.stores import build

@@ -12,7 +12,7 @@ import pytest
 from service.cli.commands import Spelling, teaching
 from service.cli.opening import open_session
 from service.cli.source import Source, rung_url
-from service.upstreams.ports import SchemaQuery
+from service.ports import SchemaQuery
 from tests.helpers.archive import Archive
 from tests.helpers.papers import RELEASES, Library, Release
 from tests.helpers.shell import Shell

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from service.__main__ import rung
-from service.upstreams.store.grants import find
-from service.upstreams.store.writer import open_writer
+from service.access.grants import find
+from service.records.sqlite.writer import open_writer
 from tests.helpers.shell import Shell
 
 ROWS = [{"id": f"m{n}", "title": f"Message number {n}", "folder": "in"} for n in range(30)]

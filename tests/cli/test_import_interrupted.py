@@ -12,10 +12,10 @@ from typing import IO, Any
 
 import pytest
 
-from service.upstreams.store.manifest import parse
-from service.upstreams.store.reader import Reader
-from service.upstreams.store.streams import declare
-from service.upstreams.store.writer import UNMERGED, open_writer
+from service.records.manifest import parse
+from service.records.sqlite.reader import Reader
+from service.records.sqlite.streams import declare
+from service.records.sqlite.writer import UNMERGED, open_writer
 from tests.helpers.notes import NOTES, check, segments
 from tests.helpers.stdio import ROOT, environment
 from tests.helpers.worlds import House
@@ -30,7 +30,7 @@ EMITTED_AT = "2026-05-02T00:00:00Z"
 RUNG = """
 import sys
 from service.__main__ import rung
-from service.upstreams.store import ingest
+from service.records import ingest
 ingest.BATCH_RECORDS = int(sys.argv[1])
 rung(sys.argv[2:], prog_name="rung")
 """

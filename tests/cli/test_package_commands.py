@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from service.__main__ import rung
-from service.upstreams import keys
-from service.upstreams.store import packages
-from service.upstreams.store.writer import open_writer
+from service import keys
+from service.access import packages
+from service.records.sqlite.writer import open_writer
 from tests.helpers.loopback import Reply, answering
 from tests.helpers.replay import raw_body, recorded, replaying
 

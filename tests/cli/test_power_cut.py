@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from evidence.errors import Forbidden, Unauthenticated
-from service.upstreams.store import Store
-from service.upstreams.store.reader import Reader
+from service.records import Store
+from service.records.sqlite.reader import Reader
 from tests.helpers import worlds
 from tests.helpers.households import letters
 from tests.helpers.power_cut import Disk

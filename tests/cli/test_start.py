@@ -22,7 +22,7 @@ OPENING = {"sqlite3", "cryptography"}
 DECLARING = {"marshmallow", "apispec"}
 UNUSED = SERVING | ASKING | PRINTING
 #: Where our own code stands that a search in the store has nothing to do with.
-ELSEWHERE = ("service.upstreams.papers", "service.demo", "service.doctor", "service.mcp")
+ELSEWHERE = ("service.papers", "service.demo", "service.doctor", "service.mcp")
 
 
 def imported(*words: str, **variables: str) -> list[str]:
@@ -63,7 +63,11 @@ def test_what_is_no_question_imports_no_command(
 ) -> None:
     modules = imported(*words, **variables)
     assert not libraries(modules) & (UNUSED | OPENING | DECLARING)
-    assert not [name for name in modules if name.startswith(("service.upstreams", "renderers"))]
+    assert not [
+        name
+        for name in modules
+        if name.startswith(("service.records", "service.sources", "service.papers", "renderers"))
+    ]
     assert len(modules) <= most, modules
 
 

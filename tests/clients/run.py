@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from service.demo.fill import fill, token_for
-from service.upstreams.store.writer import open_writer
+from service.records.sqlite.writer import open_writer
 from tests.helpers.demo import journey
 from tests.helpers.packages import install_node_packages
 from tests.helpers.server import serving

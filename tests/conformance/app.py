@@ -9,7 +9,7 @@ from typing import Any
 
 from flask import Flask
 
-from service.access import Access, Guard, loopback_origins
+from service.access.guard import Access, Guard, loopback_origins
 from service.mcp.blueprint import blueprint
 from service.mcp.surface import NEEDS_CAPABILITY
 from tests.helpers.fixture_surface import (

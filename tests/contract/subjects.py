@@ -13,13 +13,7 @@ import pytest
 from evidence.envelope import Envelope
 from evidence.errors import EvidenceError
 from evidence.handles import RecordRef
-from service.upstreams.ports import (
-    AggregateQuery,
-    RecordQuery,
-    ResourceServer,
-    SchemaQuery,
-    SearchQuery,
-)
+from service.ports import AggregateQuery, RecordQuery, ResourceServer, SchemaQuery, SearchQuery
 from tests.helpers import small as small_world
 from tests.helpers.caller import Local
 from tests.helpers.remote import Open, opener

@@ -7,8 +7,8 @@ import pytest
 
 from evidence.errors import Forbidden, InvalidRequest, NotFound
 from evidence.model import SearchPage
-from evidence.reading import aggregate, field, records, schema, search
-from service.upstreams.ports import RecordRead, SchemaQuery, SearchQuery, WindowRequest
+from service.pdpp.decode import aggregate, field, records, schema, search
+from service.ports import RecordRead, SchemaQuery, SearchQuery, WindowRequest
 from tests.contract.subjects import Subject
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from service.upstreams.store.intake import Row
+from service.records.intake import Row
 from tests.helpers.fronts import Bend, front
 from tests.helpers.loopback import Asked, Loopback, Reply
 from tests.helpers.server import ROOT, serving

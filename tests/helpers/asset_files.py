@@ -4,9 +4,9 @@ import hashlib
 from pathlib import Path
 
 from evidence.work import Deadline
-from service.upstreams.papers import assets
-from service.upstreams.papers.assets import Asset, LocalAssets
-from service.upstreams.papers.text_file import TextFile
+from service.papers import assets
+from service.papers.assets import Asset, LocalAssets
+from service.papers.text_file import TextFile
 
 PAPER = "8c12da2f15028ee9cd1444e4cebc2432"
 

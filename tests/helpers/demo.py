@@ -9,7 +9,7 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 from service.demo.fill import fill, token_for
-from service.upstreams.store.writer import open_writer
+from service.records.sqlite.writer import open_writer
 from tests.helpers.server import serving
 
 NEEDLE = "lantern jetty"

@@ -4,7 +4,7 @@ import os
 
 from flask import Flask
 
-from service.access import Access, Guard, loopback_origins, origins
+from service.access.guard import Access, Guard, loopback_origins, origins
 from service.mcp.blueprint import blueprint
 from tests.helpers.fixture_surface import FixtureSurface, open_session
 

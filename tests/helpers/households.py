@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from evidence.work import Deadline
-from service.upstreams import keys
-from service.upstreams.joining import remote_member
-from service.upstreams.store import packages
-from service.upstreams.store.writer import open_writer
+from service import keys
+from service.sources.remote.joining import remote_member
+from service.access import packages
+from service.records.sqlite.writer import open_writer
 from tests.helpers import worlds
 from tests.helpers.server import serving
 from tests.helpers.worlds import SECRET, Connection, House, World, row, text

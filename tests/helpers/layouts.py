@@ -1,6 +1,6 @@
 """Stores as earlier versions left them."""
 
-from service.upstreams.store.writer import Writer
+from service.records.sqlite.writer import Writer
 
 #: What each layout added, in the order in which it can be dropped.
 ADDED = {

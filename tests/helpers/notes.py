@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 from evidence.fold import fold
-from service.upstreams.store import checkup
-from service.upstreams.store.ingest import Counts
-from service.upstreams.store.writer import Writer
+from service.records.sqlite import checkup
+from service.records.ingest import Counts
+from service.records.sqlite.writer import Writer
 
 NOTES: dict[str, Any] = {
     "name": "notes",

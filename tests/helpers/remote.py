@@ -9,9 +9,9 @@ from service.mcp.headers import Headers
 from service.mcp.protocol import handle
 from service.mcp.records import RecordsSurface
 from service.operations.base import Session
-from service.upstreams.http import HttpResourceServer
-from service.upstreams.origin import Origin
-from service.upstreams.ports import ResourceServer
+from service.sources.remote.server import HttpResourceServer
+from service.sources.remote.origin import Origin
+from service.ports import ResourceServer
 from tests.helpers.caller import Caller
 
 Open = Callable[[], ResourceServer]

@@ -7,9 +7,9 @@ import pytest
 
 from evidence.errors import EvidenceError
 from evidence.work import Deadline
-from service.upstreams.http import HttpResourceServer
-from service.upstreams.origin import Origin
-from service.upstreams.ports import ResourceServer
+from service.sources.remote.server import HttpResourceServer
+from service.sources.remote.origin import Origin
+from service.ports import ResourceServer
 from tests.helpers.loopback import Loopback, Reply
 
 Ask = Callable[[ResourceServer], Any]

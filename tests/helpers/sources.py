@@ -12,9 +12,9 @@ from evidence.envelope import Envelope
 from evidence.errors import Forbidden, InvalidRequest, Unavailable
 from evidence.handles import RecordRef
 from evidence.work import Deadline, Each, Late, Outcome, attempt, serial
-from service.upstreams.cursors import Sealer
-from service.upstreams.package import Child, Held, PackageResourceServer
-from service.upstreams.ports import (
+from service.cursors import Sealer
+from service.sources.package import Child, Held, PackageResourceServer
+from service.ports import (
     AggregateQuery,
     Blob,
     RecordQuery,
@@ -23,7 +23,7 @@ from service.upstreams.ports import (
     SearchQuery,
     WindowRequest,
 )
-from service.upstreams.store import Store
+from service.records import Store
 from tests.helpers.worlds import House
 
 T = TypeVar("T")

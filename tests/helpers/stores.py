@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from service.upstreams.store.ingest import Batch
-from service.upstreams.store.streams import open_stream
-from service.upstreams.store.writer import open_writer
+from service.records.ingest import Batch
+from service.records.sqlite.streams import open_stream
+from service.records.sqlite.writer import open_writer
 from tests.helpers import worlds
 from tests.helpers.caller import Local
 from tests.helpers.worlds import EMITTED_AT, House, Row, World

@@ -19,12 +19,12 @@ from flask import Flask
 
 from service import bootstrap, settings
 from service.app import create_app
-from service.upstreams.store import grants
-from service.upstreams.store.ingest import Batch
-from service.upstreams.store.intake import Row
-from service.upstreams.store.manifest import parse
-from service.upstreams.store.streams import connect, declare, open_stream
-from service.upstreams.store.writer import open_writer
+from service.access import grants
+from service.records.ingest import Batch
+from service.records.intake import Row
+from service.records.manifest import parse
+from service.records.sqlite.streams import connect, declare, open_stream
+from service.records.sqlite.writer import open_writer
 from tests.helpers.api import Api
 
 __all__ = ["Api", "Connection", "House", "World", "build", "household", "odd_ids"]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from evidence.errors import KINDS
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
-from service.upstreams.http import HttpResourceServer
-from service.upstreams.origin import Origin
+from service.sources.remote.server import HttpResourceServer
+from service.sources.remote.origin import Origin
 from tests.helpers.asset_server import AssetServer, Mode, asset_server
 from tests.helpers.caller import Answer, Caller
 from tests.helpers.loopback import Loopback, Reply, answering, as_json

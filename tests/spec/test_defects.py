@@ -12,10 +12,10 @@ import pytest
 
 from evidence.work import Deadline
 from renderers.pool import WorkerPool
-from service.upstreams.http import HttpResourceServer
-from service.upstreams.origin import Origin
-from service.upstreams.package import Child, Held, PackageResourceServer
-from service.upstreams.ports import ResourceServer
+from service.sources.remote.server import HttpResourceServer
+from service.sources.remote.origin import Origin
+from service.sources.package import Child, Held, PackageResourceServer
+from service.ports import ResourceServer
 from tests.helpers import worlds
 from tests.helpers.caller import Answer, Caller
 from tests.helpers.loopback import Asked, Reply, answering

@@ -6,7 +6,7 @@ import pytest
 
 from evidence import wire
 from evidence.envelope import Envelope
-from evidence.reading import search as reading
+from service.pdpp.decode import search as reading
 from evidence.text import unmark
 from renderers import search as renderer
 from renderers.rendering import Context

@@ -13,7 +13,7 @@ from evidence import wire
 from evidence.envelope import Envelope
 from evidence.errors import EvidenceError, InvalidRequest
 from evidence.limits import BUDGETS
-from evidence.reading import search as reading
+from service.pdpp.decode import search as reading
 from renderers import search as renderer
 from renderers.rendering import Context
 from tests.helpers.sources import DOWN, LATE, OK, QUERY, REVOKED, Crowd, Plan, ids

@@ -11,7 +11,7 @@ import pytest
 from service import bootstrap, settings
 from service.bootstrap import Services
 from service.settings import SettingsError
-from service.upstreams.store.writer import open_writer
+from service.records.sqlite.writer import open_writer
 from tests.helpers import small
 from tests.helpers.api import Api
 from tests.helpers.asset_server import AssetServer, asset_server

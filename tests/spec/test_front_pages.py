@@ -15,7 +15,7 @@ from service.cli.deferred import loaded
 from service.app import create_app
 from service.clients.table import CLIENTS, RECOMMENDED
 from service.pages.connect import PLACEHOLDER
-from service.upstreams.store.tokens import PREFIX
+from service.access.tokens import PREFIX
 from tests.helpers import canaries, worlds
 from tests.helpers.api import Answer, Api
 from tests.helpers.snapshots import DATA

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlsplit
 import orjson
 import pytest
 
-from service.upstreams.store.tokens import PREFIX
+from service.access.tokens import PREFIX
 from tests.helpers import canaries, worlds
 from tests.helpers.api import Api
 from tests.helpers.canaries import words_in

@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
-from service.upstreams import keys
-from service.upstreams.package import Held
-from service.upstreams.store import packages
-from service.upstreams.store.writer import open_writer
+from service import keys
+from service.sources.package import Held
+from service.access import packages
+from service.records.sqlite.writer import open_writer
 from tests.helpers.api import Answer, Api
 from tests.helpers.households import HERE, THERE, Package, Pair, two
 from tests.helpers.loopback import Asked, Reply, answering

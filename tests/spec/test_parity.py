@@ -9,9 +9,9 @@ import pytest
 from evidence import handles, routes, wire
 from evidence.envelope import Envelope
 from evidence.limits import BUDGETS
-from evidence.reading import aggregate as aggregates
-from evidence.reading import field as fields
-from evidence.reading import document, records, schema, search
+from service.pdpp.decode import aggregate as aggregates
+from service.pdpp.decode import field as fields
+from service.pdpp.decode import document, records, schema, search
 from evidence.text import unescape
 from renderers import field as field_renderer
 from renderers import records as record_renderer

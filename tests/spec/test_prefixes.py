@@ -3,7 +3,7 @@
 import pytest
 
 from evidence.limits import BUDGETS
-from service.upstreams.store.finding import SPANS_CONSIDERED
+from service.records.finding import SPANS_CONSIDERED
 from tests.helpers.caller import Local
 from tests.helpers.stores import BODY, TITLE, Connection, Stream, build
 from tests.helpers.worlds import House

@@ -6,7 +6,7 @@ import shlex
 import pytest
 
 from service.demo.fill import fill, token_for
-from service.upstreams.store.writer import open_writer
+from service.records.sqlite.writer import open_writer
 from tests.helpers import pages
 from tests.helpers.server import ROOT
 from tests.helpers.shell import Shell

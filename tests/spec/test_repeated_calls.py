@@ -15,7 +15,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from evidence.errors import NotFound
-from service.access import Access, Guard
+from service.access.guard import Access, Guard
 from service.mcp import blueprint as mcp
 from service.mcp.records import RecordsSurface
 from service.mcp.repeats import Repeats

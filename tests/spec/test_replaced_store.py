@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from service.upstreams.store import Store
-from service.upstreams.store.writer import open_writer
+from service.records import Store
+from service.records.sqlite.writer import open_writer
 from tests.helpers import worlds
 from tests.helpers.api import Answer, Api
 from tests.helpers.households import letters

@@ -18,8 +18,8 @@ from service import credentials
 from service.mcp.records import RecordsSurface
 from service.mcp.stdio import serve
 from service.operations.base import Session
-from service.upstreams.origin import Origin
-from service.upstreams.remote_authority import RemoteAuthority
+from service.sources.remote.origin import Origin
+from service.sources.remote.remote_authority import RemoteAuthority
 from tests.helpers.caller import Local
 from tests.helpers.posting import legacy_body
 from tests.helpers.stdio import ERAS, started, stdio

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from evidence.limits import BUDGETS
-from service.access import Access, Guard, origins
+from service.access.guard import Access, Guard, origins
 from tests.helpers.fixture_app import ORIGIN, create_app
 from tests.helpers.posting import Poster, error_of, legacy_body, result_of
 

@@ -8,7 +8,7 @@ from evidence.errors import EvidenceError, RateLimited, TimedOut, Unavailable
 from evidence.limits import BUDGETS
 from service.cli.output import say
 from service.operations.base import Session
-from service.upstreams.ports import ResourceServer
+from service.ports import ResourceServer
 
 T = TypeVar("T")
 

@@ -28,7 +28,7 @@ from service.cli.progress import Meter
 from service.cli.reading import ENTRIES
 from service.cli.source import Source, rung_url, source_options
 from service.operations.read_record_field import resolve
-from service.upstreams.ports import RecordQuery
+from service.ports import RecordQuery
 
 Work = Callable[[Sink, Meter], Any]
 

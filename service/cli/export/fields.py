@@ -13,12 +13,12 @@ from evidence import pointer
 from evidence.errors import NotText, TooLarge
 from evidence.handles import RecordRef
 from evidence.limits import CONTRACT
-from evidence.reading import field as reading
-from evidence.reading import text_of
+from service.pdpp.decode import field as reading
+from service.pdpp.decode import text_of
 from evidence.text import looks_binary
 from service.cli.export.asking import Asker
 from service.cli.export.texts import Window
-from service.upstreams.ports import Blob, RecordRead, ResourceServer, WindowRequest
+from service.ports import Blob, RecordRead, ResourceServer, WindowRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from evidence.limits import CONTRACT
 from evidence.papers import PaperText
 from service.cli.export.texts import Window
-from service.upstreams.papers.snapshot_library import Papers
+from service.papers.snapshot_library import Papers
 
 
 @dataclass(frozen=True, slots=True)

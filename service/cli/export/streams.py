@@ -9,7 +9,7 @@ import orjson
 from evidence.errors import InvalidRequest, Unavailable
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.reading import reference, rows, schema, source_of, text_of, warnings_of
+from service.pdpp.decode import schema, reference, rows, source_of, text_of, warnings_of
 from renderers.lines import warning
 from service.cli.export import texts, whole
 from service.cli.export.asking import Asker
@@ -18,7 +18,7 @@ from service.cli.export.sinks import Sink
 from service.cli.progress import Meter
 from service.cli.rows import RECORD_COLUMNS, column
 from service.cli.output import say
-from service.upstreams.ports import RecordQuery, SchemaQuery
+from service.ports import RecordQuery, SchemaQuery
 
 Body = dict[str, Any]
 

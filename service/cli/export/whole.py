@@ -10,7 +10,7 @@ from evidence import pointer
 from evidence.errors import TooLarge
 from evidence.handles import RecordRef
 from evidence.limits import CONTRACT
-from evidence.reading import number_of
+from service.pdpp.decode import number_of
 from service.cli.export import texts
 from service.cli.export.asking import Asker
 from service.cli.export.fields import FieldText, is_cut, value_of

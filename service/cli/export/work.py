@@ -14,7 +14,7 @@ from service.cli.export.sinks import Sink
 from service.cli.export.texts import Changed, Text
 from service.cli.progress import Meter
 from service.cli.output import say
-from service.upstreams.ports import Blob, RecordRead, ResourceServer
+from service.ports import Blob, RecordRead, ResourceServer
 
 KEPT_BYTES = 1 << 20
 

@@ -9,7 +9,7 @@ from renderers.papers import search as renderer
 from service.operations import arguments
 from service.operations.base import PaperOperation, PaperSession, Route
 from service.operations.papers.paging import PagedArguments
-from service.upstreams.ports import PaperSearch
+from service.ports import PaperSearch
 
 
 class SearchPapersArguments(PagedArguments):

@@ -2,7 +2,7 @@
 
 from evidence.envelope import Envelope
 from evidence.handles import RecordRef
-from evidence.reading.document import read_document
+from service.pdpp.decode.document import read_document
 
 REF = RecordRef("notes", "n1", "c")
 ROLES = {"primary-title": "title", "primary-text": "text"}

@@ -18,8 +18,8 @@ from evidence.model import (
     Source,
     StreamRow,
 )
-from evidence.reading import document as reading
-from evidence.reading import search as search_reading
+from service.pdpp.decode import document as reading
+from service.pdpp.decode import search as search_reading
 from renderers import document as documents
 from renderers import field, records, schema, search
 from renderers.rendering import Context, Rendering

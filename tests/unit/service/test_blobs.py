@@ -6,7 +6,7 @@ import pytest
 from flask import Flask
 
 from service.rest import blobs
-from service.upstreams.ports import Blob
+from service.ports import Blob
 
 
 def nothing(start: int, stop: int) -> Iterator[bytes]:

@@ -10,11 +10,11 @@ from service.__main__ import rung
 from service.demo import debian
 from service.demo.files import pdf, png
 from service.demo.owner import LANDMARKS, ODD_IDS, build
-from service.upstreams.store import checkup
-from service.upstreams.store.grants import find
-from service.upstreams.store.intake import Row
-from service.upstreams.store.manifest import parse
-from service.upstreams.store.writer import open_writer
+from service.records.sqlite import checkup
+from service.access.grants import find
+from service.records.intake import Row
+from service.records.manifest import parse
+from service.records.sqlite.writer import open_writer
 
 CHANGELOG = """\
 hello (2:1.0-1~bpo12+1) unstable; urgency=Medium

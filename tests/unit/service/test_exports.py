@@ -12,7 +12,7 @@ from service.cli.export.asking import Asker
 from service.cli.export.texts import Changed, Window
 from service.cli.progress import Meter
 from service.operations.base import Session
-from service.upstreams.ports import ResourceServer
+from service.ports import ResourceServer
 from tests.helpers.sources import ListServer, Plan
 
 SIZE = 4

@@ -11,7 +11,7 @@ import requests
 
 from evidence.errors import EvidenceError, NotFound, TimedOut, TooLarge, Unavailable
 from evidence.work import Deadline
-from service.upstreams import connections, outbound
+from service.sources.remote import connections, outbound
 from tests.helpers.asset_server import AssetServer, Mode, asset_server, certificate
 from tests.helpers.memory import peak_growth
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from service.upstreams.papers.snapshot import Snapshot, open_snapshot
+from service.papers.snapshot import Snapshot, open_snapshot
 from tests.helpers.snapshots import DATA, changed, place
 
 RELEASES = ("papers", "papers-legacy")

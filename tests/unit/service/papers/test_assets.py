@@ -13,8 +13,8 @@ import pytest
 from evidence.errors import Unavailable
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
-from service.upstreams.papers import assets
-from service.upstreams.papers.assets import Asset, LocalAssets
+from service.papers import assets
+from service.papers.assets import Asset, LocalAssets
 from tests.helpers.asset_files import PAPER, digest, put, put_source, soon
 from tests.helpers.memory import peak_growth
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from evidence.errors import EvidenceError, InvalidRequest, TooLarge, Unavailable
-from service.upstreams.download import SNAPSHOT as PARCEL
-from service.upstreams.download import fetch
-from service.upstreams.papers.snapshot import open_snapshot
+from service.download import SNAPSHOT as PARCEL
+from service.download import fetch
+from service.papers.snapshot import open_snapshot
 from tests.helpers.asset_server import Mode, asset_server
 from tests.helpers.snapshots import DATA
 

@@ -7,10 +7,10 @@ import pytest
 
 from evidence.errors import InvalidRequest
 from evidence.papers import BY_KEYWORD, PaperPage
-from service.upstreams.papers.facets import CATEGORIES, facets
-from service.upstreams.papers.search import by_keyword, search
-from service.upstreams.papers.snapshot import Snapshot
-from service.upstreams.ports import PaperSearch
+from service.papers.facets import CATEGORIES, facets
+from service.papers.search import by_keyword, search
+from service.papers.snapshot import Snapshot
+from service.ports import PaperSearch
 from tests.unit.service.papers.making import RELEASES, Made, made, opened
 
 

@@ -13,9 +13,9 @@ import pytest
 
 from evidence.errors import EvidenceError, Unavailable
 from evidence.work import Deadline
-from service.upstreams.papers.generations import Snapshots
-from service.upstreams.papers.snapshot import Snapshot, open_snapshot
-from service.upstreams.papers.swap import swap
+from service.papers.generations import Snapshots
+from service.papers.snapshot import Snapshot, open_snapshot
+from service.papers.swap import swap
 from tests.helpers.snapshots import place, retitled, tree
 from tests.helpers.waiting import WAIT_SECONDS
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from evidence.errors import InvalidRequest
 from evidence.papers import PaperHit
-from service.upstreams.papers.search import by_keyword
-from service.upstreams.papers.snapshot import Snapshot
-from service.upstreams.ports import PaperSearch
+from service.papers.search import by_keyword
+from service.papers.snapshot import Snapshot
+from service.ports import PaperSearch
 from tests.unit.service.papers.making import RELEASES, Made, made, opened
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.upstreams.papers.snapshot import SnapshotRefused, open_snapshot
+from service.papers.snapshot import SnapshotRefused, open_snapshot
 from tests.helpers.snapshots import changed, place
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from evidence.errors import InvalidRequest
 from evidence.query import Term
-from service.upstreams.papers.query import FIELDS, Name, parse
+from service.papers.query import FIELDS, Name, parse
 
 
 def test_words_are_wanted_and_minus_refuses() -> None:

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from evidence.errors import Ambiguous, NotFound
 from evidence.limits import BUDGETS
 from evidence.papers import Paper
-from service.upstreams.papers import papers
-from service.upstreams.papers.authors import in_order
-from service.upstreams.papers.papers import Template
-from service.upstreams.papers.search import search
-from service.upstreams.papers.snapshot import Snapshot
-from service.upstreams.ports import PaperSearch
+from service.papers import papers
+from service.papers.authors import in_order
+from service.papers.papers import Template
+from service.papers.search import search
+from service.papers.snapshot import Snapshot
+from service.ports import PaperSearch
 from tests.helpers.snapshots import DATA
 from tests.unit.service.papers.making import RELEASES, Made, made, opened
 

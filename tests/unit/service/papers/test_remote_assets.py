@@ -14,9 +14,9 @@ import pytest
 from evidence.errors import Unavailable
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
-from service.upstreams.papers import assets, remote_assets
-from service.upstreams.papers.assets import Asset
-from service.upstreams.papers.remote_assets import RemoteAssets
+from service.papers import assets, remote_assets
+from service.papers.assets import Asset
+from service.papers.remote_assets import RemoteAssets
 from tests.helpers.asset_files import PAPER, digest, soon
 from tests.helpers.asset_server import AssetServer, Mode, asset_server
 from tests.helpers.memory import peak_growth

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.upstreams.papers.search import search
-from service.upstreams.papers.snapshot import Snapshot
-from service.upstreams.papers.vocabulary import SPELLINGS_MAX
-from service.upstreams.ports import PaperSearch
+from service.papers.search import search
+from service.papers.snapshot import Snapshot
+from service.papers.vocabulary import SPELLINGS_MAX
+from service.ports import PaperSearch
 from tests.unit.service.papers.making import Made, made
 
 NOTES = SPELLINGS_MAX + 10

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from evidence.errors import Gone, InvalidRequest
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.papers import PaperHit, PaperPage
-from service.upstreams.papers.paging import Paging
-from service.upstreams.papers.search import by_keyword, search
-from service.upstreams.papers.snapshot import Snapshot
-from service.upstreams.ports import PaperSearch
+from service.papers.paging import Paging
+from service.papers.search import by_keyword, search
+from service.papers.snapshot import Snapshot
+from service.ports import PaperSearch
 from tests.unit.service.papers.making import RELEASES, Made, index, made, opened
 from tests.unit.service.papers.test_paper_query import SYNTAX
 

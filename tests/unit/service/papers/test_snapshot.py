@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from evidence.errors import TimedOut, Unavailable
-from service.upstreams.papers.disk import look, whole
-from service.upstreams.papers.snapshot import CONNECTIONS, Snapshot, SnapshotRefused, open_snapshot
+from service.papers.disk import look, whole
+from service.papers.snapshot import CONNECTIONS, Snapshot, SnapshotRefused, open_snapshot
 from tests.helpers.snapshots import changed, place, retitled, tree
 
 TITLES = "SELECT DISTINCT title FROM paper"

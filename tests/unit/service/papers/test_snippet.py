@@ -9,9 +9,9 @@ import pytest
 from evidence.limits import BUDGETS
 from evidence.papers import PaperHit
 from evidence.text import split
-from service.upstreams.papers.search import search
-from service.upstreams.papers.snapshot import Snapshot
-from service.upstreams.ports import PaperSearch
+from service.papers.search import search
+from service.papers.snapshot import Snapshot
+from service.ports import PaperSearch
 from tests.unit.service.papers.making import RELEASES, Made, made, opened
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from evidence.errors import InvalidRequest, Unavailable
-from service.upstreams.papers.snapshot import open_snapshot
-from service.upstreams.papers.swap import swap
+from service.papers.snapshot import open_snapshot
+from service.papers.swap import swap
 from tests.helpers.snapshots import place, tree
 
 

@@ -15,11 +15,11 @@ from evidence.limits import BUDGETS
 from evidence.papers import TextMatch
 from evidence.text import unmark
 from evidence.work import Deadline
-from service.upstreams.papers import assets
-from service.upstreams.papers.assets import LocalAssets
-from service.upstreams.papers.text_file import TextFile
-from service.upstreams.papers.text_index import BLOCK_BYTES, STEP_CHARS
-from service.upstreams.papers.texts import OVERLAP_CHARS, PIECE_CHARS, find
+from service.papers import assets
+from service.papers.assets import LocalAssets
+from service.papers.text_file import TextFile
+from service.papers.text_index import BLOCK_BYTES, STEP_CHARS
+from service.papers.texts import OVERLAP_CHARS, PIECE_CHARS, find
 from tests.helpers.asset_files import PAPER, digest, soon, text_file
 
 DATA = Path(__file__).parents[3] / "data" / "papers"

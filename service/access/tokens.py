@@ -1,0 +1,69 @@
+"""Tokens of this store and when they end. Only the SHA-256 of a token is kept."""
+
+import hashlib
+import secrets
+from datetime import UTC, datetime
+
+from evidence.errors import InvalidRequest, Unauthenticated
+from service.records.values import microseconds, moment
+
+PREFIX = "rung_"
+OWNER_PREFIX = "rung_owner_"
+PACKAGE_PREFIX = "rung_pkg_"
+TOKEN_BYTES = 32
+ID_BYTES = 8
+
+
+def new(prefix: str) -> str:
+    """A token nobody can guess."""
+    return prefix + secrets.token_urlsafe(TOKEN_BYTES)
+
+
+def new_id(prefix: str) -> str:
+    return prefix + secrets.token_hex(ID_BYTES)
+
+
+def hashed(token: str) -> bytes:
+    """What is kept of a token."""
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
+
+
+def check_expiry(expires_at: str | None) -> None:
+    """Raises `InvalidRequest` for an end that is no time."""
+    if expires_at is not None and microseconds(expires_at) is None:
+        raise InvalidRequest(f"expires_at {expires_at!r} is not an ISO 8601 date-time.")
+
+
+def check_active(
+    what: str, revoked_at: str | None, expires_at: str | None, now: datetime | None
+) -> None:
+    """Raise `Unauthenticated` (`grant_revoked`, `grant_expired`) if it has ended."""
+    found = state(revoked_at, expires_at, now)
+    if found == "revoked":
+        raise Unauthenticated(
+            f"This {what} was revoked by its owner. Ask for a new one.", code="grant_revoked"
+        )
+    if found == "expired":
+        raise Unauthenticated(
+            f"This {what} expired at {expires_at}. Ask for a new one.", code="grant_expired"
+        )
+
+
+def state(revoked_at: str | None, expires_at: str | None, now: datetime | None) -> str:
+    """`active`, `revoked` or `expired`."""
+    if revoked_at:
+        return "revoked"
+    return "expired" if is_past(expires_at, now) else "active"
+
+
+def iso(now: datetime | None) -> str:
+    """A moment, or this one, as the store writes it."""
+    return moment(microseconds((now or datetime.now(UTC)).isoformat()) or 0)
+
+
+def is_past(expires_at: str | None, now: datetime | None = None) -> bool:
+    """Return whether a moment has passed; an unreadable one has."""
+    if expires_at is None:
+        return False
+    end = microseconds(expires_at)
+    return end is None or end <= (microseconds(iso(now)) or 0)

@@ -1,0 +1,64 @@
+"""From a bearer token to what it opens: a grant, a package of grants, or the upstream's grant."""
+
+from evidence.limits import BUDGETS
+from evidence.work import Deadline, Each
+from service.sources.remote.breaker import Bulkhead, Seat
+from service.sources.remote.server import HttpResourceServer
+from service.sources.remote.origin import Origin
+from service.sources.package import Child, PackageResourceServer
+from service.ports import ResourceServer
+from service.sources.remote.remote_authority import RemoteAuthority
+from service.records import Store
+from service.access.packages import Member, Package
+from service.access.tokens import PREFIX
+
+
+class Authority:
+    """Who may ask. Made before workers fork, shared by all threads of one.
+
+    Where there is a store, tokens spelled like its own are looked up there and go nowhere else; all
+    others are the upstream's, where there is one. `each` waits for the members of a package.
+    """
+
+    def __init__(
+        self,
+        store: Store | None,
+        upstream: RemoteAuthority | None,
+        bulkhead: Bulkhead,
+        each: Each,
+    ) -> None:
+        self._store, self._upstream = store, upstream
+        self._bulkhead, self._each = bulkhead, each
+        self._origins: dict[str, Origin] = {}
+
+    def open(self, token: str) -> ResourceServer:
+        """The resource server for one request; raises what `ports.Authority` does."""
+        deadline = Deadline.after(BUDGETS.upstream_seconds)
+        store, upstream = self._store, self._upstream
+        if upstream is not None and (store is None or not token.startswith(PREFIX)):
+            return upstream.open(token, deadline)
+        assert store is not None, "there are records somewhere"
+        package = store.package(token)
+        return self._open_package(store, package, deadline) if package else store.open(token)
+
+    def _open_package(
+        self, store: Store, package: Package, deadline: Deadline
+    ) -> PackageResourceServer:
+        seat = Seat(self._bulkhead)
+
+        def child(member: Member) -> Child:
+            def open(deadline: Deadline) -> ResourceServer:
+                if member.origin is None:
+                    return store.open_member(member.grant_id)
+                token = store.member_token(package, member)
+                origin = self._origin(member.origin)
+                return HttpResourceServer(origin, token, deadline, seat, own=False)
+
+            return Child(member.name, member.grant_id, member.held, open)
+
+        children = [child(member) for member in package.members]
+        return PackageResourceServer(children, self._each, deadline, store.sealer)
+
+    def _origin(self, url: str) -> Origin:
+        """One for all requests: its breaker counts what comes of all of them."""
+        return self._origins.get(url) or self._origins.setdefault(url, Origin(url))

@@ -1,0 +1,166 @@
+"""Fetching a store or a snapshot at boot, for hosts whose disks start empty."""
+
+import fcntl
+import gzip
+import hashlib
+import lzma
+import os
+import re
+import shutil
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from evidence.errors import EvidenceError, InvalidRequest, TooLarge, Unavailable
+from evidence.limits import BUDGETS
+from service.sources.remote import outbound
+from service.papers.disk import reason
+from service.papers.layout import MAGIC
+
+CHECKSUM = re.compile(r"[0-9a-f]{64}")
+FETCHING = ".fetching-"
+DAMAGE = (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
+OWNER_ONLY = 0o600
+MEMBER_BYTES = 512  # what an archive spends on a member without content
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """One kind of file that is fetched: what it is called, and who says where it is."""
+
+    file: str
+    variable: str  # names the address; the one of the checksum ends with SHA256 instead of URL
+    code: str
+    wanted: str
+    private: bool  # for its owner's eyes, as a new store is
+
+    @property
+    def checksum_variable(self) -> str:
+        return self.variable.removesuffix("URL") + "SHA256"
+
+    def unusable(self, what: str, advice: str) -> EvidenceError:
+        return Unavailable(f"What {self.variable} gives {what}.", code=self.code, hint=advice)
+
+
+SNAPSHOT = Parcel(
+    "snapshot.db",
+    "RUNG_PAPERS_URL",
+    "snapshot_unavailable",
+    "Offer a snapshot, or a tar archive with one *.db and its static/ folder beside it.",
+    private=False,
+)
+STORE = Parcel(
+    "rung.db",
+    "RUNG_STORE_URL",
+    "store_unavailable",
+    "Offer the file of a store, or a tar archive with it as the one *.db.",
+    private=True,
+)
+
+
+def fetch(
+    parcel: Parcel, url: str, sha256: str, into: Path, *, most_bytes: int = BUDGETS.fetched_bytes
+) -> Path:
+    """The file behind `url`, in a folder of `into` named by its checksum.
+
+    The body is an SQLite file, or a tar archive (plain, gzip, xz) that holds one `*.db`, a
+    snapshot with its `static/` beside it. Nothing is asked for where that folder is already
+    there. Raises `InvalidRequest`, `TooLarge`, `Unavailable` and `TimedOut`; no message has the
+    URL.
+    """
+    checksum = sha256.strip().lower()
+    if not CHECKSUM.fullmatch(checksum):
+        raise InvalidRequest(
+            f"{parcel.checksum_variable} is not a SHA-256. Set it to the 64 hexadecimal digits "
+            f"that `sha256sum` prints for the file behind {parcel.variable}."
+        )
+    home = into / checksum
+    try:
+        if not home.is_dir():
+            into.mkdir(parents=True, exist_ok=True)
+            with _alone(into):
+                if not home.is_dir():
+                    _install(parcel, into, home, url, most_bytes)
+        return _find(parcel, home)
+    except OSError as error:
+        raise parcel.unusable(
+            f"could not be kept on disk: {reason(error)}", "Free space there, and allow writing."
+        ) from error
+
+
+@contextmanager
+def _alone(into: Path) -> Iterator[None]:
+    """Keeps other processes that start at the same time from fetching the same."""
+    with (into / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _install(parcel: Parcel, into: Path, home: Path, url: str, most_bytes: int) -> None:
+    for left in into.glob(f"{FETCHING}*"):  # by a process that was killed
+        shutil.rmtree(left)
+    with tempfile.TemporaryDirectory(dir=into, prefix=FETCHING) as draft:
+        body, content = Path(draft) / "body", Path(draft) / "content"
+        content.mkdir()
+        found = _receive(url, body, most_bytes)
+        if found != home.name:
+            raise parcel.unusable(
+                f"has the SHA-256 {found}", f"Correct {parcel.checksum_variable} or the file."
+            )
+        if _is_bare(body):
+            body.rename(content / parcel.file)
+        else:
+            _unpack(parcel, body, content, most_bytes)
+        file = _find(parcel, content)
+        if parcel.private:
+            file.chmod(OWNER_ONLY)
+        content.rename(home)
+
+
+def _receive(url: str, body: Path, most_bytes: int) -> str:
+    """Writes what is sent; its SHA-256."""
+    digest = hashlib.sha256()
+    seconds = BUDGETS.fetch_seconds
+    with body.open("wb") as copy:
+        for piece in outbound.download(url, seconds=seconds, most_bytes=most_bytes):
+            digest.update(piece)
+            copy.write(piece)
+        copy.flush()
+        os.fsync(copy.fileno())  # what has its name is trusted from then on
+    return digest.hexdigest()
+
+
+def _unpack(parcel: Parcel, body: Path, content: Path, most_bytes: int) -> None:
+    size = 0
+    try:
+        with tarfile.open(body, "r:*") as archive:
+            for member in archive:
+                size += member.size + MEMBER_BYTES
+                if size > most_bytes:
+                    raise TooLarge(
+                        f"The archive behind {parcel.variable} holds more than {most_bytes} bytes. "
+                        "Leave out what is not needed to serve it, such as PDFs."
+                    )
+                archive.extract(member, content, filter="data")
+    except DAMAGE as error:
+        raise parcel.unusable(
+            "is no SQLite file and no whole tar archive", parcel.wanted
+        ) from error
+
+
+def _is_bare(body: Path) -> bool:
+    with body.open("rb") as start:
+        return start.read(len(MAGIC)) == MAGIC
+
+
+def _find(parcel: Parcel, home: Path) -> Path:
+    """The one file of a folder, at its top or one folder below."""
+    named = (*home.glob("*.db"), *home.glob("*/*.db"))
+    found = [path for path in named if path.name[0] != "." and path.is_file()]
+    if len(found) != 1:
+        raise parcel.unusable(f"holds {len(found)} files named *.db", parcel.wanted)
+    return found[0]

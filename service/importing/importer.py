@@ -1,0 +1,169 @@
+"""Importing files: rows find their streams, unknown streams get a manifest, all goes in by batches.
+
+A stream without a manifest waits until 1,000 of its rows are there (or the file ends); then one is
+inferred from them, and the rows that waited go in first.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+from evidence.errors import InvalidRequest, NotFound
+from service.importing.formats import Source, read_rows
+from service.importing.inference import SAMPLE_ROWS, infer
+from service.records.ingest import Batch, Counts
+from service.records.intake import Refused, Row, check_name
+from service.records.manifest import parse
+from service.importing.mbox import MANIFEST as MBOX_MANIFEST
+from service.records.sqlite.streams import StreamHandle, declare, open_stream
+from service.records.sqlite.writer import Writer
+
+WAITING_ROWS = 20_000
+LISTED_FIELDS = 20
+
+
+class Rejected(Exception):
+    """A strict import met a row it refuses; nothing went in."""
+
+    def __init__(self, counts: Counts) -> None:
+        super().__init__("nothing was imported")
+        self.counts = counts
+
+
+@dataclass(slots=True)
+class Import:
+    """One run into one connection.
+
+    `stream` is for rows that name none, `key` names the primary key of streams that are new.
+    `inferred` are the stream documents that were proposed, `keyless` the streams that took rows
+    which have no key at all.
+    """
+
+    writer: Writer
+    connection_id: str
+    stream: str | None = None
+    suggest_roles: bool = False
+    key: tuple[str, ...] = ()
+    inferred: list[dict[str, Any]] = field(default_factory=list)
+    keyless: set[str] = field(default_factory=set)
+    undeclared: dict[str, set[str]] = field(default_factory=dict)
+    batch: Batch = field(init=False)
+    _handles: dict[str, StreamHandle] = field(init=False, default_factory=dict)
+    _waiting: dict[str, list[tuple[int, Row]]] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.batch = Batch(self.writer)
+
+    @property
+    def counts(self) -> Counts:
+        return self.batch.counts
+
+    def declare(self, document: Any) -> None:
+        """Makes or changes the streams of a manifest document."""
+        self.batch.flush()
+        declare(self.writer, self.connection_id, parse(document))
+        self._handles.clear()
+
+    def read(self, source: Source, *, on_row: Callable[[], None] = lambda: None) -> None:
+        """Takes in every row of a source; `on_row` is called after each."""
+        if source.format == "mbox":
+            self._declare_missing(MBOX_MANIFEST)
+        default = self.stream or (source.folder if source.name != "-" else None)
+        for line, item in read_rows(source):
+            if isinstance(item, Row):
+                self._take(line, item, item.stream or default)
+            else:
+                self.counts.refuse(line, item)
+            on_row()
+        for name in list(self._waiting):
+            self._settle(name)
+        self.batch.flush()
+
+    def _declare_missing(self, document: dict[str, Any]) -> None:
+        missing = [item for item in document["streams"] if self._open(item["name"]) is None]
+        if missing:
+            self.declare({"streams": missing})
+
+    def _take(self, line: int, row: Row, name: str | None) -> None:
+        if name is None:
+            raise InvalidRequest("Rows from standard input name no stream; give --stream NAME.")
+        handle = self._handles.get(name) or self._open(name)
+        if handle is not None:
+            self._add(handle, line, row)
+            return
+        if name not in self._waiting:
+            try:
+                check_name(name, what="stream")
+            except Refused as refused:
+                self.counts.refuse(line, str(refused))
+                return
+        self._waiting.setdefault(name, []).append((line, row))
+        waiting = sum(map(len, self._waiting.values()))
+        if len(self._waiting[name]) >= SAMPLE_ROWS or waiting >= WAITING_ROWS:
+            self._settle(name)
+
+    def _settle(self, name: str) -> None:
+        """Gives a stream whose rows wait an inferred manifest, and takes its rows in."""
+        rows = self._waiting.pop(name)
+        sample = [row.data for _, row in rows if not row.deleted]
+        document = infer(name, sample, key=self.key, suggest_roles=self.suggest_roles)
+        if not document["schema"]["properties"]:
+            for line, _ in rows:
+                self.counts.refuse(
+                    line, f"{name!r} is a new stream, and no row has a usable field."
+                )
+            return
+        self._check_key(name, document["schema"]["properties"])
+        self.declare({"streams": [document]})
+        self.inferred.append(document)
+        handle = open_stream(self.writer, self.connection_id, name)
+        self._handles[name] = handle
+        for line, row in rows:
+            self._add(handle, line, row)
+
+    def _check_key(self, name: str, fields: Collection[str]) -> None:
+        """Refuses a key of which a new stream has no field."""
+        for key in self.key:
+            if key not in fields:
+                near = get_close_matches(key, fields, 1)
+                listed = ", ".join(sorted(fields)[:LISTED_FIELDS])
+                hint = f"Did you mean {near[0]!r}?" if near else f"It has {listed}."
+                raise InvalidRequest(f"--key {key!r}: {name!r} has no such field. {hint}")
+
+    def _open(self, name: str) -> StreamHandle | None:
+        if name not in self._handles:
+            try:
+                found = open_stream(self.writer, self.connection_id, name)
+            except NotFound:
+                return None
+            if self.key and self.key != found.manifest.primary_key:
+                known = ", ".join(found.manifest.primary_key) or "their whole content"
+                raise InvalidRequest(
+                    f"The rows of {name!r} are told apart by {known}, which --key cannot change. "
+                    "Leave it out, or import into a new stream with --stream NAME."
+                )
+            self._handles[name] = found
+        return self._handles[name]
+
+    def _add(self, handle: StreamHandle, line: int, row: Row) -> None:
+        declared = handle.manifest.fields.keys()
+        if not row.data.keys() <= declared:
+            unknown = row.data.keys() - declared
+            self.undeclared.setdefault(handle.manifest.name, set()).update(unknown)
+        if row.key is None and not handle.manifest.primary_key:
+            self.keyless.add(handle.manifest.name)
+        self.batch.add(handle, row, line=line)
+
+
+def run(task: Import, work: Callable[[], None], *, strict: bool) -> Counts:
+    """Runs an import; a strict one is a single transaction that a refused row undoes."""
+    if not strict:
+        work()
+    else:
+        with task.writer.transaction():
+            work()
+            if task.counts.refused:
+                raise Rejected(task.counts)
+    task.writer.finish()
+    return task.counts

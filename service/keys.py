@@ -1,0 +1,15 @@
+"""Keys derived from the secret of a deployment, one for each use."""
+
+import hashlib
+
+from service.cursors import Sealer
+
+
+def fence_key(secret: bytes) -> bytes:
+    """What fences of record text are made with; record text cannot know it."""
+    return hashlib.sha256(b"rung fence\0" + secret).digest()
+
+
+def of_tokens(secret: bytes) -> Sealer:
+    """What seals the tokens of package members at other servers."""
+    return Sealer(secret, "member token")

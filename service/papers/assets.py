@@ -1,0 +1,263 @@
+"""The files of a paper in the static tree of a snapshot, and how they are found on this machine.
+
+    md/HASH.md                       the source
+    md_translate/LANG/HASH.md        a translation
+    summary/PAPER.json               the summary by the preferred template
+    summary/PAPER/TEMPLATE.json      the summary by a template
+
+Names come from the rows of a snapshot, which anybody may have written: a name is used only where
+it is plain, and a file only where it lies in the folder and is what the row promises.
+"""
+
+import io
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from evidence import json_text
+from evidence.errors import TimedOut, Unavailable
+from evidence.limits import BUDGETS
+from evidence.work import Deadline
+from service.papers import text_index
+from service.papers.recent import Recent
+from service.papers.text_index import Identity, TextIndex
+from service.papers.text_file import TextFile
+
+MARKDOWN = "text/markdown"
+JSON = "application/json"
+
+NAME_BYTES = 255
+CHECKS_KEPT = 256
+
+# What is wrong with a file, as the end of a sentence.
+MISSING = "is missing"
+BAD_NAME = "has a name that is not a plain file name"
+OUTSIDE = "leads out of its folder"
+NOT_PLAIN = "is not a plain file"
+UNREADABLE = "cannot be read"
+TOO_LARGE = "is larger than what is read"
+TOO_SLOW = "took too long to come"
+ALTERED = "does not have the checksum it should have"
+NOT_TEXT = "is not UTF-8 text"
+NOT_JSON = "is not JSON, or more of it than is parsed"
+
+# Never waits for a writer of a FIFO, and follows no link: links were followed before.
+_OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
+
+_json: Recent[Identity, bool] = Recent(CHECKS_KEPT)
+
+Parts = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """One file of a paper: relative paths where it may be, tried in order, as their parts.
+
+    `sha256` is that of its bytes, where it is known.
+    """
+
+    paper_id: str
+    candidates: tuple[Parts, ...]
+    sha256: str | None
+    media_type: str
+    template: str | None = None
+    lang: str | None = None
+
+    @property
+    def what(self) -> str:
+        """The word a reader knows it by."""
+        if self.media_type == JSON:
+            return "summary"
+        return "source" if self.lang is None else "translation"
+
+    @property
+    def most_bytes(self) -> int:
+        return BUDGETS.summary_bytes if self.media_type == JSON else BUDGETS.asset_bytes
+
+    def details(self) -> dict[str, Any]:
+        """The details of an error about it."""
+        named = {"paper_id": self.paper_id, "template": self.template, "lang": self.lang}
+        return {name: value for name, value in named.items() if value is not None}
+
+    def places(self) -> Iterator[Parts]:
+        """The candidates whose parts are all plain names."""
+        return (parts for parts in self.candidates if parts and all(map(_is_plain, parts)))
+
+
+def source(paper_id: str, content_hash: str) -> Asset:
+    """The source of a paper, in Markdown."""
+    return Asset(paper_id, (("md", f"{content_hash}.md"),), content_hash, MARKDOWN)
+
+
+def translation(paper_id: str, lang: str, content_hash: str) -> Asset:
+    """A translation of the source. Its folder is named as the row spells it, or in lower case."""
+    folders = dict.fromkeys((lang, lang.lower()))
+    places = tuple(("md_translate", folder, f"{content_hash}.md") for folder in folders)
+    return Asset(paper_id, places, content_hash, MARKDOWN, lang=lang)
+
+
+def summary(
+    paper_id: str,
+    template: str | None,
+    *,
+    preferred: str,
+    resource_path: str | None,
+    content_hash: str | None,
+) -> Asset:
+    """The summary by a template, or by the preferred one.
+
+    `resource_path` and `content_hash` are those of the row of the template, where it has them.
+    The preferred summary is a file of its own, so the hash says nothing of it.
+    """
+    places: list[Parts] = [tuple(resource_path.split("/"))] if resource_path else []
+    if template is None:
+        places.insert(0, ("summary", f"{paper_id}.json"))
+        content_hash = None
+    places.append(("summary", paper_id, f"{template or preferred}.json"))
+    return Asset(paper_id, tuple(places), content_hash or None, JSON, template=template)
+
+
+class AssetStore(Protocol):
+    """Where assets are."""
+
+    def open(self, asset: Asset, deadline: Deadline) -> TextFile:
+        """The asset, open and verified.
+
+        Raises `Unavailable`: `asset_fetch_failed`, or `asset_parse_failed` for bytes that are not
+        UTF-8 and for a summary that is not JSON.
+        """
+        ...
+
+    def size(self, asset: Asset) -> int | None:
+        """Bytes of the asset, or None where they are not known at once. Never fails."""
+        ...
+
+
+class LocalAssets:
+    """Assets in a folder of this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def open(self, asset: Asset, deadline: Deadline) -> TextFile:
+        """See `AssetStore.open`. Where a candidate is not usable, the next one is tried."""
+        failure: Unavailable | None = None
+        for parts in asset.places():
+            try:
+                return verified(self._open(asset, parts), asset, deadline)
+            except FileNotFoundError:
+                continue
+            except Unavailable as error:
+                failure = failure or error
+        raise failure or absent(asset)
+
+    def size(self, asset: Asset) -> int | None:
+        for parts in asset.places():
+            try:
+                found = os.stat(self._path(asset, parts))
+            except (OSError, Unavailable):
+                continue
+            if stat.S_ISREG(found.st_mode):
+                return found.st_size
+        return None
+
+    def _open(self, asset: Asset, parts: Parts) -> io.FileIO:
+        """The open file; raises `FileNotFoundError`, or `Unavailable` for all other reasons."""
+        try:
+            return open_file(self._path(asset, parts))
+        except NotADirectoryError as error:
+            raise FileNotFoundError from error
+        except FileNotFoundError:
+            raise
+        except IsADirectoryError as error:
+            raise failed(asset, NOT_PLAIN) from error
+        except OSError as error:
+            raise failed(asset, UNREADABLE) from error
+
+    def _path(self, asset: Asset, parts: Parts) -> str:
+        """The path without links; raises `Unavailable` where it leads out of the folder."""
+        root = os.path.realpath(self._folder)
+        path = os.path.realpath(os.path.join(root, *parts))
+        if os.path.commonpath((root, path)) != root:
+            raise failed(asset, OUTSIDE)
+        return path
+
+
+def open_file(path: str | Path) -> io.FileIO:
+    """A file opened for reading, without following a link or waiting; raises `OSError`."""
+    return io.FileIO(path, opener=lambda name, _: os.open(name, _OPEN))
+
+
+def verified(file: io.FileIO, asset: Asset, deadline: Deadline) -> TextFile:
+    """The asset in an open file, which is closed where it is not what it should be.
+
+    The bytes are read once for each file of this process; raises `Unavailable`.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(file)
+        try:
+            identity = text_index.identity(file)
+            index = _checked(file, asset, deadline)
+        except TimedOut as error:
+            raise failed(asset, TOO_SLOW) from error
+        except OSError as error:
+            raise failed(asset, UNREADABLE) from error
+        stack.pop_all()
+        return TextFile(file, identity, index, asset.details())
+
+
+def _checked(file: io.FileIO, asset: Asset, deadline: Deadline) -> TextIndex:
+    found = os.fstat(file.fileno())
+    if not stat.S_ISREG(found.st_mode):
+        raise failed(asset, NOT_PLAIN)
+    if found.st_size > asset.most_bytes:
+        raise failed(asset, TOO_LARGE)
+    index = text_index.index(file, deadline)
+    if asset.sha256 is not None and index.sha256 != asset.sha256.lower():
+        raise failed(asset, ALTERED)
+    if not index.is_text:
+        raise failed(asset, NOT_TEXT, code="asset_parse_failed")
+    if asset.media_type == JSON and not _is_json(file):
+        raise failed(asset, NOT_JSON, code="asset_parse_failed")
+    return index
+
+
+def absent(asset: Asset) -> Unavailable:
+    """Why no candidate of an asset led to a file."""
+    return failed(asset, MISSING if any(asset.places()) else BAD_NAME)
+
+
+def failed(asset: Asset, why: str, *, code: str = "asset_fetch_failed") -> Unavailable:
+    """The error for an asset whose file is as `why` says. Names no path."""
+    return Unavailable(
+        f"The {asset.what} of this paper cannot be given: its file {why}. "
+        "Read something else of the paper, or tell whoever runs this server.",
+        code=code,
+        hint="get_paper_metadata lists all there is of a paper.",
+        **asset.details(),
+    )
+
+
+def _is_plain(part: str) -> bool:
+    """Whether `part` names something in its folder and nothing else."""
+    if part in ("", ".", "..") or any(sign in part for sign in "/\\\0"):
+        return False
+    try:
+        return len(part.encode()) <= NAME_BYTES
+    except UnicodeEncodeError:
+        return False
+
+
+def _is_json(file: io.FileIO) -> bool:
+    def parses() -> bool:
+        try:
+            json_text.parse(os.pread(file.fileno(), BUDGETS.summary_bytes, 0))
+        except ValueError:
+            return False
+        return True
+
+    return _json.once(text_index.identity(file), parses)

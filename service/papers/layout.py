@@ -1,0 +1,145 @@
+"""Whether a file is a snapshot of deepresearch-flow, and which tables and columns it has.
+
+Snapshots carry no version number: releases differ by columns, and what they share is asked for.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from service.papers.disk import SnapshotRefused
+
+MAGIC = b"SQLite format 3\0"
+HEADER_BYTES = 100
+
+# Order counts: columns of a full-text table are weighted by their place. The second is optional.
+FULL_TEXT = {
+    "paper_fts": ("paper_id", "title", "summary", "source", "translated", "metadata"),
+    "paper_fts_trigram": ("paper_id", "title", "venue"),
+}
+LISTS = ("author", "keyword", "institution", "tag", "venue")
+NEEDED: dict[str, tuple[str, ...]] = {
+    "snapshot_meta": ("key", "value"),
+    "paper": (
+        *("paper_id", "title", "year", "month", "publication_date", "venue"),
+        *("preferred_summary_template", "summary_preview"),
+    ),
+    "paper_summary": ("paper_id", "template_tag"),
+    "paper_translation": ("paper_id", "lang", "md_content_hash"),
+    "paper_key_alias": ("paper_key", "paper_id"),
+    **{name: (f"{name}_id", "value", "paper_count") for name in LISTS},
+    **{f"paper_{name}": ("paper_id", f"{name}_id") for name in LISTS},
+    "paper_fts": FULL_TEXT["paper_fts"],
+    "paper_fts_content": ("id", "c0", "c1", "c2", "c3", "c4", "c5"),
+}
+
+#: Columns of text that may be absent or empty.
+OPTIONAL: dict[str, tuple[str, ...]] = {
+    "paper": ("doi", "output_language", "pdf_content_hash", "source_md_content_hash"),
+    "paper_summary": ("resource_path", "content_hash"),
+    "paper_bibtex": ("bibtex_raw", "bibtex_key"),
+}
+#: Tables whose values are read into memory, each as it is needed.
+SHORT = (
+    *("paper", "paper_summary", "paper_translation", "paper_key_alias", "paper_bibtex"),
+    *LISTS,
+)
+SHORT_CHARS = 16_384  # no title, name or tag is longer; a BibTeX entry may be
+
+Columns = Mapping[str, frozenset[str]]
+
+
+def check_header(file: Path) -> None:
+    """Refuses what is not an SQLite file, and one that was cut."""
+    with file.open("rb") as source:
+        header = source.read(HEADER_BYTES)
+        size = os.fstat(source.fileno()).st_size
+    if not header:
+        raise SnapshotRefused("it is empty")
+    if len(header) < HEADER_BYTES or not header.startswith(MAGIC):
+        raise SnapshotRefused("it is not an SQLite file")
+    page = int.from_bytes(header[16:18], "big")
+    promised = int.from_bytes(header[28:32], "big") * (65_536 if page == 1 else page)
+    if size < promised:
+        raise SnapshotRefused(f"it was cut: {size} bytes of {promised}")
+
+
+def check_content(db: sqlite3.Connection, columns: Columns) -> None:
+    """Refuses damaged tables and a damaged full-text index; reads all of both."""
+    (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        raise SnapshotRefused("it is damaged")
+    for table in FULL_TEXT.keys() & columns.keys():
+        db.execute(f"CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, {table}, row)")
+        db.execute("SELECT count(*) FROM temp.words").fetchone()
+        db.execute("DROP TABLE temp.words")
+
+
+def check_values(db: sqlite3.Connection, columns: Columns) -> None:
+    """Refuses what is not text where text is read, and text that no paper has.
+
+    SQLite keeps anything in any column. What holds here is relied on everywhere else.
+    """
+    for table in filter(columns.__contains__, SHORT):
+        for column in NEEDED.get(table, ()):
+            is_number = table in LISTS and column != "value"
+            if not all(map(_is_number if is_number else _is_short, _values(db, table, column))):
+                raise SnapshotRefused(f"table {table} has a bad value in column {column}")
+        for column in columns[table].intersection(OPTIONAL.get(table, ())):
+            found = (value for value in _values(db, table, column) if value is not None)
+            if not all(map(_is_text if column == "bibtex_raw" else _is_short, found)):
+                raise SnapshotRefused(f"table {table} has a bad value in column {column}")
+    if "paper_fts_trigram_content" in columns:
+        for column in ("c0", "c1", "c2"):
+            if not all(map(_is_short, _values(db, "paper_fts_trigram_content", column))):
+                raise SnapshotRefused("table paper_fts_trigram has a bad value")
+
+
+def _values(db: sqlite3.Connection, table: str, column: str) -> Iterator[Any]:
+    return (value for (value,) in db.execute(f"SELECT {column} FROM {table}"))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and "\0" not in value
+
+
+def _is_short(value: Any) -> bool:
+    return _is_text(value) and len(value) <= SHORT_CHARS
+
+
+def read_columns(db: sqlite3.Connection) -> Columns:
+    """The columns of every table. Refuses a file that lacks what every release has."""
+    made = dict(db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))
+    found = {name: _columns(db, name) for name in made}
+    for table, wanted in NEEDED.items():
+        if table not in found:
+            raise SnapshotRefused(f"it is not a snapshot of deepresearch-flow: no table {table}")
+        missing = [name for name in wanted if name not in found[table]]
+        if missing:
+            raise SnapshotRefused(f"table {table} has no column {missing[0]}")
+    for table in FULL_TEXT.keys() & found.keys():
+        wanted = FULL_TEXT[table]
+        if "using fts5" not in made[table].lower() or found[table][: len(wanted)] != wanted:
+            raise SnapshotRefused(f"table {table} is not the full-text index of a snapshot")
+    return {name: frozenset(columns) for name, columns in found.items()}
+
+
+def read_build_id(db: sqlite3.Connection) -> str:
+    found = db.execute("SELECT value FROM snapshot_meta WHERE key = 'snapshot_build_id'").fetchone()
+    if found is None or not isinstance(found[0], str) or not found[0]:
+        raise SnapshotRefused("it has no snapshot_build_id: it was not built to the end")
+    return found[0]
+
+
+def _columns(db: sqlite3.Connection, table: str) -> tuple[str, ...]:
+    quoted = table.replace('"', '""')
+    with suppress(sqlite3.OperationalError):  # a table of an extension that is not here
+        return tuple(name for _, name, *_ in db.execute(f'PRAGMA table_info("{quoted}")'))
+    return ()

@@ -1,0 +1,211 @@
+"""The headings of a Markdown text, with their offsets in code points.
+
+ATX headings (`# …`) and setext headings (a line underlined with `===` or `---`), not inside fenced
+code. A setext heading is a paragraph of one line: a longer one before `---` is text and a rule.
+"""
+
+import re
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from evidence.errors import TimedOut
+from evidence.limits import BUDGETS
+from evidence.papers import Heading
+from evidence.work import Deadline
+from service.papers.recent import Recent
+from service.papers.text_file import TextFile
+from service.papers.text_index import Identity
+
+BLOCK_CHARS = 65_536
+LINE_CHARS = 4_096  # a longer line is no heading
+HEADINGS_MAX = 20_000  # of one text; later ones are not listed
+CHEAP_CHARS = 10_000_000  # a text whose headings are found without being asked for
+KEPT = 64
+
+# Every line that is or may be a heading or a fence, with the line end before it, by which it is
+# found quickly. Lines end with "\n" here, see `_line_ends`.
+_NOTABLE = re.compile(
+    r"""\n [ ]{0,3} (?:
+        (?P<atx> \#{1,6} ) (?![^ \t\n])
+      | (?P<fence> `{3,} | ~{3,} )
+      | (?P<under> =+ | -+ ) (?=[ \t]*(?:\n|\Z))
+    ) (?P<rest> [^\n]* )""",
+    re.VERBOSE,
+)
+# How a line begins that is no paragraph: a line of dashes below it is a rule.
+_NO_PARAGRAPH = re.compile(r"[ ]{4}|[ ]{0,3}(?:\t|>|\||<|[-+*](?:\s|$)|\d{1,9}[.)]\s|```|~~~)")
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """Where headings begin, how deep they are and how far they reach, in the order of the text."""
+
+    starts: "array[int]"
+    levels: bytes
+    sizes: "array[int]"
+
+
+_outlines: Recent[Identity, Outline] = Recent(KEPT)
+
+
+def outline(file: TextFile, offset: int, limit: int) -> tuple[list[Heading], int | None]:
+    """At most `limit` headings from `offset` on, and the offset of the one that follows them.
+
+    The size of a heading runs to the next one of its level or above, or to the end of the text.
+    Titles are Markdown, cut where they are very long. Raises `InvalidRequest` (`invalid_window`)
+    for an offset behind the end, `TimedOut` for a text that takes too long.
+    """
+    file.check(offset)
+    found = _outlined(file)
+    first = bisect_left(found.starts, offset)
+    after = first + limit
+    shown = range(first, min(after, len(found.starts)))
+    headings = [
+        Heading(_title(file, found.starts[at]), found.levels[at], found.starts[at], found.sizes[at])
+        for at in shown
+    ]
+    return headings, found.starts[after] if after < len(found.starts) else None
+
+
+def heading_above(file: TextFile, place: int) -> str | None:
+    """The title of the heading a place stands under; None too where that would take long."""
+    if file.total > CHEAP_CHARS and _outlines.get(file.identity) is None:
+        return None
+    try:
+        starts = _outlined(file).starts
+    except TimedOut:
+        return None
+    above = bisect_right(starts, place) - 1
+    return _title(file, starts[above]) if above >= 0 else None
+
+
+def _outlined(file: TextFile) -> Outline:
+    return _outlines.once(file.identity, lambda: _build(file))
+
+
+def _build(file: TextFile) -> Outline:
+    starts, levels = array("I"), bytearray()
+    for start, level in _headings(file):
+        starts.append(start)
+        levels.append(level)
+        if len(starts) == HEADINGS_MAX:
+            break
+    return Outline(starts, bytes(levels), _sizes(starts, levels, file.total))
+
+
+def _sizes(starts: "array[int]", levels: bytearray, total: int) -> "array[int]":
+    sizes = array("I", [total - start for start in starts])
+    open_ones: list[int] = []
+    for at, level in enumerate(levels):
+        while open_ones and levels[open_ones[-1]] >= level:
+            closed = open_ones.pop()
+            sizes[closed] = starts[at] - starts[closed]
+        open_ones.append(at)
+    return sizes
+
+
+def _headings(file: TextFile) -> Iterator[tuple[int, int]]:
+    """(offset, level) of every heading."""
+    reader = _Reader()
+    for base, text, own, end in _stretches(file):
+        for line in _NOTABLE.finditer(text, own - 1, end):
+            found = reader.heading(base, text, line)
+            if found is not None:
+                yield found
+
+
+def _stretches(file: TextFile) -> Iterator[tuple[int, str, int, int]]:
+    """(offset, text, own, end): the lines from `own` to `end`, after two that were given before.
+
+    The text begins with a line end, unless what it begins with lies far inside a very long line.
+    """
+    deadline = Deadline.after(BUDGETS.store_seconds)
+    text, base, own = "\n", -1, 1
+    for offset in range(0, file.total, BLOCK_CHARS):
+        deadline.check("looking for headings")
+        text += file.read(offset, offset + BLOCK_CHARS)
+        lines = _line_ends(text)
+        # The last "\r" may be half of a line end.
+        end = lines.rfind("\n", 0, len(lines) - 1) + 1
+        if offset + BLOCK_CHARS >= file.total:
+            end = len(lines)
+        if end > own:
+            yield base, lines, own, end
+            before = _line_start(lines, _line_start(lines, end - 1) - 1)
+            kept = max(before - 1, end - 2 * LINE_CHARS, 0)
+            text, base, own = text[kept:], base + kept, end - kept
+        elif len(text) > own + LINE_CHARS:
+            kept = len(text) - LINE_CHARS
+            text, base, own = text[kept:], base + kept, 1
+
+
+def _line_start(text: str, place: int) -> int:
+    """Where the line begins that `place` is in, or ends at."""
+    return text.rfind("\n", 0, max(0, place)) + 1
+
+
+def _line_ends(text: str) -> str:
+    """The text with "\\n" for every line end, as long as before."""
+    return text.replace("\r\n", " \n").replace("\r", "\n") if "\r" in text else text
+
+
+class _Reader:
+    """Tells headings from lines that only look so; `after` is where the last notable line ended."""
+
+    def __init__(self) -> None:
+        self._fence = ""
+        self._after = 0
+
+    def heading(self, base: int, text: str, line: re.Match[str]) -> tuple[int, int] | None:
+        """(offset, level) of the heading that the line is, or is the underline of."""
+        after, start = self._after, line.start() + 1
+        if line["fence"]:
+            self._take_fence(line["fence"], line["rest"])
+        elif self._fence:
+            return None
+        self._after = base + line.end() + 1
+        if line["atx"] and _bare(line["rest"]):
+            return base + start, len(line["atx"])
+        if line["under"]:
+            above = _paragraph_above(base, text, start, after)
+            return None if above is None else (above, 1 if "=" in line["under"] else 2)
+        return None
+
+    def _take_fence(self, fence: str, rest: str) -> None:
+        if not self._fence:
+            if fence[0] == "~" or "`" not in rest:
+                self._fence = fence
+        elif fence.startswith(self._fence) and not rest.strip():
+            self._fence = ""
+
+
+def _paragraph_above(base: int, text: str, place: int, after: int) -> int | None:
+    """The offset of the one line above `place`, if it is a paragraph of its own."""
+    if base + place <= after:
+        return None
+    start = _line_start(text, place - 1)
+    line = text[start : place - 1]
+    if base + start < after or not line.strip() or len(line) >= LINE_CHARS:
+        return None
+    if _NO_PARAGRAPH.match(line):
+        return None
+    above = text[_line_start(text, start - 1) : max(0, start - 1)]
+    return base + start if base + start == after or not above.strip() else None
+
+
+def _title(file: TextFile, start: int) -> str:
+    line = _line_ends(file.read(start, start + LINE_CHARS)).partition("\n")[0]
+    found = _NOTABLE.match(f"\n{line}")
+    title = _bare(found["rest"]) if found and found["atx"] else line.strip()
+    size = BUDGETS.title_chars
+    return title if len(title) <= size else f"{title[: size - 1]}…"
+
+
+def _bare(title: str) -> str:
+    """The text of an ATX heading without the signs that may close it."""
+    title = title.strip()
+    open_title = title.rstrip("#")
+    closed = open_title != title and (not open_title or open_title[-1] in " \t")
+    return open_title.rstrip() if closed else title

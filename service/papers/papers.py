@@ -1,0 +1,231 @@
+"""One paper: which one is meant, and what is known of it."""
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+import orjson
+
+from evidence import query as words
+from evidence.continuation import Continuation
+from evidence.errors import Ambiguous, NotFound
+from evidence.limits import BUDGETS, CONTRACT
+from evidence.papers import SEARCH, Paper, line
+from evidence.text import clip
+from service.papers import authors, identity, suggest
+from service.papers.snapshot import Snapshot
+
+SHOWN_CHARS = 100
+"""Characters shown of a name that no paper has."""
+
+TRIGRAMS_OF_NEAR = 5  # a shorter text shares as much with any title
+SHARE_OF_NEAR = 0.5
+"""Share of the letters given, three at a time, that a title near to it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the paper table; what an older snapshot has not, or has empty, is None."""
+
+    paper_id: str
+    title: str
+    year: str
+    month: str
+    publication_date: str
+    venue: str
+    doi: str | None
+    preferred_summary_template: str
+    summary_preview: str
+    output_language: str | None
+    pdf_content_hash: str | None
+    source_md_content_hash: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A summary of a paper. Newer snapshots may name its file and the hash of its content."""
+
+    tag: str
+    resource_path: str | None = None
+    content_hash: str | None = None
+
+
+def identify(snapshot: Snapshot, given: str) -> Row:
+    """The paper with a paper id, DOI, arXiv id, BibTeX key or exact title, in this order.
+
+    Raises `NotFound` (`paper_not_found`) and, for a title of several, `Ambiguous`
+    (`ambiguous_paper`).
+    """
+    with snapshot.connection() as db:
+        paper_id = identity.named(snapshot, db, given) or identity.by_bibtex_key(db, given)
+        named = (paper_id,) if paper_id else identity.by_title(snapshot, given)
+        found = [each for each in named if identity.is_paper_id(each)]
+        if not found:
+            raise _not_found(snapshot, db, given)
+        if len(found) > 1:
+            raise _ambiguous(db, found)
+        return _row(snapshot, db, found[0])
+
+
+def templates(snapshot: Snapshot, row: Row) -> list[Template]:
+    """The summaries of a paper, by tag."""
+    known = snapshot.columns["paper_summary"]
+    columns = [
+        f"nullif(CAST({name} AS TEXT), '')" if name in known else "NULL"
+        for name in ("resource_path", "content_hash")
+    ]
+    with snapshot.connection() as db:
+        rows = db.execute(
+            f"SELECT CAST(template_tag AS TEXT), {', '.join(columns)} FROM paper_summary "
+            "WHERE paper_id = ? AND length(template_tag) <= ? ORDER BY template_tag",
+            (row.paper_id, CONTRACT.name_chars),
+        )
+        return [Template(*each) for each in rows]
+
+
+def translations(snapshot: Snapshot, row: Row) -> dict[str, str]:
+    """The hash of each translation by its language as it is stored, in order."""
+    with snapshot.connection() as db:
+        return dict(
+            db.execute(
+                "SELECT CAST(lang AS TEXT), CAST(md_content_hash AS TEXT) FROM paper_translation "
+                "WHERE paper_id = ? AND md_content_hash <> '' AND length(lang) <= ? ORDER BY lang",
+                (row.paper_id, CONTRACT.name_chars),
+            ).fetchall()
+        )
+
+
+def read(snapshot: Snapshot, row: Row, source_bytes: int | None) -> Paper:
+    """All that is known of a paper, lists cut to `paper_names`; the size of its source is given."""
+    with snapshot.connection() as db:
+        about = authors.read(snapshot, db, {row.paper_id: row.title})[row.paper_id]
+        left_out = {"authors": about.authors_total - len(about.authors)}
+        lists: dict[str, list[str]] = {}
+        for field in ("keyword", "institution", "tag"):
+            values = _values(db, field, row.paper_id)
+            lists[f"{field}s"] = list(map(line, values[: BUDGETS.paper_names]))
+            left_out[f"{field}s"] = len(values) - len(lists[f"{field}s"])
+        bibtex, bibtex_key = _bibtex(snapshot, db, row.paper_id)
+        aliases = _aliases(db, row.paper_id)
+    doi = (identity.doi_in(row.doi) or row.doi) if row.doi else aliases.get("doi")
+    identifiers = {
+        "doi": doi,
+        "arxiv_id": aliases.get("arxiv"),
+        "bibtex_key": bibtex_key or aliases.get("bib"),
+    }
+    return Paper(
+        paper_id=row.paper_id,
+        title=line(row.title),
+        authors=list(map(line, about.authors)),
+        year=line(row.year),
+        month=line(row.month),
+        publication_date=line(row.publication_date),
+        venue=line(row.venue),
+        identifiers={name: line(value) for name, value in identifiers.items() if value},
+        **lists,
+        summary_preview=clip(row.summary_preview, BUDGETS.paper_preview_chars),
+        preferred_summary_template=line(row.preferred_summary_template),
+        available_summary_templates=[each.tag for each in templates(snapshot, row)],
+        languages=list(translations(snapshot, row)),
+        output_language=line(row.output_language) if row.output_language else None,
+        has_source=row.source_md_content_hash is not None,
+        source_bytes=source_bytes,
+        has_pdf=row.pdf_content_hash is not None,
+        bibtex=bibtex,
+        left_out={name: count for name, count in left_out.items() if count > 0},
+    )
+
+
+def _row(snapshot: Snapshot, db: sqlite3.Connection, paper_id: str) -> Row:
+    names = [each.name for each in fields(Row)]
+    known = snapshot.columns["paper"]
+    optional = ("doi", "output_language", "pdf_content_hash", "source_md_content_hash")
+    columns = [
+        (f"nullif({text}, '')" if name in optional else text) if name in known else "NULL"
+        for name, text in ((name, f"CAST({name} AS TEXT)") for name in names)
+    ]
+    found = db.execute(f"SELECT {', '.join(columns)} FROM paper WHERE paper_id = ?", (paper_id,))
+    return Row(*found.fetchone())
+
+
+def _values(db: sqlite3.Connection, field: str, paper_id: str) -> list[str]:
+    rows = db.execute(
+        f"SELECT value FROM paper_{field} JOIN {field} USING ({field}_id) "
+        "WHERE paper_id = ? AND value NOT IN ('', 'unknown') ORDER BY value",
+        (paper_id,),
+    )
+    return [value for (value,) in rows]
+
+
+def _aliases(db: sqlite3.Connection, paper_id: str) -> dict[str, str]:
+    """The keys of a paper by their kind, the first of each in order."""
+    rows = db.execute(
+        "SELECT paper_key FROM paper_key_alias WHERE paper_id = ? ORDER BY paper_key DESC",
+        (paper_id,),
+    )
+    pairs = (key.partition(":") for (key,) in rows)
+    return {kind: value for kind, _, value in pairs}
+
+
+def _bibtex(
+    snapshot: Snapshot, db: sqlite3.Connection, paper_id: str
+) -> tuple[str | None, str | None]:
+    """The BibTeX entry of a paper, unless it is long, and its key."""
+    if "paper_bibtex" not in snapshot.columns:
+        return None, None
+    found = db.execute(
+        "SELECT iif(length(bibtex_raw) <= ?, bibtex_raw, NULL), bibtex_key "
+        "FROM paper_bibtex WHERE paper_id = ?",
+        (BUDGETS.paper_bibtex_chars, paper_id),
+    ).fetchone()
+    return found or (None, None)
+
+
+def _ambiguous(db: sqlite3.Connection, found: Iterable[str]) -> Ambiguous:
+    candidates = _brief(db, list(found)[: CONTRACT.candidates], "paper_id, title, year, venue")
+    return Ambiguous(
+        "Several papers have this title. Ask again with the paper_id of one of them.",
+        code="ambiguous_paper",
+        retry_with="paper_id",
+        candidates=candidates,
+    )
+
+
+def _not_found(snapshot: Snapshot, db: sqlite3.Connection, given: str) -> NotFound:
+    near = _near(snapshot, db, given)
+    calls: tuple[Continuation, ...] = ()
+    if words.parse(given).wanted and not identity.is_number(given):
+        calls = (Continuation(SEARCH, {"query": given[: CONTRACT.query_chars]}, "retry"),)
+    return NotFound(
+        "No paper has this id, DOI, arXiv id or title. Search for it, "
+        "and use the paper_id of a hit.",
+        code="paper_not_found",
+        calls=calls,
+        paper_id=given[:SHOWN_CHARS],
+        near=_brief(db, near, "paper_id, title, year") or None,
+    )
+
+
+def _near(snapshot: Snapshot, db: sqlite3.Connection, given: str) -> list[str]:
+    """The ids of the papers whose titles share most with what was given, at least half of it."""
+    wanted = suggest.trigrams(given)
+    if len(wanted) < TRIGRAMS_OF_NEAR:
+        return []
+    shares: dict[str, tuple[float, int, str]] = {}
+    for paper_id, title in suggest.similar(snapshot, db, given, "c0, c1"):
+        parts = suggest.trigrams(title)
+        share = len(wanted & parts) / len(wanted)
+        if share >= SHARE_OF_NEAR:
+            shares[paper_id] = (-share, len(parts), paper_id)
+    return sorted(shares, key=shares.__getitem__)[: BUDGETS.paper_suggestions]
+
+
+def _brief(db: sqlite3.Connection, papers: Iterable[str], columns: str) -> list[dict[str, str]]:
+    """A few columns of papers, in the order of the papers."""
+    wanted = list(papers)
+    rows = db.execute(
+        f"SELECT {columns} FROM paper WHERE paper_id IN (SELECT value FROM json_each(?))",
+        (orjson.dumps(wanted).decode(),),
+    )
+    found = [dict(zip(columns.split(", "), map(line, row))) for row in rows]
+    return sorted(found, key=lambda paper: wanted.index(paper["paper_id"]))

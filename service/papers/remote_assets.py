@@ -1,0 +1,182 @@
+"""The static tree of a snapshot on another server, with a bounded cache on disk.
+
+Processes may share a cache folder. A file in it is complete, because it is renamed into place;
+every process verifies it once; the one that was used longest ago goes first.
+"""
+
+import hashlib
+import io
+import os
+import stat
+import tempfile
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+from evidence.errors import NotFound, TimedOut, TooLarge, Unavailable
+from evidence.limits import BUDGETS
+from evidence.work import Deadline
+from service.sources.remote import outbound
+from service.papers import assets
+from service.papers.assets import Asset, Parts, failed
+from service.papers.text_file import TextFile
+
+NOT_KEPT = "does not fit on the disk of this server"
+NOT_FETCHED = "cannot be fetched from where it is"
+
+
+class RemoteAssets:
+    """Assets below an HTTP(S) address.
+
+    `generation` names the snapshot whose rows are asked with: what has no hash is cached for it
+    alone. The cache is a folder of its own under the temporary folder unless one is given.
+    Raises `ValueError` for an address that nothing can be appended to.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        generation: str,
+        cache: Path | None = None,
+        cache_bytes: int = BUDGETS.asset_cache_bytes,
+    ) -> None:
+        parts = urlsplit(base_url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("Assets need an address that begins with http:// or https://.")
+        if parts.query or parts.fragment:
+            raise ValueError("Assets need an address without ? and #.")
+        self._base = base_url.rstrip("/")
+        self._generation = generation
+        self._cache = cache or _default_cache(self._base)
+        self._cache_bytes = cache_bytes
+
+    def open(self, asset: Asset, deadline: Deadline) -> TextFile:
+        """See `AssetStore.open`. Fetched within `BUDGETS.asset_seconds` and the deadline."""
+        path = self._path(asset)
+        if (cached := self._cached(path, asset, deadline)) is not None:
+            return cached
+        within = deadline.share(1, most=BUDGETS.asset_seconds)
+        failure: Unavailable | None = None
+        for parts in asset.places():
+            try:
+                return self._fetched(path, parts, asset, within)
+            except NotFound:
+                continue
+            except Unavailable as error:
+                failure = failure or error
+        raise failure or assets.absent(asset)
+
+    def size(self, asset: Asset) -> int | None:
+        """Bytes of the cached file; nothing is asked over the network."""
+        try:
+            return self._path(asset).stat().st_size
+        except OSError:
+            return None
+
+    def _path(self, asset: Asset) -> Path:
+        """Where the asset is cached. The name is a digest: no row can choose it."""
+        key = asset.sha256 or repr((self._generation, asset.candidates))
+        return self._cache / hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+
+    def _cached(self, path: Path, asset: Asset, deadline: Deadline) -> TextFile | None:
+        """The cached asset; None where there is none or it was altered, and is gone now."""
+        try:
+            _check_private(self._cache)
+            file = assets.open_file(path)
+            _touch(file)
+        except OSError:
+            return None
+        try:
+            return assets.verified(file, asset, deadline)
+        except Unavailable as error:
+            if isinstance(error.__cause__, TimedOut):
+                raise
+            _remove(path)
+            return None
+
+    def _fetched(self, path: Path, parts: Parts, asset: Asset, deadline: Deadline) -> TextFile:
+        """The asset as its server has it, verified, and cached from now on.
+
+        Raises `NotFound` where the server has no such file, else `Unavailable`.
+        """
+        try:
+            part, name = _new_part(self._cache)
+        except OSError as error:
+            raise failed(asset, NOT_KEPT) from error
+        with ExitStack() as stack:
+            stack.callback(_remove, name)
+            with ExitStack() as opened:
+                opened.enter_context(part)
+                self._fill(part, parts, asset, deadline)
+                text = assets.verified(part, asset, deadline)
+                opened.pop_all()
+            with suppress(OSError):  # the text is open, whatever becomes of its name
+                self._make_room()
+                os.replace(name, path)
+            return text
+
+    def _fill(self, part: io.FileIO, parts: Parts, asset: Asset, deadline: Deadline) -> None:
+        url = "/".join((self._base, *(quote(each, safe="") for each in parts)))
+        body = outbound.download(url, seconds=deadline.left(), most_bytes=asset.most_bytes)
+        try:
+            for piece in body:
+                rest = memoryview(piece)
+                while rest:
+                    rest = rest[part.write(rest) :]
+        except TimedOut as error:
+            raise failed(asset, assets.TOO_SLOW) from error
+        except TooLarge as error:
+            raise failed(asset, assets.TOO_LARGE) from error
+        except Unavailable as error:
+            raise failed(asset, NOT_FETCHED) from error
+        except OSError as error:
+            raise failed(asset, NOT_KEPT) from error
+
+    def _make_room(self) -> None:
+        """Removes what was used longest ago until the cache is within its bounds."""
+        found = []
+        with os.scandir(self._cache) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):  # another process made room
+                    about = entry.stat(follow_symlinks=False)
+                    found.append((about.st_ctime_ns, about.st_size, entry.path))
+        surplus = sum(size for _, size, _ in found) - self._cache_bytes
+        for _, size, path in sorted(found):
+            if surplus <= 0:
+                break
+            _remove(path)
+            surplus -= size
+
+
+def _default_cache(base_url: str) -> Path:
+    digest = hashlib.sha256(base_url.encode()).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"rung-assets-{os.geteuid()}-{digest}"
+
+
+def _new_part(cache: Path) -> tuple[io.FileIO, str]:
+    """A new file in the cache, for a body that is about to come."""
+    cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _check_private(cache)
+    number, name = tempfile.mkstemp(prefix="part-", dir=cache)
+    return io.FileIO(number, "r+"), name
+
+
+def _check_private(cache: Path) -> None:
+    """Raises `OSError` unless the folder is ours alone: others could lay links into it."""
+    found = cache.lstat()
+    ours = found.st_uid == os.geteuid() and not found.st_mode & 0o077
+    if not (ours and stat.S_ISDIR(found.st_mode)):
+        raise PermissionError
+
+
+def _touch(file: io.FileIO) -> None:
+    """Makes the file the one used last. The change time tells: others are part of its identity."""
+    found = os.fstat(file.fileno())
+    with suppress(OSError):
+        os.utime(file.fileno(), ns=(found.st_atime_ns, found.st_mtime_ns))
+
+
+def _remove(path: str | Path) -> None:
+    with suppress(OSError):
+        os.unlink(path)

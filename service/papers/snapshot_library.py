@@ -1,0 +1,255 @@
+"""The port `PaperLibrary` over the modules here: one snapshot and its static files."""
+
+from collections.abc import Collection
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from evidence.errors import NotFound
+from evidence.limits import BUDGETS, CONTRACT
+from evidence.papers import (
+    SOURCE,
+    SUMMARY,
+    Paper,
+    PaperFacets,
+    PaperFinds,
+    PaperOutline,
+    PaperPage,
+    PaperText,
+    line,
+)
+from evidence.continuation import Continuation
+from evidence.work import Deadline
+from service.papers import assets, facets, outline, papers, search, texts
+from service.papers.assets import Asset, AssetStore, LocalAssets
+from service.papers.generations import Snapshots
+from service.papers.papers import Row
+from service.papers.remote_assets import RemoteAssets
+from service.papers.snapshot import Snapshot
+from service.papers.text_file import TextFile
+from service.ports import PaperSearch
+
+REMOTE = ("http://", "https://")
+
+
+class Papers:
+    """The snapshot at a path, whichever generation of it; `static` are its texts, if elsewhere."""
+
+    def __init__(self, snapshot: Path, static: str | None = None) -> None:
+        self._snapshots = Snapshots(snapshot)
+        self._static = static
+
+    def open(self) -> "SnapshotLibrary":
+        """The library for one request."""
+        return SnapshotLibrary(self._snapshots, self._static)
+
+    def status(self) -> dict[str, Any]:
+        """What is served, and why a newer file is not; see `Snapshots.status`."""
+        return self._snapshots.status()
+
+
+class SnapshotLibrary:
+    """What one request sees: the generation it met first. See `ports.PaperLibrary`."""
+
+    def __init__(self, snapshots: Snapshots, static: str | None) -> None:
+        self._snapshots = snapshots
+        self._static = static
+        self._held: Snapshot | None = None
+        self._deadline = Deadline.after(BUDGETS.upstream_seconds)
+
+    @property
+    def fence_key(self) -> bytes:
+        return self._snapshot().fence_key
+
+    def search(self, wanted: PaperSearch) -> PaperPage:
+        return search.search(self._snapshot(wanted.cursor), wanted)
+
+    def by_keyword(self, wanted: PaperSearch) -> PaperPage:
+        return search.by_keyword(self._snapshot(wanted.cursor), wanted)
+
+    def facets(self, category: str, *, limit: int, offset: int) -> PaperFacets:
+        return facets.facets(self._snapshot(), category, limit=limit, offset=offset)
+
+    def paper(self, paper_id: str) -> Paper:
+        snapshot = self._snapshot()
+        row = papers.identify(snapshot, paper_id)
+        size = self._assets().size(_source(row)) if row.source_md_content_hash else None
+        return papers.read(snapshot, row, size)
+
+    def summary(
+        self, paper_id: str, *, template: str | None, offset: int, max_chars: int | None
+    ) -> PaperText:
+        row = papers.identify(self._snapshot(), paper_id)
+        asset = self._summary(row, template)
+        with self._open(asset) as file:
+            size = max_chars or CONTRACT.summary_chars
+            return _window(SUMMARY, row, asset, file, offset, size, max_chars)
+
+    def source(
+        self, paper_id: str, *, lang: str | None, offset: int, max_chars: int | None
+    ) -> PaperText:
+        row, asset = self._text(paper_id, lang)
+        with self._open(asset) as file:
+            size = max_chars or CONTRACT.source_chars
+            return _window(SOURCE, row, asset, file, offset, size, max_chars)
+
+    def find(
+        self, paper_id: str, *, lang: str | None, query: str, offset: int, max_chars: int | None
+    ) -> PaperFinds:
+        row, asset = self._text(paper_id, lang)
+        with self._open(asset) as file:
+            matches, searched_to = texts.find(file, query, offset, self._deadline)
+            total = file.total
+        return PaperFinds(
+            paper_id=row.paper_id,
+            title=line(row.title),
+            query=query,
+            lang=asset.lang,
+            offset=offset,
+            searched_to=searched_to,
+            total=total,
+            matches=matches,
+            read_chars=max_chars or BUDGETS.paper_match_read_chars,
+            read_before=BUDGETS.paper_match_read_before,
+        )
+
+    def outline(
+        self, paper_id: str, *, lang: str | None, offset: int, max_chars: int | None
+    ) -> PaperOutline:
+        row, asset = self._text(paper_id, lang)
+        with self._open(asset) as file:
+            headings, following = outline.outline(file, offset, BUDGETS.paper_headings)
+            total = file.total
+        return PaperOutline(
+            paper_id=row.paper_id,
+            title=line(row.title),
+            lang=asset.lang,
+            offset=offset,
+            total=total,
+            headings=headings,
+            next_offset=following,
+            read_chars=max_chars or CONTRACT.source_chars,
+        )
+
+    def _snapshot(self, cursor: str | None = None) -> Snapshot:
+        """The generation of this request; the cursor's, where it is about to be opened."""
+        if self._held is None:
+            self._held = self._snapshots.current(cursor.partition(".")[0] if cursor else None)
+        return self._held
+
+    def _assets(self) -> AssetStore:
+        static, snapshot = self._static, self._snapshot()
+        if static is not None and static.startswith(REMOTE):
+            return RemoteAssets(static, generation=snapshot.tag)
+        return LocalAssets(Path(static) if static else snapshot.folder / "static")
+
+    def _open(self, asset: Asset) -> TextFile:
+        return self._assets().open(asset, self._deadline)
+
+    def _text(self, paper_id: str, lang: str | None) -> tuple[Row, Asset]:
+        """The source of a paper, or its translation; raises `NotFound` with what there is."""
+        row = papers.identify(self._snapshot(), paper_id)
+        return row, _source(row) if lang is None else self._translation(row, lang)
+
+    def _translation(self, row: Row, lang: str) -> Asset:
+        """A translation, whatever the case of its language."""
+        there = papers.translations(self._snapshot(), row)
+        for stored, content_hash in there.items():
+            if stored.lower() == lang.lower():
+                return assets.translation(row.paper_id, stored, content_hash)
+        raise NotFound(
+            f"This paper has no translation {lang!r}.",
+            code="translation_not_available",
+            hint=_has(there) or "It has none; read the source.",
+            paper_id=row.paper_id,
+            lang=lang,
+            available_languages=_first(there),
+            calls=_reads(row, list(there)),
+        )
+
+    def _summary(self, row: Row, template: str | None) -> Asset:
+        """A summary by its template; the preferred one where none is named."""
+        there = {found.tag: found for found in papers.templates(self._snapshot(), row)}
+        found = there.get(template or row.preferred_summary_template)
+        if template is not None and found is None:
+            raise NotFound(
+                f"This paper has no summary {template!r}.",
+                code="template_not_available",
+                hint=_has(there) or "It has none by template.",
+                paper_id=row.paper_id,
+                template=template,
+                available_summary_templates=_first(there),
+                preferred_summary_template=line(row.preferred_summary_template),
+                calls=_summaries(row, list(there)),
+            )
+        return assets.summary(
+            row.paper_id,
+            template,
+            preferred=row.preferred_summary_template,
+            resource_path=found.resource_path if found and template else None,
+            content_hash=found.content_hash if found and template else None,
+        )
+
+
+def _source(row: Row) -> Asset:
+    if not row.source_md_content_hash:
+        raise NotFound(
+            "This paper has no source text in the library.",
+            code="source_not_available",
+            hint="Read its summary instead.",
+            paper_id=row.paper_id,
+            calls=(Continuation(SUMMARY, {"paper_id": row.paper_id}, "retry"),),
+        )
+    return assets.source(row.paper_id, row.source_md_content_hash)
+
+
+def _first(names: Collection[str]) -> list[str]:
+    """As many names as an error lists."""
+    return list(islice(names, CONTRACT.candidates))
+
+
+def _has(names: Collection[str]) -> str:
+    """What there is, on one line whatever the names hold; nothing where there is nothing."""
+    shown = [name if name.isprintable() else repr(name) for name in _first(names)]
+    more = len(names) - len(shown)
+    tail = f" and {more} more, which get_paper_metadata lists" if more else ""
+    return f"It has {', '.join(shown)}{tail}." if shown else ""
+
+
+def _summaries(row: Row, templates: list[str]) -> tuple[Continuation, ...]:
+    """The reads that would work where a summary is missing: the preferred, and others by name."""
+    others = [tag for tag in templates if tag != row.preferred_summary_template]
+    asked = [{}, *({"template": tag} for tag in others[: BUDGETS.paper_suggestions])]
+    return tuple(Continuation(SUMMARY, {"paper_id": row.paper_id, **one}, "retry") for one in asked)
+
+
+def _reads(row: Row, languages: list[str]) -> tuple[Continuation, ...]:
+    """The reads that would work where a translation is missing."""
+    asked = [{"lang": lang} for lang in languages[: BUDGETS.paper_suggestions]]
+    asked += [{}] if row.source_md_content_hash else []
+    return tuple(Continuation(SOURCE, {"paper_id": row.paper_id, **one}, "retry") for one in asked)
+
+
+def _window(
+    operation: str,
+    row: Row,
+    asset: Asset,
+    file: TextFile,
+    offset: int,
+    size: int,
+    asked: int | None,
+) -> PaperText:
+    return PaperText(
+        operation=operation,
+        paper_id=row.paper_id,
+        title=line(row.title),
+        media_type=asset.media_type,
+        text=file.window(offset, size),
+        start=offset,
+        total=file.total,
+        version=file.version,
+        template=asset.template,
+        lang=asset.lang,
+        max_chars=asked,
+        size=size,
+    )

@@ -1,0 +1,106 @@
+"""Installing a new snapshot under a running server: checked first, then renamed into place."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from evidence.errors import EvidenceError, InvalidRequest, Unavailable
+from service.papers.disk import BESIDE, Stamp, look, reason, whole
+from service.papers.snapshot import SnapshotRefused, open_snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What is served from now on."""
+
+    build_id: str
+    tag: str
+    papers: int
+    size_bytes: int
+
+
+def swap(new: Path, target: Path) -> Installed:
+    """Copies the snapshot `new` to `target` in one step, with what waits in its log.
+
+    `new` is left as it is. Where `target` is a link, the file behind it is replaced. Raises
+    `InvalidRequest` (`snapshot_refused`) for a file that is no good snapshot or is `target`
+    itself, `Unavailable` (`snapshot_unavailable`) where the folder cannot be written.
+    """
+    real = Path(os.path.realpath(target))
+    try:
+        stamp = look(new)
+        if real.exists() and os.path.samefile(stamp.file, real):
+            raise _refused("it is the file that is served. Name the new file first")
+        with _draft(stamp, real) as draft:
+            installed = _describe(draft)
+            _replace(draft, real)
+        return installed
+    except SnapshotRefused as error:
+        raise _refused(str(error)) from error
+    except OSError as error:
+        raise _not_written(error) from error
+
+
+@contextmanager
+def _draft(new: Stamp, real: Path) -> Iterator[Path]:
+    """A copy of `new` in the folder of the target, on disk for certain; removed if still there."""
+    handle, name = tempfile.mkstemp(dir=real.parent, prefix=f".{real.name}.", suffix=".new")
+    draft = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as copy:
+            with whole(new) as source, source.open("rb") as content:
+                shutil.copyfileobj(content, copy, 1 << 20)
+            copy.flush()
+            _give_away(draft, real if real.exists() else Path(new.file))
+            os.fsync(copy.fileno())
+        yield draft
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _give_away(draft: Path, like: Path) -> None:
+    """Lets those read the draft who can read the file it stands for."""
+    owner = like.stat()
+    draft.chmod(owner.st_mode & 0o777)
+    with suppress(PermissionError):
+        os.chown(draft, owner.st_uid, owner.st_gid)
+
+
+def _describe(draft: Path) -> Installed:
+    snapshot = open_snapshot(draft)
+    found = Installed(snapshot.build_id, snapshot.tag, snapshot.papers, draft.stat().st_size)
+    snapshot.close()
+    return found
+
+
+def _replace(draft: Path, real: Path) -> None:
+    # A log left from the old file would be read into the new one: it has to go first.
+    for ending in BESIDE:
+        Path(f"{real}{ending}").unlink(missing_ok=True)
+    os.replace(draft, real)
+    folder = os.open(real.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _refused(why: str) -> EvidenceError:
+    return InvalidRequest(
+        f"The new file is not installed: {why}.",
+        code="snapshot_refused",
+        hint="Give a snapshot that deepresearch-flow wrote to the end. The old one is untouched.",
+    )
+
+
+def _not_written(error: OSError) -> EvidenceError:
+    return Unavailable(
+        f"The folder of the served snapshot cannot be written: {reason(error)}.",
+        code="snapshot_unavailable",
+        hint="Make the folder writable for this user and free its size again. The old snapshot "
+        "is still served.",
+    )

@@ -1,0 +1,164 @@
+"""How the words of a query are spelled in the full-text index of a snapshot.
+
+The index keeps letters that our fold does not (`łukasz`, `русский`), and where Latin letters
+touch CJK ones it has both in one token (`与transformer之`). Such tokens are collected once; a term
+is then looked for in all of its spellings.
+"""
+
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from evidence.fold import fold
+from evidence.query import Term
+from service.papers.snapshot import Snapshot
+
+SPELLINGS_MAX = 64
+"""Spellings of one term that are looked for; each costs a lookup, the rarest are given up."""
+
+STARRED_MAX = 8
+"""Spellings of one term that may go on: each walks through all the tokens that begin so."""
+
+TOKENS_MAX = 2_000
+"""Tokens kept for one word, the most frequent ones, and words looked through for one prefix."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Tokens that are not their own fold, by each word in them, the most frequent first."""
+
+    tokens: dict[str, list[str]]
+    words: list[str]  # the keys of `tokens`, sorted
+
+    def expression(self, term: Term, *, fused: bool) -> str:
+        """The FTS5 expression of a term; tokens of several words only where `fused`."""
+        last, _ = _plain(term, _last(term))
+        star = term.prefix or (fused and self._goes_on(term))
+        found: list[str] = []
+        starred: list[str] = []
+        for row in islice(self._rows(term, star, fused), SPELLINGS_MAX):
+            phrase = f'"{" ".join(row)}"'
+            if star and row[-1] == last:
+                starred.append(f"{phrase} *")
+            else:
+                found.append(phrase)
+        found = starred[:STARRED_MAX] + found
+        return f"({' OR '.join(found)})" if len(found) > 1 else found[0]
+
+    def _rows(self, term: Term, star: bool, fused: bool) -> Iterator[tuple[str, ...]]:
+        """Every row of tokens that reads the term, plain ones first."""
+        started: list[tuple[tuple[str, ...], int]] = [((), 0)]
+        while started:
+            row, start = started.pop()
+            if start == len(term.words):
+                yield row
+                continue
+            tokens = list(self._tokens_at(term, start, star, fused))
+            started += [((*row, token), start + read) for token, read in reversed(tokens)]
+
+    def _tokens_at(
+        self, term: Term, start: int, star: bool, fused: bool
+    ) -> Iterator[tuple[str, int]]:
+        """Tokens that may stand for the words from `start` on, and how many words each reads."""
+        plain, plain_read = _plain(term, start)
+        yield plain, plain_read
+        last = start + plain_read == len(term.words)
+        for token in self._holding(term.words[start], term.prefix and last):
+            if token == plain or (star and last and token.startswith(plain)):
+                continue
+            spelled = fold(token).split()
+            if not fused and _is_fused(spelled):
+                continue
+            if read := _words_read(spelled, term, start):
+                yield token, read
+
+    def _holding(self, word: str, prefix: bool) -> Iterator[str]:
+        """The tokens that hold a word, or a word that begins so."""
+        if not prefix:
+            yield from self.tokens.get(word, ())
+            return
+        first = bisect_left(self.words, word)
+        for longer in islice(self.words, first, first + TOKENS_MAX):
+            if not longer.startswith(word):
+                return
+            yield from self.tokens[longer]
+
+    def _goes_on(self, term: Term) -> bool:
+        """Whether the term ends with a CJK character that longer tokens begin with."""
+        last = _last(term)
+        if not fold(term.words[last]).startswith(" "):
+            return False
+        plain, _ = _plain(term, last)
+        known = self.tokens.get(term.words[last], ())
+        return any(token.startswith(plain) and token != plain for token in known)
+
+
+def vocabulary(snapshot: Snapshot) -> Vocabulary:
+    """The vocabulary of a generation, read once."""
+    return snapshot.once("vocabulary", lambda: _read(snapshot))
+
+
+def _read(snapshot: Snapshot) -> Vocabulary:
+    with snapshot.connection() as db:
+        db.execute("CREATE VIRTUAL TABLE temp.paper_words USING fts5vocab(main, paper_fts, row)")
+        try:
+            rows = db.execute("SELECT term, doc FROM temp.paper_words")
+            wide = [(papers, token) for token, papers in rows if not token.isascii()]
+        finally:
+            db.execute("DROP TABLE temp.paper_words")
+    wide.sort(key=lambda each: (-each[0], each[1]))
+    tokens: dict[str, list[str]] = {}
+    for _, token in wide:
+        spelled = fold(token).split()
+        if spelled == [token]:
+            continue
+        for word in dict.fromkeys(spelled):
+            known = tokens.setdefault(word, [])
+            if len(known) < TOKENS_MAX:
+                known.append(token)
+    return Vocabulary(tokens, sorted(tokens))
+
+
+def _is_base(word: str) -> bool:
+    """Whether a word is more than marks such as a vowel sign or the voicing of a kana."""
+    return any(map(str.isalnum, word))
+
+
+def _last(term: Term) -> int:
+    """Where the last word of a term stands, without the marks after it."""
+    return max((place for place, word in enumerate(term.words) if _is_base(word)), default=0)
+
+
+def _is_fused(spelled: list[str]) -> bool:
+    return sum(map(_is_base, spelled)) > 1
+
+
+def _plain(term: Term, start: int) -> tuple[str, int]:
+    """The word at `start` with the marks that follow as the index spells it, and their number."""
+    end = start + 1
+    while end < len(term.words) and not _is_base(term.words[end]):
+        end += 1
+    return unicodedata.normalize("NFC", "".join(term.words[start:end])), end - start
+
+
+def _words_read(spelled: list[str], term: Term, start: int) -> int:
+    """How many words of the term from `start` on a token reads; 0 where it does not fit in.
+
+    Only the first token may begin before the term, and only the last may go on after it.
+    """
+    for skipped in range(len(spelled) if start == 0 else 1):
+        read = min(len(spelled) - skipped, len(term.words) - start)
+        after = spelled[skipped + read : skipped + read + 1]
+        if after and not _is_base(after[0]):
+            continue  # half of a character, such as か of が
+        ends = start + read == len(term.words)
+        wanted = term.words[start : start + read]
+        found = spelled[skipped : skipped + read]
+        if term.prefix and ends:
+            if found[:-1] == list(wanted[:-1]) and found[-1].startswith(wanted[-1]):
+                return read
+        elif found == list(wanted):
+            return read
+    return 0

@@ -1,0 +1,268 @@
+"""From stored rows to the `data` of a record, as one grant may see it.
+
+`show` is for MCP, `show_over_rest` and `show_named` for REST, which gives larger values whole.
+What is left out comes as a preview with the call that reads it. Nested values in chunk rows stay
+the JSON text they are stored as: parsed, they would take many times their size.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import orjson
+
+from evidence import binary, routes
+from evidence.errors import TooLarge
+from evidence.handles import RecordRef
+from evidence.limits import BUDGETS, CONTRACT
+from evidence.text import looks_binary
+from service.sources.remote import whole_values
+from service.records import attached
+from service.records.view import StreamView, View
+
+#: JSON bytes a code point takes at most: in stored JSON, and escaped.
+STORED_CHAR_BYTES, ESCAPED_CHAR_BYTES = 4, 6
+
+
+class Big(NamedTuple):
+    """Where a large value lies: chunk rows, its size in code points and bytes, its JSON type."""
+
+    first: int
+    chunks: int
+    chars: int
+    bytes: int
+    type: str
+
+
+@dataclass(slots=True)
+class Stored:
+    """One record as it lies in the store; nothing is cut to a grant yet.
+
+    `chars` is the size of the JSON text of `data`.
+    """
+
+    seq: int
+    record_key: str
+    first_emitted_at: str
+    data: dict[str, Any]
+    big: dict[str, Big]
+    changed: dict[str, str]
+    chars: int
+
+    def emitted_at(self, granted: frozenset[str]) -> str:
+        """When the record or a granted field of it was last emitted; hidden changes never show."""
+        seen = (at for field, at in reversed(self.changed.items()) if field in granted)
+        return next(seen, self.first_emitted_at)
+
+
+_LOAD = """
+SELECT d.seq, r.record_key, d.emitted_at, d.data, d.big, d.changed
+FROM document d JOIN record r ON r.seq = d.seq WHERE d.seq IN (SELECT value FROM json_each(?))
+"""
+# CROSS JOIN: the list is the outer loop, so rows come in its order and one at a time.
+_EACH = """
+SELECT d.seq, r.record_key, d.emitted_at, d.data, d.big, d.changed
+FROM json_each(?) e CROSS JOIN document d ON d.seq = e.value CROSS JOIN record r ON r.seq = d.seq
+"""
+
+
+def load(db: sqlite3.Connection, seqs: Iterable[int]) -> dict[int, Stored]:
+    """The stored records of `seqs`, by seq."""
+    rows = db.execute(_LOAD, (orjson.dumps(list(seqs)).decode(),))
+    return {row[0]: _stored(row) for row in rows}
+
+
+def each(db: sqlite3.Connection, seqs: Iterable[int]) -> Iterator[Stored]:
+    """Yield the stored records of `seqs` in their order, each read when it is asked for."""
+    with closing(db.execute(_EACH, (orjson.dumps(list(seqs)).decode(),))) as rows:
+        yield from map(_stored, rows)
+
+
+def _stored(row: tuple[Any, ...]) -> Stored:
+    seq, record_key, emitted_at, data, big, changed = row
+    places = {field: Big(*place) for field, place in orjson.loads(big).items()} if big else {}
+    times = orjson.loads(changed) if changed else {}
+    return Stored(seq, record_key, emitted_at, orjson.loads(data), places, times, len(data))
+
+
+def chunks(
+    db: sqlite3.Connection, big: Big, first: int = 0, last: int | None = None
+) -> sqlite3.Cursor:
+    """The texts of chunks `first`..`last` (inclusive, counted from 0) of a large value, as rows."""
+    stop = big.chunks - 1 if last is None else last
+    return db.execute(
+        "SELECT text FROM chunk WHERE id BETWEEN ? AND ? ORDER BY id",
+        (big.first + first, big.first + stop),
+    )
+
+
+def read_chunks(db: sqlite3.Connection, big: Big, first: int = 0, last: int | None = None) -> str:
+    """The text of these chunks."""
+    return "".join(text for (text,) in chunks(db, big, first, last))
+
+
+def show(
+    db: sqlite3.Connection, grant: View, view: StreamView, stored: Stored, fields: tuple[str, ...]
+) -> dict[str, Any]:
+    """The `data` of a record with `fields` only; large and binary values become metadata.
+
+    `grant` is all that the grant shows: it decides whether the bytes of a blob can be had.
+    """
+    shown: dict[str, Any] = {}
+    for field in fields:
+        if field in stored.data:
+            shown[field] = _show_value(db, grant, view, stored, field)
+        elif field in stored.big:
+            shown[field] = _preview(db, view, stored, field)
+    return shown
+
+
+def show_over_rest(
+    db: sqlite3.Connection, grant: View, view: StreamView, stored: Stored, fields: tuple[str, ...]
+) -> dict[str, Any]:
+    """As `show`, but values up to 1 MiB are whole, as long as the record stays below 8 MiB.
+
+    The largest of a larger record become previews. No more is read than is shown.
+    """
+    present = [field for field in fields if _has(stored, field)]
+    if _most_bytes(stored, present) <= BUDGETS.rest_page_bytes:
+        return {field: _show_over_rest(db, grant, view, stored, field) for field in present}
+    shown, costs, used = dict[str, Any](), dict[str, int](), 0
+    for field in sorted(present, key=lambda field: _bytes(stored, field)):
+        fits = used < BUDGETS.rest_page_bytes
+        show_field = _show_over_rest if fits else _show_preview
+        shown[field] = show_field(db, grant, view, stored, field)
+        costs[field] = len(orjson.dumps({field: shown[field]}))
+        used += costs[field]
+    for field in reversed(costs):
+        if used <= BUDGETS.rest_page_bytes:
+            break
+        shown[field] = _show_preview(db, grant, view, stored, field)
+        used -= costs[field] - len(orjson.dumps({field: shown[field]}))
+    return {field: shown[field] for field in present}
+
+
+def _most_bytes(stored: Stored, fields: Iterable[str]) -> int:
+    """Return a bound of the bytes of these fields as JSON that costs nothing to work out."""
+    large = sum(stored.big[field].chars for field in fields if field in stored.big)
+    return STORED_CHAR_BYTES * stored.chars + ESCAPED_CHAR_BYTES * large
+
+
+def _bytes(stored: Stored, field: str) -> int:
+    """Return the size of a value in UTF-8, before it is escaped."""
+    if field in stored.big:
+        return stored.big[field].bytes
+    return len(orjson.dumps(stored.data[field]))
+
+
+def _show_over_rest(
+    db: sqlite3.Connection, grant: View, view: StreamView, stored: Stored, field: str
+) -> Any:
+    """Return a value of up to 1 MiB whole, a larger or a binary one as what is known of it."""
+    if field in stored.data:
+        return _show_value(db, grant, view, stored, field)
+    big = stored.big[field]
+    if big.bytes > CONTRACT.whole_bytes or looks_binary(read_chunks(db, big, 0, 0)):
+        return _preview(db, view, stored, field)
+    return _whole(db, big)
+
+
+def _show_preview(
+    db: sqlite3.Connection, grant: View, view: StreamView, stored: Stored, field: str
+) -> Any:
+    """Return a preview of a value that is larger than one."""
+    if field in stored.big:
+        return _preview(db, view, stored, field)
+    value = _show_value(db, grant, view, stored, field)
+    ref = RecordRef(view.name, stored.record_key, view.connection_id)
+    return whole_values.preview(field, value, ref, most_bytes=BUDGETS.preview_chars)
+
+
+def _whole(db: sqlite3.Connection, big: Big) -> Any:
+    text = read_chunks(db, big)
+    return text if big.type == "string" else orjson.Fragment(text)
+
+
+def show_named(
+    db: sqlite3.Connection, grant: View, view: StreamView, stored: Stored, fields: tuple[str, ...]
+) -> dict[str, Any]:
+    """As `show`, but all values are whole, up to 32 MB together; raises `TooLarge` beyond."""
+    sizes = {field: _bytes(stored, field) for field in fields if _has(stored, field)}
+    if sum(sizes.values()) > CONTRACT.export_bytes:
+        largest = max(sizes, key=lambda field: sizes[field])
+        raise TooLarge(
+            f"These fields hold {sum(sizes.values())} bytes; at most {CONTRACT.export_bytes} are "
+            "given at once. Name fewer fields, or read them in windows with the field-window route "
+            "in `read`.",
+            code="response_too_large",
+            param="fields",
+            read=_read(view, stored, largest),
+        )
+    return {
+        field: (
+            _linked(db, grant, view, stored, field, stored.data[field])
+            if field in stored.data
+            else _whole(db, stored.big[field])
+        )
+        for field in sizes
+    }
+
+
+def _has(stored: Stored, field: str) -> bool:
+    return field in stored.data or field in stored.big
+
+
+def _show_value(
+    db: sqlite3.Connection, grant: View, view: StreamView, stored: Stored, field: str
+) -> Any:
+    """Return a small value: base64 text as metadata, blobs with the route of their bytes."""
+    value = stored.data[field]
+    if isinstance(value, str) and looks_binary(value):
+        return _base64(view, stored, field, value)
+    return _linked(db, grant, view, stored, field, value)
+
+
+def _base64(view: StreamView, stored: Stored, field: str, head: str, **ends: Any) -> dict[str, Any]:
+    """The metadata of base64 text, with the route of its whole value."""
+    declared = view.manifest.fields[field].media_type
+    ref = RecordRef(view.name, stored.record_key, view.connection_id)
+    return {
+        **binary.base64_field(head, declared=declared, **ends),
+        "fetch_url": routes.field_value(ref, field),
+        "read": _read(view, stored, field),
+    }
+
+
+def _preview(
+    db: sqlite3.Connection, view: StreamView, stored: Stored, field: str
+) -> dict[str, Any]:
+    big = stored.big[field]
+    head = read_chunks(db, big, 0, 0)
+    if big.type == "string" and looks_binary(head):
+        tail = read_chunks(db, big, big.chunks - 1)
+        return _base64(view, stored, field, head, chars=big.chars, tail=tail)
+    return {
+        "object": "field_preview",
+        "type": big.type,
+        "size_chars": big.chars,
+        "size_bytes": big.bytes,
+        "read": _read(view, stored, field),
+        "preview_text": head[: BUDGETS.preview_chars],
+    }
+
+
+def _read(view: StreamView, stored: Stored, field: str) -> dict[str, Any]:
+    return routes.field_window_read(view.name, stored.record_key, view.connection_id, field)
+
+
+def _linked(
+    db: sqlite3.Connection, grant: View, view: StreamView, stored: Stored, field: str, value: Any
+) -> Any:
+    """A value whose blob references, alone or in a list, lead to their bytes."""
+    if binary.is_reference(value):
+        return attached.linked(db, grant, view, stored.seq, field, value)
+    if isinstance(value, list) and any(map(binary.is_reference, value)):
+        return [_linked(db, grant, view, stored, field, one) for one in value]
+    return value

@@ -1,0 +1,131 @@
+"""Related records of a record: declared relations, inside the grant, one level deep."""
+
+import sqlite3
+from collections.abc import Collection
+from typing import Any
+
+from evidence.errors import InvalidRequest
+from service.records import documents
+from service.records.manifest import Expansion
+from service.records.values import comparable
+from service.records.view import StreamView, View, limits
+
+SQLITE_DIGITS = 19
+
+
+def expand(
+    db: sqlite3.Connection,
+    view: View,
+    stream: StreamView,
+    parent: documents.Stored,
+    names: tuple[str, ...],
+    limit_of: dict[str, int],
+) -> dict[str, Any]:
+    """The related records of `parent`, by relation name.
+
+    Raises 400 `invalid_expand` for limits the stream does not declare, and for every other name
+    than that of a relation whose stream and joining key are granted.
+    """
+    followed = require(view, stream, names, limit_of)
+    return {
+        name: _related(db, view, parent, relation, target, limit)
+        for name, (relation, target, limit) in followed.items()
+    }
+
+
+def require(
+    view: View, stream: StreamView, names: tuple[str, ...], limit_of: dict[str, int]
+) -> dict[str, tuple[Expansion, StreamView, int]]:
+    """The relations of a stream that are asked for; raises as `expand` does."""
+    found = usable(view, stream)
+    _refuse_unknown(stream, found, (*names, *limit_of))
+    return {name: (*found[name], _limit(found[name][0], limit_of.get(name))) for name in names}
+
+
+def usable(view: View, stream: StreamView) -> dict[str, tuple[Expansion, StreamView]]:
+    """The relations to streams of the same connection that the grant can follow."""
+    targets = {s.name: s for s in view.streams if s.connection_id == stream.connection_id}
+    return {
+        relation.name: (relation, targets[relation.stream])
+        for relation in stream.manifest.expansions.values()
+        if relation.stream in targets and relation.foreign_key in targets[relation.stream].ordinals
+    }
+
+
+def _refuse_unknown(stream: StreamView, known: Collection[str], names: tuple[str, ...]) -> None:
+    for name in names:
+        if name not in known:
+            listed = ", ".join(sorted(known)) or "none"
+            raise InvalidRequest(
+                f"The stream {stream.name!r} has no relation {name!r}. Relations: {listed}.",
+                code="invalid_expand",
+                param="expand",
+            )
+
+
+def _limit(relation: Expansion, wanted: int | None) -> int:
+    if wanted is None:
+        return relation.default_limit
+    if wanted > relation.max_limit:
+        raise InvalidRequest(
+            f"expand_limit for {relation.name!r} is at most {relation.max_limit}.",
+            code="invalid_expand",
+            param="expand_limit",
+            retry_arguments={"expand_limit": {relation.name: relation.max_limit}},
+        )
+    return wanted
+
+
+def _related(
+    db: sqlite3.Connection,
+    view: View,
+    parent: documents.Stored,
+    relation: Expansion,
+    target: StreamView,
+    limit: int,
+) -> dict[str, Any] | None:
+    clause, values = limits(target)
+    order = "r.cursor DESC, r.record_key" if target.sort_field else "r.record_key"
+    rows = db.execute(
+        "SELECT r.seq FROM record r WHERE r.stream = ? AND r.deleted = 0 "
+        "AND r.seq IN (SELECT c.seq FROM cell c WHERE c.ordinal = ? AND c.value IN (?, ?)) "
+        f"AND {clause} ORDER BY {order} LIMIT ?",
+        (
+            target.id,
+            target.ordinals[relation.foreign_key],
+            *_keys(parent.record_key),
+            *values,
+            limit + 1,
+        ),
+    ).fetchall()
+    stored = documents.load(db, [seq for (seq,) in rows[:limit]])
+    found = [_record(db, view, target, stored[seq]) for (seq,) in rows[:limit]]
+    if relation.cardinality == "has_one":
+        return found[0] if found else None
+    listed: dict[str, Any] = {"object": "list", "has_more": len(rows) > limit, "data": found}
+    if len(rows) > limit and relation.foreign_key in target.manifest.exact_filters:
+        listed["more"] = {  # the arguments of the list that holds them all
+            "stream": target.name,
+            "connection_id": target.connection_id,
+            "filter": {relation.foreign_key: parent.record_key},
+        }
+    return listed
+
+
+def _keys(record_key: str) -> tuple[str, int | str]:
+    """A record key as a foreign key may spell it: as text, or as a number."""
+    text = comparable(record_key)
+    return text, int(text) if text.isdecimal() and len(text) < SQLITE_DIGITS else text
+
+
+def _record(
+    db: sqlite3.Connection, view: View, target: StreamView, stored: documents.Stored
+) -> dict[str, Any]:
+    return {
+        "object": "record",
+        "id": stored.record_key,
+        "stream": target.name,
+        "emitted_at": stored.emitted_at(target.granted),
+        "connection_id": target.connection_id,
+        "data": documents.show(db, view, target, stored, target.fields),
+    }

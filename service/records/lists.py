@@ -1,0 +1,347 @@
+"""Lists and single records: one statement over all connections, keyset cursors, projection."""
+
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from evidence.continuation import Continuation
+from evidence.errors import Ambiguous, EvidenceError, InvalidRequest, NotFound
+from evidence.handles import RecordRef
+from evidence.limits import BUDGETS, CONTRACT
+from service.cursors import Sealer
+from service.ports import RecordQuery, RecordRead
+from service.records import documents
+from service.records.expand import expand, require
+from service.records.filters import Condition, compile_filter
+from service.records.values import moment
+from service.records.view import StreamView, View, limits
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """How a list is sorted: by the cursor field, newest first unless asked, or by record key."""
+
+    by_cursor: bool
+    descending: bool
+
+    @property
+    def direction(self) -> str:
+        return "DESC" if self.descending else "ASC"
+
+
+def list_records(
+    db: sqlite3.Connection, view: View, query: RecordQuery, sealer: Sealer
+) -> dict[str, Any]:
+    """A page of a stream, all granted connections merged under one order, limit and cursor."""
+    streams = view.stream(query.stream, query.connection_id)
+    require_shared(view, streams, query.fields, "fields")
+    require_shared(view, streams, query.filter, "filter")
+    order = _order(streams, query.sort, query.order)
+    projections = {stream.id: _projection(stream, query) for stream in streams}
+    bound: list[Any] = ["records", view.grant.grant_id, query.stream, query.connection_id]
+    bound += [query.filter, query.sort, query.order, query.view]
+    after = sealer.open(query.cursor, bound=bound) if query.cursor else None
+    conditions = [_condition(db, stream, query) for stream in streams]
+    found = _select(db, streams, conditions, order, after, query.limit + 1)
+
+    page, more = _page(db, view, streams, found, projections, query)
+    body: dict[str, Any] = {
+        "object": "list",
+        "url": f"/v1/streams/{query.stream}/records",
+        "has_more": more,
+        "data": page,
+        "meta": {"count": _count(db, streams, conditions, query), "warnings": []},
+    }
+    if more:
+        seq, cursor, key, rank = found[len(page) - 1]
+        body["next_cursor"] = sealer.seal([cursor, key, rank], bound=bound)
+    if query.window == "exact":
+        body["meta"]["window"] = _window(db, streams, conditions)
+    return body
+
+
+def read_record(db: sqlite3.Connection, view: View, read: RecordRead) -> dict[str, Any]:
+    """One record; 404 `not_found` where the grant does not show it, 409 where several match."""
+
+    def suits(stream: StreamView) -> None:
+        stream.project(read.fields)
+        if read.expand:
+            require(view, stream, read.expand, read.expand_limit)
+
+    stream, seq = find(db, view, read.ref, suits)
+    stored = documents.load(db, [seq])[seq]
+    fields = stream.project(read.fields)
+    show = documents.show
+    if read.whole:
+        show = documents.show_named if read.fields else documents.show_over_rest
+    body = {"connector_key": stream.connector_key, **describe(stream, stored)}
+    body["data"] = show(db, view, stream, stored, fields)
+    body["roles"] = {role: name for role, name in stream.roles.items() if name in fields}
+    if at := time_of(stream, stored, frozenset(fields)):
+        body["authored_at"] = at
+    if read.expand:
+        body["expanded"] = expand(db, view, stream, stored, read.expand, read.expand_limit)
+    return body
+
+
+def find(
+    db: sqlite3.Connection, view: View, ref: RecordRef, suits: Callable[[StreamView], None]
+) -> tuple[StreamView, int]:
+    """The granted stream and the seq of a record the grant shows.
+
+    Where several have it, only those that `suits` does not refuse are offered; where it refuses
+    all, its first refusal is raised.
+    """
+    hits = []
+    for stream in view.stream(ref.stream, ref.connection_id):
+        clause, values = limits(stream)
+        row = db.execute(
+            "SELECT r.seq FROM record r "
+            f"WHERE r.stream = ? AND r.record_key = ? AND r.deleted = 0 AND {clause}",
+            (stream.id, ref.record_id, *values),
+        ).fetchone()
+        if row:
+            hits.append((stream, row[0]))
+    if not hits:
+        raise NotFound("No such record in this grant. Search or query_records gives ids that work.")
+    if len(hits) > 1:
+        raise ambiguous(view, _suiting([stream for stream, _ in hits], suits))
+    return hits[0]
+
+
+def _suiting(
+    streams: Sequence[StreamView], suits: Callable[[StreamView], None]
+) -> list[StreamView]:
+    """The streams for which the call would work; raises the first refusal where there is none."""
+    refusals, found = [], []
+    for stream in streams:
+        try:
+            suits(stream)
+        except EvidenceError as error:
+            refusals.append(error)
+        else:
+            found.append(stream)
+    if not found:
+        raise refusals[0]
+    return found
+
+
+def require_shared(
+    view: View, streams: Sequence[StreamView], fields: Iterable[str], param: str
+) -> None:
+    """Refuses a field that only some of several connections grant under one stream name.
+
+    409 `ambiguous_connection` with those that do; 403 `field_not_granted` where none does.
+    """
+    for field in fields:
+        having = [stream for stream in streams if field in stream.granted]
+        if not having:
+            streams[0].require(field, param=param)
+        if len(having) < len(streams):
+            error = ambiguous(view, having)
+            error.message = (
+                f"Several connections share this stream name, and {field!r} is a field of "
+                f"{len(having)} of them. Retry with one of those as connection_id."
+            )
+            raise error
+
+
+def ambiguous(view: View, streams: Sequence[StreamView]) -> Ambiguous:
+    """The 409 that lists the connections to choose from, twelve at most."""
+    listed = [
+        {
+            "connection_id": stream.connection_id,
+            "connector_key": stream.connector_key,
+            "grant_id": view.grant.grant_id,
+            **({"display_name": stream.display_name} if stream.display_name else {}),
+        }
+        for stream in streams[: CONTRACT.candidates]
+    ]
+    return Ambiguous(
+        "Several connections match. Retry with one connection_id of available_connections.",
+        retry_with="connection_id",
+        available_connections=listed,
+        available_connection_count=len(streams),
+        calls=(
+            (Continuation("schema", {}, "all_connections"),) if len(streams) > len(listed) else ()
+        ),
+    )
+
+
+def describe(stream: StreamView, stored: documents.Stored) -> dict[str, Any]:
+    """The envelope keys of a record, without its data."""
+    return {
+        "object": "record",
+        "id": stored.record_key,
+        "stream": stream.name,
+        "emitted_at": stored.emitted_at(stream.granted),
+        **stream.source,
+    }
+
+
+def title_of(stream: StreamView, record: documents.Stored) -> str | None:
+    """The text of the declared title field, where the grant shows it."""
+    title = record.data.get(stream.title_field) if stream.title_field else None
+    return title if isinstance(title, str) else None
+
+
+def time_of(stream: StreamView, record: documents.Stored, shown: frozenset[str]) -> str | None:
+    """When it happened, by declared role or cursor, out of the fields that may be shown."""
+    for name in stream.time_fields:
+        if name in shown and record.data.get(name):
+            return str(record.data[name])
+    return None
+
+
+def _order(streams: Sequence[StreamView], sort: str | None, order: str | None) -> Order:
+    if sort is None:
+        by_cursor = all(stream.sort_field for stream in streams)
+        return Order(by_cursor, descending=by_cursor if order is None else order == "desc")
+    field, descending = sort.removeprefix("-"), sort.startswith("-")
+    if order is not None and (order == "desc") != descending:
+        raise InvalidRequest(
+            "sort and order disagree. Give one of them.", code="invalid_sort", param="order"
+        )
+    for stream in streams:
+        stream.require(field, param="sort")
+        if field != stream.sort_field:
+            works = f"-{stream.sort_field}" if stream.sort_field else None
+            raise InvalidRequest(
+                f"The stream {stream.name!r} cannot be sorted by {field!r}. "
+                + (f"Retry with sort={works!r}." if works else "Leave sort out."),
+                code="invalid_sort",
+                param="sort",
+                retry_arguments={"sort": works} if works else None,
+            )
+    return Order(True, descending)
+
+
+def _projection(stream: StreamView, query: RecordQuery) -> tuple[str, ...]:
+    if query.view is None:
+        return stream.project(query.fields)
+    if query.fields:
+        raise InvalidRequest("Give fields or view, not both.", param="view")
+    views = {
+        name: fields
+        for name, view in stream.manifest.views.items()
+        if (fields := tuple(field for field in view.fields if field in stream.granted))
+    }
+    if query.view not in views:
+        names = ", ".join(sorted(views)) or "none"
+        raise InvalidRequest(
+            f"The stream {stream.name!r} has no view {query.view!r}. Views: {names}.", param="view"
+        )
+    return views[query.view]
+
+
+def _condition(db: sqlite3.Connection, stream: StreamView, query: RecordQuery) -> Condition:
+    condition = compile_filter(db, stream, query.filter)
+    clause, values = limits(stream)
+    condition.clauses.append(clause)
+    condition.values += values
+    if stream.manifest.cursor_field == stream.manifest.time_field:
+        for bound, operator in ((stream.since, ">="), (stream.until, "<")):
+            if bound is not None:  # lets the index on the cursor start at the limit
+                condition.clauses.append(f"r.cursor {operator} ?")
+                condition.values.append(bound)
+    return condition
+
+
+def _select(
+    db: sqlite3.Connection,
+    streams: Sequence[StreamView],
+    conditions: Sequence[Condition],
+    order: Order,
+    after: list[Any] | None,
+    limit: int,
+) -> list[tuple[int, Any, str, int]]:
+    """(seq, cursor, record key, rank of the connection) in page order, `limit` rows at most."""
+    columns = ("r.cursor" if order.by_cursor else "0", "r.record_key")
+    keyset = columns if order.by_cursor else columns[1:]
+    sort = ", ".join(f"{column} {order.direction}" for column in keyset)
+    branches, values = [], list[Any]()
+    for rank, (stream, condition) in enumerate(zip(streams, conditions)):
+        clauses = ["r.stream = ?", "r.deleted = 0", condition.sql()]
+        values += [stream.id, *condition.values]
+        if after is not None:
+            cursor, key, last_rank = after
+            edge = [cursor, key] if order.by_cursor else [key]
+            beyond = "<" if order.descending else ">"
+            beyond += "=" if rank > last_rank else ""
+            clauses.append(f"({', '.join(keyset)}) {beyond} ({', '.join('?' * len(edge))})")
+            values += edge
+        branches.append(
+            f"SELECT * FROM (SELECT r.seq, {', '.join(columns)}, {rank} FROM record r "
+            f"WHERE {' AND '.join(clauses)} ORDER BY {sort} LIMIT {limit})"
+        )
+    merged = " UNION ALL ".join(branches)
+    direction = order.direction
+    return db.execute(
+        f"{merged} ORDER BY 2 {direction}, 3 {direction}, 4 ASC LIMIT {limit}", values
+    ).fetchall()
+
+
+def _page(
+    db: sqlite3.Connection,
+    view: View,
+    streams: Sequence[StreamView],
+    found: Sequence[tuple[int, Any, str, int]],
+    projections: dict[int, tuple[str, ...]],
+    query: RecordQuery,
+) -> tuple[list[dict[str, Any]], bool]:
+    """The records of a page and whether more follow; ends early past the byte budget."""
+    show = documents.show_over_rest if query.whole else documents.show
+    rows = found[: query.limit]
+    page: list[dict[str, Any]] = []
+    size = 0
+    for (_, _, _, rank), record in zip(rows, documents.each(db, [row[0] for row in rows])):
+        stream = streams[rank]
+        shown = describe(stream, record)
+        shown["data"] = show(db, view, stream, record, projections[stream.id])
+        if query.expand:
+            shown["expanded"] = expand(db, view, stream, record, query.expand, query.expand_limit)
+        size += len(orjson.dumps(shown))
+        if page and size > BUDGETS.rest_page_bytes:
+            return page, True
+        page.append(shown)
+    return page, len(found) > query.limit
+
+
+def _count(
+    db: sqlite3.Connection,
+    streams: Sequence[StreamView],
+    conditions: Sequence[Condition],
+    query: RecordQuery,
+) -> dict[str, Any]:
+    if query.count == "none":
+        return {"kind": "none"}
+    total = 0
+    for stream, condition in zip(streams, conditions):
+        row = db.execute(
+            "SELECT count(*) FROM record r "
+            f"WHERE r.stream = ? AND r.deleted = 0 AND {condition.sql()}",
+            (stream.id, *condition.values),
+        ).fetchone()
+        total += row[0]
+    return {"kind": "exact", "value": total}
+
+
+def _window(
+    db: sqlite3.Connection, streams: Sequence[StreamView], conditions: Sequence[Condition]
+) -> dict[str, Any]:
+    """How many records there are and the times they span, over all pages."""
+    total, times = 0, list[int]()
+    for stream, condition in zip(streams, conditions):
+        shown = stream.manifest.time_field in stream.granted
+        count, first, last = db.execute(
+            "SELECT count(*), min(r.at), max(r.at) FROM record r "
+            f"WHERE r.stream = ? AND r.deleted = 0 AND {condition.sql()}",
+            (stream.id, *condition.values),
+        ).fetchone()
+        total += count
+        times += [at for at in (first, last) if shown and at is not None]
+    span = {"earliest_at": moment(min(times)), "latest_at": moment(max(times))} if times else {}
+    return {"total": total, **span}

@@ -1,0 +1,147 @@
+"""Reading a manifest document piece by piece, with errors that name the path at fault."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from evidence.errors import InvalidRequest
+from service.records.intake import Refused, check_name
+from service.records.values import JSON_TYPES, FieldType
+
+Rule = Callable[[FieldType], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A place in the document: its path, and what stands there."""
+
+    path: str
+    value: Any
+
+    def fault(self, message: str) -> InvalidRequest:
+        return InvalidRequest(f"{self.path}: {message}.", code="invalid_manifest", param=self.path)
+
+    def at(self, key: str | int) -> "Part":
+        """The member at a key; its value is None where there is none."""
+        if isinstance(key, int):
+            return Part(f"{self.path}[{key}]", self.value[key])
+        if not isinstance(self.value, dict):
+            raise self.fault("must be an object")
+        return Part(f"{self.path}.{key}", self.value.get(key))
+
+    def part(self, key: str) -> "Part":
+        """The object at a key, empty where there is none."""
+        found = self.at(key)
+        if found.value is not None and not isinstance(found.value, dict):
+            raise found.fault("must be an object")
+        return Part(found.path, found.value or {})
+
+    def parts(self, key: str) -> list["Part"]:
+        """The members of the list at a key, none where there is no list."""
+        found = self.at(key)
+        if found.value is not None and not isinstance(found.value, list):
+            raise found.fault("must be a list")
+        return [found.at(number) for number in range(len(found.value or ()))]
+
+    def text(self, key: str) -> str | None:
+        found = self.at(key)
+        if found.value is not None and not isinstance(found.value, str):
+            raise found.fault("must be a string")
+        return found.value
+
+    def count(self, key: str, default: int, most: int) -> int:
+        """The whole number at a key, from 1 to `most`."""
+        found = self.at(key)
+        if found.value is None:
+            return default
+        whole = isinstance(found.value, int) and not isinstance(found.value, bool)
+        if not whole or not 1 <= found.value <= most:
+            raise found.fault(f"must be a whole number from 1 to {most}")
+        return int(found.value)
+
+    def field(self, key: str, fields: Mapping[str, FieldType]) -> str | None:
+        """The declared field named at a key."""
+        name = self.text(key)
+        if name is not None:
+            self.at(key).known(name, fields)
+        return name
+
+    def fields(
+        self, key: str, fields: Mapping[str, FieldType], rule: Rule | None = None
+    ) -> tuple[str, ...]:
+        """The declared fields named in the list at a key (one name may stand without a list)."""
+        found = self.at(key)
+        names = [found.value] if isinstance(found.value, str) else found.value or []
+        if not isinstance(names, list):
+            raise found.fault("must be a list of field names")
+        for name in names:
+            found.known(name, fields, rule)
+        return tuple(dict.fromkeys(names))
+
+    def known(self, name: Any, fields: Mapping[str, FieldType], rule: Rule | None = None) -> None:
+        """Refuses a field that is not declared, or that a rule speaks against."""
+        if not isinstance(name, str) or name not in fields:
+            near = get_close_matches(str(name), fields, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else "; declare it in schema.properties"
+            raise self.fault(f"{name!r} is not a declared field{hint}")
+        complaint = rule(fields[name]) if rule else None
+        if complaint:
+            raise self.fault(f"{name!r} {complaint}")
+
+    def choices(self, key: str, allowed: Iterable[str]) -> tuple[str, ...]:
+        """The words in the list at a key, each one allowed."""
+        found = self.at(key)
+        if not isinstance(found.value, list) or not set(map(str, found.value)) <= set(allowed):
+            raise found.fault(f"must be a list of {', '.join(allowed)}")
+        return tuple(found.value)
+
+    def refuse_unknown(self, words: Iterable[str]) -> None:
+        allowed = tuple(words)
+        for word in self.value:
+            if word not in allowed:
+                near = get_close_matches(word, allowed, 1)
+                hint = f"did you mean {near[0]!r}?" if near else f"use {', '.join(allowed)}"
+                raise self.fault(f"{word!r} is not known; {hint}")
+
+
+def read_name(part: Part, key: str) -> str:
+    """The stream or field name at a key; it must be there."""
+    name = part.text(key)
+    if name is None:
+        raise part.at(key).fault("is missing; give a name")
+    try:
+        return check_name(name, what=key)
+    except Refused as refused:
+        raise part.at(key).fault(str(refused).rstrip(".")) from None
+
+
+def fields_of(part: Part) -> dict[str, FieldType]:
+    """The fields a stream's `schema.properties` declares; at least one."""
+    properties = part.part("schema").part("properties")
+    found = {}
+    for name in properties.value:
+        place = properties.part(name)
+        try:
+            check_name(name, what="field")
+        except Refused as refused:
+            raise place.fault(str(refused).rstrip(".")) from None
+        found[name] = _read_type(place)
+    if not found:
+        raise properties.fault('declares no field; give {"id": {"type": "string"}, …}')
+    return found
+
+
+def _read_type(part: Part) -> FieldType:
+    declared = part.value.get("type")
+    types = declared if isinstance(declared, list) else [declared]
+    types = [word for word in types if word != "null"]
+    if len(types) != 1 or types[0] not in JSON_TYPES:
+        raise part.at("type").fault(f"must be one of {', '.join(sorted(JSON_TYPES))}")
+    return FieldType(
+        type=types[0],
+        format=part.text("format"),
+        role=part.text("x_pdpp_role"),
+        shown_as=part.text("x_pdpp_type"),
+        schema=part.value,
+    )

@@ -1,0 +1,162 @@
+"""A look at a store without serving it: what may keep it from answering."""
+
+import os
+import sqlite3
+import stat
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import quote
+
+from evidence.fold import FOLD_VERSION
+from evidence.limits import BUDGETS
+from evidence.work import Deadline
+from service.access import tokens
+from service.records.sqlite import index_check, recent_index
+from service.records.sqlite.ddl import MIGRATIONS, READABLE
+from service.records.sqlite.reader import STEPS_BETWEEN_CHECKS
+
+NEWEST = len(MIGRATIONS)
+LOG_MARK = slice(18, 20)  # of the header: the versions for writing and reading
+SQLITE = sqlite3.sqlite_version
+#: The full-text tables, and the layouts from which on a store has them.
+TABLES = {"fts": 1, "fts_chunk": 1, "fts_recent": recent_index.SINCE_LAYOUT}
+#: How SQLite begins to say that a file is none of its own, or has other tables.
+FOREIGN = ("file is not a database", "no such table", "no such column")
+
+
+class Unreadable(Exception):
+    """The file cannot be read as a store. The message is the reason, without a path."""
+
+
+class Absent(Unreadable):
+    """There is no file."""
+
+
+class Foreign(Unreadable):
+    """It is something else than a store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkup:
+    """What is known of a store. `damage` is None where none was found, `checked` whether all was
+    looked at in time; `grants` counts them by state."""
+
+    layout: int
+    same_fold: bool
+    has_secret: bool
+    records: int
+    grants: dict[str, int]
+    servable: bool  # its folder can be written where reading the store needs that
+    private: bool
+    damage: str | None
+    checked: bool
+
+
+def has_full_text() -> bool:
+    """Whether the SQLite of this Python has FTS5."""
+    with closing(sqlite3.connect(":memory:")) as db:
+        try:
+            db.execute("CREATE VIRTUAL TABLE words USING fts5(body)")
+        except sqlite3.OperationalError:
+            return False
+    return True
+
+
+def examine(path: Path, deadline: Deadline) -> Checkup:
+    """What is known of the store at `path`; raises `Unreadable`."""
+    log = path.with_name(f"{path.name}-wal")
+    try:
+        alone = not log.exists()
+        found = _examined(path, deadline, alone)
+        if alone and log.exists():  # somebody began to write meanwhile
+            found = _examined(path, deadline, False)
+        return found
+    except (sqlite3.Error, OSError) as error:
+        raise _unreadable(error) from error
+
+
+def recognise(path: Path) -> None:
+    """Raises `Unreadable` where the file at `path` cannot be served; looks at its head alone."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise Foreign("it is no ordinary file")
+        with _opened(path, not path.with_name(f"{path.name}-wal").exists()) as db:
+            (layout,) = db.execute("PRAGMA user_version").fetchone()
+            meta = dict(db.execute("SELECT key, value FROM meta"))
+    except (sqlite3.Error, OSError) as error:
+        raise _unreadable(error) from error
+    if layout not in READABLE or meta.get("fold_version") != FOLD_VERSION:
+        raise Unreadable("another version wrote it; bring it up to date with `rung stats`")
+
+
+def _unreadable(error: sqlite3.Error | OSError) -> Unreadable:
+    if isinstance(error, FileNotFoundError):
+        return Absent("it is not there")
+    told = error.strerror if isinstance(error, OSError) else str(error)
+    reason = (told or "input/output error").lower()
+    foreign = isinstance(error, sqlite3.Error) and reason.startswith(FOREIGN)
+    return (Foreign if foreign else Unreadable)(reason)
+
+
+def _opened(path: Path, alone: bool) -> closing[sqlite3.Connection]:
+    # Opened the usual way, a file without a log gets one, which may then belong to the wrong user.
+    mode = "mode=ro&immutable=1" if alone else "mode=ro"
+    return closing(sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True))
+
+
+def _examined(path: Path, deadline: Deadline, alone: bool) -> Checkup:
+    with _opened(path, alone) as db:
+        (layout,) = db.execute("PRAGMA user_version").fetchone()
+        meta = dict(db.execute("SELECT key, value FROM meta"))
+        (records,) = db.execute("SELECT count(*) FROM record WHERE deleted = 0").fetchone()
+        grants = _grants(db, layout)
+        db.set_progress_handler(deadline.expired, STEPS_BETWEEN_CHECKS)
+        tables = [name for name, since in TABLES.items() if since <= layout]
+        damage, checked = _damage(db, tables, deadline.expired)
+    return Checkup(
+        layout=layout,
+        same_fold=meta.get("fold_version") == FOLD_VERSION,
+        has_secret=bool(meta.get("secret")),
+        records=records,
+        grants=grants,
+        servable=not alone or not _keeps_log(path) or os.access(path.parent, os.W_OK),
+        private=not path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO),
+        damage=damage,
+        checked=checked,
+    )
+
+
+def _keeps_log(path: Path) -> bool:
+    """Whether reading the file makes a log beside it."""
+    with path.open("rb") as file:
+        return file.read(LOG_MARK.stop)[LOG_MARK] == b"\2\2"
+
+
+def _grants(db: sqlite3.Connection, layout: int) -> dict[str, int]:
+    """How many grants and packages are active, expired and revoked."""
+    found = {"active": 0, "expired": 0, "revoked": 0}
+    for table in ('"grant"', "package")[: max(layout, 1)]:
+        for revoked_at, expires_at in db.execute(f"SELECT revoked_at, expires_at FROM {table}"):
+            found[tokens.state(revoked_at, expires_at, datetime.now(UTC))] += 1
+    return found
+
+
+def _damage(
+    db: sqlite3.Connection, tables: Iterable[str], late: Callable[[], bool]
+) -> tuple[str | None, bool]:
+    """(what is damaged, whether all was looked at): the pages, and the words of the indexes."""
+    try:
+        for table in tables:
+            db.execute(f"CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, {table}, row)")
+            db.execute("SELECT count(*) FROM temp.words").fetchone()
+            db.execute("DROP TABLE temp.words")
+        lost = index_check.missing(db, [*index_check.sample(db, BUDGETS.index_doctor_rows)])
+        if lost:
+            return "words of records are not in the full-text index", True
+        (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.DatabaseError as error:
+        return (None, False) if late() else (str(error), True)
+    return (None if verdict == "ok" else str(verdict)), True

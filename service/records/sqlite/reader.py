@@ -1,0 +1,219 @@
+"""Reading connections: one per thread, kept open, read-only, every request one snapshot."""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from urllib.parse import quote
+from weakref import WeakSet
+
+from evidence.errors import EvidenceError, TimedOut, Unavailable
+from evidence.fold import FOLD_VERSION
+from evidence.limits import BUDGETS
+from evidence.work import Deadline
+from service.records.sqlite import files, terms
+from service.records.sqlite.ddl import READABLE
+from service.records.sqlite.files import Stamp
+
+# Virtual machine steps between two looks at the clock: about a fifth of a millisecond.
+STEPS_BETWEEN_CHECKS = 20_000
+STATEMENTS_CACHED = 256
+MMAP_BYTES = 1 << 31
+CORRUPT_INDEX = sqlite3.SQLITE_CORRUPT_VTAB
+
+#: The number of a connection in this process, and SQLite's count of the commits it has noticed.
+Generation = tuple[int, int]
+
+_numbers = count()
+
+
+@dataclass(slots=True, weakref_slot=True, eq=False)
+class _Connection:
+    """A connection of one thread, and the stamp of the file when it was opened."""
+
+    db: sqlite3.Connection
+    number: int
+    stamp: Stamp
+
+
+class Reader:
+    """Gives read-only snapshots of the store at `path`. Safe to share between threads.
+
+    A `fixed` file is one that nobody writes to: reading it leaves nothing beside it. Every
+    snapshot is one of the file that is at `path` then. All connections to a replaced file are
+    closed before the first one to the new file is opened: they share locks on the files beside it.
+    A connection is opened anew when its file was written to, because a copy over the store and a
+    checkpoint look alike.
+    """
+
+    def __init__(self, path: Path, *, fixed: bool = False) -> None:
+        self.path = path
+        self._mode = "mode=ro&immutable=1" if fixed else "mode=ro"
+        self._fixed = fixed
+        self._local = threading.local()
+        self._gate = threading.Condition()
+        self._file: tuple[int, int] | None = None
+        self._in_use = 0
+        self._open_now: WeakSet[_Connection] = WeakSet()
+
+    @contextmanager
+    def snapshot(self, seconds: float = BUDGETS.store_seconds) -> Iterator[sqlite3.Connection]:
+        """One consistent view of the store; statements past `seconds` raise `TimedOut`."""
+        try:
+            db = self._enter().db
+            try:
+                deadline = Deadline.after(seconds)
+                db.set_progress_handler(deadline.expired, STEPS_BETWEEN_CHECKS)
+                db.execute("BEGIN")
+                try:
+                    yield db
+                finally:
+                    db.set_progress_handler(None, 0)
+                    db.execute("ROLLBACK")
+            finally:
+                self._leave()
+        except sqlite3.DatabaseError as error:
+            if not _is_interrupted(error):
+                self.close()  # it may have cached pages of a file that was overwritten
+            raise _translate(error) from error
+
+    def generation(self, db: sqlite3.Connection) -> Generation:
+        """What changes when another connection has committed; of two connections never alike."""
+        return self._local.kept.number, db.execute("PRAGMA data_version").fetchone()[0]
+
+    def number(self) -> int:
+        """The number of this thread's connection, which changes when the file is opened anew."""
+        try:
+            number = self._enter().number
+        except sqlite3.DatabaseError as error:
+            raise _translate(error) from error
+        self._leave()
+        return number
+
+    def close(self) -> None:
+        """Closes this thread's connection."""
+        kept: _Connection | None = getattr(self._local, "kept", None)
+        if kept is not None:
+            kept.db.close()
+            self._local.kept = None
+
+    def _enter(self) -> _Connection:
+        """A connection to the file at the path; `_leave` ends its use.
+
+        After a replacement, waits until nobody uses the old file.
+        """
+        try:
+            stamp = files.look(self.path)
+        except OSError as error:
+            raise _absent() from error
+        with self._gate:
+            if self._file != stamp.file:
+                self._gate.wait_for(
+                    lambda: self._file == stamp.file or not self._in_use, BUDGETS.store_seconds
+                )
+                if self._file != stamp.file:
+                    self._switch(stamp.file)
+            self._in_use += 1
+        try:
+            return self._connection(stamp)
+        except BaseException:
+            self._leave()
+            raise
+
+    def _leave(self) -> None:
+        with self._gate:
+            self._in_use -= 1
+            if not self._in_use:
+                self._gate.notify_all()
+
+    def _switch(self, file: tuple[int, int]) -> None:
+        if self._in_use:
+            raise Unavailable(
+                "The store was replaced while a long request was reading the old file. Retry.",
+                code="store_unavailable",
+            )
+        for connection in list(self._open_now):
+            connection.db.close()
+        self._open_now.clear()
+        self._local = threading.local()
+        self._file = file
+
+    def _connection(self, stamp: Stamp) -> _Connection:
+        kept: _Connection | None = getattr(self._local, "kept", None)
+        if kept is None or kept.stamp != stamp:
+            self.close()
+            kept = self._local.kept = _Connection(self._open(), next(_numbers), stamp)
+            with self._gate:
+                self._open_now.add(kept)
+        return kept
+
+    def _open(self) -> sqlite3.Connection:
+        db = sqlite3.connect(
+            f"file:{quote(str(self.path))}?{self._mode}",
+            uri=True,
+            isolation_level=None,
+            cached_statements=STATEMENTS_CACHED,
+            check_same_thread=False,
+        )
+        try:
+            if not self._fixed:
+                files.forget_stale_index(db, self.path)
+            _check_layout(db)
+            terms.prepare(db)
+            db.execute("PRAGMA trusted_schema = OFF")
+            db.execute("PRAGMA query_only = ON")
+            db.execute(f"PRAGMA mmap_size = {MMAP_BYTES}")
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+
+def index_damaged() -> Unavailable:
+    """The error for a store whose full-text index does not hold the words of its records."""
+    return Unavailable(
+        "The full-text index of the store is damaged, so a search would miss records. Its owner "
+        "can rebuild it with `rung stats --reindex`. Reading by id and listing still work.",
+        code="store_unavailable",
+    )
+
+
+def _check_layout(db: sqlite3.Connection) -> None:
+    """Refuses a store that another version of the code wrote: words would be folded otherwise."""
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    fold = db.execute("SELECT value FROM meta WHERE key = 'fold_version'").fetchone()
+    if version not in READABLE or fold is None or fold[0] != FOLD_VERSION:
+        raise Unavailable(
+            "The store was written by another version. Bring it up to date with `rung stats`.",
+            code="store_unavailable",
+        )
+
+
+def _is_interrupted(error: sqlite3.Error) -> bool:
+    return "interrupted" in str(error)
+
+
+def _translate(error: sqlite3.Error) -> EvidenceError:
+    if _is_interrupted(error):
+        return TimedOut(
+            "The store took too long. Narrow the request by stream, connection or filter."
+        )
+    code, text = getattr(error, "sqlite_errorcode", None), str(error)
+    if code == CORRUPT_INDEX or "vtable" in text or "fts5" in text:
+        return index_damaged()
+    if isinstance(error, sqlite3.OperationalError):
+        return _absent()
+    return Unavailable(
+        "The store cannot be read. Its owner can find the reason with `rung doctor`.",
+        code="store_unavailable",
+    )
+
+
+def _absent() -> Unavailable:
+    return Unavailable(
+        "The store is not there or not readable. Import something with `rung import` first.",
+        code="store_unavailable",
+    )

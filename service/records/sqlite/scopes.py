@@ -1,0 +1,88 @@
+"""Ordinals: the number each (stream, field) carries in full-text row ids and cells.
+
+A connection has a block of ordinals, a stream a block inside it, and the fields of a stream
+stand side by side, so that a grant of a whole connection is one range of row ids. A stream that
+outgrows its block gets another one behind the last; so does a connection.
+"""
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from service.records.sqlite.ddl import CONNECTION_BLOCK, SEQ_BITS, STREAM_BLOCK
+from service.records.manifest import StreamManifest
+
+
+@dataclass(frozen=True, slots=True)
+class Scopes:
+    """The ordinals of one stream's fields: the searchable ones, and those with cells."""
+
+    searchable: dict[str, int]
+    cells: dict[str, int]
+
+
+def first_ordinal(db: sqlite3.Connection) -> int:
+    """The beginning of the block that the next connection gets."""
+    last = db.execute(
+        "SELECT max((SELECT coalesce(max(first_ordinal), -1) FROM connection),"
+        " (SELECT coalesce(max(ordinal), -1) FROM scope))"
+    ).fetchone()[0]
+    return 0 if last < 0 else (last // CONNECTION_BLOCK + 1) * CONNECTION_BLOCK
+
+
+def allot(db: sqlite3.Connection, stream: int, manifest: StreamManifest) -> Scopes:
+    """Gives every searchable or compared field of a stream its ordinal; old ones never change."""
+    known = dict(db.execute("SELECT field, ordinal FROM scope WHERE stream = ?", (stream,)))
+    wanted = list(dict.fromkeys((*manifest.lexical_fields, *manifest.cell_fields)))
+    missing = [name for name in wanted if name not in known]
+    free = _free_ordinals(db, stream, known.values(), len(missing))
+    known.update(zip(missing, free))
+    db.executemany(
+        "INSERT INTO scope (ordinal, stream, field, searchable) VALUES (?, ?, ?, 0)",
+        [(known[name], stream, name) for name in missing],
+    )
+    db.executemany(
+        "UPDATE scope SET searchable = ? WHERE ordinal = ?",
+        [(name in manifest.lexical_fields, ordinal) for name, ordinal in known.items()],
+    )
+    return Scopes(
+        searchable={name: known[name] for name in manifest.lexical_fields},
+        cells={name: known[name] for name in manifest.cell_fields},
+    )
+
+
+def row_id(ordinal: int, seq: int) -> int:
+    """The full-text row id of a field of a record."""
+    return ordinal << SEQ_BITS | seq
+
+
+def _free_ordinals(
+    db: sqlite3.Connection, stream: int, taken: Iterable[int], count: int
+) -> list[int]:
+    used = set(taken)
+    blocks = sorted({ordinal // STREAM_BLOCK for ordinal in used})
+    spare = [
+        ordinal
+        for block in blocks
+        for ordinal in range(block * STREAM_BLOCK, (block + 1) * STREAM_BLOCK)
+        if ordinal not in used
+    ]
+    if len(spare) < count:
+        start = _next_block(db, stream, count - len(spare))
+        spare.extend(range(start, start + count - len(spare)))
+    return spare[:count]
+
+
+def _next_block(db: sqlite3.Connection, stream: int, count: int) -> int:
+    """The first ordinal of unused, adjacent stream blocks for `count` fields."""
+    first = db.execute(
+        "SELECT first_ordinal FROM connection"
+        " JOIN stream ON stream.connection = connection.id WHERE stream.id = ?",
+        (stream,),
+    ).fetchone()[0]
+    last = db.execute(
+        "SELECT max(ordinal) FROM scope WHERE ordinal >= ? AND ordinal < ?",
+        (first, first + CONNECTION_BLOCK),
+    ).fetchone()[0]
+    start = first if last is None else (last // STREAM_BLOCK + 1) * STREAM_BLOCK
+    return start if start + count <= first + CONNECTION_BLOCK else first_ordinal(db)

@@ -1,0 +1,162 @@
+"""A package: one bearer over several grants, each at a resource server of its own.
+
+Search and the lists fan in over all children. Everything else asks exactly one, chosen by what the
+grants hold, so that its paging, bookmarks and counts keep their meaning. Where one child holds all
+that is asked about, its answer is given as it is.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from evidence.envelope import Envelope
+from evidence.errors import EvidenceError, Forbidden, InvalidRequest, NotFound
+from evidence.handles import RecordRef
+from evidence.limits import BUDGETS
+from evidence.work import Deadline, Each
+from service.cursors import Sealer
+from service.sources.package import schema as schemas
+from service.sources.package.membership import (
+    Child,
+    Held,
+    Membership,
+    Place,
+    ambiguous,
+    ambiguous_detail,
+    children_of,
+)
+from service.sources.package.search import Search, covered, narrowed
+from service.ports import (
+    AggregateQuery,
+    Blob,
+    RecordQuery,
+    RecordRead,
+    ResourceServer,
+    SchemaQuery,
+    SearchQuery,
+    WindowRequest,
+)
+
+T = TypeVar("T")
+
+__all__ = ["Child", "Held", "PackageResourceServer"]
+
+
+class PackageResourceServer:
+    """Several grants as one. See `ports.ResourceServer`.
+
+    For one request only: children are opened once, under its `deadline`. `each` does the waiting.
+    """
+
+    def __init__(
+        self, children: Sequence[Child], each: Each, deadline: Deadline, sealer: Sealer
+    ) -> None:
+        self._members = Membership(children)
+        self._each, self._deadline, self._sealer = each, deadline, sealer
+
+    def schema(self, query: SchemaQuery) -> Envelope:
+        if query.detail == "full" and query.stream is None:
+            raise InvalidRequest(
+                'detail="full" needs a stream. Retry with stream, and connection_id where the '
+                "name is shared.",
+                param="detail",
+                retry_with="stream",
+            )
+        places: Sequence[Place] = self._members.within(query.connection_id)
+        if query.stream is not None:
+            places = self._members.stream(query.stream, query.connection_id)
+        children = children_of(places)
+        if len(children) == 1:
+            return self._server(children[0]).schema(query)
+        if query.detail == "full":
+            raise ambiguous_detail(places)
+        found = self._gather(children, lambda rs: rs.schema(query))
+        return Envelope(schemas.document(found, places, compact=query.detail == "compact"))
+
+    def streams(self, *, connection_id: str | None = None) -> Envelope:
+        children = children_of(self._members.within(connection_id))
+        if len(children) == 1:
+            return self._server(children[0]).streams(connection_id=connection_id)
+        found = self._gather(children, lambda rs: rs.streams(connection_id=connection_id))
+        rows = found.listed("data")
+        rows.sort(key=lambda row: (row.get("name") or "", row.get("connection_id") or ""))
+        return Envelope({"object": "list", "has_more": False, "data": rows, "meta": found.meta})
+
+    def stream(self, name: str, *, connection_id: str | None = None) -> Envelope:
+        places = self._members.stream(name, connection_id)
+        children = children_of(places)
+        if len(children) == 1:
+            return self._server(children[0]).stream(name, connection_id=connection_id)
+        found = self._gather(children, lambda rs: rs.stream(name, connection_id=connection_id))
+        return Envelope(schemas.stream(found, places))
+
+    def connectors(self) -> Envelope:
+        children = self._members.children
+        if len(children) == 1:
+            return self._server(children[0]).connectors()
+        found = self._gather(children, lambda rs: rs.connectors())
+        known = found.listed("data")
+        known += schemas.by_membership(found.silent, self._members.places)
+        data = schemas.merged(known, compact=True)
+        return Envelope({"object": "list", "data": data, "meta": found.meta})
+
+    def records(self, query: RecordQuery) -> Envelope:
+        places = self._members.stream(query.stream, query.connection_id)
+        return self._server(self._one(places, query.connection_id)).records(query)
+
+    def aggregate(self, query: AggregateQuery) -> Envelope:
+        places = self._members.stream(query.stream, query.connection_id)
+        return self._server(self._one(places, query.connection_id)).aggregate(query)
+
+    def record(self, read: RecordRead) -> Envelope:
+        return self._point(read.ref, lambda rs: rs.record(read))
+
+    def field_window(self, ref: RecordRef, field_path: str, window: WindowRequest) -> Envelope:
+        return self._point(ref, lambda rs: rs.field_window(ref, field_path, window))
+
+    def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob:
+        """Without `connection_id` only where the package has one child: blobs name no stream."""
+        places = self._members.within(connection_id)
+        self._one(places, connection_id)
+        return self._first(places, lambda rs: rs.blob(blob_id, connection_id=connection_id))
+
+    def search(self, query: SearchQuery) -> Envelope:
+        places = covered(self._members, query)
+        children = children_of(places)
+        if len(children) == 1:
+            return self._server(children[0]).search(narrowed(query, children[0], places))
+        return Search(places, query, self._sealer).page(self._each, self._deadline)
+
+    def _one(self, places: Sequence[Place], connection_id: str | None) -> Child:
+        """The child to ask; 409 `ambiguous_connection` where the caller has to choose."""
+        children = children_of(places)
+        if len(children) > 1 and connection_id is None:
+            raise ambiguous(places)
+        return children[0]
+
+    def _point(self, ref: RecordRef, ask: Callable[[ResourceServer], Envelope]) -> Envelope:
+        """What the holder of a record says; the next one where grants overlap and it has none."""
+        places = self._members.stream(ref.stream, ref.connection_id)
+        self._one(places, ref.connection_id)
+        return self._first(places, ask)
+
+    def _first(self, places: Sequence[Place], ask: Callable[[ResourceServer], T]) -> T:
+        """What the first child says that has it; the error of the first where none has."""
+        first: EvidenceError | None = None
+        for child in children_of(places):
+            try:
+                return ask(self._server(child))
+            except (NotFound, Forbidden) as error:
+                first = first or error
+        assert first is not None, "a place has a child"
+        raise first
+
+    def _gather(
+        self, children: Sequence[Child], ask: Callable[[ResourceServer], Envelope]
+    ) -> schemas.Gathered:
+        """What all children say, as far as they do in time."""
+        deadline = self._deadline.share(BUDGETS.fan_in_share, most=BUDGETS.source_seconds)
+        outcomes = self._each(lambda child: ask(child.open(deadline)), children, deadline)
+        return schemas.Gathered(children, outcomes)
+
+    def _server(self, child: Child) -> ResourceServer:
+        return child.open(self._deadline)

@@ -1,0 +1,112 @@
+"""The cursor of a package: how far each of its sources was read, in under 4,096 bytes.
+
+A source is at its `taken`-th hit. Where there is room, the cursor also keeps the source's own
+cursor and the hit it opens at; without it the source is read again from its start, up to where it
+was. So what gives way for want of room costs time, never a hit. Sources are paged through in
+groups: those that wait for their turn need only their number.
+"""
+
+import base64
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from evidence.limits import BUDGETS
+from service.cursors import Sealer
+
+#: Bytes of JSON that seal into the longest cursor: 16 are added, then 3 become 4 characters.
+ROOM = BUDGETS.package_cursor_bytes * 3 // 4 - 16
+MARK_BYTES = 6
+SEEN_CHARS = 8
+END, LOST = -1, -2
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far one source was read: `taken` hits; `cursor` opens its hit number `at`.
+
+    `tries` is how many pages in a row it brought nothing for. `state` is 0 while something may be
+    left, `END` once all is read, `LOST` where it did not answer too often.
+    """
+
+    taken: int = 0
+    cursor: str | None = None
+    at: int = 0
+    tries: int = 0
+    state: int = 0
+
+    @property
+    def fresh(self) -> bool:
+        """Whether nothing of it was shown yet."""
+        return not self.state and not self.taken
+
+    def forget(self) -> None:
+        """Drops the source's own cursor."""
+        self.cursor, self.at = None, 0
+
+    def packed(self, *, marked: bool) -> Any:
+        if self.state:
+            return self.state
+        if marked and self.cursor:
+            return [self.taken, self.tries, self.at, self.cursor]
+        return [self.taken, self.tries] if self.tries else self.taken
+
+    @classmethod
+    def unpacked(cls, value: Any) -> "Progress":
+        if isinstance(value, list):
+            taken, tries, *mark = value
+            at, cursor = mark or (0, None)
+            return cls(taken, cursor, at, tries)
+        return cls(state=value) if value < 0 else cls(value)
+
+
+@dataclass(slots=True)
+class State:
+    """What the next page must know. `count` is the number of hits, None where not all say it.
+
+    `seen` are marks of hits that another source may bring too, the newest of them.
+    """
+
+    sources: list[Progress]
+    count: int | None = 0
+    exact: bool = True
+    seen: deque[bytes] = field(default_factory=lambda: deque(maxlen=BUDGETS.package_seen_hits))
+
+    @property
+    def left(self) -> bool:
+        """Whether a next page may have something."""
+        return any(not progress.state for progress in self.sources)
+
+
+def seal(state: State, sealer: Sealer, bound: Any) -> str:
+    """The state as a cursor: own cursors as far as there is room, then what was seen lately."""
+    packed = [progress.packed(marked=False) for progress in state.sources]
+    head = {"n": state.count, "e": state.exact, "s": packed, "w": ""}
+    room = ROOM - len(orjson.dumps(head))
+    for number, progress in enumerate(state.sources):
+        marked = progress.packed(marked=True)
+        cost = len(orjson.dumps(marked)) - len(orjson.dumps(packed[number]))
+        if cost <= room:
+            packed[number] = marked
+            room -= cost
+    kept = list(state.seen)[-(room // SEEN_CHARS) :] if room >= SEEN_CHARS else []
+    head["w"] = base64.b64encode(b"".join(kept)).decode()
+    return sealer.seal(head, bound=bound)
+
+
+def unseal(text: str, sealer: Sealer, bound: Any, size: int) -> State:
+    """The state of a cursor; raises `InvalidRequest` (`invalid_cursor`) for foreign text."""
+    head = sealer.open(text, bound=bound)
+    sources = [Progress.unpacked(value) for value in head["s"]]
+    assert len(sources) == size, "a cursor is bound to the members of its package"
+    state = State(sources, head["n"], head["e"])
+    state.seen.extend(_split(base64.b64decode(head["w"])))
+    return state
+
+
+def _split(raw: bytes) -> Iterator[bytes]:
+    for start in range(0, len(raw), MARK_BYTES):
+        yield raw[start : start + MARK_BYTES]

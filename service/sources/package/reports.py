@@ -1,0 +1,76 @@
+"""What is said of sources that did not answer, and what to do about it."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from evidence.errors import EvidenceError, TimedOut
+from evidence.limits import BUDGETS
+from service.pdpp.decode import short
+from service.sources.remote.origin import RENEW
+from service.sources.package.cursor import LOST
+from service.sources.package.membership import Child
+from service.sources.package.merge import SourceReader
+
+LATER = "Ask again later."
+NEXT_PAGE = "The next page asks it again."
+ITSELF = "Ask again with the connection_id of this source for what it says."
+_STEPS = {"unauthenticated": RENEW, "forbidden": RENEW, "invalid": ITSELF, "too_large": ITSELF}
+
+
+def sources(readers: Sequence[SourceReader]) -> list[dict[str, Any]]:
+    """One row for each source that was asked, or is not asked any more."""
+    return [_row(r) for r in readers if r.asked or r.progress.state == LOST]
+
+
+def failure(child: Child, error: EvidenceError | None) -> dict[str, Any]:
+    """The warning of a source that is missing from a list; no error means that it was late."""
+    row = _why(error)
+    what = "does not answer in time" if error is None else f"fails ({row['code']})"
+    message = f"{child.name} {what}. {row['next_step']}"
+    return {
+        "code": "source_unavailable",
+        "message": short(message, BUDGETS.message_chars),
+        "grant_id": child.grant_id,
+    }
+
+
+def first_error(errors: Iterable[EvidenceError | None]) -> EvidenceError:
+    """What is raised where no source answers: the first error, or that all were late."""
+    late = TimedOut("No source of this package answered in time. Try again later.")
+    return next((error for error in errors if error is not None), late)
+
+
+def stuck(child: Child) -> dict[str, Any]:
+    """The warning of a source that has more hits and no way to them."""
+    message = f"{child.name} has more hits but no next page. Narrow the query, or ask it alone."
+    return {
+        "code": "partial_results",
+        "message": short(message, BUDGETS.message_chars),
+        "grant_id": child.grant_id,
+    }
+
+
+def _row(reader: SourceReader) -> dict[str, Any]:
+    lost = reader.progress.state == LOST
+    known = {"name": reader.child.name, "grant_id": reader.child.grant_id}
+    if not lost and not reader.failed:
+        return {**known, "state": "answered", "hits": reader.shown}
+    late = reader.late or isinstance(reader.error, TimedOut)
+    found = {**known, "state": "timed_out" if late else "failed", "hits": reader.shown}
+    if reader.failed:
+        found |= _why(reader.error)
+    else:
+        found |= {"code": "given_up", "next_step": LATER}
+    if not lost:
+        found["next_step"] = NEXT_PAGE
+    return found
+
+
+def _why(error: EvidenceError | None) -> dict[str, Any]:
+    if error is None:
+        return {"code": "deadline_exceeded", "next_step": LATER}
+    return {
+        "code": error.code,
+        "message": short(error.message, BUDGETS.title_chars),
+        "next_step": _STEPS.get(error.kind, LATER),
+    }

@@ -1,0 +1,310 @@
+"""Bodies of upstreams: refused where they cannot be what was asked for, put right where they err.
+
+Bodies are changed only where the port promises more than the contract: never more records than
+asked for, offsets that count code points, warnings of a bounded size.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from evidence.limits import CONTRACT
+from service.pdpp.decode import number_of, text_of
+from service.sources.remote import notices
+from service.ports import AggregateQuery, RecordQuery, SchemaQuery, SearchQuery, WindowRequest
+from service.sources.remote.remote_errors import invalid
+
+Body = dict[str, Any]
+
+LISTS = ("data", "records")
+HITS = ("data", "results", "hits")
+
+
+def rows(body: Body, names: Sequence[str]) -> tuple[str, list[Body]]:
+    """(name, rows) of the list a body holds; every row is an object."""
+    for name in names:
+        found = body.get(name)
+        if isinstance(found, list) and all(isinstance(row, dict) for row in found):
+            return name, found
+    raise invalid("sends a list without rows")
+
+
+def require(good: bool, what: str) -> None:
+    """Raises `upstream_invalid_response` where a body lacks what makes it one of its kind."""
+    if not good:
+        raise invalid(f"sends no {what} where one was asked for")
+
+
+def page(body: Body, query: RecordQuery) -> Body:
+    """A list of records; where several connections are listed one after the other, a share of each.
+
+    Such a list has no cursor: a warning says which connections to ask alone.
+    """
+    body = _forward(body, query.cursor)
+    name, found = rows(body, LISTS)
+    if len(found) > query.limit and (body.get("next_cursor") or query.connection_id):
+        return _cut(body, name, query.limit)
+    kept = _shared(found, query.limit) if len(found) > query.limit else found
+    more = bool(body.get("has_more")) or len(kept) < len(found)
+    if not more or body.get("next_cursor"):
+        return body
+    told = notices.warning(
+        "partial_results",
+        "This source cannot page over several connections at once. Retry with one as connection_id "
+        f"to read all its records: {', '.join(_connections(found)) or 'schema lists them'}.",
+        param="connection_id",
+    )
+    return {**body, name: kept, "has_more": True, "meta": notices.added(body, told, instead=True)}
+
+
+def figure(body: Body, query: AggregateQuery) -> Body:
+    """A figure or groups: no more groups than were asked for, and a warning if some are missing."""
+    inner = unwrapped(body)
+    groups = inner.get("groups")
+    require("value" in inner or isinstance(groups, list), "figure")
+    if not isinstance(groups, list):
+        return body
+    if len(groups) > (query.limit or CONTRACT.page_items):
+        return _cut_groups(body, inner, query.limit or CONTRACT.page_items)
+    return body if inner.get("next_cursor") else _without_cursor(body, inner, query)
+
+
+def _cut_groups(body: Body, inner: Body, most: int) -> Body:
+    """The first groups, as many as were asked for, and a warning of the others."""
+    groups = inner["groups"]
+    others = [inner.get("other_count"), *(number_of(one, "count") for one in groups[most:])]
+    known = [count for count in others if isinstance(count, int)]
+    cut = {**inner, "groups": groups[:most], "other_count": sum(known)}
+    if len(known) < len(others):
+        del cut["other_count"]
+    told = notices.warning(
+        "partial_results",
+        f"This source sends {len(groups)} groups where {most} were asked for: the others are left "
+        f"out. {_larger(len(groups), most)}",
+        param="limit",
+    )
+    whole = cut if inner is body else {**body, "data": cut}
+    return {**whole, "meta": notices.added(body, told)}
+
+
+def _without_cursor(body: Body, inner: Body, query: AggregateQuery) -> Body:
+    """Groups of a source that gives no cursor; if it has more, a warning says how to reach them."""
+    limit = query.limit or CONTRACT.groups_default
+    others, known = inner.get("other_count"), inner.get("group_count")
+    if isinstance(others, int):
+        cut = others > 0
+    else:  # a server that merges connections counts no others
+        cut = (
+            len(inner["groups"]) < known
+            if isinstance(known, int)
+            else len(inner["groups"]) >= limit
+        )
+    if not cut:
+        return body
+    helps = "connection_id or filter"
+    if query.group_by_time:
+        helps = f"a coarser granularity, {helps}"
+    if limit < CONTRACT.page_items:
+        helps = f"limit (up to {CONTRACT.page_items}), {helps}"
+    told = notices.warning(
+        "partial_results",
+        f"This source gives no further groups after these. Reach the others with {helps}.",
+        param="cursor",
+    )
+    return {**body, "meta": notices.added(body, told)}
+
+
+def _forward(body: Body, cursor: str | None) -> Body:
+    """The body where its cursor leads on; raises where it leads to the same page again."""
+    following = text_of(body, "next_cursor") or text_of(body.get("meta"), "next_cursor")
+    if cursor is None or following != cursor:
+        return body
+    if body.get("has_more"):
+        raise invalid("leads from a page to the same page again")
+    return {name: one for name, one in body.items() if name != "next_cursor"}
+
+
+def _cut(body: Body, name: str, limit: int) -> Body:
+    """The first rows of a list, as many as were asked for, and a warning of the others.
+
+    A cursor that came with them leads past all of them.
+    """
+    count = len(body[name])
+    told = notices.warning(
+        "partial_results",
+        f"This source sends {count} rows where {limit} were asked for: the last {count - limit} "
+        f"are left out, on the next page too. {_larger(count, limit)}",
+        param="limit",
+    )
+    kept = body[name][:limit]
+    return {**body, name: kept, "has_more": True, "meta": notices.added(body, told)}
+
+
+def _larger(count: int, limit: int) -> str:
+    """What shows those that are left out."""
+    if limit >= CONTRACT.page_items:
+        return "Narrow the call to see them."
+    more = min(count, CONTRACT.page_items)
+    return f"Retry with limit={more}, or narrow the call, to see them."
+
+
+def _shared(found: list[Body], limit: int) -> list[Body]:
+    """At most `limit` rows, taken in turn from each connection, in the order they came in."""
+    turns = Counter[str]()
+    turn = list[tuple[int, int]]()
+    for place, row in enumerate(found):
+        name = _connection(row)
+        turn.append((turns[name], place))
+        turns[name] += 1
+    kept = {place for _, place in sorted(turn)[:limit]}
+    return [row for place, row in enumerate(found) if place in kept]
+
+
+def _connections(found: list[Body]) -> list[str]:
+    return [name for name in dict.fromkeys(map(_connection, found)) if name][: CONTRACT.candidates]
+
+
+def _connection(row: Body) -> str:
+    return str(row.get("connection_id") or row.get("connector_instance_id") or "")
+
+
+def hits(body: Body, query: SearchQuery) -> Body:
+    """A search page. Where more is promised than can be asked for, a warning says what helps."""
+    body = _forward(body, query.cursor)
+    name, found = rows(body, HITS)
+    cut = len(found) > query.limit
+    body = _cut(body, name, query.limit) if cut else body
+    body = {**body, name: [_hit(row) for row in body[name]]}
+    if isinstance(body.get("meta"), dict) and not isinstance(body["meta"].get("recall"), dict):
+        body["meta"] = {key: one for key, one in body["meta"].items() if key != "recall"}
+    if cut or not body.get("has_more") or body.get("next_cursor"):
+        return body
+    told = notices.warning(
+        "partial_results",
+        "This source gives no further page of a search. Raise limit, or narrow the search with "
+        "streams or connection_id.",
+        param="cursor",
+    )
+    return {**body, "meta": notices.added(body, told)}
+
+
+def _hit(row: Body) -> Body:
+    """A hit whose lists are lists, and whose excerpts say in a known way how they are read."""
+    right = dict(row)
+    for name in ("matched_fields", "evidence_excerpts"):
+        if not isinstance(row.get(name, []), list):
+            del right[name]
+    if "evidence_excerpts" in right:
+        excerpts = [one for one in right["evidence_excerpts"] if isinstance(one, dict)]
+        right["evidence_excerpts"] = [_excerpt(one) for one in excerpts]
+    return right
+
+
+def _excerpt(found: Body) -> Body:
+    read = found.get("read")
+    if isinstance(read, dict) and isinstance(read.get("route"), str):
+        return found
+    return {name: value for name, value in found.items() if name != "read"}
+
+
+def window(body: Body, asked: WindowRequest) -> Body:
+    """A field window whose offsets count code points, as its text does.
+
+    Some servers count its end in UTF-16, and their next offset skips text after an emoji.
+    """
+    found = body.get("window")
+    if isinstance(body.get("binary"), dict) and not isinstance(found, dict):
+        return body
+    require(isinstance(found, dict) and isinstance(found.get("text"), str), "field window")
+    assert isinstance(found, dict)
+    text, start = found["text"], _whole(found.get("start_chars"))
+    end, total = start + len(text), found.get("total_chars")
+    whole = _whole(total) if total is not None else end
+    right = {
+        **found,
+        "start_chars": start,
+        "end_chars": end,
+        "total_chars": max(whole, end),
+        "complete": start == 0 and end >= whole,
+        "has_more": end < whole,
+        "next_offset_chars": end if end < whole else None,
+    }
+    wide = _utf16(text)
+    if found.get("end_chars") == start + wide != end and asked.query:
+        match = found.get("match_start_chars"), found.get("match_end_chars")
+        if None not in match and _whole(match[1]) - _whole(match[0]) == _utf16(asked.query):
+            right["match_end_chars"] = _whole(match[0]) + len(asked.query)
+    return {**body, "window": right}
+
+
+def _utf16(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def _whole(value: Any) -> int:
+    require(isinstance(value, int) and not isinstance(value, bool) and value >= 0, "offset")
+    return int(value)
+
+
+def schema(body: Body, query: SchemaQuery) -> Body:
+    """A schema document, capabilities by field. Where none are told, a warning says what works."""
+    described = streams(body) or []
+    for stream in described:
+        if isinstance(stream, dict):
+            _tidy(stream)
+    if query.stream is None or any(_tells(stream) for stream in described):
+        return body
+    told = notices.warning(
+        "compatibility_fallback",
+        "This source does not tell what its fields allow. filter, view and expand are refused to "
+        "most tokens here; search, fields, sort by time and aggregate often work: try them.",
+    )
+    return {**body, "meta": notices.added(body, told)}
+
+
+def _tidy(stream: Body) -> None:
+    """Capabilities by the name of the field, where a server lists them; relations with names."""
+    found = stream.get("field_capabilities") or {}
+    if not isinstance(found, dict):
+        listed = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+        names = [one.get("name") or one.get("field") or one.get("path") for one in listed]
+        found = {name: one for name, one in zip(names, listed) if isinstance(name, str)}
+        stream["field_capabilities"] = found
+    relations = stream.get("expand_capabilities")
+    if relations:
+        stream["expand_capabilities"] = [
+            one
+            for one in (relations if isinstance(relations, list) else [])
+            if isinstance(one, dict) and isinstance(one.get("name"), str)
+        ]
+
+
+def streams(body: Body) -> list[Any] | None:
+    """The streams of a schema document, in any of its shapes; None where it is none."""
+    inner = unwrapped(body)
+    connectors = inner.get("connectors")
+    if isinstance(connectors, list):
+        found = [one.get("streams") for one in connectors if isinstance(one, dict)]
+        return [one for listed in found if isinstance(listed, list) for one in listed]
+    listed = inner.get("streams")
+    return listed if isinstance(listed, list) else None
+
+
+def unwrapped(body: Body) -> Body:
+    """What some servers put into `data`."""
+    inner = body.get("data")
+    return inner if isinstance(inner, dict) else body
+
+
+def _tells(stream: Any) -> bool:
+    """Whether any field of a stream has a capability that can be used."""
+    fields = stream.get("field_capabilities") if isinstance(stream, dict) else None
+    return any(_usable(one) for one in (fields or {}).values())
+
+
+def _usable(flags: Any) -> bool:
+    if isinstance(flags, str):
+        return flags != "declared"
+    if not isinstance(flags, dict):
+        return False
+    return flags.get("usable") is True or any(_usable(part) for part in flags.values())

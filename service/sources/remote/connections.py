@@ -1,0 +1,187 @@
+"""Connections to other servers, kept from one request of a thread to its next, and watched."""
+
+import socket
+import threading
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any
+from urllib.parse import SplitResult, urlsplit, urlunsplit
+
+import requests
+from requests.adapters import HTTPAdapter
+from requests.auth import AuthBase, HTTPBasicAuth
+from requests.utils import DEFAULT_CA_BUNDLE_PATH, get_auth_from_url, select_proxy
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager, ProxyManager
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import HTTPError
+
+from evidence import account
+from evidence.version import VERSION
+from service.sources.remote.deadline_sockets import Watch
+
+HOSTS_KEPT = 64  # connections a thread keeps: one to each source of a large package
+
+#: All that requests and what lies under it may raise.
+FAULTS = (requests.RequestException, HTTPError, OSError, ValueError)
+TOO_LATE = (requests.Timeout, TimeoutError)
+UNTRUSTED = requests.exceptions.SSLError
+UNDECODABLE = requests.exceptions.ContentDecodingError
+CUT_SHORT = requests.exceptions.ChunkedEncodingError
+UNCONNECTED = requests.ConnectionError
+
+Origin = tuple[str, str | None, int | None]
+
+_HEADERS = {"User-Agent": f"rung/{VERSION}", "Accept-Encoding": "identity"}
+_PORTS = {"http": 80, "https": 443}
+_ESCAPED_DOTS = frozenset({"%2E", "%2E%2E"})
+_thread = threading.local()
+
+
+def send(
+    watch: Watch,
+    method: str,
+    url: str,
+    headers: Mapping[str, str] | None,
+    auth: AuthBase | None = None,
+    **more: Any,
+) -> requests.Response:
+    """The answer to one request, its body unread.
+
+    Servers close idle connections at any time; one that was kept and proves dead is replaced.
+    Nothing is asked here that may not be asked twice.
+    """
+
+    request = requests.PreparedRequest()
+    sent = {**_HEADERS, **account.headers(), **(headers or {})}
+    request.prepare(method, url, sent, auth=auth or _AsGiven(), **more)
+    request.url = _with_dots(url, str(request.url))
+    _thread.watch, _thread.kept = watch, False
+    try:
+        response = _session().ask(request, watch.left())
+    except requests.ConnectionError:
+        if not _thread.kept:
+            raise
+        response = _session().ask(request, watch.left())
+    finally:
+        _thread.watch = None
+    account.current().asked(f"{response.status_code // 100}xx")
+    return response
+
+
+def _with_dots(url: str, prepared: str) -> str:
+    """The prepared address with segments that are escaped dots, which preparing takes for steps."""
+    path = urlsplit(url).path
+    if not _ESCAPED_DOTS.intersection(path.split("/")):
+        return prepared
+    return urlunsplit(urlsplit(prepared)._replace(path=path))
+
+
+def way(url: str) -> tuple[str | None, str]:
+    """(the proxy that requests to `url` take, the file of the certificates they trust)."""
+    told = _session().merge_environment_settings(url, {}, True, None, None)
+    trusted = told["verify"] if isinstance(told["verify"], str) else DEFAULT_CA_BUNDLE_PATH
+    return select_proxy(url, told["proxies"]), trusted
+
+
+class _Watched(HTTPConnection):
+    """A connection that the watch of the running request can cut."""
+
+    def _new_conn(self) -> socket.socket:
+        """A connected socket. The addresses of the host share the time that is left."""
+        watch: Watch = _thread.watch
+        found = socket.getaddrinfo(self._dns_host, self.port, type=socket.SOCK_STREAM)
+        failed = OSError()
+        for number, (family, kind, protocol, _, address) in enumerate(found):
+            with ExitStack() as stack:
+                try:
+                    line = stack.enter_context(socket.socket(family, kind, protocol))
+                    line.settimeout(watch.left() / (len(found) - number))
+                    line.connect(address)
+                    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    watch.keep(line)
+                    stack.pop_all()
+                    return line
+                except OSError as error:
+                    failed = error
+        raise failed
+
+    def request(self, *args: Any, **kwargs: Any) -> None:
+        if self.sock is not None:  # kept from an earlier request
+            _thread.kept = True
+            _thread.watch.keep(self.sock)
+        super().request(*args, **kwargs)
+
+
+class _WatchedTLS(HTTPSConnection, _Watched):
+    """The same inside TLS."""
+
+
+class _Pool(HTTPConnectionPool):
+    ConnectionCls = _Watched
+
+
+class _TLSPool(HTTPSConnectionPool):
+    ConnectionCls = _WatchedTLS
+
+
+class _Adapter(HTTPAdapter):
+    """Opens watched connections, to the server itself or to a proxy."""
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, **kwargs)
+        _use_watched(self.poolmanager)
+
+    def proxy_manager_for(self, *args: Any, **kwargs: Any) -> Any:
+        manager = super().proxy_manager_for(*args, **kwargs)
+        if not isinstance(manager, ProxyManager):  # SOCKS connects in its own way
+            raise requests.exceptions.InvalidProxyURL
+        return _use_watched(manager)
+
+
+def _use_watched(manager: PoolManager) -> PoolManager:
+    manager.pool_classes_by_scheme = {"http": _Pool, "https": _TLSPool}
+    return manager
+
+
+class _Session(requests.Session):
+    """Keeps connections, and nothing else, from one request to the next."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for scheme in _PORTS:
+            self.mount(f"{scheme}://", _Adapter(pool_connections=HOSTS_KEPT, pool_maxsize=1))
+        self._told: dict[Origin, Any] = {}
+
+    def ask(self, request: requests.PreparedRequest, seconds: float) -> requests.Response:
+        """The answer, its body unread; without the cookies, hooks and redirects of `send`."""
+        url = str(request.url)
+        place = origin(url)
+        if place not in self._told:  # reading the environment takes long
+            self._told[place] = self.merge_environment_settings(url, {}, True, None, None)
+        return self.get_adapter(url).send(request, timeout=seconds, **self._told[place])
+
+
+def origin(url: str) -> Origin:
+    """What a server is told by: scheme, host and port."""
+    parts: SplitResult = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
+
+
+def _session() -> _Session:
+    if not hasattr(_thread, "session"):
+        _thread.session = _Session()
+    session: _Session = _thread.session
+    return session
+
+
+class _AsGiven(AuthBase):
+    """Leaves the headers of the request alone, where requests would put in those of `.netrc`."""
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        return request
+
+
+def auth(url: str) -> AuthBase:
+    """The name and password that an address carries, if any."""
+    user, password = get_auth_from_url(url)
+    return HTTPBasicAuth(user, password) if user or password else _AsGiven()

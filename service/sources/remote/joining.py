@@ -1,0 +1,45 @@
+"""A grant at another server as a member of a package: what it holds is asked when it joins."""
+
+import hashlib
+
+from evidence.errors import InvalidRequest
+from evidence.limits import BUDGETS
+from service.pdpp.decode import schema, short, text_of
+from evidence.work import Deadline
+from service.sources.remote import bodies
+from service.sources.remote.origin import Origin
+from service.sources.package import Held
+from service.ports import SchemaQuery
+from service.sources.remote.remote_authority import RemoteAuthority
+from service.access.packages import Member, name_of
+
+
+def remote_member(url: str, token: str, deadline: Deadline) -> Member:
+    """The grant of a client token at the resource server at `url`.
+
+    Raises what that server says, `Forbidden` for owner tokens, and `InvalidRequest` for a grant
+    that names no connections.
+    """
+    server = RemoteAuthority(Origin(url), reserved=None).open(token, deadline)
+    found = server.schema(SchemaQuery())
+    held = dict.fromkeys(
+        Held(
+            row.name,
+            source.connection_id,
+            source.connector_key,
+            short(source.display_name, BUDGETS.label_chars),
+        )
+        for row in schema.read(found, args={}).rows
+        for source in row.connections
+        if source.connection_id
+    )
+    if not held:
+        raise InvalidRequest(
+            "The schema of that token names no connections, so nothing of it can be asked for. "
+            "Join a grant with at least one stream."
+        )
+    bearer = bodies.unwrapped(found.body).get("bearer")
+    grant_id = (
+        text_of(bearer, "grant_id") or f"grt_{hashlib.sha256(token.encode()).hexdigest()[:16]}"
+    )
+    return Member(name_of(tuple(held)), grant_id, tuple(held), url, token)

@@ -1,0 +1,155 @@
+"""One resource server to ask: retries, a breaker, and bodies that are what they should be."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import orjson
+
+from evidence import json_text
+from evidence.errors import EvidenceError, Forbidden, Unauthenticated
+from evidence.limits import BUDGETS
+from evidence.work import Deadline
+from service.sources.remote import outbound, remote_errors
+from service.sources.remote.breaker import Breaker, Seat
+from service.sources.remote.outbound import Answer, Opened
+
+JSON = {"Accept": "application/json"}
+PACKED = {"Accept-Encoding": "gzip"}
+PASSING = (429, 502, 503, 504)
+RENEW = "Ask the owner to renew the grant of this source."
+
+Pairs = Sequence[tuple[str, str]]
+
+
+def _pause(seconds: float) -> None:
+    threading.Event().wait(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a resource server is. One for all requests, shared by threads.
+
+    `url` has no path of its own beyond a prefix, and no slash at its end.
+    """
+
+    url: str
+    breaker: Breaker = field(default_factory=Breaker)
+    pause: Callable[[float], None] = _pause
+
+    @property
+    def accepts(self) -> dict[str, str]:
+        """What is asked for: packed from afar. Who goes without TLS is near: packing is slower."""
+        return JSON if self.url.startswith("http:") else JSON | PACKED
+
+    def line(self, token: str, deadline: Deadline, seat: Seat, *, own: bool = True) -> "Line":
+        """The way there for one request."""
+        return Line(self, token, deadline, seat, own)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One request's way to an origin: its token goes there and nowhere else.
+
+    `own` is whether the token is that of the caller, and not one kept for a member of a package.
+    """
+
+    origin: Origin
+    token: str = field(repr=False)
+    deadline: Deadline
+    seat: Seat
+    own: bool = True
+
+    def read(
+        self, path: str, params: Pairs, *, most_bytes: int = BUDGETS.upstream_bytes
+    ) -> tuple[dict[str, Any], Answer]:
+        """The JSON object at a path, with the answer it came in; raises what was refused."""
+        answer = self.ask("GET", path, params, self.origin.accepts, most_bytes)
+        if answer.status != 200:
+            raise self.refusal(answer)
+        try:
+            body = json_text.parse(answer.body)
+        except (json_text.TooManyValues, json_text.TooDeeplyNested) as found:
+            raise remote_errors.unbounded(found) from None
+        except orjson.JSONDecodeError:
+            error = remote_errors.invalid("sends something that is no JSON")
+            raise remote_errors.noted(error, answer) from None
+        if not isinstance(body, dict):
+            raise remote_errors.invalid("sends JSON that is no object")
+        return body, answer
+
+    def ask(
+        self, method: str, path: str, params: Pairs, headers: dict[str, str], most_bytes: int
+    ) -> Answer:
+        """The answer with any status but those that pass soon: these are asked again."""
+        self.deadline.check("a server behind this one was asked")
+        with self.seat, self.origin.breaker.guard():
+            for left in reversed(range(BUDGETS.upstream_retries + 1)):
+                try:
+                    answer = self._ask_once(method, path, params, headers, most_bytes)
+                except outbound.Cut:
+                    if not left or not self._wait(BUDGETS.retry_pause_seconds):
+                        raise
+                    continue
+                if answer.status not in PASSING or not left or not self._wait(_told(answer)):
+                    return answer
+        raise AssertionError("the last attempt returns or raises")
+
+    def refusal(self, answer: Answer) -> EvidenceError:
+        """What an answer refuses, without the token: some servers repeat it.
+
+        A token that is not the caller's own is none the caller could replace: no 401 of theirs.
+        """
+        error = remote_errors.failure(replace(answer, body=_without(answer.body, self.token)))
+        if self.own or not isinstance(error, Unauthenticated):
+            return error
+        return Forbidden(error.message, code=error.code, hint=RENEW)
+
+    def _ask_once(
+        self, method: str, path: str, params: Pairs, headers: dict[str, str], most_bytes: int
+    ) -> Answer:
+        return outbound.ask(
+            method,
+            self.origin.url + path,
+            deadline=self.deadline,
+            most_bytes=most_bytes,
+            params=params,
+            headers={**headers, "Authorization": f"Bearer {self.token}"},
+        )
+
+    def _wait(self, seconds: float | None) -> bool:
+        """Waits where that is short and leaves time to ask; says whether it did."""
+        if seconds is None or seconds > BUDGETS.retry_wait_seconds:
+            return False
+        if 2 * seconds > self.deadline.left():
+            return False
+        self.origin.pause(seconds)
+        return True
+
+    @contextmanager
+    def opened(self, path: str, params: Pairs, headers: dict[str, str]) -> Iterator[Opened]:
+        """An answer whose body is read in pieces; it is not asked for twice."""
+        sent = {**headers, "Authorization": f"Bearer {self.token}"}
+        with self.seat, self.origin.breaker.guard():
+            url = self.origin.url + path
+            with outbound.opened(
+                "GET", url, deadline=self.deadline, params=params, headers=sent
+            ) as found:
+                yield found
+
+
+def _without(body: bytes, token: str) -> bytes:
+    """The body with the token left out, as JSON may spell it."""
+    for spelled in {token, token.replace("/", "\\/")} - {""}:
+        body = body.replace(spelled.encode(), b"(token)")
+    return body
+
+
+def _told(answer: Answer) -> float | None:
+    """Seconds until the same request may work; None where that cannot be known."""
+    told = remote_errors.retry_after(answer.headers)
+    if told is not None or answer.status == 429:
+        return told
+    return BUDGETS.retry_pause_seconds

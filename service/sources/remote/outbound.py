@@ -1,0 +1,267 @@
+"""The one place that opens connections to other servers.
+
+Every request is bounded: one deadline from the first look-up to the last byte, a cap on the body,
+no redirect to another origin. What goes wrong is an `EvidenceError` whose message names neither
+address nor path.
+
+HTTP proxies and CA bundles are taken from the environment, as usual. `.netrc` and cookies are not.
+Only a name server that does not answer may hold a request longer than its deadline.
+
+What opens connections is loaded for the first of them: many a server never asks another.
+"""
+
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin
+
+from evidence import account
+from evidence.errors import EvidenceError, NotFound, TooLarge
+from evidence.work import Deadline
+from service.ports import Late, Unreached
+from service.sources.remote.deadline_sockets import Watch
+
+if TYPE_CHECKING:
+    from requests import Response
+
+REDIRECTS_MAX = 3
+READ_BYTES = 65_536
+
+Parameters = Sequence[tuple[str, str]]
+
+
+class Cut(Unreached):
+    """A connection that was refused or broke off: the same request may work a moment later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server said. `headers` are looked up in any case; `body` is decoded."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Opened:
+    """An answer whose body is still to be read."""
+
+    def __init__(self, response: "Response", watch: Watch) -> None:
+        self.status = response.status_code
+        self.headers: Mapping[str, str] = response.headers
+        self._response = response
+        self._watch = watch
+
+    def read(self, most_bytes: int) -> bytes:
+        """The whole body, held once and not also in pieces; raises as `pieces` does."""
+        whole = BytesIO()
+        whole.writelines(self.pieces(most_bytes))
+        return whole.getvalue()
+
+    def pieces(self, most_bytes: int) -> Iterator[bytes]:
+        """The body, decoded; raises `TooLarge` before it gives more than `most_bytes`."""
+        from service.sources.remote import connections
+
+        try:
+            _check_length(self._response, most_bytes)
+            size = 0
+            for piece in self._response.iter_content(READ_BYTES):
+                size += len(piece)
+                if size > most_bytes:
+                    raise _too_large()
+                yield piece
+        except connections.FAULTS as error:
+            raise _failure(error, self._watch) from None
+        if self._watch.fired:  # a body without a length ends where its connection is cut
+            raise _timed_out()
+
+
+def prepare() -> None:
+    """Loads what opens connections now: for servers that will, before they fork."""
+    from service.sources.remote import connections  # noqa: F401
+
+
+def ask(
+    method: str,
+    url: str,
+    *,
+    deadline: Deadline,
+    most_bytes: int,
+    params: Parameters = (),
+    headers: Mapping[str, str] | None = None,
+    form: Mapping[str, str] | None = None,
+) -> Answer:
+    """What the server at `url` says, with any status; a redirect is an error.
+
+    Raises `Cut` and other `Unavailable` (`upstream_unreachable`, for a redirect
+    `upstream_invalid_response`), `TimedOut` (`upstream_timeout`) and `TooLarge`
+    (`upstream_too_large`).
+    """
+    with opened(method, url, deadline=deadline, params=params, headers=headers, form=form) as found:
+        return Answer(found.status, found.headers, found.read(most_bytes))
+
+
+@contextmanager
+def opened(
+    method: str,
+    url: str,
+    *,
+    deadline: Deadline,
+    params: Parameters = (),
+    headers: Mapping[str, str] | None = None,
+    form: Mapping[str, str] | None = None,
+) -> Iterator[Opened]:
+    """The same with the body unread, to be read inside the context."""
+    from service.sources.remote import connections
+
+    with Watch(deadline) as watch, ExitStack() as stack:
+        try:
+            response = connections.send(watch, method, url, headers, params=params, data=form)
+        except connections.FAULTS as error:
+            raise _failure(error, watch) from None
+        stack.enter_context(response)
+        if response.is_redirect:
+            raise _unreachable("sends readers elsewhere", code="upstream_invalid_response")
+        yield Opened(response, watch)
+
+
+def seen(
+    method: str,
+    url: str,
+    *,
+    deadline: Deadline,
+    most_bytes: int,
+    headers: Mapping[str, str],
+    body: bytes | None = None,
+) -> Answer:
+    """What a client of `url` is told, redirects too; raises as `ask` does."""
+    from service.sources.remote import connections
+
+    with Watch(deadline) as watch:
+        try:
+            with connections.send(watch, method, url, headers, data=body) as response:
+                found = Opened(response, watch).read(most_bytes)
+                return Answer(response.status_code, response.headers, found)
+        except connections.FAULTS as error:
+            raise _failure(error, watch) from None
+
+
+def way(url: str) -> tuple[str | None, str]:
+    """(the proxy that requests to `url` take, the file of the certificates they trust)."""
+    from service.sources.remote import connections
+
+    return connections.way(url)
+
+
+def download(
+    url: str, *, seconds: float, most_bytes: int, headers: Mapping[str, str] | None = None
+) -> Iterator[bytes]:
+    """The body at `url`, in pieces, decoded; the pieces together are at most `most_bytes`.
+
+    The first piece is asked for when it is wanted, and from then on all must be read within
+    `seconds`. Up to three redirects within the same origin are followed. Raises `NotFound` where
+    the server says so, `TooLarge` (`upstream_too_large`), `TimedOut` (`upstream_timeout`) and, for
+    everything else, `Unavailable` (`upstream_unreachable`).
+    """
+    from service.sources.remote import connections
+
+    with Watch(Deadline.after(seconds)) as watch:
+        try:
+            with _followed(url, headers or {}, watch) as response:
+                yield from Opened(response, watch).pieces(most_bytes)
+        except connections.FAULTS as error:
+            raise _failure(error, watch) from error
+
+
+@contextmanager
+def _followed(url: str, headers: Mapping[str, str], watch: Watch) -> Iterator["Response"]:
+    """The answer at `url` or where it leads, unread; raises unless it is a plain 200."""
+    from service.sources.remote import connections
+
+    auth = connections.auth(url)
+    for _ in range(REDIRECTS_MAX + 1):
+        response = connections.send(watch, "GET", url, headers, auth=auth)
+        with response:
+            if not response.is_redirect:
+                _check_status(response)
+                yield response
+                return
+            target = urljoin(url, response.headers["Location"])
+        if connections.origin(target) != connections.origin(url):
+            raise _unreachable("sends readers to another server")
+        url = target
+    raise _unreachable("redirects too often")
+
+
+def _check_status(response: "Response") -> None:
+    status = response.status_code
+    if status in (404, 410):
+        raise NotFound("The server asked has no such file. Check what was asked for.")
+    if status != 200:
+        raise _unreachable(f"answers with status {status}")
+
+
+def _check_length(response: "Response", most_bytes: int) -> None:
+    """Refuses a body that says it is too large, before any of it is read."""
+    if response.request.method == "HEAD":  # tells the length of a body it does not have
+        return
+    length = response.headers.get("Content-Length", "")
+    if length.isdecimal() and int(length) > most_bytes:
+        raise _too_large()
+
+
+def _failure(error: Exception, watch: Watch) -> EvidenceError:
+    """What a fault of the network means, without where it happened; it is counted."""
+    found = _meaning(error, watch)
+    account.current().asked(found.code)
+    return found
+
+
+def _meaning(error: Exception, watch: Watch) -> EvidenceError:
+    from service.sources.remote import connections
+
+    if watch.over or isinstance(error, connections.TOO_LATE):
+        return _timed_out()
+    if isinstance(error, connections.UNTRUSTED):
+        return _unreachable("has no certificate that is trusted here")
+    if isinstance(error, connections.UNDECODABLE):
+        return _unreachable("sends a body that cannot be decoded")
+    if isinstance(error, connections.CUT_SHORT):
+        return _unreachable("breaks off in the middle of its answer", Cut)
+    if isinstance(error, connections.UNCONNECTED):
+        found = _unreachable("refuses the connection or cuts it", Cut)
+        found.why = f"does not answer: {_reason(error)}"
+        return found
+    return _unreachable("cannot be asked")
+
+
+def _reason(error: BaseException) -> str:
+    """Why there is no connection, by the fault of the system that lies under the others."""
+    under: BaseException | None = error
+    while under is not None and not isinstance(under, (ConnectionRefusedError, socket.gaierror)):
+        under = under.__cause__ or under.__context__
+    if under is None:
+        return "the connection breaks off"
+    return "no such host" if isinstance(under, socket.gaierror) else "connection refused"
+
+
+def _unreachable(why: str, kind: type[Unreached] = Unreached, code: str | None = None) -> Unreached:
+    found = kind(f"A server behind this one {why}. Try again later.", code=code)
+    found.why = why
+    return found
+
+
+def _timed_out() -> Late:
+    return Late(
+        "A server behind this one takes too long. Try again later.", code="upstream_timeout"
+    )
+
+
+def _too_large() -> TooLarge:
+    return TooLarge(
+        "A server behind this one sends more than is read. Ask for something smaller.",
+        code="upstream_too_large",
+    )

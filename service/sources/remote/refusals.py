@@ -1,0 +1,115 @@
+"""What else works where an upstream refuses what clients of it may not ask."""
+
+from typing import Any
+
+from evidence.continuation import Continuation
+from evidence.errors import EvidenceError, Forbidden, InvalidRequest, NotFound
+from evidence.handles import RecordRef
+from evidence.limits import CONTRACT
+from service.ports import Filter, RecordQuery, SchemaQuery
+
+NO_FILTER = (
+    "This source takes no filter from your token. Search for the words instead, or read the list "
+    "without filter and pick."
+)
+NO_VIEW = "This source takes no view from your token. Name the fields in fields instead."
+NO_EXPAND = (
+    "This source adds no related records for your token. List their stream with query_records "
+    "instead."
+)
+
+
+def of_list(error: EvidenceError, query: RecordQuery) -> EvidenceError:
+    """The same error with what to do instead of filter, view or expand."""
+    refused = _refused(error, filter=query.filter, view=query.view, expand=query.expand)
+    if refused is None:
+        return error
+    plain: dict[str, Any] = {"stream": query.stream}
+    if query.connection_id:
+        plain["connection_id"] = query.connection_id
+    if query.fields:
+        plain["fields"] = list(query.fields)
+    error.hint = {"filter": NO_FILTER, "view": NO_VIEW, "expand": NO_EXPAND}[refused]
+    if refused == "filter":
+        error.calls = (*_searches(query), Continuation("query_records", plain, "without_filter"))
+    elif refused == "view":
+        error.calls = (Continuation("schema", {"stream": query.stream}, "fields"),)
+    else:
+        error.calls = (Continuation("query_records", plain, "without_expand"),)
+    return error
+
+
+def of_record(error: EvidenceError, ref: RecordRef, expand: tuple[str, ...]) -> EvidenceError:
+    """The same for one record."""
+    if _refused(error, expand=expand):
+        error.hint = NO_EXPAND
+        error.calls = (Continuation("fetch", {"id": str(ref)}, "without_expand"),)
+    return error
+
+
+def of_filter(error: EvidenceError, found: Filter) -> EvidenceError:
+    """The same for a search or an aggregate with a filter."""
+    if _refused(error, filter=found):
+        error.hint = (
+            "This source takes no filter from your token. Leave it out, and narrow with the words "
+            "of a search, streams or connection_id."
+        )
+    return error
+
+
+def nothing_there(query: SchemaQuery) -> EvidenceError:
+    """Servers that answer an unknown name with an empty schema leave a reader nowhere."""
+    calls = (Continuation("schema", {}, "streams"),)
+    if query.stream is not None:
+        return Forbidden(
+            f"The stream {query.stream!r} is not in this grant. Call schema for those that are.",
+            code="grant_stream_not_allowed",
+            param="stream",
+            calls=calls,
+        )
+    return NotFound(
+        f"The connection {query.connection_id!r} is not in this grant. Call schema for those "
+        "that are.",
+        code="connection_not_found",
+        param="connection_id",
+        calls=calls,
+    )
+
+
+def first_match_only(ref: RecordRef, field_path: str, found: dict[str, Any]) -> InvalidRequest:
+    """Servers that do not know `match` answer with the first one again."""
+    start = found.get("match_end_chars") or found.get("end_chars")
+    args = {"id": str(ref), "field_path": field_path, "offset_chars": start}
+    return InvalidRequest(
+        "This source finds the first match only. Read on from there by offset_chars.",
+        code="invalid_window",
+        param="match",
+        calls=(Continuation("read_record_field", args, "after_first_match"),),
+    )
+
+
+def _refused(error: EvidenceError, **asked: Any) -> str | None:
+    """Which of the arguments that were given the error is about."""
+    if not isinstance(error, InvalidRequest) or error.code != "invalid_request":
+        return None
+    param = str(error.details.get("param") or "")
+    given = [name for name, value in asked.items() if value]
+    named = (name for name in given if param.startswith(name) or (not param and _says(error, name)))
+    return next(named, None)
+
+
+def _says(error: EvidenceError, name: str) -> bool:
+    """`view`, `views`, `filter[...]`, `expand[]`: but no word that only begins so."""
+    words = error.message.lower().replace("[", " ").split()
+    return any(word.strip(".,;:`'\"") in (name, f"{name}s") for word in words)
+
+
+def _searches(query: RecordQuery) -> tuple[Continuation, ...]:
+    """A search for the first text the filter asked for."""
+    texts = [value for value in query.filter.values() if isinstance(value, str) and value]
+    if not texts or len(texts[0]) > CONTRACT.query_chars:
+        return ()
+    args: dict[str, Any] = {"query": texts[0], "streams": [query.stream]}
+    if query.connection_id:
+        args["connection_id"] = query.connection_id
+    return (Continuation("search", args, "search"),)

@@ -1,0 +1,227 @@
+"""Who asks an upstream: the kind of a token, by introspection or by the schema it may read.
+
+Tokens are remembered by their SHA-256 only, for a minute at most.
+"""
+
+import base64
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from functools import partial
+from typing import Any
+from urllib.parse import quote_plus
+
+from evidence import json_text
+from evidence.errors import (
+    ENDED,
+    UNKNOWN_TOKEN,
+    EvidenceError,
+    Forbidden,
+    Unauthenticated,
+    Unavailable,
+)
+from evidence.limits import BUDGETS
+from evidence.work import Deadline
+from service.sources.remote import bodies, outbound, remote_errors
+from service.sources.remote.breaker import Breaker, Bulkhead, Seat
+from service.sources.remote.server import HttpResourceServer
+from service.sources.remote.origin import JSON, Origin
+from service.ports import SchemaQuery
+
+STORE_PREFIX = "rung_"
+CLIENT = "client"
+KIND_KEYS = ("pdpp_token_kind", "token_kind", "kind", "role")
+
+
+@dataclass(frozen=True, slots=True)
+class Introspection:
+    """Where tokens are introspected (RFC 7662), and our credentials there."""
+
+    url: str
+    client_id: str
+    client_secret: str = field(repr=False)
+    breaker: Breaker = field(default_factory=Breaker)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is known of a token: None, or why it is refused; and for how many seconds."""
+
+    refused: Callable[[], EvidenceError] | None
+    seconds: float
+
+
+class RemoteAuthority:
+    """Opens one origin to client tokens. One for all requests, shared by threads.
+
+    `audience` is what tokens must be made for, where that is told. Tokens that begin with
+    `reserved` are another's and never go there. `after` makes deadlines.
+    """
+
+    def __init__(
+        self,
+        origin: Origin,
+        introspection: Introspection | None = None,
+        audience: str | None = None,
+        bulkhead: Bulkhead | None = None,
+        reserved: str | None = STORE_PREFIX,
+        after: Callable[[float], Deadline] = Deadline.after,
+    ) -> None:
+        self._origin = origin
+        self._introspection = introspection
+        self._audience = audience
+        self._bulkhead = bulkhead
+        self._reserved = reserved
+        self._after = after
+        self._lock = threading.Lock()
+        self._known: OrderedDict[bytes, tuple[Verdict, Deadline]] = OrderedDict()
+
+    def open(self, token: str, deadline: Deadline, seat: Seat | None = None) -> HttpResourceServer:
+        """The resource server for one request with a client token.
+
+        Raises `Unauthenticated` for dead, foreign and store tokens, `Forbidden` for those of the
+        owner, of a control plane and of unknown kinds, and what keeps the upstream from saying.
+        """
+        if not token or (self._reserved and token.startswith(self._reserved)):
+            raise Unauthenticated(
+                "This token is not known here. Ask the owner for a client token.",
+                code=UNKNOWN_TOKEN,
+            )
+        seat = seat or Seat(self._bulkhead)
+        server = HttpResourceServer(self._origin, token, deadline, seat)
+        verdict = self._verdict(token, server, deadline, seat)
+        if verdict.refused is not None:
+            raise verdict.refused()
+        return server
+
+    def _verdict(
+        self, token: str, server: HttpResourceServer, deadline: Deadline, seat: Seat
+    ) -> Verdict:
+        key = hashlib.sha256(token.encode()).digest()
+        with self._lock:
+            known = self._known.get(key)
+            if known is not None and not known[1].expired():
+                self._known.move_to_end(key)
+                return known[0]
+        found = (
+            _asked(server)
+            if self._introspection is None
+            else self._introspected(self._introspection, token, deadline, seat)
+        )
+        with self._lock:
+            self._known[key] = found, self._after(found.seconds)
+            self._known.move_to_end(key)
+            while len(self._known) > BUDGETS.tokens_cached:
+                self._known.popitem(last=False)
+        return found
+
+    def _introspected(
+        self, there: Introspection, token: str, deadline: Deadline, seat: Seat
+    ) -> Verdict:
+        credentials = f"{quote_plus(there.client_id)}:{quote_plus(there.client_secret)}".encode()
+        headers = {**JSON, "Authorization": f"Basic {base64.b64encode(credentials).decode()}"}
+        with seat, there.breaker.guard():
+            answer = outbound.ask(
+                "POST",
+                there.url,
+                deadline=deadline,
+                most_bytes=BUDGETS.upstream_bytes,
+                headers=headers,
+                form={"token": token},
+            )
+        said = _told(answer)
+        if said.get("active") is not True:
+            return _refusal(partial(_dead, said.get("inactive_reason")))
+        if not self._is_for_us(said.get("aud")):
+            return _refusal(_foreign)
+        refused = _refused_kind(said, KIND_KEYS[:2])
+        if refused is not None:
+            return _refusal(refused)
+        return Verdict(None, min(BUDGETS.token_seconds, _lasts(said.get("exp"), answer.headers)))
+
+    def _is_for_us(self, told: Any) -> bool:
+        """Whether the audience is ours, where one is demanded and told."""
+        if self._audience is None or told is None:
+            return True
+        listed = told if isinstance(told, list) else [told]
+        return self._audience.rstrip("/") in [str(one).rstrip("/") for one in listed]
+
+
+def _asked(server: HttpResourceServer) -> Verdict:
+    """What the schema says of the bearer. Only a refusal of the token itself is remembered."""
+    try:
+        body = server.schema(SchemaQuery()).body
+    except (Unauthenticated, Forbidden) as error:
+        return _refusal(partial(type(error), error.message, code=error.code, hint=error.hint))
+    bearer = bodies.unwrapped(body).get("bearer")
+    refused = _refused_kind(bearer if isinstance(bearer, dict) else {}, KIND_KEYS)
+    return Verdict(None, BUDGETS.token_seconds) if refused is None else _refusal(refused)
+
+
+def _told(answer: outbound.Answer) -> dict[str, Any]:
+    """The body of an introspection; nobody is let in where it cannot be had."""
+    try:
+        said = json_text.parse(answer.body) if answer.status == 200 else None
+    except ValueError:
+        said = None
+    if isinstance(said, dict) and isinstance(said.get("active"), bool):
+        return said
+    raise Unavailable(
+        "Tokens cannot be checked: introspection does not answer as it should. Try again later; "
+        "its operator has to look at the address and the credentials.",
+        code="introspection_failed",
+        retry_after=remote_errors.retry_seconds(answer.headers),
+    )
+
+
+def _refused_kind(
+    said: Mapping[str, Any], keys: tuple[str, ...]
+) -> Callable[[], EvidenceError] | None:
+    """Why a token of the kind that is told may not read; None for a client token."""
+    kinds = [str(said[key]).strip().lower() for key in keys if said.get(key) is not None]
+    if any("owner" in kind for kind in kinds):
+        return _owner
+    return None if kinds and all(kind == CLIENT for kind in kinds) else _unknown
+
+
+def _lasts(exp: Any, headers: Mapping[str, str]) -> float:
+    """Seconds until a token ends, by the clock that says so; few where that cannot be known."""
+    if exp is None:
+        return BUDGETS.token_seconds
+    try:
+        return max(0.0, float(exp) - parsedate_to_datetime(headers["Date"]).timestamp())
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return BUDGETS.refused_token_seconds
+
+
+def _refusal(error: Callable[[], EvidenceError]) -> Verdict:
+    return Verdict(error, BUDGETS.refused_token_seconds)
+
+
+def _dead(reason: Any) -> EvidenceError:
+    code = reason if reason in ENDED else UNKNOWN_TOKEN
+    return Unauthenticated("This token is not active. Ask the owner for a new one.", code=code)
+
+
+def _foreign() -> EvidenceError:
+    return Unauthenticated(
+        "This token is made for another server. Ask the owner for one for this.",
+        code=UNKNOWN_TOKEN,
+    )
+
+
+def _owner() -> EvidenceError:
+    return Forbidden(
+        "Owner tokens are refused here. Ask the owner for a client token with a grant.",
+        code="permission_error",
+    )
+
+
+def _unknown() -> EvidenceError:
+    return Forbidden(
+        "Tokens of this kind are refused here. Use a client token with a grant.",
+        code="permission_error",
+    )

@@ -1,0 +1,251 @@
+"""What an upstream refuses, as our errors: its codes verbatim, its words bounded.
+
+Bodies come as PDPP spells them, as OAuth does, as a bare object, or as text of some proxy.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from html import unescape
+from typing import Any
+
+import orjson
+
+from evidence import json_text
+from evidence.continuation import Continuation
+from evidence.errors import (
+    ENDED,
+    Ambiguous,
+    EvidenceError,
+    Forbidden,
+    Gone,
+    InvalidRequest,
+    NotFound,
+    NotText,
+    RateLimited,
+    TimedOut,
+    TooLarge,
+    Unauthenticated,
+    Unavailable,
+)
+from evidence.limits import BUDGETS, CONTRACT
+from evidence.text import escape
+from service.sources.remote.outbound import Answer
+
+Headers = Mapping[str, str]
+
+KINDS: dict[int, type[EvidenceError]] = {
+    400: InvalidRequest,
+    401: Unauthenticated,
+    403: Forbidden,
+    404: NotFound,
+    408: TimedOut,
+    409: Ambiguous,
+    410: Gone,
+    413: TooLarge,
+    422: NotText,
+    429: RateLimited,
+    504: TimedOut,
+}
+#: 401 codes that mean a dead token; other `context.*` codes mean: not granted.
+DEAD_TOKEN = ("context.active_false", "context.expired")
+NOT_GRANTED: dict[str, type[EvidenceError]] = {"context.instance_mismatch": NotFound}
+#: What upstreams call arguments that have another name here.
+ARGUMENTS = {"q": "query", "expand[]": "expand", "streams[]": "streams"}
+#: Arguments an error may ask for; others are words of some server that nothing here takes.
+RETRIES = ("connection_id", "stream", "streams")
+CONNECTION_KEYS = ("connection_id", "connector_key", "grant_id", "display_name", "stream")
+TEXTS = ("param", "field")
+OPERATIONS = ("schema", "query_records", "aggregate", "search", "fetch", "read_record_field")
+SUGGESTIONS = 5
+PAGE_BYTES = 16_384
+CALLS = 3
+
+_ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s\"'<>`)\]}]+", re.IGNORECASE)
+_PAGE_TITLE = re.compile(rb"<title[^>]*>([^<]{1,1000})", re.IGNORECASE)
+_CODE = re.compile(r"[\w.:-]{1,100}")
+
+
+def failure(answer: Answer) -> EvidenceError:
+    """The error an answer with a status other than 200 stands for."""
+    said = _error_object(answer.body)
+    code = said.get("code")
+    code = code if isinstance(code, str) and _CODE.fullmatch(code) else None
+    kind = _kind(answer.status, code)
+    message = _text(said.get("message")) or _words_for(answer.status, code)
+    retry, guidance = _retry_with(said.get("retry_with"))
+    hint = _text(said.get("hint")) or guidance or _hint(kind, code, message)
+    error = kind(
+        message,
+        code=code or (f"http_{answer.status}" if kind is not Unavailable else None),
+        hint=hint,
+        retry_with=retry,
+        calls=_calls(said.get("next")),
+        retry_after=retry_seconds(answer.headers),
+        **_details(said),
+    )
+    return noted(error, answer)
+
+
+def noted(error: EvidenceError, answer: Answer) -> EvidenceError:
+    """The error with a note for who looks at that server: what page of a proxy this was."""
+    if title := _PAGE_TITLE.search(answer.body[:PAGE_BYTES]):
+        shown = _text(unescape(title[1].decode("utf-8", "replace")))
+        error.add_note(f"It answers with status {answer.status} and a web page: {shown}")
+    return error
+
+
+def invalid(why: str) -> Unavailable:
+    """An answer that cannot be what was asked for."""
+    return Unavailable(
+        f"A server behind this one {why}. Try again later; its operator has to look at it.",
+        code="upstream_invalid_response",
+    )
+
+
+def unbounded(error: json_text.TooManyValues | json_text.TooDeeplyNested) -> EvidenceError:
+    """An answer whose JSON is not parsed, because it would grow too large here or is too deep."""
+    if isinstance(error, json_text.TooManyValues):
+        return TooLarge(
+            f"A server behind this one sends JSON that {error}. Ask for something smaller.",
+            code="upstream_too_large",
+        )
+    found = invalid(f"sends JSON that {error}")
+    found.hint = "Name the fields you need, and leave the nested one out."
+    return found
+
+
+def retry_after(headers: Headers) -> float | None:
+    """Seconds to wait, as `Retry-After` says: by itself, or as a date after that of the answer.
+
+    Both dates come from the same clock, so ours need not agree with it.
+    """
+    told = headers.get("Retry-After", "").strip()
+    if not told:
+        return None
+    if told.isascii() and told.isdigit():
+        return float(min(int(told[:10]), 86_400))
+    try:
+        then = parsedate_to_datetime(told)
+        now = parsedate_to_datetime(headers.get("Date", ""))
+        return min(max(0.0, (then - now).total_seconds()), 86_400.0)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def retry_seconds(headers: Headers) -> int | None:
+    """The same in whole seconds, for an error."""
+    found = retry_after(headers)
+    return None if found is None else math.ceil(found)
+
+
+def _error_object(raw: bytes) -> dict[str, Any]:
+    """`{code, message, …}` of a body, empty where it says nothing in a known way."""
+    try:
+        body = json_text.parse(raw)
+    except ValueError:
+        return {}
+    if not isinstance(body, dict):
+        return {}
+    inner = body.get("error")
+    if isinstance(inner, dict):
+        return inner
+    if isinstance(inner, str) and "statusCode" not in body:
+        return {"code": inner, "message": body.get("error_description")}
+    return body
+
+
+def _kind(status: int, code: str | None) -> type[EvidenceError]:
+    if status == 401 and code and code.startswith("context.") and code not in DEAD_TOKEN:
+        return NOT_GRANTED.get(code, Forbidden)
+    if status == 403 and code in ENDED:
+        return Unauthenticated
+    return KINDS.get(status, InvalidRequest if 400 < status < 500 else Unavailable)
+
+
+def _words_for(status: int, code: str | None) -> str:
+    if code:
+        return f"A server behind this one refuses with {code}. Change the call, or try later."
+    if status == 404:
+        return "A server behind this one has nothing there. Check what was asked for."
+    return f"A server behind this one answers with status {status}. Try again later."
+
+
+def _hint(kind: type[EvidenceError], code: str | None, message: str) -> str | None:
+    if code and code.startswith("context.") and kind is not Unauthenticated:
+        return "This is not in the grant of your token. Call schema {} for what is."
+    if kind is Unauthenticated and "Ask the owner" not in message:  # ours says so itself
+        return "The token is no longer good. Ask the owner for a new one."
+    return None
+
+
+def _retry_with(told: Any) -> tuple[str | None, str | None]:
+    """(argument, guidance), from a plain name or from `{field, guidance}`; known names only."""
+    if isinstance(told, dict):
+        return _retry_with(told.get("field"))[0], _text(told.get("guidance"))
+    named = ARGUMENTS.get(told, told) if isinstance(told, str) else None
+    return (named, None) if named in RETRIES else (None, None)
+
+
+def _details(said: dict[str, Any]) -> dict[str, Any]:
+    """The further members our own errors have, bounded; anything else is left out."""
+    found: dict[str, Any] = {}
+    for name in TEXTS:
+        if text := _text(said.get(name)):
+            found[name] = ARGUMENTS.get(text, text)
+    listed = said.get("available_connections")
+    if isinstance(listed, list):
+        shown = [_connection(one) for one in listed[: CONTRACT.candidates]]
+        found["available_connections"] = [one for one in shown if "connection_id" in one]
+        told = said.get("available_connection_count")
+        total = told if isinstance(told, int) and told > len(listed) else len(listed)
+        if told is not None or total > len(shown):
+            found["available_connection_count"] = total
+    near = said.get("did_you_mean")
+    if isinstance(near, list):
+        words = [text for one in near[:SUGGESTIONS] if (text := _text(one))]
+        found["did_you_mean"] = words or None
+    arguments = said.get("retry_arguments")
+    if isinstance(arguments, dict) and _is_small(arguments):
+        found["retry_arguments"] = arguments
+    return found
+
+
+def _connection(one: Any) -> dict[str, str]:
+    known = one if isinstance(one, dict) else {}
+    shown = {name: known.get(name) for name in CONNECTION_KEYS}
+    return {name: _cut(text) for name, text in shown.items() if isinstance(text, str) and text}
+
+
+def _calls(told: Any) -> tuple[Continuation, ...]:
+    """Calls that work instead, where the upstream is one of our kind and names some."""
+    listed = told if isinstance(told, list) else []
+    return tuple(
+        Continuation(one["tool"], one["args"], one["why"])
+        for one in listed[:CALLS]
+        if isinstance(one, dict)
+        and one.get("tool") in OPERATIONS
+        and isinstance(one.get("args"), dict)
+        and _is_small(one["args"])
+        and isinstance(one.get("why"), str)
+        and re.fullmatch("[a-z_]{1,40}", one["why"])
+    )
+
+
+def _is_small(value: Any) -> bool:
+    return len(orjson.dumps(value)) <= BUDGETS.upstream_detail_bytes
+
+
+def _text(value: Any) -> str | None:
+    """Words of an upstream: one line, no address, no hidden characters, bounded."""
+    if not isinstance(value, str):
+        return None
+    plain = " ".join(value[: 4 * BUDGETS.upstream_message_chars].split())
+    shown = escape(_ADDRESS.sub("(address)", plain))[0]
+    most = BUDGETS.upstream_message_chars
+    return (shown if len(shown) <= most else f"{shown[: most - 1]}…") or None
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= CONTRACT.name_chars else f"{text[: CONTRACT.name_chars - 1]}…"

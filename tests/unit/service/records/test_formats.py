@@ -1,0 +1,229 @@
+import io
+import json
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evidence.errors import InvalidRequest
+from service.importing import formats
+from service.importing.formats import Source, detect, read_rows
+from service.records.intake import Row
+from service.records.manifest import parse
+from service.importing.mbox import MANIFEST, strip_html
+from service.importing.text_repair import Repair
+
+
+def read(form: str, content: bytes | str, name: str = "work.file") -> list[tuple[int, Row | str]]:
+    raw = content if isinstance(content, bytes) else content.encode()
+    return list(read_rows(Source(name, form, io.BytesIO(raw), Repair())))
+
+
+def data(form: str, content: bytes | str) -> list[dict[str, Any]]:
+    return [item.data for _, item in read(form, content) if isinstance(item, Row)]
+
+
+def test_formats_are_known_by_extension() -> None:
+    assert detect("a/b.JSONL") == "ndjson"
+    assert detect("b.tsv") == "tsv"
+    assert detect("-") == "ndjson"
+    with pytest.raises(InvalidRequest, match="--format"):
+        detect("b.xlsx")
+
+
+def test_ndjson_lines_may_be_plain_records_or_pdpp_ingest_rows() -> None:
+    lines = (
+        '\ufeff{"id": 1, "key": "x"}\n\n'
+        '{"key": "k", "data": {"a": 1}, "emitted_at": "2026-01-01T00:00:00Z", "stream": "s"}\n'
+        '{"key": ["a", "b"], "op": "delete"}\n'
+        '{"data": {"a": 1}}'
+    )
+    assert read("ndjson", lines) == [
+        (1, Row({"id": 1, "key": "x"})),
+        (3, Row({"a": 1}, "k", "2026-01-01T00:00:00Z", "s")),
+        (4, Row({}, ["a", "b"], deleted=True)),
+        (5, Row({"data": {"a": 1}})),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        ("nonsense", "not JSON"),
+        ("[1]", "must be a JSON object"),
+        ('{"a": "x\\u0000y"}', "NUL"),
+        ('{"a\\u0000": 1}', "NUL"),
+        ('{"a": "\\ud800"}', "not JSON"),
+        ('{"key": "a", "data": {}, "op": "drop"}', '"delete"'),
+        ('{"key": "a", "data": {}, "stream": 5}', "must be a string"),
+        ("[" * 5_000, "not JSON"),
+    ],
+)
+def test_a_bad_line_is_reported_and_reading_goes_on(line: str, advice: str) -> None:
+    (number, message), (_, row) = read("ndjson", f'{line}\n{{"id": 2}}\n')
+    assert number == 1
+    assert isinstance(message, str) and advice in message
+    assert row == Row({"id": 2})
+
+
+def test_an_escaped_backslash_before_u0000_is_no_nul() -> None:
+    assert data("ndjson", '{"a": "\\\\u0000"}') == [{"a": "\\u0000"}]
+
+
+def test_a_line_over_the_bound_is_skipped_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formats, "LINE_BYTES", 20)
+    found = read("ndjson", '{"a": "' + "x" * 100 + '"}\n{"b": 1}\n')
+    assert [number for number, _ in found] == [1, 2]
+    assert isinstance(found[0][1], str) and found[1][1] == Row({"b": 1})
+
+
+def test_a_long_line_is_read_in_one_piece() -> None:
+    assert len(data("ndjson", '{"a": "' + "x" * 30_000_000 + '"}')[0]["a"]) == 30_000_000
+
+
+def test_json_may_be_an_array_or_an_object_with_one() -> None:
+    assert data("json", '[{"a": 1}, {"a": 2}]') == [{"a": 1}, {"a": 2}]
+    assert data("json", '{"total": 1, "items": [{"a": 1}]}') == [{"a": 1}]
+
+
+@pytest.mark.parametrize("content", ["5", "{}", '{"a": [], "b": []}'])
+def test_json_without_one_array_is_refused_with_a_way_out(content: str) -> None:
+    with pytest.raises(InvalidRequest, match="jq"):
+        read("json", content)
+
+
+def test_ndjson_taken_for_json_gets_a_hint() -> None:
+    with pytest.raises(InvalidRequest, match="--format ndjson"):
+        read("json", '{"a": 1}\n{"a": 2}\n')
+
+
+def test_nuls_in_json_are_replaced_one_for_one_and_counted() -> None:
+    source = Source("x", "json", io.BytesIO(b'[{"a": ["x\\u0000\\u0000y"]}]'), Repair())
+    ((_, row),) = read_rows(source)
+    assert row == Row({"a": ["x\ufffd\ufffdy"]})
+    assert source.repair.count == 2
+
+
+def test_csv_columns_are_typed_only_where_the_whole_sample_agrees() -> None:
+    content = (
+        '\ufeffid,count,ratio,ok,zip,"no, te"\r\n'
+        '1,5,0.5,true,007,"two\nlines"\r\n'
+        "2,,1e3,FALSE,12,\r\n"
+    )
+    assert data("csv", content) == [
+        {"id": 1, "count": 5, "ratio": 0.5, "ok": True, "zip": "007", "no, te": "two\nlines"},
+        {"id": 2, "count": None, "ratio": 1000.0, "ok": False, "zip": "12", "no, te": ""},
+    ]
+
+
+def test_a_row_with_another_number_of_cells_is_reported_by_line() -> None:
+    found = read("tsv", "a\tb\n1\t2\n3\n4\t5\n")
+    assert [number for number, _ in found] == [2, 3, 4]
+    assert found[1][1] == "This row has 1 cells, the header has 2."
+
+
+def test_csv_keeps_what_is_not_utf_8_as_replacement_characters() -> None:
+    source = Source("x", "csv", io.BytesIO(b"a,b\nx\0y,\xff\xe4\n"), Repair())
+    ((_, row),) = read_rows(source)
+    assert row == Row({"a": "x\ufffdy", "b": "\ufffd\ufffd"})
+    assert source.repair.count == 3
+
+
+def test_a_csv_field_may_be_larger_than_the_modules_default() -> None:
+    assert len(data("csv", "a\n" + "x" * 200_000 + "\n")[0]["a"]) == 200_000
+
+
+def test_csv_column_names_that_repeat_are_refused() -> None:
+    with pytest.raises(InvalidRequest, match="twice"):
+        read("csv", "a,a\n1,2\n")
+
+
+def mail(**headers: str) -> EmailMessage:
+    message = EmailMessage()
+    for name, value in headers.items():
+        message[name.replace("_", "-")] = value
+    return message
+
+
+def mbox(*messages: EmailMessage | bytes) -> bytes:
+    raw = (m if isinstance(m, bytes) else m.as_bytes() for m in messages)
+    return b"\n".join(b"From x@y Thu Jan  1 00:00:00 2026\n" + content for content in raw)
+
+
+def letter() -> EmailMessage:
+    message = mail(
+        Message_ID="<m1@x>",
+        Subject="Grüße aus Köln",
+        From="Ada Brandt <ada@x.org>",
+        To="noor@x.org, Kenji <kenji@x.org>",
+        Date="Thu, 01 Jan 2026 10:00:00 +0200",
+        References="<root@x> <m0@x>",
+    )
+    message.set_content("Hello\n>From the harbour\n")
+    message.add_attachment(b"\x89PNG", maintype="image", subtype="png", filename="a.png")
+    return message
+
+
+def test_mail_becomes_messages_and_attachments() -> None:
+    (_, message), (_, attachment) = read("mbox", mbox(letter()), "home/inbox.mbox")
+    assert isinstance(message, Row) and isinstance(attachment, Row)
+    assert message.stream == "messages"
+    assert message.data == {
+        "id": "m1@x",
+        "thread_id": "root@x",
+        "subject": "Grüße aus Köln",
+        "from": "Ada Brandt <ada@x.org>",
+        "to": ["noor@x.org", "Kenji <kenji@x.org>"],
+        "cc": [],
+        "sent_at": "2026-01-01T08:00:00Z",
+        "folder": "inbox",
+        "body": "Hello\nFrom the harbour\n",
+    }
+    assert attachment.stream == "attachments"
+    assert attachment.data["message_id"] == "m1@x"
+    assert attachment.data["blob_ref"] == {"mime_type": "image/png", "data_base64": "iVBORw=="}
+
+
+def test_a_mail_without_an_id_is_known_by_its_hash() -> None:
+    content = mbox(mail(Subject="x"), mail(Subject="y"))
+    first = [row.data["id"] for _, row in read("mbox", content) if isinstance(row, Row)]
+    again = [row.data["id"] for _, row in read("mbox", content) if isinstance(row, Row)]
+    assert first == again and len(set(first)) == 2 and all(len(name) == 64 for name in first)
+
+
+def test_html_mail_gives_its_readable_text() -> None:
+    message = mail(Message_ID="<h@x>")
+    message.set_content(
+        "<style>p{}</style><p>Hello &amp; <b>bye</b></p><p>你好</p>", subtype="html"
+    )
+    assert data("mbox", mbox(message))[0]["body"] == "Hello & bye\n你好"
+    assert strip_html("<script>x()</script>a<br>b") == "a\nb"
+
+
+def test_broken_mail_never_stops_the_mailbox() -> None:
+    broken = [
+        b"Subject: =?utf-8?b?////?=\nDate: not a date\nFrom: <<<>>>\nTo: ,,;\n\nx\n",
+        b"Content-Type: text/plain; charset=klingon\n\n\xff\xfe\0\n",
+        b"Content-Type: multipart/mixed; boundary=b\n\n--b\n\nhalf\n",
+        b"no headers at all\n\nbody\n",
+        b"",
+    ]
+    found = read("mbox", mbox(*broken, letter()))
+    messages = [row for _, row in found if isinstance(row, Row) and row.stream == "messages"]
+    assert len(messages) == 5
+    assert all("\0" not in json.dumps(row.data) for row in messages)
+
+
+def test_the_manifest_of_mail_is_valid() -> None:
+    assert [stream.name for stream in parse(MANIFEST)] == ["messages", "attachments"]
+
+
+def test_lines_that_only_look_like_a_separator_do_not_part_a_mail() -> None:
+    message = b"Message-ID: <a@x>\n\nOne line\nFrom here on\n"
+    assert data("mbox", mbox(message))[0]["body"] == "One line\nFrom here on\n"
+
+
+def test_the_folder_is_the_files_name() -> None:
+    assert Source("a/b/Inbox 2.mbox", "mbox", io.BytesIO(), Repair()).folder == "Inbox 2"
+    assert Path("a/b/Inbox 2.mbox").stem == "Inbox 2"

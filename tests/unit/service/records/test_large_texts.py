@@ -1,0 +1,41 @@
+"""Text is found in chunk rows just where it is found in the whole."""
+
+from random import Random
+
+import pytest
+
+from evidence.limits import CONTRACT
+from service.records import documents
+from service.records.finding import matches
+from service.records.ingest import put
+from service.records.intake import Row
+from service.records.sqlite.streams import StreamHandle
+from service.records.texts import ChunkedText, InlineText
+from service.records.sqlite.writer import Writer
+
+CHUNK = CONTRACT.chunk_chars
+NEEDLE = "yrkonfal"
+
+
+def kept(writer: Writer, notes: StreamHandle, text: str) -> ChunkedText:
+    """The text as the store keeps it: in chunk rows."""
+    put(writer, notes, [Row({"id": "a", "text": text})])
+    (seq,) = writer.db.execute("SELECT seq FROM record").fetchone()
+    return ChunkedText(writer.db, documents.load(writer.db, [seq])[seq].big["text"])
+
+
+@pytest.mark.parametrize("around", ["z", "ß", "é", "ﬁ", "Ж", "\u0301"])
+def test_parts_of_words_are_found_at_every_border_of_chunks(
+    writer: Writer, notes: StreamHandle, around: str
+) -> None:
+    random = Random(around)
+    letters = list("".join(random.choices("yrkonfalé", k=5 * CHUNK + 100)))
+    for border in range(CHUNK, 5 * CHUNK, CHUNK):
+        begin = border - random.randrange(len(NEEDLE) + 2)
+        letters[begin : begin + len(NEEDLE) + 2] = f"{around}{NEEDLE.upper()}{around}"
+    text = "".join(letters)
+    text = text[: -len(NEEDLE) - 1] + f"z{NEEDLE}"
+    found = list(matches(kept(writer, notes, text), NEEDLE))
+    assert found == list(matches(InlineText(text), NEEDLE))
+    assert len(found) >= 5
+    assert all(text[start:end].lower().startswith(NEEDLE) for start, end in found)
