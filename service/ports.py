@@ -127,6 +127,16 @@ class Blob:
         return self.read(start, stop)  # type: ignore[no-any-return]
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One stream of one connection that a grant shows."""
+
+    stream: str
+    connection_id: str
+    connector_key: str | None = None
+    display_name: str | None = None
+
+
 class ResourceServer(Protocol):
     """One grant, already authorised. Every method raises `EvidenceError`s only."""
 

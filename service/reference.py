@@ -1,4 +1,4 @@
-"""Writes docs/reference from the code: what can be asked, set, bounded, answered and typed.
+"""Writes docs/reference and the tables of docs/tour.md from the code.
 
 python -m service.reference docs/reference            writes the pages, and rung.env.example
 python -m service.reference --check docs/reference    fails where they differ
@@ -16,6 +16,7 @@ from evidence import errors, limits
 from service.__main__ import rung
 from service.cli.deferred import loaded
 from service import openapi
+from service.tour import TOUR, tour
 from service.openapi import Mounted
 from service.operations import OPERATIONS
 from service.operations.base import Operation
@@ -217,6 +218,7 @@ def main(folder: Path, check: bool, example: Path) -> None:
     """Write the reference pages into FOLDER."""
     written = {folder / name: build() for name, build in PAGES.items()}
     written[example] = example_file()
+    written[TOUR] = tour()
     if check:
         differing = [str(path) for path, text in written.items() if _read(path) != text]
         if differing:

@@ -23,7 +23,7 @@ from bench.stores import Corpus, open_corpus, open_queries
 from evidence.limits import BUDGETS
 from service.settings import WAITING_THREADS
 from service import keys
-from service.sources.package import Held
+from service.ports import Held
 from service.ports import SearchQuery
 from service.access import packages
 from service.records import Store

@@ -18,7 +18,7 @@ from evidence.errors import InvalidRequest, NotFound, Unavailable
 from evidence.limits import BUDGETS
 from service.pdpp.decode import short
 from service.cursors import Sealer
-from service.sources.package import Held
+from service.ports import Held
 from service.access import grants, tokens
 from service.records.view import open_view
 from service.records.sqlite.writer import Writer

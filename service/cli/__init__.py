@@ -1,0 +1,1 @@
+"""The `rung` command: readers' commands made from the operations, and the owner's commands."""

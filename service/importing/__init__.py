@@ -1,0 +1,1 @@
+"""Importing files: one module per format, manifest inference, the importer."""

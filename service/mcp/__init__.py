@@ -1,0 +1,1 @@
+"""The MCP protocol core, without a framework except for one blueprint."""

@@ -1,0 +1,1 @@
+"""The paper library: a deepresearch-flow snapshot and its static assets, read-only."""

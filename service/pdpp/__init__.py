@@ -1,0 +1,1 @@
+"""The PDPP wire format: decoding, encoding, routes and query parameters."""

@@ -1,0 +1,1 @@
+"""REST under `/v1` and `/papers/v1`: query strings in, PDPP bodies out."""

@@ -1,0 +1,1 @@
+"""Running the service: the worker, logs, metrics, readiness, response headers."""

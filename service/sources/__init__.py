@@ -1,0 +1,1 @@
+"""Sources of records outside our own store."""

@@ -1,5 +1,6 @@
 """The documents say what is there: the tour, the reference, the commands, the links."""
 
+import ast
 import itertools
 import re
 import shlex
@@ -16,7 +17,7 @@ from service.__main__ import rung
 from service.cli.deferred import loaded
 from service.operations import OPERATIONS
 from service.settings import SETTINGS
-from tests.architecture.sources import CODE, PACKAGES, ROOT, files, text
+from tests.architecture.sources import CODE, PACKAGES, ROOT, files, text, tree
 
 README, TOUR = Path("README.md"), Path("docs/tour.md")
 PAGES = [README, Path("CONTRIBUTING.md"), Path("CHANGELOG.md"), *files("docs", ending=".md")]
@@ -32,27 +33,18 @@ def rows(page: Path, heading: str) -> list[str]:
     return re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE)
 
 
-def folders() -> set[str]:
-    return {path.parent.as_posix() for path in files(*PACKAGES)}
-
-
-@pytest.mark.parametrize("folder", sorted(folders()))
-def test_the_tour_names_each_file_of_a_folder_and_no_other(folder: str) -> None:
-    there = {path.name for path in files(folder) if path.parent.as_posix() == folder and text(path)}
-    named = rows(TOUR, f"`{folder}/`")
-    assert set(named) == there, f"docs/tour.md, {folder}/: each file has a line of its own"
-    assert len(named) == len(set(named))
-
-
-def test_the_tour_names_each_folder_and_no_other() -> None:
-    named = set(re.findall(r"^## `([^`]+)/`$", text(TOUR), re.MULTILINE)) - {"."}
-    assert named == folders()
+def test_the_tour_names_each_folder_of_the_tests_and_the_documents_and_no_other() -> None:
     beside = {name.strip("/") for name in rows(TOUR, "Beside the code")}
     assert all((ROOT / name).is_dir() for name in beside), beside
     used = {"/".join(path.parts[:2]) for path in files("docs", "tests", ending="")}
     assert {name for name in used if (ROOT / name).is_dir()} <= beside
     for name in rows(TOUR, "`./`"):
         assert (ROOT / name).is_file(), name
+
+
+@pytest.mark.parametrize("path", sorted(files(*PACKAGES)), ids=str)
+def test_every_module_has_a_docstring(path: Path) -> None:
+    assert ast.get_docstring(tree(path)), f"{path}: the tour needs a docstring"
 
 
 def test_the_reference_is_up_to_date() -> None:

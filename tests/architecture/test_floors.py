@@ -9,6 +9,9 @@ from tests.architecture.sources import PACKAGES, files, imports, text
 STORE = "service/records/"
 PAPERS = "service/papers/"
 OUR_OWN = ("evidence", "renderers", "service")
+PORTS = ("service.ports", "service.cursors", "service.keys", "service.pdpp")
+OUTBOUND = ("service.sources.remote.outbound", "service.sources.remote.origin")
+CHECKS = ("service.records", "service.papers")
 
 #: The worker of gunicorn.
 WORKER = tuple(
@@ -22,19 +25,63 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("evidence/", ("evidence",), "the vocabulary stands on nothing"),
     ("renderers/", ("evidence", "renderers"), "renderers are pure, pass the value in instead"),
     (
-        "service/",
-        ("evidence", "service.upstreams"),
-        "upstreams answer; they know nobody who asks",
+        "service/ports.py",
+        ("evidence",),
+        "the port is what both sides agree on, and depends on neither",
+    ),
+    ("service/cursors.py", ("evidence",), "cursors seal values, whatever they are of"),
+    ("service/keys.py", ("evidence", "service.cursors"), "keys are derived from a secret alone"),
+    ("service/download.py", ("evidence", *OUTBOUND, *CHECKS), "it fetches files and checks them"),
+    ("service/pdpp/", ("evidence", "service.pdpp", "service.ports"), "a wire format, both ways"),
+    ("service/access/guard.py", ("evidence",), "it decides, and asks nobody"),
+    (
+        "service/access/rates.py",
+        ("evidence", "service.settings"),
+        "rates are counted; nothing is opened",
+    ),
+    (
+        "service/access/",
+        ("evidence", "service.access", "service.records", *PORTS),
+        "who may read what; it answers no request",
+    ),
+    (
+        "service/records/",
+        ("evidence", "service.records", "service.access", *PORTS),
+        "the store answers; it knows no caller and no other source",
+    ),
+    (
+        "service/importing/",
+        ("evidence", "service.importing", "service.records"),
+        "an importer writes to the store, and reads nothing else of the service",
+    ),
+    (
+        "service/sources/remote/",
+        ("evidence", "service.sources", "service.access.packages", *PORTS),
+        "a remote source answers; it knows no caller",
+    ),
+    (
+        "service/sources/package/",
+        ("evidence", "service.sources.package", "service.sources.remote.origin", *PORTS),
+        "a package answers from its members, whatever they are",
+    ),
+    (
+        PAPERS,
+        ("evidence", "service.papers", "service.sources.remote", *PORTS),
+        "the library answers; it knows no caller",
+    ),
+    (
+        "service/authority.py",
+        ("evidence", "service.access", "service.records", "service.sources", "service.ports"),
+        "it opens the sources that a token may read",
     ),
     (
         "service/operations/",
         (
             *("evidence", "renderers", "service.operations"),
-            *("service.ports", "service.pdpp.brackets"),
+            *("service.ports", "service.pdpp"),
         ),
         "operations see upstreams through the port only",
     ),
-    ("service/access/guard.py", ("evidence",), "access decides, it asks nobody"),
     ("service/statuses.py", (), "a table stands on nothing"),
     (
         "service/settings/",
@@ -83,11 +130,6 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ),
         "pages show what is declared; their forms are clients of MCP, and know its revisions",
     ),
-    (
-        "service/rates.py",
-        ("evidence", "service.settings"),
-        "rates count, they open nothing",
-    ),
     ("service/running/logs.py", ("service.settings",), "logs know nothing of what they tell"),
     *(
         (
@@ -97,7 +139,11 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         )
         for file in WORKER
     ),
-    ("service/demo/", ("evidence", "service.demo", STORE), "the demo fills a store"),
+    (
+        "service/demo/",
+        ("evidence", "service.access", "service.demo", STORE),
+        "the demo fills a store",
+    ),
     ("service/clients/", ("evidence", "service.clients"), "a table knows nobody who reads it"),
     (
         "service/cli/connect.py",
@@ -157,7 +203,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/cli/export/",
         (
             *("evidence", "renderers.lines", "service.cli", "service.operations"),
-            *("service.ports", "service.papers.snapshot_library"),
+            *("service.ports", "service.pdpp", "service.papers.snapshot_library"),
         ),
         "an export reads through the port, like every reader",
     ),
@@ -168,20 +214,22 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             *("service.clients", "service.credentials", "service.settings", STORE, PAPERS),
             "service.statuses",
             *("service.sources.remote.joining", "service.keys", "service.ports"),
+            *("service.access", "service.importing", "service.pdpp"),
         ),
         "commands work on the store and the snapshot, and know no other surface",
     ),
     (
         "service/bootstrap.py",
         (
-            *("evidence", "renderers.pool", "service.operations", "service.rates"),
-            *("service.settings", "service.upstreams", "service.fetching"),
+            *("evidence", "renderers.pool", "service.operations", "service.access"),
+            *("service.settings", "service.records", "service.sources", "service.papers"),
+            *("service.authority", "service.fetching", "service.keys"),
         ),
         "bootstrap builds what surfaces stand on, and knows no surface",
     ),
     (
         "service/fetching.py",
-        ("evidence", "service.settings", "service.upstreams"),
+        ("evidence", "service.settings", "service.download", "service.papers", "service.records"),
         "it fetches for bootstrap, and knows nobody who is served",
     ),
     ("service/", OUR_OWN, "the top floor may import everything"),
@@ -201,10 +249,10 @@ FENCES: dict[str, tuple[str, ...]] = {
     "gunicorn": (*WORKER, "service/running/logs.py"),
     "structlog": ("service/running/logs.py",),
     "prometheus_client": ("service/running/metrics.py", "service/serving.py"),
-    "limits": ("service/rates.py",),
+    "limits": ("service/access/rates.py",),
     "requests": ("service/sources/remote/connections.py", "service/sources/remote/outbound.py"),
     "urllib3": ("service/sources/remote/connections.py",),
-    "sqlite3": (STORE, PAPERS, "service/cli/store.py", "service/demo/papers/"),
+    "sqlite3": (STORE, "service/access/", PAPERS, "service/cli/store.py", "service/demo/papers/"),
     "sqlite_utils": (STORE, "service/cli/store.py"),
     "tomlkit": ("service/clients/toml.py",),
     "rich": ("service/cli/",),
@@ -222,7 +270,7 @@ FENCES: dict[str, tuple[str, ...]] = {
             "evidence/work.py",
             "service/cli/progress.py",
             "service/running/hooks.py",
-            "service/rates.py",
+            "service/access/rates.py",
         ),
     ),
 }

@@ -13,7 +13,8 @@ from evidence.errors import Forbidden, InvalidRequest, Unavailable
 from evidence.handles import RecordRef
 from evidence.work import Deadline, Each, Late, Outcome, attempt, serial
 from service.cursors import Sealer
-from service.sources.package import Child, Held, PackageResourceServer
+from service.sources.package import Child, PackageResourceServer
+from service.ports import Held
 from service.ports import (
     AggregateQuery,
     Blob,

@@ -14,7 +14,8 @@ from evidence.work import Deadline
 from renderers.pool import WorkerPool
 from service.sources.remote.server import HttpResourceServer
 from service.sources.remote.origin import Origin
-from service.sources.package import Child, Held, PackageResourceServer
+from service.sources.package import Child, PackageResourceServer
+from service.ports import Held
 from service.ports import ResourceServer
 from tests.helpers import worlds
 from tests.helpers.caller import Answer, Caller

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from service import keys
-from service.sources.package import Held
+from service.ports import Held
 from service.access import packages
 from service.records.sqlite.writer import open_writer
 from tests.helpers.api import Answer, Api

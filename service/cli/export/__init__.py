@@ -1,0 +1,1 @@
+"""`rung export`: whole values written to files, resumed where a run was interrupted."""

@@ -17,7 +17,6 @@ from service.cursors import Sealer
 from service.sources.package import schema as schemas
 from service.sources.package.membership import (
     Child,
-    Held,
     Membership,
     Place,
     ambiguous,
@@ -38,7 +37,7 @@ from service.ports import (
 
 T = TypeVar("T")
 
-__all__ = ["Child", "Held", "PackageResourceServer"]
+__all__ = ["Child", "PackageResourceServer"]
 
 
 class PackageResourceServer:

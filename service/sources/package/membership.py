@@ -12,17 +12,7 @@ from evidence.continuation import Continuation
 from evidence.errors import Ambiguous, Forbidden, NotFound
 from evidence.limits import CONTRACT
 from evidence.work import Deadline
-from service.ports import ResourceServer
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """One stream of one connection that a grant shows."""
-
-    stream: str
-    connection_id: str
-    connector_key: str | None = None
-    display_name: str | None = None
+from service.ports import Held, ResourceServer
 
 
 @dataclass(frozen=True, slots=True)

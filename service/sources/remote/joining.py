@@ -8,7 +8,7 @@ from service.pdpp.decode import schema, short, text_of
 from evidence.work import Deadline
 from service.sources.remote import bodies
 from service.sources.remote.origin import Origin
-from service.sources.package import Held
+from service.ports import Held
 from service.ports import SchemaQuery
 from service.sources.remote.remote_authority import RemoteAuthority
 from service.access.packages import Member, name_of

@@ -17,7 +17,7 @@ from evidence.errors import (
 from evidence.limits import BUDGETS
 from service import keys
 from service.cursors import Sealer
-from service.sources.package import Held
+from service.ports import Held
 from service.access import grants, packages
 from service.records import Store
 from service.records.sqlite import ddl
