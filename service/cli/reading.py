@@ -1,4 +1,4 @@
-"""`rung schema`, `query`, `aggregate`, `search`, `fetch`, `read`: what can be asked of records, at a shell.
+"""The commands that read records: `rung schema`, `query`, `search`, `fetch` and the others.
 
 The commands are made from the operations. Without `--json` the answer is that of the tools, with
 next calls as commands; the text of `fetch` and `read` goes to stdout and what stands beside it to

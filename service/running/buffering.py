@@ -262,7 +262,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
             connection.pace = Deadline.after(self.bounds.answer_window_seconds)
             connection.pace_start = connection.response.received()
         self._wait(connection, self._send, connection.pace, self._check_pace, EVENT_WRITE)
-        self._count(connection, 0, connection.response.size)
+        self._count(connection, 0, connection.response.held)
         self._free_answers(connection)
 
     def _send(self, connection: Connection) -> None:
@@ -272,7 +272,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
             self._count(connection, 0, 0)
             self._continue(connection)
             return
-        self._count(connection, 0, connection.response.size)
+        self._count(connection, 0, connection.response.held)
         del self._waiting[connection]  # to the end: it is the last that received something
         self._waiting[connection] = None
 

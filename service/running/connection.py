@@ -34,7 +34,7 @@ class ResponseBuffer:
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
-        self._pieces: deque[memoryview] = deque()
+        self._pieces: deque[Any] = deque()  # memoryviews, which keep their object
         self._sent = 0
         self.size = 0
 
@@ -60,6 +60,11 @@ class ResponseBuffer:
                     pieces.appendleft(first[sent:])
                 sent -= min(sent, len(first))
         return True
+
+    @property
+    def held(self) -> int:
+        """Bytes of memory, with those of the same pieces that were sent already."""
+        return sum(len(piece.obj) for piece in self._pieces)
 
     def clear(self) -> None:
         """Discards what was not sent."""

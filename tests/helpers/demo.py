@@ -23,7 +23,8 @@ def serving_demo() -> Iterator[tuple[str, str]]:
         with open_writer(path) as writer:
             connections = fill(writer, with_debian=False)
             token = token_for(writer, connections, Path(folder) / "token")
-        with serving("wsgi:app", {"RUNG_STORE": str(path)}) as base:
+        config = "python:service.serving"
+        with serving("wsgi:app", {"RUNG_STORE": str(path)}, config=config) as base:
             yield f"{base}/mcp", token
 
 

@@ -10,6 +10,7 @@ from time import sleep as pause
 import orjson
 import pytest
 
+from evidence.limits import BUDGETS
 from tests.helpers import slow_clients as slow
 from tests.helpers import worlds
 from tests.helpers.operated import Operated, operated
@@ -20,7 +21,8 @@ EACH = 100
 #: The worker checks deadlines every half second, and this machine may be busy.
 LATE = 4.0
 IMPATIENT = "python:tests.helpers.impatient"
-GROWTH_BYTES = 30_000_000
+#: What unsent answers may take, and a little for each connection.
+GROWTH_BYTES = BUDGETS.unsent_bytes + 8_000_000
 #: After the first bytes, until the connection ends.
 ENDS_AFTER = {
     "silent": BOUNDS.head_seconds,
