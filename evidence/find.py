@@ -5,7 +5,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from evidence.fold import Folded, fold, fold_literal
-from evidence.query import Needle, Query
+from evidence.query import Needle, Query, Term, needle
 
 OCCURRENCES_MAX: int = 2_000
 """Occurrences of one term that are looked at; in a text with more of them the first ones count."""
@@ -57,6 +57,14 @@ class Haystack:
             return [_span(folded, occurrences)]
         chosen = _shortest(_stretches(occurrences, present), limit)
         return [_span(folded, occurrences[first : last + 1]) for _, _, first, last in chosen]
+
+    def occurrences(self, term: Term, number: int, most: int) -> list[Occurrence]:
+        """At most `most` places of a term in the folded text, as occurrences of term `number`."""
+        return _occurrences(self._padded, needle(term), number, most)
+
+    def span(self, occurrences: list[Occurrence]) -> Span:
+        """The span of ascending occurrences, in the offsets of the text."""
+        return _span(self._folded, occurrences)
 
     def first(self, query: Query) -> Span | None:
         """The first place of the first term of a query, however long it is."""

@@ -59,7 +59,7 @@ class Query:
     @cached_property
     def needles(self) -> tuple[Needle, ...]:
         """What to look for in folded text with a space at both ends: one for each wanted term."""
-        return tuple(map(_needle, self.wanted))
+        return tuple(map(needle, self.wanted))
 
     @cached_property
     def excluded(self) -> tuple[Term, ...]:
@@ -83,7 +83,8 @@ def _term(chunk: re.Match[str]) -> Term:
 
 
 @lru_cache(maxsize=256)
-def _needle(term: Term) -> Needle:
+def needle(term: Term) -> Needle:
+    """What to look for in folded text with a space at both ends, to find a term."""
     first, *others = term.words
     words = " +".join(map(re.escape, term.words))
     if term.prefix:

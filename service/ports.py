@@ -6,7 +6,7 @@ A resource server takes typed requests and answers with PDPP envelopes, already 
 import dataclasses
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from evidence.envelope import Envelope
 from evidence.errors import TimedOut, Unavailable
@@ -29,6 +29,32 @@ class Late(TimedOut):
     why = "does not answer: timed out"
 
 
+#: Comparisons a filter may ask for, beside equality, with what each means.
+OPERATORS: Final = {
+    "gte": "at least",
+    "gt": "more than",
+    "lte": "at most",
+    "lt": "less than",
+}
+#: Marks a field of a request that may differ between the pages of one question.
+_PAGING: Final = {"paging": True}
+
+
+class Paged:
+    """A request that is answered in pages."""
+
+    def identity(self) -> list[Any]:
+        """What its cursors are bound to: every field that must stay the same from page to page."""
+        return [
+            type(self).__name__,
+            *(
+                getattr(self, field.name)
+                for field in dataclasses.fields(self)  # type: ignore[arg-type]
+                if not field.metadata.get("paging")
+            ),
+        ]
+
+
 @dataclass(frozen=True, slots=True)
 class SchemaQuery:
     stream: str | None = None
@@ -38,7 +64,7 @@ class SchemaQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordQuery:
+class RecordQuery(Paged):
     """A page of one stream. `changes_since` is `beginning` or a bookmark.
 
     `whole` asks for the values as REST gives them: up to 1 MiB each.
@@ -46,19 +72,19 @@ class RecordQuery:
 
     stream: str
     connection_id: str | None = None
-    fields: tuple[str, ...] = ()
+    fields: tuple[str, ...] = dataclasses.field(default=(), metadata=_PAGING)
     filter: Filter = dataclasses.field(default_factory=dict)
     sort: str | None = None
     order: str | None = None
-    limit: int = 25
-    cursor: str | None = None
-    count: str = "none"
-    window: str = "none"
-    changes_since: str | None = None
+    limit: int = dataclasses.field(default=25, metadata=_PAGING)
+    cursor: str | None = dataclasses.field(default=None, metadata=_PAGING)
+    count: str = dataclasses.field(default="none", metadata=_PAGING)
+    window: str = dataclasses.field(default="none", metadata=_PAGING)
+    changes_since: str | None = dataclasses.field(default=None, metadata=_PAGING)
     view: str | None = None
-    expand: tuple[str, ...] = ()
-    expand_limit: dict[str, int] = dataclasses.field(default_factory=dict)
-    whole: bool = False
+    expand: tuple[str, ...] = dataclasses.field(default=(), metadata=_PAGING)
+    expand_limit: dict[str, int] = dataclasses.field(default_factory=dict, metadata=_PAGING)
+    whole: bool = dataclasses.field(default=False, metadata=_PAGING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +103,7 @@ class RecordRead:
 
 
 @dataclass(frozen=True, slots=True)
-class AggregateQuery:
+class AggregateQuery(Paged):
     stream: str
     metric: str
     connection_id: str | None = None
@@ -87,18 +113,18 @@ class AggregateQuery:
     granularity: str | None = None
     time_zone: str | None = None
     filter: Filter = dataclasses.field(default_factory=dict)
-    limit: int | None = None
-    cursor: str | None = None
+    limit: int | None = dataclasses.field(default=None, metadata=_PAGING)
+    cursor: str | None = dataclasses.field(default=None, metadata=_PAGING)
 
 
 @dataclass(frozen=True, slots=True)
-class SearchQuery:
+class SearchQuery(Paged):
     query: str
     streams: tuple[str, ...] = ()
     connection_id: str | None = None
     filter: Filter = dataclasses.field(default_factory=dict)
-    limit: int = 10
-    cursor: str | None = None
+    limit: int = dataclasses.field(default=10, metadata=_PAGING)
+    cursor: str | None = dataclasses.field(default=None, metadata=_PAGING)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from service.pdpp.decode import short
 from service.cursors import Sealer
 from service.ports import Held
 from service.access import grants, tokens
+from service.records.sqlite.snapshot import SqliteSnapshot
 from service.records.view import open_view
 from service.records.sqlite.writer import Writer
 
@@ -74,7 +75,7 @@ def local_member(db: sqlite3.Connection, name: str, *, now: datetime | None = No
     grant = grants.by_id(db, active[0].grant_id, now=now)
     held = tuple(
         Held(stream.name, stream.connection_id, stream.connector_key, stream.display_name)
-        for stream in open_view(db, grant).streams
+        for stream in open_view(SqliteSnapshot(db, (0, 0)), grant).streams
     )
     return Member(grant.label or name_of(held), grant.grant_id, held)
 

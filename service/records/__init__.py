@@ -27,6 +27,7 @@ from service.access.grants import Grant
 from service.records.sqlite.index_check import IndexCheck
 from service.access.packages import Member, Package
 from service.records.sqlite.reader import Generation, Reader
+from service.records.sqlite.snapshot import SqliteSnapshot
 from service.records.view import View, open_view
 
 GRANTS_CACHED = 512
@@ -70,8 +71,8 @@ class Store:
         """The package a token stands for, if any; raises `Unauthenticated` if it has ended."""
         if not token.startswith(tokens.PACKAGE_PREFIX):
             return None
-        with self.reader.snapshot() as db:
-            return packages.find(db, token)
+        with self.reader.snapshot() as snapshot:
+            return packages.find(snapshot.db, token)
 
     def member_token(self, package: Package, member: Member) -> str:
         """The token of a member at another server; see `packages.unsealed`."""
@@ -79,19 +80,19 @@ class Store:
 
     def _open(self, key: Key, find: Find) -> "StoreResourceServer":
         server = StoreResourceServer(self, key, find)
-        with self.reader.snapshot() as db:
-            server.view(db)
+        with self.reader.snapshot() as snapshot:
+            server.view(snapshot)
         return server
 
-    def view(self, db: sqlite3.Connection, key: Key, find: Find) -> tuple[Generation, View]:
+    def view(self, snapshot: SqliteSnapshot, key: Key, find: Find) -> tuple[Generation, View]:
         """What a grant lets see in this snapshot, and when. Worked out anew after every commit."""
-        generation = self.reader.generation(db)
+        generation = snapshot.generation()
         views: dict[Key, tuple[Generation, View]] = self._local.__dict__.setdefault("views", {})
         known = views.get(key)
         # Revoking is a commit; the clock makes none.
         if known and known[0] == generation and not tokens.is_past(known[1].grant.expires_at):
             return known
-        view = open_view(db, find(db))
+        view = open_view(snapshot, find(snapshot.db))
         if len(views) >= GRANTS_CACHED:
             views.clear()
         views[key] = generation, view
@@ -113,27 +114,26 @@ class Store:
             return self._secret.encode()
         known: tuple[int, bytes] | None = getattr(self._local, "secret", None)
         if known is None or known[0] != self.reader.number():
-            with self.reader.snapshot() as db:
-                number, _ = self.reader.generation(db)
-                known = self._local.secret = number, _kept_secret(db).encode()
+            with self.reader.snapshot() as snapshot:
+                number, _ = snapshot.generation()
+                known = self._local.secret = number, _kept_secret(snapshot).encode()
         return known[1]
 
     def ready(self) -> None:
         """Raises `Unavailable` with the reason when the store cannot answer."""
-        with self.reader.snapshot() as db:
-            _kept_secret(db)
-            db.execute("SELECT rowid FROM fts WHERE fts MATCH 'ready' LIMIT 1").fetchall()
-            self.indexes.require(db)
+        with self.reader.snapshot() as snapshot:
+            _kept_secret(snapshot)
+            self.indexes.require(snapshot.db)
 
 
 _sealer = lru_cache(maxsize=4)(Sealer)
 
 
-def _kept_secret(db: sqlite3.Connection) -> str:
-    row = db.execute("SELECT value FROM meta WHERE key = 'secret'").fetchone()
-    if row is None:
+def _kept_secret(snapshot: SqliteSnapshot) -> str:
+    secret = snapshot.meta("secret")
+    if secret is None:
         raise Unavailable("The store is empty. Import something first.")
-    return str(row[0])
+    return str(secret)
 
 
 class StoreResourceServer:
@@ -143,9 +143,9 @@ class StoreResourceServer:
         self._store, self._key, self._find = store, key, find
         self._read: set[Generation] = set()
 
-    def view(self, db: sqlite3.Connection) -> View:
+    def view(self, snapshot: SqliteSnapshot) -> View:
         """What the grant lets see in this snapshot."""
-        generation, view = self._store.view(db, self._key, self._find)
+        generation, view = self._store.view(snapshot, self._key, self._find)
         self._read.add(generation)
         return view
 
@@ -154,48 +154,48 @@ class StoreResourceServer:
         return (self._key, *self._read) if len(self._read) == 1 else None
 
     def schema(self, query: SchemaQuery) -> Envelope:
-        return self._ask(lambda db, view: schema.schema(view, query))
+        return self._ask(lambda snapshot, view: schema.schema(view, query))
 
     def streams(self, *, connection_id: str | None = None) -> Envelope:
-        return self._ask(lambda db, view: schema.list_streams(db, view, connection_id))
+        return self._ask(lambda snapshot, view: schema.list_streams(snapshot, view, connection_id))
 
     def stream(self, name: str, *, connection_id: str | None = None) -> Envelope:
-        return self._ask(lambda db, view: schema.stream_document(view, name, connection_id))
+        return self._ask(lambda snapshot, view: schema.stream_document(view, name, connection_id))
 
     def connectors(self) -> Envelope:
-        return self._ask(lambda db, view: schema.connectors(view))
+        return self._ask(lambda snapshot, view: schema.connectors(view))
 
     def records(self, query: RecordQuery) -> Envelope:
         lister = changes.list_changes if changes.asked(query) else lists.list_records
         sealer = self._store.sealer
-        return self._ask(lambda db, view: lister(db, view, query, sealer))
+        return self._ask(lambda snapshot, view: lister(snapshot, view, query, sealer))
 
     def record(self, read: RecordRead) -> Envelope:
-        return self._ask(lambda db, view: lists.read_record(db, view, read))
+        return self._ask(lambda snapshot, view: lists.read_record(snapshot, view, read))
 
     def aggregate(self, query: AggregateQuery) -> Envelope:
         sealer = self._store.sealer
-        return self._ask(lambda db, view: aggregate.aggregate(db, view, query, sealer))
+        return self._ask(lambda snapshot, view: aggregate.aggregate(snapshot, view, query, sealer))
 
     def search(self, query: SearchQuery) -> Envelope:
         sealer = self._store.sealer
-        with self._store.reader.snapshot() as db:
-            view = self.view(db)
-            self._store.indexes.require(db)
-            return search.search(db, view, query, sealer)
+        with self._store.reader.snapshot() as snapshot:
+            view = self.view(snapshot)
+            self._store.indexes.require(snapshot.db)
+            return search.search(snapshot, view, query, sealer)
 
     def field_window(self, ref: RecordRef, field_path: str, window: WindowRequest) -> Envelope:
-        with self._store.reader.snapshot() as db:
-            view = self.view(db)
+        with self._store.reader.snapshot() as snapshot:
+            view = self.view(snapshot)
             if window.query is not None:
-                self._store.indexes.require(db)
-            return Envelope(fields.read_window(db, view, ref, field_path, window))
+                self._store.indexes.require(snapshot.db)
+            return Envelope(fields.read_window(snapshot, view, ref, field_path, window))
 
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob:
-        with self._store.reader.snapshot() as db:
-            view = self.view(db)
+        with self._store.reader.snapshot() as snapshot:
+            view = self.view(snapshot)
         return blobs.open_blob(self._store.reader, view, blob_id, connection_id)
 
-    def _ask(self, answer: Callable[[sqlite3.Connection, View], dict[str, Any]]) -> Envelope:
-        with self._store.reader.snapshot() as db:
-            return Envelope(answer(db, self.view(db)))
+    def _ask(self, answer: Callable[[SqliteSnapshot, View], dict[str, Any]]) -> Envelope:
+        with self._store.reader.snapshot() as snapshot:
+            return Envelope(answer(snapshot, self.view(snapshot)))

@@ -3,7 +3,6 @@
 import base64
 import binascii
 import hashlib
-import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,38 +10,36 @@ from evidence import binary, routes
 from evidence.errors import Ambiguous, NotFound
 from evidence.handles import RecordRef
 from evidence.limits import CONTRACT
+from service.records.engine import Engine, Snapshot, Stored
 from service.ports import Blob
 from service.records import attached, lists
-from service.records.sqlite.ddl import BLOB_PART_BYTES
-from service.records.documents import Stored
-from service.records.sqlite.reader import Reader
 from service.records.view import StreamView, View
 
 _TEXT_TYPES = ("application/json", "application/xml", "application/x-ndjson", "message/rfc822")
 
 
-def open_blob(reader: Reader, view: View, blob_id: str, connection_id: str | None) -> Blob:
+def open_blob(engine: Engine, view: View, blob_id: str, connection_id: str | None) -> Blob:
     """A blob some visible record of the grant refers to; 404 `blob_not_found` otherwise."""
-    with reader.snapshot() as db:
+    with engine.snapshot() as snapshot:
         owners = {
             stream.connection_id: (row, stream)
             for stream in view.within(connection_id)
-            for row in attached.reachable(db, stream, blob_id)
+            for row in attached.reachable(snapshot, stream, blob_id)
         }
     if not owners:
         raise NotFound("No such blob in this grant.", code="blob_not_found")
     if len(owners) > 1:
         raise _ambiguous(view, [stream for _, stream in owners.values()])
-    (key, media_type, size, sha256), _ = next(iter(owners.values()))
+    row, _ = next(iter(owners.values()))
 
     def read(start: int, stop: int) -> Iterator[bytes]:
-        return _read(reader, (key, sha256), start, stop)
+        return engine.blob_bytes(row, start, stop)
 
-    return Blob(blob_id, media_type, size, sha256, read)
+    return Blob(blob_id, row.media_type, row.size_bytes, row.sha256, read)
 
 
 def metadata(
-    db: sqlite3.Connection,
+    snapshot: Snapshot,
     view: View,
     stream: StreamView,
     stored: Stored,
@@ -51,26 +48,23 @@ def metadata(
 ) -> dict[str, Any] | None:
     """What is known of a binary value in a field without its bytes, or None where it is text."""
     if binary.is_reference(value):
-        return attached.linked(db, view, stream, stored.seq, field, value)
+        return attached.linked(snapshot, view, stream, stored.seq, field, value)
     if isinstance(value, str):
         ref = RecordRef(stream.name, stored.record_key, stream.connection_id)
         return _inline(value, ref, field, stream.manifest.fields[field].media_type)
     return None
 
 
-def text_of(
-    db: sqlite3.Connection, stored: Stored, field: str, known: dict[str, Any]
-) -> str | None:
+def text_of(snapshot: Snapshot, stored: Stored, field: str, known: dict[str, Any]) -> str | None:
     """The text of a text blob of the field, of at most 32 MB, or None where it is not text."""
     media_type = str(known.get("mime_type", "")).split(";")[0].strip().lower()
     if "blob_id" not in known or not (media_type.startswith("text/") or media_type in _TEXT_TYPES):
         return None
-    row = attached.of_field(db, stored.seq, field, known["blob_id"])
+    row = snapshot.blob_of(stored.seq, field, known["blob_id"])
     if row is None or row.size_bytes > CONTRACT.export_bytes:
         return None
-    parts = db.execute("SELECT data FROM blob_part WHERE blob = ? ORDER BY no", (row.key,))
     try:
-        return b"".join(data for (data,) in parts).decode()
+        return snapshot.blob_content(row).decode()
     except UnicodeDecodeError:
         return None
 
@@ -90,21 +84,3 @@ def _inline(value: str, ref: RecordRef, field: str, declared: str | None) -> dic
 
 def _ambiguous(view: View, streams: list[StreamView]) -> Ambiguous:
     return lists.ambiguous(view, streams)
-
-
-def _read(reader: Reader, blob: tuple[int, str], start: int, stop: int) -> Iterator[bytes]:
-    """Bytes `start`..`stop` (exclusive) of a blob, by key and SHA-256, a part at a time.
-
-    In a store that has replaced the one the blob was found in, the key may be that of another.
-    """
-    for number in range(start // BLOB_PART_BYTES, (stop + BLOB_PART_BYTES - 1) // BLOB_PART_BYTES):
-        with reader.snapshot() as db:
-            row = db.execute(
-                "SELECT data FROM blob_part p JOIN blob b ON b.id = p.blob "
-                "WHERE p.blob = ? AND b.sha256 = ? AND p.no = ?",
-                (*blob, number),
-            ).fetchone()
-        if row is None:
-            return
-        base = number * BLOB_PART_BYTES
-        yield row[0][max(0, start - base) : stop - base]

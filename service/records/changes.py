@@ -6,7 +6,6 @@ last change that counted.
 """
 
 import heapq
-import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,10 +13,11 @@ import orjson
 
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS
+from service.records.engine import Change, Snapshot
 from service.cursors import Sealer
 from service.ports import RecordQuery
 from service.records import documents, lists
-from service.records.view import StreamView, View, limits
+from service.records.view import StreamView, View
 
 BEGINNING = "beginning"
 # Tells a cursor of changes from one of a list, so that a session goes on with the cursor alone.
@@ -26,19 +26,19 @@ _REFUSED = ("filter", "sort", "view", "expand", "expand_limit")
 
 
 def list_changes(
-    db: sqlite3.Connection, view: View, query: RecordQuery, sealer: Sealer
+    snapshot: Snapshot, view: View, query: RecordQuery, sealer: Sealer
 ) -> dict[str, Any]:
     """A page of changes after a bookmark, with `next_changes_since` on every page."""
     _refuse_others(query)
     streams = view.stream(query.stream, query.connection_id)
     projections = {stream.id: stream.project(query.fields) for stream in streams}
-    bound = ["changes", view.grant.grant_id, query.stream, query.connection_id, query.fields]
+    bound = ["changes", view.grant.grant_id, *query.identity(), query.fields]
     start = _start(query, sealer, bound)
     page: list[dict[str, Any]] = []
     position, more, size = start, False, 0
-    for version, stream, seq, shown in _relevant(db, streams, projections, start):
+    for version, stream, seq, shown in _relevant(snapshot, streams, projections, start):
         if shown:
-            change = _change(db, view, stream, seq, projections[stream.id], query.whole)
+            change = _change(snapshot, view, stream, seq, projections[stream.id], query.whole)
             size += len(orjson.dumps(change))
             if len(page) == query.limit or (page and size > BUDGETS.rest_page_bytes):
                 more = True
@@ -89,60 +89,46 @@ def _place(position: int) -> str:
 
 
 def _relevant(
-    db: sqlite3.Connection,
+    snapshot: Snapshot,
     streams: Sequence[StreamView],
     projections: dict[int, tuple[str, ...]],
     start: int,
 ) -> Iterator[tuple[int, StreamView, int, bool]]:
     """(version, stream, seq, is this the record's newest) of every change that counts."""
-    logs = [_log(db, stream, start) for stream in streams]
-    for version, _, stream, seq, fields in heapq.merge(*logs):
-        names = frozenset(projections[stream.id])
-        if not _touches(fields, names) or not _visible(db, stream, seq):
-            continue
-        later = db.execute(
-            "SELECT fields FROM change WHERE seq = ? AND version > ?", (seq, version)
+    logs = (
+        (change, stream)
+        for change, stream in heapq.merge(
+            *(_log(snapshot, stream, start) for stream in streams), key=lambda one: one[0].version
         )
-        yield version, stream, seq, not any(_touches(other, names) for (other,) in later)
-
-
-def _log(
-    db: sqlite3.Connection, stream: StreamView, start: int
-) -> Iterator[tuple[int, int, StreamView, int, str | None]]:
-    rows = db.execute(
-        "SELECT version, seq, fields FROM change WHERE stream = ? AND version > ? ORDER BY version",
-        (stream.id, start),
     )
-    return ((version, stream.id, stream, seq, fields) for version, seq, fields in rows)
+    for change, stream in logs:
+        names, seq = frozenset(projections[stream.id]), change.seq
+        if not change.touches(names) or not snapshot.shows(stream.selection(), seq):
+            continue
+        later = snapshot.later_changes(seq, change.version)
+        yield change.version, stream, seq, not any(other.touches(names) for other in later)
 
 
-def _touches(fields: str | None, names: frozenset[str]) -> bool:
-    return fields is None or not names.isdisjoint(orjson.loads(fields))
-
-
-def _visible(db: sqlite3.Connection, stream: StreamView, seq: int) -> bool:
-    clause, values = limits(stream)
-    row = db.execute(f"SELECT 1 FROM record r WHERE r.seq = ? AND {clause}", (seq, *values))
-    return row.fetchone() is not None
+def _log(snapshot: Snapshot, stream: StreamView, start: int) -> Iterator[tuple[Change, StreamView]]:
+    return ((change, stream) for change in snapshot.changes(stream.id, start))
 
 
 def _change(
-    db: sqlite3.Connection,
+    snapshot: Snapshot,
     view: View,
     stream: StreamView,
     seq: int,
     fields: tuple[str, ...],
     whole: bool,
 ) -> dict[str, Any]:
-    stored = documents.load(db, [seq]).get(seq)
+    stored = snapshot.load([seq]).get(seq)
     if stored is not None:
         show = documents.show_over_rest if whole else documents.show
-        return {**lists.describe(stream, stored), "data": show(db, view, stream, stored, fields)}
-    key, deleted_at = db.execute(
-        "SELECT r.record_key, t.deleted_at FROM record r JOIN tombstone t USING (seq) "
-        "WHERE r.seq = ?",
-        (seq,),
-    ).fetchone()
+        return {
+            **lists.describe(stream, stored),
+            "data": show(snapshot, view, stream, stored, fields),
+        }
+    key, deleted_at = snapshot.deleted(seq)
     return {
         "object": "record",
         "id": key,

@@ -5,11 +5,8 @@ What is left out comes as a preview with the call that reads it. Nested values i
 the JSON text they are stored as: parsed, they would take many times their size.
 """
 
-import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import closing
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
 import orjson
 
@@ -18,7 +15,8 @@ from evidence.errors import TooLarge
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.text import looks_binary
-from service.sources.remote import whole_values
+from service.records.engine import Big, Snapshot, Stored
+from service.pdpp import previews
 from service.records import attached
 from service.records.view import StreamView, View
 
@@ -26,85 +24,13 @@ from service.records.view import StreamView, View
 STORED_CHAR_BYTES, ESCAPED_CHAR_BYTES = 4, 6
 
 
-class Big(NamedTuple):
-    """Where a large value lies: chunk rows, its size in code points and bytes, its JSON type."""
-
-    first: int
-    chunks: int
-    chars: int
-    bytes: int
-    type: str
-
-
-@dataclass(slots=True)
-class Stored:
-    """One record as it lies in the store; nothing is cut to a grant yet.
-
-    `chars` is the size of the JSON text of `data`.
-    """
-
-    seq: int
-    record_key: str
-    first_emitted_at: str
-    data: dict[str, Any]
-    big: dict[str, Big]
-    changed: dict[str, str]
-    chars: int
-
-    def emitted_at(self, granted: frozenset[str]) -> str:
-        """When the record or a granted field of it was last emitted; hidden changes never show."""
-        seen = (at for field, at in reversed(self.changed.items()) if field in granted)
-        return next(seen, self.first_emitted_at)
-
-
-_LOAD = """
-SELECT d.seq, r.record_key, d.emitted_at, d.data, d.big, d.changed
-FROM document d JOIN record r ON r.seq = d.seq WHERE d.seq IN (SELECT value FROM json_each(?))
-"""
-# CROSS JOIN: the list is the outer loop, so rows come in its order and one at a time.
-_EACH = """
-SELECT d.seq, r.record_key, d.emitted_at, d.data, d.big, d.changed
-FROM json_each(?) e CROSS JOIN document d ON d.seq = e.value CROSS JOIN record r ON r.seq = d.seq
-"""
-
-
-def load(db: sqlite3.Connection, seqs: Iterable[int]) -> dict[int, Stored]:
-    """The stored records of `seqs`, by seq."""
-    rows = db.execute(_LOAD, (orjson.dumps(list(seqs)).decode(),))
-    return {row[0]: _stored(row) for row in rows}
-
-
-def each(db: sqlite3.Connection, seqs: Iterable[int]) -> Iterator[Stored]:
-    """Yield the stored records of `seqs` in their order, each read when it is asked for."""
-    with closing(db.execute(_EACH, (orjson.dumps(list(seqs)).decode(),))) as rows:
-        yield from map(_stored, rows)
-
-
-def _stored(row: tuple[Any, ...]) -> Stored:
-    seq, record_key, emitted_at, data, big, changed = row
-    places = {field: Big(*place) for field, place in orjson.loads(big).items()} if big else {}
-    times = orjson.loads(changed) if changed else {}
-    return Stored(seq, record_key, emitted_at, orjson.loads(data), places, times, len(data))
-
-
-def chunks(
-    db: sqlite3.Connection, big: Big, first: int = 0, last: int | None = None
-) -> sqlite3.Cursor:
-    """The texts of chunks `first`..`last` (inclusive, counted from 0) of a large value, as rows."""
-    stop = big.chunks - 1 if last is None else last
-    return db.execute(
-        "SELECT text FROM chunk WHERE id BETWEEN ? AND ? ORDER BY id",
-        (big.first + first, big.first + stop),
-    )
-
-
-def read_chunks(db: sqlite3.Connection, big: Big, first: int = 0, last: int | None = None) -> str:
+def read_chunks(snapshot: Snapshot, big: Big, first: int = 0, last: int | None = None) -> str:
     """The text of these chunks."""
-    return "".join(text for (text,) in chunks(db, big, first, last))
+    return "".join(snapshot.chunks(big, first, last))
 
 
 def show(
-    db: sqlite3.Connection, grant: View, view: StreamView, stored: Stored, fields: tuple[str, ...]
+    snapshot: Snapshot, grant: View, view: StreamView, stored: Stored, fields: tuple[str, ...]
 ) -> dict[str, Any]:
     """The `data` of a record with `fields` only; large and binary values become metadata.
 
@@ -113,14 +39,14 @@ def show(
     shown: dict[str, Any] = {}
     for field in fields:
         if field in stored.data:
-            shown[field] = _show_value(db, grant, view, stored, field)
+            shown[field] = _show_value(snapshot, grant, view, stored, field)
         elif field in stored.big:
-            shown[field] = _preview(db, view, stored, field)
+            shown[field] = _preview(snapshot, view, stored, field)
     return shown
 
 
 def show_over_rest(
-    db: sqlite3.Connection, grant: View, view: StreamView, stored: Stored, fields: tuple[str, ...]
+    snapshot: Snapshot, grant: View, view: StreamView, stored: Stored, fields: tuple[str, ...]
 ) -> dict[str, Any]:
     """As `show`, but values up to 1 MiB are whole, as long as the record stays below 8 MiB.
 
@@ -128,18 +54,18 @@ def show_over_rest(
     """
     present = [field for field in fields if _has(stored, field)]
     if _most_bytes(stored, present) <= BUDGETS.rest_page_bytes:
-        return {field: _show_over_rest(db, grant, view, stored, field) for field in present}
+        return {field: _show_over_rest(snapshot, grant, view, stored, field) for field in present}
     shown, costs, used = dict[str, Any](), dict[str, int](), 0
     for field in sorted(present, key=lambda field: _bytes(stored, field)):
         fits = used < BUDGETS.rest_page_bytes
         show_field = _show_over_rest if fits else _show_preview
-        shown[field] = show_field(db, grant, view, stored, field)
+        shown[field] = show_field(snapshot, grant, view, stored, field)
         costs[field] = len(orjson.dumps({field: shown[field]}))
         used += costs[field]
     for field in reversed(costs):
         if used <= BUDGETS.rest_page_bytes:
             break
-        shown[field] = _show_preview(db, grant, view, stored, field)
+        shown[field] = _show_preview(snapshot, grant, view, stored, field)
         used -= costs[field] - len(orjson.dumps({field: shown[field]}))
     return {field: shown[field] for field in present}
 
@@ -158,35 +84,35 @@ def _bytes(stored: Stored, field: str) -> int:
 
 
 def _show_over_rest(
-    db: sqlite3.Connection, grant: View, view: StreamView, stored: Stored, field: str
+    snapshot: Snapshot, grant: View, view: StreamView, stored: Stored, field: str
 ) -> Any:
     """Return a value of up to 1 MiB whole, a larger or a binary one as what is known of it."""
     if field in stored.data:
-        return _show_value(db, grant, view, stored, field)
+        return _show_value(snapshot, grant, view, stored, field)
     big = stored.big[field]
-    if big.bytes > CONTRACT.whole_bytes or looks_binary(read_chunks(db, big, 0, 0)):
-        return _preview(db, view, stored, field)
-    return _whole(db, big)
+    if big.bytes > CONTRACT.whole_bytes or looks_binary(read_chunks(snapshot, big, 0, 0)):
+        return _preview(snapshot, view, stored, field)
+    return _whole(snapshot, big)
 
 
 def _show_preview(
-    db: sqlite3.Connection, grant: View, view: StreamView, stored: Stored, field: str
+    snapshot: Snapshot, grant: View, view: StreamView, stored: Stored, field: str
 ) -> Any:
     """Return a preview of a value that is larger than one."""
     if field in stored.big:
-        return _preview(db, view, stored, field)
-    value = _show_value(db, grant, view, stored, field)
+        return _preview(snapshot, view, stored, field)
+    value = _show_value(snapshot, grant, view, stored, field)
     ref = RecordRef(view.name, stored.record_key, view.connection_id)
-    return whole_values.preview(field, value, ref, most_bytes=BUDGETS.preview_chars)
+    return previews.preview(field, value, ref, most_bytes=BUDGETS.preview_chars)
 
 
-def _whole(db: sqlite3.Connection, big: Big) -> Any:
-    text = read_chunks(db, big)
+def _whole(snapshot: Snapshot, big: Big) -> Any:
+    text = read_chunks(snapshot, big)
     return text if big.type == "string" else orjson.Fragment(text)
 
 
 def show_named(
-    db: sqlite3.Connection, grant: View, view: StreamView, stored: Stored, fields: tuple[str, ...]
+    snapshot: Snapshot, grant: View, view: StreamView, stored: Stored, fields: tuple[str, ...]
 ) -> dict[str, Any]:
     """As `show`, but all values are whole, up to 32 MB together; raises `TooLarge` beyond."""
     sizes = {field: _bytes(stored, field) for field in fields if _has(stored, field)}
@@ -202,9 +128,9 @@ def show_named(
         )
     return {
         field: (
-            _linked(db, grant, view, stored, field, stored.data[field])
+            _linked(snapshot, grant, view, stored, field, stored.data[field])
             if field in stored.data
-            else _whole(db, stored.big[field])
+            else _whole(snapshot, stored.big[field])
         )
         for field in sizes
     }
@@ -215,13 +141,13 @@ def _has(stored: Stored, field: str) -> bool:
 
 
 def _show_value(
-    db: sqlite3.Connection, grant: View, view: StreamView, stored: Stored, field: str
+    snapshot: Snapshot, grant: View, view: StreamView, stored: Stored, field: str
 ) -> Any:
     """Return a small value: base64 text as metadata, blobs with the route of their bytes."""
     value = stored.data[field]
     if isinstance(value, str) and looks_binary(value):
         return _base64(view, stored, field, value)
-    return _linked(db, grant, view, stored, field, value)
+    return _linked(snapshot, grant, view, stored, field, value)
 
 
 def _base64(view: StreamView, stored: Stored, field: str, head: str, **ends: Any) -> dict[str, Any]:
@@ -235,13 +161,11 @@ def _base64(view: StreamView, stored: Stored, field: str, head: str, **ends: Any
     }
 
 
-def _preview(
-    db: sqlite3.Connection, view: StreamView, stored: Stored, field: str
-) -> dict[str, Any]:
+def _preview(snapshot: Snapshot, view: StreamView, stored: Stored, field: str) -> dict[str, Any]:
     big = stored.big[field]
-    head = read_chunks(db, big, 0, 0)
+    head = read_chunks(snapshot, big, 0, 0)
     if big.type == "string" and looks_binary(head):
-        tail = read_chunks(db, big, big.chunks - 1)
+        tail = read_chunks(snapshot, big, big.chunks - 1)
         return _base64(view, stored, field, head, chars=big.chars, tail=tail)
     return {
         "object": "field_preview",
@@ -258,11 +182,11 @@ def _read(view: StreamView, stored: Stored, field: str) -> dict[str, Any]:
 
 
 def _linked(
-    db: sqlite3.Connection, grant: View, view: StreamView, stored: Stored, field: str, value: Any
+    snapshot: Snapshot, grant: View, view: StreamView, stored: Stored, field: str, value: Any
 ) -> Any:
     """A value whose blob references, alone or in a list, lead to their bytes."""
     if binary.is_reference(value):
-        return attached.linked(db, grant, view, stored.seq, field, value)
+        return attached.linked(snapshot, grant, view, stored.seq, field, value)
     if isinstance(value, list) and any(map(binary.is_reference, value)):
-        return [_linked(db, grant, view, stored, field, one) for one in value]
+        return [_linked(snapshot, grant, view, stored, field, one) for one in value]
     return value

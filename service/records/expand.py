@@ -1,23 +1,23 @@
 """Related records of a record: declared relations, inside the grant, one level deep."""
 
-import sqlite3
 from collections.abc import Collection
 from typing import Any
 
 from evidence.errors import InvalidRequest
+from service.records.engine import Order, Snapshot, Stored
 from service.records import documents
 from service.records.manifest import Expansion
 from service.records.values import comparable
-from service.records.view import StreamView, View, limits
+from service.records.view import StreamView, View
 
 SQLITE_DIGITS = 19
 
 
 def expand(
-    db: sqlite3.Connection,
+    snapshot: Snapshot,
     view: View,
     stream: StreamView,
-    parent: documents.Stored,
+    parent: Stored,
     names: tuple[str, ...],
     limit_of: dict[str, int],
 ) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def expand(
     """
     followed = require(view, stream, names, limit_of)
     return {
-        name: _related(db, view, parent, relation, target, limit)
+        name: _related(snapshot, view, parent, relation, target, limit)
         for name, (relation, target, limit) in followed.items()
     }
 
@@ -77,33 +77,22 @@ def _limit(relation: Expansion, wanted: int | None) -> int:
 
 
 def _related(
-    db: sqlite3.Connection,
+    snapshot: Snapshot,
     view: View,
-    parent: documents.Stored,
+    parent: Stored,
     relation: Expansion,
     target: StreamView,
     limit: int,
 ) -> dict[str, Any] | None:
-    clause, values = limits(target)
-    order = "r.cursor DESC, r.record_key" if target.sort_field else "r.record_key"
-    rows = db.execute(
-        "SELECT r.seq FROM record r WHERE r.stream = ? AND r.deleted = 0 "
-        "AND r.seq IN (SELECT c.seq FROM cell c WHERE c.ordinal = ? AND c.value IN (?, ?)) "
-        f"AND {clause} ORDER BY {order} LIMIT ?",
-        (
-            target.id,
-            target.ordinals[relation.foreign_key],
-            *_keys(parent.record_key),
-            *values,
-            limit + 1,
-        ),
-    ).fetchall()
-    stored = documents.load(db, [seq for (seq,) in rows[:limit]])
-    found = [_record(db, view, target, stored[seq]) for (seq,) in rows[:limit]]
+    order = Order(by_cursor=target.sort_field is not None, descending=target.sort_field is not None)
+    ordinal, keys = target.ordinals[relation.foreign_key], _keys(parent.record_key)
+    seqs = snapshot.related(target.selection(), ordinal, keys, order, limit + 1)
+    stored = snapshot.load(seqs[:limit])
+    found = [_record(snapshot, view, target, stored[seq]) for seq in seqs[:limit]]
     if relation.cardinality == "has_one":
         return found[0] if found else None
-    listed: dict[str, Any] = {"object": "list", "has_more": len(rows) > limit, "data": found}
-    if len(rows) > limit and relation.foreign_key in target.manifest.exact_filters:
+    listed: dict[str, Any] = {"object": "list", "has_more": len(seqs) > limit, "data": found}
+    if len(seqs) > limit and relation.foreign_key in target.manifest.exact_filters:
         listed["more"] = {  # the arguments of the list that holds them all
             "stream": target.name,
             "connection_id": target.connection_id,
@@ -118,14 +107,12 @@ def _keys(record_key: str) -> tuple[str, int | str]:
     return text, int(text) if text.isdecimal() and len(text) < SQLITE_DIGITS else text
 
 
-def _record(
-    db: sqlite3.Connection, view: View, target: StreamView, stored: documents.Stored
-) -> dict[str, Any]:
+def _record(snapshot: Snapshot, view: View, target: StreamView, stored: Stored) -> dict[str, Any]:
     return {
         "object": "record",
         "id": stored.record_key,
         "stream": target.name,
         "emitted_at": stored.emitted_at(target.granted),
         "connection_id": target.connection_id,
-        "data": documents.show(db, view, target, stored, target.fields),
+        "data": documents.show(snapshot, view, target, stored, target.fields),
     }

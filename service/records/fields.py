@@ -1,6 +1,5 @@
 """Bounded reads of one field: a window costs the one or two rows it lies in, never the field."""
 
-import sqlite3
 from itertools import islice
 from typing import Any
 
@@ -11,6 +10,8 @@ from evidence.errors import InvalidRequest, NotFound
 from evidence.handles import RecordRef
 from evidence.limits import CONTRACT
 from evidence.text import looks_binary
+from service.records.engine import Stored
+from service.records.sqlite.snapshot import SqliteSnapshot as Snapshot
 from service.ports import WindowRequest
 from service.records import blobs, documents, lists
 from service.records.finding import matches
@@ -19,16 +20,18 @@ from service.records.view import View
 
 
 def read_window(
-    db: sqlite3.Connection, view: View, ref: RecordRef, path: str, window: WindowRequest
+    snapshot: Snapshot, view: View, ref: RecordRef, path: str, window: WindowRequest
 ) -> dict[str, Any]:
     """A window of a field as the PDPP `field_window` body; binary values come as metadata."""
     name = pointer.top_level(path)
     candidates = view.stream(ref.stream, ref.connection_id)
     if not any(name in candidate.granted for candidate in candidates):
         candidates[0].require(name, param="field_path")
-    stream, seq = lists.find(db, view, ref, lambda stream: stream.require(name, param="field_path"))
+    stream, seq = lists.find(
+        snapshot, view, ref, lambda stream: stream.require(name, param="field_path")
+    )
     stream.require(name, param="field_path")
-    stored = documents.load(db, [seq])[seq]
+    stored = snapshot.load([seq])[seq]
     body: dict[str, Any] = {
         "object": "field_window",
         "stream": stream.name,
@@ -36,11 +39,11 @@ def read_window(
         **stream.source,
         "url": routes.field_window(stream.name, stored.record_key),
     }
-    kind, value = _value(db, stored, path, name)
+    kind, value = _value(snapshot, stored, path, name)
     body["field"] = {"path": path, "type": kind}
-    known = blobs.metadata(db, view, stream, stored, name, value)
+    known = blobs.metadata(snapshot, view, stream, stored, name, value)
     if known is not None:
-        text = blobs.text_of(db, stored, name, known)
+        text = blobs.text_of(snapshot, stored, name, known)
         if text is None:
             body["field"]["type"] = "binary"
             body["binary"] = known
@@ -51,16 +54,14 @@ def read_window(
     return body
 
 
-def _value(
-    db: sqlite3.Connection, stored: documents.Stored, path: str, name: str
-) -> tuple[str, Any]:
+def _value(snapshot: Snapshot, stored: Stored, path: str, name: str) -> tuple[str, Any]:
     """(JSON type, `Text` or blob reference or base64 text) of what a path names."""
     if name in stored.big and path in (name, pointer.escaped(name)):
         big = stored.big[name]
-        head = documents.read_chunks(db, big, 0, 0)
+        head = documents.read_chunks(snapshot, big, 0, 0)
         if big.type == "string" and looks_binary(head):
-            return "string", documents.read_chunks(db, big)
-        return big.type, ChunkedText(db, big)
+            return "string", documents.read_chunks(snapshot, big)
+        return big.type, ChunkedText(snapshot, big)
     if name in stored.big:
         big = stored.big[name]
         if big.type == "string":
@@ -75,7 +76,7 @@ def _value(
                 code="invalid_field_path",
                 param="field_path",
             )
-        top = orjson.loads(documents.read_chunks(db, big))
+        top = orjson.loads(documents.read_chunks(snapshot, big))
     elif name in stored.data:
         top = stored.data[name]
     else:

@@ -1,72 +1,33 @@
-"""Typed filters to SQL over `cell`: declared, granted fields, bound parameters only."""
+"""Typed filters as tests of field values: declared, granted fields only."""
 
-import sqlite3
-from dataclasses import dataclass, field
 from typing import Any
 
 from evidence.errors import InvalidRequest
 from service.ports import Filter, Scalar
+from service.records.engine import Test
 from service.records.manifest import FieldType, sortable
 from service.records.view import StreamView
 
-# From this many matching records on, candidates are probed one by one instead of listed first.
-FEW_MATCHES = 2_000
-OPERATORS = {"gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
 
-
-@dataclass(slots=True)
-class Condition:
-    """SQL over the record alias `r`, with its parameters."""
-
-    clauses: list[str] = field(default_factory=list)
-    values: list[Any] = field(default_factory=list)
-
-    def sql(self) -> str:
-        return " AND ".join(self.clauses) or "1"
-
-
-def compile_filter(db: sqlite3.Connection, view: StreamView, wanted: Filter) -> Condition:
-    """The condition of a typed filter on one stream.
+def tests_of(view: StreamView, wanted: Filter) -> tuple[Test, ...]:
+    """What a typed filter asks of the records of one stream.
 
     Raises 403 `field_not_granted`, or 400 `invalid_filter` for a field or operator the stream
     does not declare.
     """
-    condition = Condition()
-    for name, spec in wanted.items():
-        tests = tests_of(view, name, spec)
-        ordinal = view.ordinals[name]
-        body = " AND ".join(f"c.value {operator} ?" for operator, _ in tests)
-        values = [value for _, value in tests]
-        if _few(db, ordinal, body, values):
-            listed = f"r.seq IN (SELECT c.seq FROM cell c WHERE c.ordinal = ? AND {body})"
-        else:
-            listed = (
-                "EXISTS (SELECT 1 FROM cell c WHERE c.seq = r.seq AND c.ordinal = ? " f"AND {body})"
-            )
-        condition.clauses.append(listed)
-        condition.values += [ordinal, *values]
-    return condition
+    return tuple(
+        _test(view, name, operator, value)
+        for name, spec in wanted.items()
+        for operator, value in _bounds(view, name, spec)
+    )
 
 
-def tests_of(view: StreamView, name: str, spec: Any) -> list[tuple[str, Any]]:
-    """What a filter asks of the values of one field: SQL operators, and what stands after them.
-
-    Raises as `compile_filter` does.
-    """
+def _bounds(view: StreamView, name: str, spec: Any) -> list[tuple[str, Scalar]]:
     view.require(name, param="filter")
-    bounds = spec if isinstance(spec, dict) else {"eq": spec}
-    return [_test(view, name, operator, value) for operator, value in bounds.items()]
+    return list(spec.items()) if isinstance(spec, dict) else [("eq", spec)]
 
 
-def _few(db: sqlite3.Connection, ordinal: int, body: str, values: list[Any]) -> bool:
-    found = db.execute(
-        f"SELECT count(*) FROM (SELECT 1 FROM cell c WHERE c.ordinal = ? AND {body} LIMIT ?)",
-        (ordinal, *values, FEW_MATCHES + 1),
-    ).fetchone()[0]
-    return bool(found <= FEW_MATCHES)
-
-
-def _test(view: StreamView, name: str, operator: str, value: Scalar) -> tuple[str, Any]:
+def _test(view: StreamView, name: str, operator: str, value: Scalar) -> Test:
     manifest = view.manifest
     if operator == "eq":
         allowed = name in manifest.exact_filters
@@ -90,7 +51,7 @@ def _test(view: StreamView, name: str, operator: str, value: Scalar) -> tuple[st
             param="filter",
             field=name,
         )
-    return OPERATORS.get(operator, "="), stored
+    return Test(view.ordinals[name], operator, stored)
 
 
 def _typed(value: Scalar, kind: FieldType) -> Scalar:

@@ -4,7 +4,6 @@ A hit is told twice, each only where it is asked for: typed, for readers in this
 the row of a PDPP search body, which a reader of the REST contract would take for the same hit.
 """
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -15,9 +14,11 @@ from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import Hit, Match, Source, window_read
 from evidence.query import Query
+from service.records.engine import Stored
+from service.records.sqlite.snapshot import SqliteSnapshot as Snapshot
 from service.pdpp.decode import short
 from evidence import routes
-from service.records import documents, lists
+from service.records import lists
 from service.records.proof import Proof, prove
 from service.records.sqlite.terms import Wanted
 from service.records.view import StreamView, View
@@ -36,7 +37,7 @@ class Proven(NamedTuple):
     """A record of the page, as the store has it, with the fields that matched and their windows."""
 
     stream: StreamView
-    record: documents.Stored
+    record: Stored
     fields: list[str]
     proofs: list[Proof]
 
@@ -60,7 +61,7 @@ class Hits:
 
 
 def prove_page(
-    db: sqlite3.Connection,
+    snapshot: Snapshot,
     view: View,
     page: Sequence[Found],
     query: Query,
@@ -68,12 +69,14 @@ def prove_page(
     offset: int,
 ) -> Hits:
     """The hits of a page of rows found by `wanted`, each with its windows."""
-    stored = documents.load(db, [found.seq for found in page])
+    stored = snapshot.load([found.seq for found in page])
     proven = []
     for found in page:
         stream, record = view.owners[found.ordinals[0]], stored[found.seq]
         fields = [stream.searchable[ordinal] for ordinal in found.ordinals]
-        proven.append(Proven(stream, record, fields, prove(db, record, fields, query, wanted)))
+        proven.append(
+            Proven(stream, record, fields, prove(snapshot, record, fields, query, wanted))
+        )
     scores = [found.score for found in page]
     if len(set(scores)) < len(scores):  # of equal ones the tightest span wins
         ranked = sorted(zip(scores, proven), key=lambda one: (one[0], _tightness(one[1].proofs)))
@@ -142,7 +145,7 @@ def _source(connection_id: str, connector_key: str, display_name: str | None) ->
     return Source(connection_id, connector_key, short(display_name or None, BUDGETS.label_chars))
 
 
-def _address(stream: StreamView, record: documents.Stored) -> str:
+def _address(stream: StreamView, record: Stored) -> str:
     where = routes.name(stream.connection_id)
     return f"{routes.record(stream.name, record.record_key)}?connection_id={where}"
 
@@ -172,7 +175,7 @@ def _row(found: Proven, by_query: dict[str, Any], rank: int) -> dict[str, Any]:
 
 
 def _excerpt(
-    stream: StreamView, record: documents.Stored, proof: Proof, by_query: dict[str, Any]
+    stream: StreamView, record: Stored, proof: Proof, by_query: dict[str, Any]
 ) -> dict[str, Any]:
     window = {
         "q" if name == "query" else name: value for name, value in _window(proof, by_query).items()

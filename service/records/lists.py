@@ -1,8 +1,6 @@
 """Lists and single records: one statement over all connections, keyset cursors, projection."""
 
-import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -11,29 +9,18 @@ from evidence.continuation import Continuation
 from evidence.errors import Ambiguous, EvidenceError, InvalidRequest, NotFound
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
+from service.records.engine import Order, Position, Row, Selection, Snapshot, Stored
 from service.cursors import Sealer
 from service.ports import RecordQuery, RecordRead
 from service.records import documents
 from service.records.expand import expand, require
-from service.records.filters import Condition, compile_filter
+from service.records.filters import tests_of
 from service.records.values import moment
-from service.records.view import StreamView, View, limits
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """How a list is sorted: by the cursor field, newest first unless asked, or by record key."""
-
-    by_cursor: bool
-    descending: bool
-
-    @property
-    def direction(self) -> str:
-        return "DESC" if self.descending else "ASC"
+from service.records.view import StreamView, View
 
 
 def list_records(
-    db: sqlite3.Connection, view: View, query: RecordQuery, sealer: Sealer
+    snapshot: Snapshot, view: View, query: RecordQuery, sealer: Sealer
 ) -> dict[str, Any]:
     """A page of a stream, all granted connections merged under one order, limit and cursor."""
     streams = view.stream(query.stream, query.connection_id)
@@ -41,29 +28,27 @@ def list_records(
     require_shared(view, streams, query.filter, "filter")
     order = _order(streams, query.sort, query.order)
     projections = {stream.id: _projection(stream, query) for stream in streams}
-    bound: list[Any] = ["records", view.grant.grant_id, query.stream, query.connection_id]
-    bound += [query.filter, query.sort, query.order, query.view]
-    after = sealer.open(query.cursor, bound=bound) if query.cursor else None
-    conditions = [_condition(db, stream, query) for stream in streams]
-    found = _select(db, streams, conditions, order, after, query.limit + 1)
+    bound = [view.grant.grant_id, *query.identity()]
+    after = Position(*sealer.open(query.cursor, bound=bound)) if query.cursor else None
+    selections = [stream.selection(tests_of(stream, query.filter)) for stream in streams]
+    found = snapshot.page(selections, order, after, query.limit + 1)
 
-    page, more = _page(db, view, streams, found, projections, query)
+    page, more = _page(snapshot, view, streams, found, projections, query)
     body: dict[str, Any] = {
         "object": "list",
         "url": f"/v1/streams/{query.stream}/records",
         "has_more": more,
         "data": page,
-        "meta": {"count": _count(db, streams, conditions, query), "warnings": []},
+        "meta": {"count": _count(snapshot, selections, query), "warnings": []},
     }
     if more:
-        seq, cursor, key, rank = found[len(page) - 1]
-        body["next_cursor"] = sealer.seal([cursor, key, rank], bound=bound)
+        body["next_cursor"] = sealer.seal(list(found[len(page) - 1].position), bound=bound)
     if query.window == "exact":
-        body["meta"]["window"] = _window(db, streams, conditions)
+        body["meta"]["window"] = _window(snapshot, streams, selections)
     return body
 
 
-def read_record(db: sqlite3.Connection, view: View, read: RecordRead) -> dict[str, Any]:
+def read_record(snapshot: Snapshot, view: View, read: RecordRead) -> dict[str, Any]:
     """One record; 404 `not_found` where the grant does not show it, 409 where several match."""
 
     def suits(stream: StreamView) -> None:
@@ -71,24 +56,24 @@ def read_record(db: sqlite3.Connection, view: View, read: RecordRead) -> dict[st
         if read.expand:
             require(view, stream, read.expand, read.expand_limit)
 
-    stream, seq = find(db, view, read.ref, suits)
-    stored = documents.load(db, [seq])[seq]
+    stream, seq = find(snapshot, view, read.ref, suits)
+    stored = snapshot.load([seq])[seq]
     fields = stream.project(read.fields)
     show = documents.show
     if read.whole:
         show = documents.show_named if read.fields else documents.show_over_rest
     body = {"connector_key": stream.connector_key, **describe(stream, stored)}
-    body["data"] = show(db, view, stream, stored, fields)
+    body["data"] = show(snapshot, view, stream, stored, fields)
     body["roles"] = {role: name for role, name in stream.roles.items() if name in fields}
     if at := time_of(stream, stored, frozenset(fields)):
         body["authored_at"] = at
     if read.expand:
-        body["expanded"] = expand(db, view, stream, stored, read.expand, read.expand_limit)
+        body["expanded"] = expand(snapshot, view, stream, stored, read.expand, read.expand_limit)
     return body
 
 
 def find(
-    db: sqlite3.Connection, view: View, ref: RecordRef, suits: Callable[[StreamView], None]
+    snapshot: Snapshot, view: View, ref: RecordRef, suits: Callable[[StreamView], None]
 ) -> tuple[StreamView, int]:
     """The granted stream and the seq of a record the grant shows.
 
@@ -97,14 +82,9 @@ def find(
     """
     hits = []
     for stream in view.stream(ref.stream, ref.connection_id):
-        clause, values = limits(stream)
-        row = db.execute(
-            "SELECT r.seq FROM record r "
-            f"WHERE r.stream = ? AND r.record_key = ? AND r.deleted = 0 AND {clause}",
-            (stream.id, ref.record_id, *values),
-        ).fetchone()
-        if row:
-            hits.append((stream, row[0]))
+        seq = snapshot.find(stream.selection(), ref.record_id)
+        if seq is not None:
+            hits.append((stream, seq))
     if not hits:
         raise NotFound("No such record in this grant. Search or query_records gives ids that work.")
     if len(hits) > 1:
@@ -171,7 +151,7 @@ def ambiguous(view: View, streams: Sequence[StreamView]) -> Ambiguous:
     )
 
 
-def describe(stream: StreamView, stored: documents.Stored) -> dict[str, Any]:
+def describe(stream: StreamView, stored: Stored) -> dict[str, Any]:
     """The envelope keys of a record, without its data."""
     return {
         "object": "record",
@@ -182,13 +162,13 @@ def describe(stream: StreamView, stored: documents.Stored) -> dict[str, Any]:
     }
 
 
-def title_of(stream: StreamView, record: documents.Stored) -> str | None:
+def title_of(stream: StreamView, record: Stored) -> str | None:
     """The text of the declared title field, where the grant shows it."""
     title = record.data.get(stream.title_field) if stream.title_field else None
     return title if isinstance(title, str) else None
 
 
-def time_of(stream: StreamView, record: documents.Stored, shown: frozenset[str]) -> str | None:
+def time_of(stream: StreamView, record: Stored, shown: frozenset[str]) -> str | None:
     """When it happened, by declared role or cursor, out of the fields that may be shown."""
     for name in stream.time_fields:
         if name in shown and record.data.get(name):
@@ -237,58 +217,11 @@ def _projection(stream: StreamView, query: RecordQuery) -> tuple[str, ...]:
     return views[query.view]
 
 
-def _condition(db: sqlite3.Connection, stream: StreamView, query: RecordQuery) -> Condition:
-    condition = compile_filter(db, stream, query.filter)
-    clause, values = limits(stream)
-    condition.clauses.append(clause)
-    condition.values += values
-    if stream.manifest.cursor_field == stream.manifest.time_field:
-        for bound, operator in ((stream.since, ">="), (stream.until, "<")):
-            if bound is not None:  # lets the index on the cursor start at the limit
-                condition.clauses.append(f"r.cursor {operator} ?")
-                condition.values.append(bound)
-    return condition
-
-
-def _select(
-    db: sqlite3.Connection,
-    streams: Sequence[StreamView],
-    conditions: Sequence[Condition],
-    order: Order,
-    after: list[Any] | None,
-    limit: int,
-) -> list[tuple[int, Any, str, int]]:
-    """(seq, cursor, record key, rank of the connection) in page order, `limit` rows at most."""
-    columns = ("r.cursor" if order.by_cursor else "0", "r.record_key")
-    keyset = columns if order.by_cursor else columns[1:]
-    sort = ", ".join(f"{column} {order.direction}" for column in keyset)
-    branches, values = [], list[Any]()
-    for rank, (stream, condition) in enumerate(zip(streams, conditions)):
-        clauses = ["r.stream = ?", "r.deleted = 0", condition.sql()]
-        values += [stream.id, *condition.values]
-        if after is not None:
-            cursor, key, last_rank = after
-            edge = [cursor, key] if order.by_cursor else [key]
-            beyond = "<" if order.descending else ">"
-            beyond += "=" if rank > last_rank else ""
-            clauses.append(f"({', '.join(keyset)}) {beyond} ({', '.join('?' * len(edge))})")
-            values += edge
-        branches.append(
-            f"SELECT * FROM (SELECT r.seq, {', '.join(columns)}, {rank} FROM record r "
-            f"WHERE {' AND '.join(clauses)} ORDER BY {sort} LIMIT {limit})"
-        )
-    merged = " UNION ALL ".join(branches)
-    direction = order.direction
-    return db.execute(
-        f"{merged} ORDER BY 2 {direction}, 3 {direction}, 4 ASC LIMIT {limit}", values
-    ).fetchall()
-
-
 def _page(
-    db: sqlite3.Connection,
+    snapshot: Snapshot,
     view: View,
     streams: Sequence[StreamView],
-    found: Sequence[tuple[int, Any, str, int]],
+    found: Sequence[Row],
     projections: dict[int, tuple[str, ...]],
     query: RecordQuery,
 ) -> tuple[list[dict[str, Any]], bool]:
@@ -297,12 +230,14 @@ def _page(
     rows = found[: query.limit]
     page: list[dict[str, Any]] = []
     size = 0
-    for (_, _, _, rank), record in zip(rows, documents.each(db, [row[0] for row in rows])):
-        stream = streams[rank]
+    for row, record in zip(rows, snapshot.each([row.seq for row in rows])):
+        stream = streams[row.position.selection]
         shown = describe(stream, record)
-        shown["data"] = show(db, view, stream, record, projections[stream.id])
+        shown["data"] = show(snapshot, view, stream, record, projections[stream.id])
         if query.expand:
-            shown["expanded"] = expand(db, view, stream, record, query.expand, query.expand_limit)
+            shown["expanded"] = expand(
+                snapshot, view, stream, record, query.expand, query.expand_limit
+            )
         size += len(orjson.dumps(shown))
         if page and size > BUDGETS.rest_page_bytes:
             return page, True
@@ -311,36 +246,21 @@ def _page(
 
 
 def _count(
-    db: sqlite3.Connection,
-    streams: Sequence[StreamView],
-    conditions: Sequence[Condition],
-    query: RecordQuery,
+    snapshot: Snapshot, selections: Iterable[Selection], query: RecordQuery
 ) -> dict[str, Any]:
     if query.count == "none":
         return {"kind": "none"}
-    total = 0
-    for stream, condition in zip(streams, conditions):
-        row = db.execute(
-            "SELECT count(*) FROM record r "
-            f"WHERE r.stream = ? AND r.deleted = 0 AND {condition.sql()}",
-            (stream.id, *condition.values),
-        ).fetchone()
-        total += row[0]
-    return {"kind": "exact", "value": total}
+    return {"kind": "exact", "value": sum(map(snapshot.count, selections))}
 
 
 def _window(
-    db: sqlite3.Connection, streams: Sequence[StreamView], conditions: Sequence[Condition]
+    snapshot: Snapshot, streams: Sequence[StreamView], selections: Sequence[Selection]
 ) -> dict[str, Any]:
     """How many records there are and the times they span, over all pages."""
     total, times = 0, list[int]()
-    for stream, condition in zip(streams, conditions):
+    for stream, selection in zip(streams, selections):
         shown = stream.manifest.time_field in stream.granted
-        count, first, last = db.execute(
-            "SELECT count(*), min(r.at), max(r.at) FROM record r "
-            f"WHERE r.stream = ? AND r.deleted = 0 AND {condition.sql()}",
-            (stream.id, *condition.values),
-        ).fetchone()
+        count, first, last = snapshot.span(selection)
         total += count
         times += [at for at in (first, last) if shown and at is not None]
     span = {"earliest_at": moment(min(times)), "latest_at": moment(max(times))} if times else {}

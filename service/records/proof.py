@@ -1,7 +1,6 @@
 """Proven windows: where in a field the words of a query stand, and the text around them."""
 
 import re
-import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,8 +11,9 @@ from evidence.fold import fold
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.query import Query, Term
 from evidence.text import beginning, excerpt, mark
+from service.records.sqlite.snapshot import SqliteSnapshot as Snapshot
 from service.records import documents
-from service.records.documents import Big, Stored
+from service.records.engine import Big, Stored
 from service.records.sqlite.terms import Wanted, expression
 
 CHUNK_OVERLAP_CHARS = 64
@@ -42,7 +42,7 @@ class Proof:
 
 
 def prove(
-    db: sqlite3.Connection,
+    snapshot: Snapshot,
     record: Stored,
     fields: Sequence[str],
     query: Query,
@@ -58,7 +58,7 @@ def prove(
         if room <= 0:
             break
         if field in record.big:
-            found = _prove_big(db, record.big[field], field, query, wanted, room)
+            found = _prove_big(snapshot, record.big[field], field, query, wanted, room)
         else:
             found = _prove_text(field, record.data.get(field), query, room)
         proofs += found
@@ -98,7 +98,7 @@ def _phrase(text: str) -> Query | None:
 
 
 def _prove_big(
-    db: sqlite3.Connection,
+    snapshot: Snapshot,
     big: Big,
     field: str,
     query: Query,
@@ -106,12 +106,12 @@ def _prove_big(
     room: int,
 ) -> list[Proof]:
     proofs: list[Proof] = []
-    for number in _chunks_with(db, big, wanted):
+    for number in _chunks_with(snapshot, big, wanted):
         base = number * CONTRACT.chunk_chars
-        text = chunk_text(db, big, number)
+        text = chunk_text(snapshot, big, number)
         found = spans(text, query, limit=SPANS_CONSIDERED, partial=True)
         own = [span for span in found if span.start < CONTRACT.chunk_chars]
-        earlier = _end_of_chunk(db, big, number - 1) if number and _is_near(own) else ""
+        earlier = _end_of_chunk(snapshot, big, number - 1) if number and _is_near(own) else ""
         for window in _windows(text, own, room - len(proofs)):
             proofs.append(window.proof(field, text, big.chars, base, earlier))
         if len(proofs) >= room:
@@ -157,8 +157,8 @@ def _is_near(found: Sequence[Span]) -> bool:
     return any(span.start < CONTRACT.match_before_chars for span in found)
 
 
-def _end_of_chunk(db: sqlite3.Connection, big: Big, number: int) -> str:
-    return documents.read_chunks(db, big, number, number)[-CONTRACT.match_before_chars :]
+def _end_of_chunk(snapshot: Snapshot, big: Big, number: int) -> str:
+    return documents.read_chunks(snapshot, big, number, number)[-CONTRACT.match_before_chars :]
 
 
 def _windows(text: str, found: Sequence[Span], room: int) -> list[_Window]:
@@ -195,27 +195,29 @@ def _beside(windows: Sequence[_Window], span: Span, start: int, end: int) -> tup
     return start, end
 
 
-def chunk_text(db: sqlite3.Connection, big: Big, number: int, overlap: int = 0) -> str:
+def chunk_text(snapshot: Snapshot, big: Big, number: int, overlap: int = 0) -> str:
     """A chunk of a large value with the beginning of the next, so that no word is cut."""
     last = min(number + 1, big.chunks - 1)
-    text = documents.read_chunks(db, big, number, last)
+    text = documents.read_chunks(snapshot, big, number, last)
     return text[: CONTRACT.chunk_chars + (overlap or CHUNK_OVERLAP_CHARS)]
 
 
-def _chunks_with(db: sqlite3.Connection, big: Big, terms: Sequence[Wanted]) -> Iterator[int]:
+def _chunks_with(snapshot: Snapshot, big: Big, terms: Sequence[Wanted]) -> Iterator[int]:
     """Chunks with all the words, else chunks with any of them, in order."""
     seen = False
     for joined in (" AND ", " OR "):
-        for number in chunks_matching(db, big, expression(terms, joined=joined), CHUNKS_TRIED):
+        for number in chunks_matching(
+            snapshot, big, expression(terms, joined=joined), CHUNKS_TRIED
+        ):
             seen = True
             yield number
         if seen:
             return
 
 
-def chunks_matching(db: sqlite3.Connection, big: Big, match: str, limit: int = -1) -> Iterator[int]:
+def chunks_matching(snapshot: Snapshot, big: Big, match: str, limit: int = -1) -> Iterator[int]:
     """The numbers of a value's chunks whose text matches an FTS5 expression, in order."""
-    rows = db.execute(
+    rows = snapshot.db.execute(
         "SELECT rowid FROM fts_chunk WHERE fts_chunk MATCH ? AND rowid BETWEEN ? AND ? "
         "ORDER BY rowid LIMIT ?",
         (match, big.first, big.first + big.chunks - 1, limit),

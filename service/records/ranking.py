@@ -6,7 +6,6 @@ them all, the newest are ranked: found in the window of the newest records if it
 them, which costs the same in any store, else in the whole index.
 """
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -16,6 +15,7 @@ import orjson
 
 from evidence.limits import BUDGETS
 from evidence.query import Query, Term
+from service.records.sqlite.snapshot import SqliteSnapshot as Snapshot
 from service.records.sqlite import recent_index, terms
 from service.records.sqlite.ddl import (
     CONNECTION_BLOCK,
@@ -24,9 +24,10 @@ from service.records.sqlite.ddl import (
     SEQ_BITS,
     SEQ_MASK,
 )
-from service.records.filters import Condition
+from service.records.engine import Selection
+from service.records.sqlite.conditions import of_limit, of_tests
 from service.records.sqlite.terms import Bounded, Wanted, expression
-from service.records.view import StreamView, View, limits
+from service.records.view import StreamView, View
 
 SCOPES_REMEMBERED = 64
 #: How many more of the newest rows are looked through than are expected to do.
@@ -102,32 +103,30 @@ class _Matches:
     where: str
     values: list[Any]
 
-    def more_than(self, db: sqlite3.Connection, count: int) -> bool:
-        return self.counted(db, count + 1) > count
+    def more_than(self, snapshot: Snapshot, count: int) -> bool:
+        return self.counted(snapshot, count + 1) > count
 
-    def counted(self, db: sqlite3.Connection, most: int = -1) -> int:
+    def counted(self, snapshot: Snapshot, most: int = -1) -> int:
         """How many there are, counted no further than `most`."""
         sql = f"SELECT count(*) FROM (SELECT 1 FROM {self.source} WHERE {self.where} LIMIT ?)"
-        return int(db.execute(sql, (*self.values, most)).fetchone()[0])
+        return int(snapshot.db.execute(sql, (*self.values, most)).fetchone()[0])
 
-    def best(
-        self, db: sqlite3.Connection, limit: int, *, since: int = 0
-    ) -> list[tuple[int, float]]:
+    def best(self, snapshot: Snapshot, limit: int, *, since: int = 0) -> list[tuple[int, float]]:
         """The best of those with a seq of `since` or more."""
         name, seq = self.table.name, self.table.seq.format(f"{self.table.name}.rowid")
         where, values = self._since(since)
-        return db.execute(
+        return snapshot.db.execute(
             f"SELECT {name}.rowid, bm25({name}) AS score FROM {self.source} WHERE {where} "
             f"ORDER BY score, {seq} DESC LIMIT ?",
             (*values, limit),
         ).fetchall()
 
-    def newest(self, db: sqlite3.Connection, count: int, *, since: int = 0) -> int | None:
+    def newest(self, snapshot: Snapshot, count: int, *, since: int = 0) -> int | None:
         """The seq of the last of the newest `count` rows; None where there are not as many."""
         seq = self.table.seq.format(f"{self.table.name}.rowid")
         order = f"{self.table.name}.rowid" if self.table is NEWEST else seq
         where, values = self._since(since)
-        row = db.execute(
+        row = snapshot.db.execute(
             f"SELECT {seq} FROM {self.source} WHERE {where} ORDER BY {order} DESC LIMIT 1 OFFSET ?",
             (*values, count - 1),
         ).fetchone()
@@ -146,82 +145,82 @@ class _Matches:
 
 
 def scope_of(
-    db: sqlite3.Connection,
+    snapshot: Snapshot,
     view: View,
     streams: Sequence[StreamView],
-    filters: dict[int, Condition],
+    filters: dict[int, Selection],
 ) -> Scope:
     """The scope of some streams of a view; `filters` are conditions by stream id.
 
     Remembered with the view, which ends with the next commit.
     """
     if filters:
-        return _compile(db, streams, filters)
+        return _compile(snapshot, streams, filters)
     key = () if streams is view.streams else tuple(map(_ids, streams))
     known = view.remembered.get(key)
     if known is None:
         if len(view.remembered) >= SCOPES_REMEMBERED:
             view.remembered.clear()
-        known = view.remembered[key] = _compile(db, streams, filters)
+        known = view.remembered[key] = _compile(snapshot, streams, filters)
     return known
 
 
-def rank(db: sqlite3.Connection, scope: Scope, query: Query, limit: int) -> Ranked:
+def rank(snapshot: Snapshot, scope: Scope, query: Query, limit: int) -> Ranked:
     """The best `limit` rows by bm25, of all matches or, where those are many, of the newest."""
-    wanted = _bound(db, scope, query.wanted)
-    excluded = terms.whole(_bound(db, scope, query.excluded))
+    wanted = _bound(snapshot, scope, query.wanted)
+    excluded = terms.whole(_bound(snapshot, scope, query.excluded))
     matches = _matches(ALL, scope, wanted.terms, excluded)
     most = scope.ranked_whole
-    bounded = most is not None and matches.more_than(db, most)
+    bounded = most is not None and matches.more_than(snapshot, most)
     if bounded:
         newest = _matches(NEWEST, scope, wanted.terms, excluded)
-        rows = _best_of_newest(db, newest, matches, limit)
+        rows = _best_of_newest(snapshot, newest, matches, limit)
     else:
-        rows = matches.best(db, limit)
+        rows = matches.best(snapshot, limit)
     return Ranked(rows, len(rows) < limit, bounded, wanted.terms, wanted.cut)
 
 
 def count_up_to(
-    db: sqlite3.Connection, scope: Scope, pairs: Iterable[tuple[Sequence[Term], Sequence[Term]]]
+    snapshot: Snapshot, scope: Scope, pairs: Iterable[tuple[Sequence[Term], Sequence[Term]]]
 ) -> list[int]:
     """How many rows match each (wanted, excluded), counted no further than `word_matches`."""
     counts = []
     for wanted, excluded in pairs:
-        asked = _bound(db, scope, wanted).terms, _bound(db, scope, excluded).terms
-        counts.append(_matches(ALL, scope, *asked).counted(db, BUDGETS.word_matches))
+        asked = _bound(snapshot, scope, wanted).terms, _bound(snapshot, scope, excluded).terms
+        counts.append(_matches(ALL, scope, *asked).counted(snapshot, BUDGETS.word_matches))
     return counts
 
 
-def _bound(db: sqlite3.Connection, scope: Scope, wanted: Sequence[Term]) -> Bounded:
+def _bound(snapshot: Snapshot, scope: Scope, wanted: Sequence[Term]) -> Bounded:
     """The terms, with prefixes of many words replaced by words that occur in scope."""
 
     def occurs(term: Term) -> bool:
-        return _matches(ALL, scope, (term,), ()).more_than(db, 0)
+        return _matches(ALL, scope, (term,), ()).more_than(snapshot, 0)
 
-    return terms.bound(db, ALL.name, wanted, occurs)
+    return terms.bound(snapshot.db, ALL.name, wanted, occurs)
 
 
 def _best_of_newest(
-    db: sqlite3.Connection, window: _Matches, matches: _Matches, limit: int
+    snapshot: Snapshot, window: _Matches, matches: _Matches, limit: int
 ) -> list[tuple[int, float]]:
     """The best of the newest `rank_newest` matches: the same rows, wherever they are found.
 
     `window` are the matches in the window of the newest records.
     """
     count = BUDGETS.rank_newest
-    if recent_index.whole(db):
-        since = window.newest(db, count)
+    if recent_index.whole(snapshot.db):
+        since = window.newest(snapshot, count)
         if since is not None:
-            found = window.best(db, limit, since=since)
+            found = window.best(snapshot, limit, since=since)
             return [(recent_index.row_of(row), score) for row, score in found]
-    guess = _guess(db, count, matches.counted(db))
-    since = matches.newest(db, count, since=guess) or matches.newest(db, count)
-    return matches.best(db, limit, since=since or 0)
+    guess = _guess(snapshot, count, matches.counted(snapshot))
+    since = matches.newest(snapshot, count, since=guess) or matches.newest(snapshot, count)
+    return matches.best(snapshot, limit, since=since or 0)
 
 
-def _guess(db: sqlite3.Connection, count: int, matching: int) -> int:
+def _guess(snapshot: Snapshot, count: int, matching: int) -> int:
     """A seq from which on the newest `count` are likely to be, if rows match evenly."""
-    (newest,) = db.execute("SELECT max(seq) FROM record").fetchone()
+    (newest,) = snapshot.db.execute("SELECT max(seq) FROM record").fetchone()
     return max(0, int(newest * (1 - SLACK * count / matching)))
 
 
@@ -247,13 +246,13 @@ def _matches(
 
 
 def _compile(
-    db: sqlite3.Connection, streams: Sequence[StreamView], filters: dict[int, Condition]
+    snapshot: Snapshot, streams: Sequence[StreamView], filters: dict[int, Selection]
 ) -> Scope:
     ordinals = sorted(ordinal for stream in streams for ordinal in stream.searchable)
-    block, listed = _block(db, ordinals), orjson.dumps(ordinals).decode()
+    block, listed = _block(snapshot, ordinals), orjson.dumps(ordinals).decode()
     limit, bound = "", tuple[Any, ...]()
-    if filters or any(limits(stream)[1] for stream in streams):
-        limit, bound = _limit(streams, filters)
+    if filters or any(stream.limit for stream in streams):
+        limit, bound = _limit(snapshot, streams, filters)
     return Scope(
         frozenset(ordinals),
         block,
@@ -275,29 +274,28 @@ def _ranked_whole(ordinals: Sequence[int]) -> int | None:
     return None
 
 
-def _block(db: sqlite3.Connection, ordinals: Sequence[int]) -> tuple[int, int] | None:
+def _block(snapshot: Snapshot, ordinals: Sequence[int]) -> tuple[int, int] | None:
     """(lowest, highest) of the ordinals, where no other searchable one is between them."""
     if not ordinals:
         return None
     low, high = ordinals[0], ordinals[-1]
-    inside = db.execute(
+    inside = snapshot.db.execute(
         "SELECT count(*) FROM scope WHERE searchable AND ordinal BETWEEN ? AND ?", (low, high)
     ).fetchone()[0]
     return (low, high) if inside == len(ordinals) else None
 
 
 def _limit(
-    streams: Sequence[StreamView], filters: dict[int, Condition]
+    snapshot: Snapshot, streams: Sequence[StreamView], filters: dict[int, Selection]
 ) -> tuple[str, tuple[Any, ...]]:
     """(condition, parameters) of the records of these streams that their limits let through."""
     groups: dict[tuple[str, str], tuple[list[int], list[Any]]] = {}
     for stream in streams:
-        clause, values = limits(stream)
+        found = of_limit(stream.limit)
         if stream.id in filters:
-            clause += f" AND {filters[stream.id].sql()}"
-            values += filters[stream.id].values
-        key = (clause, orjson.dumps(values).decode())
-        groups.setdefault(key, ([], values))[0].append(stream.id)
+            of_tests(snapshot.db, filters[stream.id].tests, found)
+        key = (found.sql(), orjson.dumps(found.values).decode())
+        groups.setdefault(key, ([], found.values))[0].append(stream.id)
     either, bound = [], list[Any]()
     for (clause, _), (ids, values) in groups.items():
         either.append(f"(r.stream IN (SELECT value FROM json_each(?)) AND {clause})")

@@ -3,18 +3,18 @@
 Only granted fields, relations and views appear; what is not granted is not mentioned at all.
 """
 
-import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
 from evidence.errors import Ambiguous, InvalidRequest
 from evidence.limits import CONTRACT
+from service.records.engine import Snapshot
 from service.ports import SchemaQuery
 from service.records import lists
 from service.records.expand import usable
 from service.records.manifest import Expansion
 from service.records.values import moment
-from service.records.view import StreamView, View, limits
+from service.records.view import StreamView, View
 
 METRICS = ("count_distinct", "group_by", "group_by_time", "max", "min", "sum")
 SIDES = ("exact_filter", "range_filter", "lexical_search", "semantic_search")
@@ -53,17 +53,12 @@ def connectors(view: View) -> dict[str, Any]:
     return {"object": "list", "data": found}
 
 
-def list_streams(db: sqlite3.Connection, view: View, connection_id: str | None) -> dict[str, Any]:
+def list_streams(snapshot: Snapshot, view: View, connection_id: str | None) -> dict[str, Any]:
     """One row per granted (stream, connection), with the number of records the grant shows."""
     rows = []
     for stream in view.within(connection_id):
-        clause, values = limits(stream)
-        count, last = db.execute(
-            "SELECT count(*), max(r.at) FROM record r "
-            f"WHERE r.stream = ? AND r.deleted = 0 AND {clause}",
-            (stream.id, *values),
-        ).fetchone()
-        row = {"object": "stream", "name": stream.name, "record_count": count}
+        count, _, last = snapshot.span(stream.selection())
+        row: dict[str, Any] = {"object": "stream", "name": stream.name, "record_count": count}
         row |= stream.source
         row["freshness"] = {"status": "unknown"}
         if last is not None and stream.manifest.time_field in stream.granted:
@@ -120,8 +115,8 @@ def metadata(view: View, stream: StreamView) -> dict[str, Any]:
     }
     if manifest.time_field in stream.granted:
         body["consent_time_field"] = manifest.time_field
-    if stream.since is not None or stream.until is not None:
-        bounds = {"since": stream.since, "until": stream.until}
+    if stream.limit.since is not None or stream.limit.until is not None:
+        bounds = {"since": stream.limit.since, "until": stream.limit.until}
         body["time_constraint"] = {n: moment(at) for n, at in bounds.items() if at is not None}
     if manifest.label:
         body["label"] = manifest.label

@@ -1,6 +1,5 @@
 """Search in two steps: the best full-text rows inside the grant, then windows of the page."""
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -9,39 +8,39 @@ from evidence.envelope import SearchEnvelope
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS
 from evidence.query import Query
+from service.records.sqlite.snapshot import SqliteSnapshot as Snapshot
 from service.cursors import Sealer
 from service.ports import SearchQuery
 from service.records import zero_hits, ranking, lists
 from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
-from service.records.filters import compile_filter
+from service.records.filters import tests_of
 from service.records.hits import Found, prove_page
 from service.records.view import StreamView, View
 
 DEEPEST_OFFSET = 10_000
 
 
-def search(
-    db: sqlite3.Connection, view: View, request: SearchQuery, sealer: Sealer
-) -> SearchEnvelope:
+def search(snapshot: Snapshot, view: View, request: SearchQuery, sealer: Sealer) -> SearchEnvelope:
     """A page of hits with their proven windows, as the PDPP search envelope."""
     query = _parse(request.query)
     streams = _streams(view, request)
-    bound: list[Any] = ["search", view.grant.grant_id, request.query, request.streams]
-    bound += [request.connection_id, request.filter]
+    bound = [view.grant.grant_id, *request.identity()]
     offset = int(sealer.open(request.cursor, bound=bound)) if request.cursor else 0
     lists.require_shared(view, streams, request.filter, "filter")
     filters = {}
     if request.filter:
-        filters = {stream.id: compile_filter(db, stream, request.filter) for stream in streams}
-    scope = ranking.scope_of(db, view, streams, filters)
+        filters = {
+            stream.id: stream.selection(tests_of(stream, request.filter)) for stream in streams
+        }
+    scope = ranking.scope_of(snapshot, view, streams, filters)
     wanted = offset + request.limit + 1
-    ranked = ranking.rank(db, scope, query, wanted * max(1, scope.widest))
+    ranked = ranking.rank(snapshot, scope, query, wanted * max(1, scope.widest))
 
     found = _merge(ranked.rows, scope.ordinals)
     page = found[offset : offset + request.limit]
     more = len(found) > offset + request.limit
     reachable = offset + request.limit < DEEPEST_OFFSET
-    hits = prove_page(db, view, page, query, ranked.wanted, offset)
+    hits = prove_page(snapshot, view, page, query, ranked.wanted, offset)
     head: dict[str, Any] = {
         "object": "list",
         "url": "/v1/search",
@@ -49,7 +48,7 @@ def search(
         "data": [],
         "meta": _meta(ranked, found, scope.sources, deep=more and not reachable),
     }
-    if not found and not offset and (words := zero_hits.look(db, scope, query)):
+    if not found and not offset and (words := zero_hits.look(snapshot, scope, query)):
         head["meta"]["words"] = words
     if more and reachable:
         head["next_cursor"] = sealer.seal(offset + request.limit, bound=bound)

@@ -1,15 +1,14 @@
 """Texts that are read by ranges: in memory, or in chunk rows that an index finds matches in."""
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from typing import NamedTuple, Protocol
 
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.query import Query, Term
 from evidence.work import Deadline
+from service.records.sqlite.snapshot import SqliteSnapshot as Snapshot
 from service.records import documents
-from service.records.documents import Big
+from service.records.engine import Big
 from service.records.proof import CHUNK_OVERLAP_CHARS, chunk_text, chunks_matching
 from service.records.sqlite.terms import bound, expression
 
@@ -53,8 +52,8 @@ class InlineText:
 class ChunkedText:
     """A text in chunk rows: a range costs the rows it lies in, a find the rows that match."""
 
-    def __init__(self, db: sqlite3.Connection, big: Big) -> None:
-        self._db = db
+    def __init__(self, snapshot: Snapshot, big: Big) -> None:
+        self._snapshot = snapshot
         self._big = big
         self.total = big.chars
 
@@ -62,7 +61,7 @@ class ChunkedText:
         if start >= end:
             return ""
         first = start // CHUNK
-        text = documents.read_chunks(self._db, self._big, first, (end - 1) // CHUNK)
+        text = documents.read_chunks(self._snapshot, self._big, first, (end - 1) // CHUNK)
         return text[start - first * CHUNK : end - first * CHUNK]
 
     def pieces(self, query: Query, terms: tuple[Term, ...]) -> Iterator[Piece]:
@@ -73,21 +72,23 @@ class ChunkedText:
             yield piece
 
     def _matching(self, terms: tuple[Term, ...], overlap: int) -> Iterator[Piece]:
-        found = bound(self._db, "fts_chunk", terms, self._holds)
+        found = bound(self._snapshot.db, "fts_chunk", terms, self._holds)
         if found.cut:  # further words of a prefix may stand anywhere
             yield from self._all(overlap)
             return
-        for number in list(chunks_matching(self._db, self._big, expression(found.terms))):
-            yield Piece(number * CHUNK, chunk_text(self._db, self._big, number, overlap), CHUNK)
+        for number in list(chunks_matching(self._snapshot, self._big, expression(found.terms))):
+            yield Piece(
+                number * CHUNK, chunk_text(self._snapshot, self._big, number, overlap), CHUNK
+            )
 
     def _holds(self, term: Term) -> bool:
-        return any(True for _ in chunks_matching(self._db, self._big, expression((term,)), 1))
+        return any(True for _ in chunks_matching(self._snapshot, self._big, expression((term,)), 1))
 
     def _all(self, overlap: int) -> Iterator[Piece]:
         """Every chunk, each read once."""
-        with closing(documents.chunks(self._db, self._big)) as rows:
-            (here,) = next(rows, ("",))
-            for number, (after,) in enumerate(rows):
-                yield Piece(number * CHUNK, here + after[:overlap], CHUNK)
-                here = after
+        rows = self._snapshot.chunks(self._big)
+        here = next(rows, "")
+        for number, after in enumerate(rows):
+            yield Piece(number * CHUNK, here + after[:overlap], CHUNK)
+            here = after
         yield Piece((self._big.chunks - 1) * CHUNK, here, CHUNK)

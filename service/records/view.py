@@ -4,18 +4,15 @@ Every module of the reading side starts here: a `StreamView` carries the limits 
 stream, and nothing outside a `View` can be named.
 """
 
-import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import lru_cache
 from typing import Any
 
-import orjson
-
 from evidence.errors import Forbidden, NotFound
+from service.records.engine import Limit, Selection, Snapshot, Test
 from service.access.grants import Grant, StreamGrant
-from service.records.manifest import StreamManifest, parse
+from service.records.manifest import StreamManifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +29,9 @@ class StreamView:
     granted: frozenset[str]
     ordinals: dict[str, int]
     searchable: dict[int, str]
-    since: int | None
-    until: int | None
-    resources: frozenset[str] | None
+    #: The field that the times of a limit are of, granted or not.
+    time_ordinal: int | None
+    limit: Limit
     #: Which connection this is, as every row of it says in PDPP's words.
     source: dict[str, Any]
     #: Where titles and times come from: declared roles and the cursor, where granted.
@@ -50,6 +47,16 @@ class StreamView:
         """The cursor field, where the grant shows it: hidden values must not order an answer."""
         cursor = self.manifest.cursor_field
         return cursor if cursor in self.granted else None
+
+    def selection(self, tests: Iterable[Test] = ()) -> Selection:
+        """The records of the stream that the grant shows and that pass every test."""
+        return Selection(
+            self.id,
+            self.limit,
+            tuple(tests),
+            self.time_ordinal,
+            self.manifest.cursor_field == self.manifest.time_field,
+        )
 
     def require(self, field: str, *, param: str = "fields") -> None:
         """Raises 403 `field_not_granted`, alike for hidden fields and fields that are not there."""
@@ -121,49 +128,39 @@ class View:
         return tuple(sorted(found, key=lambda stream: stream.connection_id))
 
 
-_FIND = """
-SELECT s.id, s.manifest, c.connector_key, c.display_name,
-  (SELECT json_group_array(json_array(o.ordinal, o.field, o.searchable))
-     FROM scope o WHERE o.stream = s.id)
-FROM stream s JOIN connection c ON c.id = s.connection
-WHERE c.connection_id = ? AND s.name = ?
-"""
-
-
-def open_view(db: sqlite3.Connection, grant: Grant) -> View:
+def open_view(snapshot: Snapshot, grant: Grant) -> View:
     """Resolves a grant against the store as `db` shows it."""
-    found = (_open_stream(db, item) for item in grant.streams)
+    found = (_open_stream(snapshot, item) for item in grant.streams)
     streams = tuple(stream for stream in found if stream is not None)
     owners = {ordinal: stream for stream in streams for ordinal in stream.searchable}
     return View(grant, streams, owners, {})
 
 
-def _open_stream(db: sqlite3.Connection, item: StreamGrant) -> StreamView | None:
-    row = db.execute(_FIND, (item.connection_id, item.stream)).fetchone()
+def _open_stream(snapshot: Snapshot, item: StreamGrant) -> StreamView | None:
+    row = snapshot.stream(item.connection_id, item.stream)
     if row is None:
         return None
-    stream_id, text, connector_key, display_name, scopes = row
-    manifest = _manifest(text)
+    manifest = row.manifest
     granted = frozenset(item.fields)
     roles = {role: name for role, name in manifest.roles.items() if name in granted}
     times = (roles.get("event-time"), manifest.cursor_field)
-    ordinals = {field: (ordinal, searchable) for ordinal, field, searchable in orjson.loads(scopes)}
-    ordinals = {field: pair for field, pair in ordinals.items() if field in granted}
+    ordinals = {field: ordinal for field, ordinal in row.fields.items() if field in granted}
     return StreamView(
-        id=stream_id,
+        id=row.id,
         connection_id=item.connection_id,
-        connector_key=connector_key,
-        display_name=display_name,
+        connector_key=row.connector_key,
+        display_name=row.display_name,
         manifest=manifest,
         roles=roles,
         fields=tuple(item.fields),
         granted=granted,
-        ordinals={field: ordinal for field, (ordinal, _) in ordinals.items()},
-        searchable={ordinal: field for field, (ordinal, on) in ordinals.items() if on},
-        since=item.since,
-        until=item.until,
-        resources=item.resources,
-        source=_source(item.connection_id, display_name),
+        ordinals=ordinals,
+        searchable={
+            ordinal: field for field, ordinal in ordinals.items() if field in row.searchable
+        },
+        time_ordinal=row.fields.get(manifest.time_field or ""),
+        limit=Limit(item.since, item.until, item.resources),
+        source=_source(item.connection_id, row.display_name),
         title_field=roles.get("primary-title"),
         time_fields=tuple(
             name for name in times if name in granted and manifest.fields[str(name)].is_time
@@ -174,23 +171,3 @@ def _open_stream(db: sqlite3.Connection, item: StreamGrant) -> StreamView | None
 def _source(connection_id: str, display_name: str | None) -> dict[str, Any]:
     named = {"connection_id": connection_id, "connector_instance_id": connection_id}
     return {**named, "display_name": display_name} if display_name else named
-
-
-@lru_cache(maxsize=1024)
-def _manifest(text: str) -> StreamManifest:
-    return parse({"streams": [orjson.loads(text)]})[0]
-
-
-def limits(view: StreamView, record: str = "r") -> tuple[str, list[Any]]:
-    """SQL that holds for the records of a stream this grant shows, with its parameters."""
-    clauses, values = [], list[Any]()
-    if view.since is not None:
-        clauses.append(f"{record}.at >= ?")
-        values.append(view.since)
-    if view.until is not None:
-        clauses.append(f"{record}.at < ?")
-        values.append(view.until)
-    if view.resources is not None:
-        clauses.append(f"{record}.record_key IN (SELECT value FROM json_each(?))")
-        values.append(orjson.dumps(sorted(view.resources)).decode())
-    return " AND ".join(clauses) or "1", values

@@ -237,6 +237,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
 
 # Libraries and corners of the standard library, and the only places that may import them.
 FENCES: dict[str, tuple[str, ...]] = {
+    "Stemmer": ("evidence/language.py",),
     "orjson": tuple(f"{package}/" for package in PACKAGES),
     "flask": (
         *("service/app.py", "service/mcp/blueprint.py", "service/rest/", "service/pages/"),

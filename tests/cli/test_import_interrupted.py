@@ -113,7 +113,7 @@ def wait_for(path: Path, count: int, process: "subprocess.Popen[bytes]") -> None
     kept = 0
     while kept < count:
         assert process.poll() is None
-        with Reader(path).snapshot() as db:
+        with Reader(path).connection() as db:
             kept = look(db, "SELECT count(*) FROM record")
 
 
@@ -172,7 +172,7 @@ def test_who_reads_beside_an_import_sees_whole_batches_and_finds_what_is_in_them
             pipe.flush()
             while max(seen) < (batch + 1) * BATCH:
                 assert process.poll() is None
-                with Reader(house.path).snapshot() as db:
+                with Reader(house.path).connection() as db:
                     counts = {
                         look(db, "SELECT count(*) FROM record"),
                         look(db, "SELECT count(*) FROM document"),

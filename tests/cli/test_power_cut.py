@@ -28,7 +28,7 @@ def house(tmp_path: Path) -> Iterator[House]:
     made = worlds.build(letters("home", 3), tmp_path / "house")
     made.grant(label="laptop")
     reader = Reader(made.path)
-    with reader.snapshot() as db:
+    with reader.connection() as db:
         db.execute("SELECT count(*) FROM record").fetchone()
         yield made
     reader.close()
@@ -46,14 +46,14 @@ def test_a_revocation_survives(house: House, tmp_path: Path) -> None:
 def test_an_import_survives(house: House, tmp_path: Path) -> None:
     disk = Disk(tmp_path / "disk", house.path)
     disk.run(*IMPORT, stdin=ROWS)
-    with Reader(disk.after()).snapshot() as db:
+    with Reader(disk.after()).connection() as db:
         assert db.execute("SELECT count(*) FROM record").fetchone() == (53,)
 
 
 def test_a_new_store_survives_with_its_folders(tmp_path: Path) -> None:
     disk = Disk(tmp_path / "disk", tmp_path / "new" / "deep" / "rung.db")
     disk.run(*IMPORT, stdin=ROWS)
-    with Reader(disk.after()).snapshot() as db:
+    with Reader(disk.after()).connection() as db:
         assert db.execute("SELECT count(*) FROM record").fetchone() == (50,)
     made = tmp_path / "new" / "deep"
     assert {str(made), str(made.parent), str(tmp_path)} <= set(disk.folders())

@@ -14,8 +14,10 @@ from evidence.errors import EvidenceError, TimedOut, Unavailable
 from evidence.fold import FOLD_VERSION
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
+from service.records.sqlite.snapshot import SqliteSnapshot
 from service.records.sqlite import files, terms
-from service.records.sqlite.ddl import READABLE
+from service.records.engine import BlobRow
+from service.records.sqlite.ddl import BLOB_PART_BYTES, READABLE
 from service.records.sqlite.files import Stamp
 
 # Virtual machine steps between two looks at the clock: about a fifth of a millisecond.
@@ -60,8 +62,14 @@ class Reader:
         self._open_now: WeakSet[_Connection] = WeakSet()
 
     @contextmanager
-    def snapshot(self, seconds: float = BUDGETS.store_seconds) -> Iterator[sqlite3.Connection]:
+    def snapshot(self, seconds: float = BUDGETS.store_seconds) -> Iterator[SqliteSnapshot]:
         """One consistent view of the store; statements past `seconds` raise `TimedOut`."""
+        with self.connection(seconds) as db:
+            yield SqliteSnapshot(db, self._generation(db))
+
+    @contextmanager
+    def connection(self, seconds: float = BUDGETS.store_seconds) -> Iterator[sqlite3.Connection]:
+        """The same as a connection inside a transaction."""
         try:
             db = self._enter().db
             try:
@@ -80,9 +88,24 @@ class Reader:
                 self.close()  # it may have cached pages of a file that was overwritten
             raise _translate(error) from error
 
-    def generation(self, db: sqlite3.Connection) -> Generation:
+    def _generation(self, db: sqlite3.Connection) -> Generation:
         """What changes when another connection has committed; of two connections never alike."""
         return self._local.kept.number, db.execute("PRAGMA data_version").fetchone()[0]
+
+    def blob_bytes(self, blob: BlobRow, start: int, stop: int) -> Iterator[bytes]:
+        """See `engine.Engine`. In a store that replaced the first, a key may mean another blob."""
+        first, last = start // BLOB_PART_BYTES, -(-stop // BLOB_PART_BYTES)
+        for number in range(first, last):
+            with self.connection() as db:
+                row = db.execute(
+                    "SELECT data FROM blob_part p JOIN blob b ON b.id = p.blob "
+                    "WHERE p.blob = ? AND b.sha256 = ? AND p.no = ?",
+                    (blob.key, blob.sha256, number),
+                ).fetchone()
+            if row is None:
+                return
+            base = number * BLOB_PART_BYTES
+            yield row[0][max(0, start - base) : stop - base]
 
     def number(self) -> int:
         """The number of this thread's connection, which changes when the file is opened anew."""

@@ -6,13 +6,12 @@ Nested values are read as canonical JSON, as everywhere.
 from itertools import islice
 from typing import Any
 
-import orjson
-
-from evidence import binary, pointer, query, routes
+from evidence import binary, pointer, query
 from evidence.errors import NotFound
 from evidence.find import literals, spans
 from evidence.handles import RecordRef
-from evidence.limits import BUDGETS, CONTRACT
+from evidence.limits import CONTRACT
+from service.pdpp import previews
 from service.pdpp.decode import reference, source_of, without
 from evidence.text import looks_binary
 from service.ports import WindowRequest
@@ -23,7 +22,7 @@ Body = dict[str, Any]
 def previewed(data: Body, ref: RecordRef) -> Body:
     """Return the fields of a record, those over 64 KiB as `field_preview` with their `read`."""
     return {
-        name: preview(name, value, ref, most_bytes=CONTRACT.inline_bytes)
+        name: previews.preview(name, value, ref, most_bytes=CONTRACT.inline_bytes)
         for name, value in data.items()
     }
 
@@ -39,28 +38,6 @@ def _previewed_row(row: Body, stream: str) -> Body:
     if ref is None or not isinstance(data, dict):
         return row
     return {**row, "data": previewed(data, ref)}
-
-
-def preview(name: str, value: Any, ref: RecordRef, *, most_bytes: int) -> Any:
-    """Return a value, or the preview of one over `most_bytes` with the read of the rest."""
-    if not isinstance(value, (str, dict, list)):
-        return value
-    text = _text(value)
-    size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-    if size <= most_bytes:
-        return value
-    where = ref.stream, ref.record_id, ref.connection_id or ""
-    if isinstance(value, str) and looks_binary(text[: CONTRACT.chunk_chars]):
-        read = {"read": routes.field_window_read(*where, name)}
-        return {**binary.base64_field(value), "fetch_url": routes.field_value(ref, name), **read}
-    return {
-        "object": "field_preview",
-        "type": pointer.json_type(value),
-        "size_chars": len(text),
-        "size_bytes": size,
-        "read": routes.field_window_read(*where, name),
-        "preview_text": text[: BUDGETS.preview_chars],
-    }
 
 
 def window(record: Body, path: str, asked: WindowRequest) -> Body:
@@ -87,13 +64,7 @@ def window(record: Body, path: str, asked: WindowRequest) -> Body:
         ref = RecordRef(str(record.get("stream")), str(record.get("id")), owner or None)
         shown = without(binary.described(known, ref, path), ("object",))
         return {**body, "field": {"path": path, "type": "binary"}, "binary": shown}
-    return {**body, "window": _window(_text(value), asked)}
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    return {**body, "window": _window(previews.text_of(value), asked)}
 
 
 def _binary(value: Any) -> Body | None:

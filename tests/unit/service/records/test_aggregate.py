@@ -14,6 +14,7 @@ import pytest
 from service.cursors import Sealer
 from service.ports import AggregateQuery
 from service.access import grants
+from service.records.sqlite.snapshot import SqliteSnapshot
 from service.records import aggregate
 from service.records.ingest import put
 from service.records.intake import Row
@@ -109,7 +110,7 @@ def test_figures_and_groups_are_those_of_the_records_one_by_one(tmp_path: Path, 
         granted = [(limits, _view(writer, limits)) for limits in GRANTS]
         for (limits, view), wanted, asked in product(granted, FILTERS, ASKED):
             query = AggregateQuery(stream="visits", filter=wanted, **asked)
-            found = aggregate.aggregate(writer.db, view, query, SEALER)
+            found = aggregate.aggregate(SqliteSnapshot(writer.db, (0, 0)), view, query, SEALER)
             shown = [
                 data
                 for (_, key), data in kept.items()
@@ -133,7 +134,9 @@ def test_groups_beyond_the_limit_are_the_later_ones_and_counted(tmp_path: Path) 
         query = AggregateQuery(
             stream="visits", metric="count", group_by_time="at", granularity="month", limit=2
         )
-        found = aggregate.aggregate(writer.db, _view(writer, {}), query, SEALER)
+        found = aggregate.aggregate(
+            SqliteSnapshot(writer.db, (0, 0)), _view(writer, {}), query, SEALER
+        )
     assert [group["key"] for group in found["groups"]] == ["2026-01-01", "2026-02-01"]
     assert (found["other_count"], found["group_count"]) == (2, 4)
 
@@ -152,7 +155,7 @@ def test_counts_by_time_do_not_look_at_records(tmp_path: Path) -> None:
         until = {"time_constraint": {"until": "2027-01-01T00:00:00Z"}}
         for view in (_view(writer, {}), _view(writer, until)):
             asked.clear()
-            aggregate.aggregate(writer.db, view, query, SEALER)
+            aggregate.aggregate(SqliteSnapshot(writer.db, (0, 0)), view, query, SEALER)
             (grouped,) = [sql for sql in asked if "GROUP BY" in sql]
             plan = writer.db.execute(f"EXPLAIN QUERY PLAN {grouped}").fetchall()
             assert "COVERING INDEX cell_value" in plan[0][3]
@@ -205,7 +208,7 @@ def _view(writer: Writer, limits: dict[str, Any]) -> View:
     held = writer.db.execute("SELECT connection_id FROM connection")
     entries = [{"connection_id": name, **limits} for (name,) in held.fetchall()]
     _, token = grants.create(writer.db, {"streams": entries})
-    return open_view(writer.db, grants.find(writer.db, token=token))
+    return open_view(SqliteSnapshot(writer.db, (0, 0)), grants.find(writer.db, token=token))
 
 
 def _moment(value: Any) -> datetime | None:

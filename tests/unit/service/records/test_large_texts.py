@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from evidence.limits import CONTRACT
-from service.records import documents
+from service.records.sqlite.snapshot import SqliteSnapshot
 from service.records.finding import matches
 from service.records.ingest import put
 from service.records.intake import Row
@@ -21,7 +21,8 @@ def kept(writer: Writer, notes: StreamHandle, text: str) -> ChunkedText:
     """The text as the store keeps it: in chunk rows."""
     put(writer, notes, [Row({"id": "a", "text": text})])
     (seq,) = writer.db.execute("SELECT seq FROM record").fetchone()
-    return ChunkedText(writer.db, documents.load(writer.db, [seq])[seq].big["text"])
+    snapshot = SqliteSnapshot(writer.db, (0, 0))
+    return ChunkedText(snapshot, snapshot.load([seq])[seq].big["text"])
 
 
 @pytest.mark.parametrize("around", ["z", "ß", "é", "ﬁ", "Ж", "\u0301"])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from evidence import query as queries
 from evidence.limits import BUDGETS
 from service.access import grants
+from service.records.sqlite.snapshot import SqliteSnapshot
 from service.records import ranking
 from service.records.sqlite import recent_index, terms
 from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
@@ -72,13 +73,13 @@ def fill(folder: Path, records: list[tuple[str, str, str, int]]) -> Writer:
 
 def view_of(writer: Writer, *entries: dict[str, Any]) -> View:
     _, token = grants.create(writer.db, {"streams": list(entries)})
-    return open_view(writer.db, grants.find(writer.db, token))
+    return open_view(SqliteSnapshot(writer.db, (0, 0)), grants.find(writer.db, token))
 
 
 def ranked(writer: Writer, view: View, text: str, limit: int = EVERYTHING) -> Ranked:
     terms.prepare(writer.db)
-    scope = ranking.scope_of(writer.db, view, view.streams, {})
-    return ranking.rank(writer.db, scope, queries.parse(text), limit)
+    scope = ranking.scope_of(SqliteSnapshot(writer.db, (0, 0)), view, view.streams, {})
+    return ranking.rank(SqliteSnapshot(writer.db, (0, 0)), scope, queries.parse(text), limit)
 
 
 def matching_rows(view: View, records: list[tuple[str, str, str, int]], text: str) -> list[int]:
@@ -87,7 +88,7 @@ def matching_rows(view: View, records: list[tuple[str, str, str, int]], text: st
     asked = queries.parse(text)
     for seq, (name, title, body, day) in reversed([*enumerate(records, start=1)]):
         (stream,) = [s for s in view.streams if s.connection_id == name] or [None]
-        if stream is None or (stream.since is not None and day < 10):
+        if stream is None or (stream.limit.since is not None and day < 10):
             continue
         values = {"title": title, "text": body}
         seen = {o: values[field] for o, field in stream.searchable.items() if values[field]}
@@ -167,15 +168,18 @@ def test_scopes_are_remembered_with_their_view_and_never_mixed_up(tmp_path: Path
     with fill(tmp_path, [("a", "", "owl", 1), ("b", "", "owl", 1)]) as writer:
         view = view_of(writer, *({"connection_id": name} for name in CONNECTIONS))
         first, second = (
-            ranking.scope_of(writer.db, view, view.within(name), {}) for name in ("a", "b")
+            ranking.scope_of(SqliteSnapshot(writer.db, (0, 0)), view, view.within(name), {})
+            for name in ("a", "b")
         )
         assert not first.ordinals & second.ordinals
         asked: list[str] = []
         writer.db.set_trace_callback(asked.append)
-        assert ranking.scope_of(writer.db, view, view.within("a"), {}) is first
+        assert (
+            ranking.scope_of(SqliteSnapshot(writer.db, (0, 0)), view, view.within("a"), {}) is first
+        )
         writer.db.set_trace_callback(None)
         assert asked == []
         for number in range(ranking.SCOPES_REMEMBERED + 1):
             view.remembered[(-number,)] = first
-        ranking.scope_of(writer.db, view, view.within("c"), {})
+        ranking.scope_of(SqliteSnapshot(writer.db, (0, 0)), view, view.within("c"), {})
         assert len(view.remembered) <= ranking.SCOPES_REMEMBERED

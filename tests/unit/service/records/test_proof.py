@@ -9,7 +9,7 @@ from evidence.find import spans
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.query import parse
 from evidence.text import beginning, split, unmark
-from service.records.documents import Stored
+from service.records.engine import Stored
 from service.records.finding import matches
 from service.records.proof import SPANS_CONSIDERED, Proof, prove
 from service.records.texts import InlineText
@@ -27,7 +27,7 @@ queries = st.lists(
 
 def proofs_of(text: str, typed: str) -> list[Proof]:
     """The windows of a record that has this text in one field."""
-    record = Stored(1, "r1", "2026-01-01T00:00:00Z", {"body": text}, {}, {})
+    record = Stored(1, 1, "r1", "2026-01-01T00:00:00Z", {"body": text}, {}, {}, len(text))
     query = parse(typed)
     return prove(sqlite3.connect(":memory:"), record, ["body"], query, query.wanted)
 

@@ -181,11 +181,13 @@ def test_the_log_begins_anew_though_somebody_always_reads(
         """Each snapshot begins before the last one has ended."""
         first, second = (Reader(writer.path) for _ in range(2))
         with ExitStack() as stack:
-            stack.enter_context(first.snapshot()).execute("SELECT count(*) FROM record").fetchone()
+            stack.enter_context(first.connection()).execute(
+                "SELECT count(*) FROM record"
+            ).fetchone()
             while not done.is_set():
                 first, second = second, first
                 kept = stack.pop_all()
-                db = stack.enter_context(first.snapshot())
+                db = stack.enter_context(first.connection())
                 db.execute("SELECT count(*) FROM record").fetchone()
                 kept.close()
         first.close(), second.close()
@@ -265,7 +267,7 @@ def test_opening_a_store_to_write_leaves_the_locks_of_readers_in_this_process(
     path = tmp_path / "rung.db"
     open_writer(path).close()
     reader = Reader(path)
-    with reader.snapshot() as db:
+    with reader.connection() as db:
         db.execute("SELECT 1 FROM meta").fetchone()
     open_writer(path).close()
     # Who ends last removes the log, and must not take itself for that one.

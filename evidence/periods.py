@@ -1,0 +1,103 @@
+"""Dates in a question: a day, a month or a year, in the ways people write them."""
+
+import re
+from calendar import monthrange
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from evidence.fold import fold
+
+#: Month names, January first, folded; several spellings are separated by a slash.
+_MONTHS: Final = {
+    "de": "januar/janner februar marz/maerz april mai juni juli august september oktober november"
+    " dezember",
+    "en": "january/jan february/feb march/mar april/apr may june/jun july/jul august/aug"
+    " september/sep/sept october/oct november/nov december/dec",
+    "es": "enero febrero marzo abril mayo junio julio agosto septiembre/setiembre octubre noviembre"
+    " diciembre",
+    "fr": "janvier fevrier mars avril mai juin juillet aout septembre octobre novembre decembre",
+    "it": "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre"
+    " dicembre",
+    "nl": "januari februari maart april mei juni juli augustus september oktober november december",
+    "pt": "janeiro fevereiro marco abril maio junho julho agosto setembro outubro novembro"
+    " dezembro",
+    "pl": "stycznia/styczen lutego/luty marca/marzec kwietnia/kwiecien maja/maj czerwca/czerwiec"
+    " lipca/lipiec sierpnia/sierpien wrzesnia/wrzesien pazdziernika/pazdziernik listopada/listopad"
+    " grudnia/grudzien",
+    "ru": "января/январь февраля/февраль марта/март апреля/апрель мая/май июня/июнь июля/июль"
+    " августа/август сентября/сентябрь октября/октябрь ноября/ноябрь декабря/декабрь",
+    "tr": "ocak subat mart nisan mayıs haziran temmuz agustos eylul ekim kasım aralık",
+}
+_YEAR: Final = r"(?P<year>(?:19|20)\d\d)"
+_MICROSECOND: Final = timedelta(microseconds=1)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Period(NamedTuple):
+    """A time from `since` to before `until`, in microseconds since 1970 UTC."""
+
+    since: int
+    until: int
+
+
+def find_period(text: str) -> tuple[Period | None, str]:
+    """The day, month or year a text names, and the text without it; None where it names none.
+
+    A month needs its year, and a year alone must stand as a number of four digits.
+    """
+    for pattern in _patterns():
+        if found := pattern.search(text):
+            period = _period(found)
+            if period is not None:
+                return period, f"{text[: found.start()]} {text[found.end() :]}"
+    return None, text
+
+
+@lru_cache(maxsize=1)
+def _names() -> dict[str, int]:
+    """The number of each month name, folded."""
+    return {
+        fold(name).strip(): number
+        for names in _MONTHS.values()
+        for number, spellings in enumerate(names.split(), start=1)
+        for name in spellings.split("/")
+    }
+
+
+@lru_cache(maxsize=1)
+def _patterns() -> tuple[re.Pattern[str], ...]:
+    """The most exact first. Names are matched by their letters and looked up folded."""
+    name, day = r"(?P<name>[^\W\d_]{3,})\.?", r"(?P<day>[0-3]?\d)"
+    spelled = (
+        rf"\b{_YEAR}-(?P<month>[01]\d)-{day}\b",
+        rf"\b{day}(?:st|nd|rd|th|\.|er)?(?:\s+(?:of|de))?\s+{name}(?:\s+de)?,?\s+{_YEAR}\b",
+        rf"\b{name}\s+{day}(?:st|nd|rd|th)?,?\s+{_YEAR}\b",
+        rf"\b{_YEAR}-(?P<month>[01]\d)\b(?!-)",
+        rf"\b{name}(?:\s+(?:of|de))?,?\s+{_YEAR}\b",
+        rf"(?<![\w.,-]){_YEAR}(?![\w-]|[.,]\d)",
+        rf"{_YEAR}年(?:(?P<month>\d{{1,2}})月(?:(?P<day>\d{{1,2}})日)?)?",
+    )
+    return tuple(re.compile(pattern) for pattern in spelled)
+
+
+def _period(found: re.Match[str]) -> Period | None:
+    parts = found.groupdict()
+    year, month = int(parts["year"]), 0
+    if parts.get("month"):
+        month = int(parts["month"])
+    elif parts.get("name"):
+        month = _names().get(fold(parts["name"]).strip(), 0)
+        if not month:
+            return None
+    day = int(parts["day"]) if parts.get("day") else 0
+    if month > 12 or (month and day > monthrange(year, month)[1]):
+        return None
+    first = datetime(year, month or 1, day or 1, tzinfo=UTC)
+    if day:
+        last = first + timedelta(days=1)
+    elif month:
+        last = first + timedelta(days=monthrange(year, month)[1])
+    else:
+        last = datetime(year + 1, 1, 1, tzinfo=UTC)
+    return Period((first - _EPOCH) // _MICROSECOND, (last - _EPOCH) // _MICROSECOND)

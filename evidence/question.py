@@ -1,0 +1,139 @@
+"""What a search box was given, as what search looks for: wanted words, required parts, a time.
+
+    where did the quorum meet     wanted: quorum, meet; the function words never select
+    "copper key"  invoi*  -draft  required in every mode: a phrase, a prefix, the absence of a word
+    from:Ada  subject:"key safe"  required in the field that says who, or the title
+    图书馆在哪里                    wanted: pairs of adjacent characters
+    March 2026                    records whose event time falls in it are lifted
+
+Words are wanted, not required: `evidence.ranking` says what each is worth.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from evidence.fold import fold
+from evidence.periods import Period, find_period
+from evidence.query import Term
+from evidence.stop_words import stop_words
+
+#: Words before a colon that look in the field of one role only.
+ROLES: Final = {"from": "actor", "subject": "primary-title", "title": "primary-title"}
+
+_QUOTES = '"“”„«»'
+_PIECE = re.compile(
+    rf"""
+    (?P<minus> (?<!\S) - (?=[^\s-]) )?          # "--verbose" is an option, not an exclusion
+    (?: (?P<role> (?<!\S) (?: {"|".join(ROLES)} ) ) : (?=[^\s:/]) )?
+    (?: [{_QUOTES}] (?P<quoted> [^{_QUOTES}]* ) [{_QUOTES}]?
+      | (?P<bare> [^\s{_QUOTES}]+ ) )
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Required:
+    """A part that a record must hold, or must not (`term.excluded`); `role` names its field."""
+
+    term: Term
+    role: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A text as it was typed, and what search looks for.
+
+    `words` are the wanted words, in their order, without repeats and without function words unless
+    there is nothing else; each is one folded word or two adjacent characters of a script without
+    spaces. `period` is the time it names; with `only_period` it names nothing else.
+    """
+
+    text: str
+    words: tuple[Term, ...]
+    required: tuple[Required, ...] = ()
+    period: Period | None = None
+    only_period: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing in it can be searched for."""
+        kept = any(not part.term.excluded for part in self.required)
+        return not (self.words or kept or self.only_period)
+
+
+def parse(text: str, languages: tuple[str, ...] = ("en",), *, roles: bool = True) -> Question:
+    """The question that `text` asks of records in these languages.
+
+    With `roles` false, `from:` and its like are ordinary words: no field with that role is shown.
+    """
+    required, plain = list[Required](), list[str]()
+    for piece in _PIECE.finditer(text):
+        part = _required(piece, roles)
+        if part is None:
+            plain.append(piece["bare"] if not piece["role"] else piece.group())
+        elif part.term.words:
+            required.append(part)
+    spoken = " ".join(plain)
+    period, rest = find_period(spoken)
+    words = tuple(_terms(spoken))
+    dropped = _function_words(words, languages)
+    kept = tuple(word for word in words if word.words[0] not in dropped or len(word.words) > 1)
+    named = {word.words for word in _terms(rest)}
+    only = period is not None and not required and not any(word.words in named for word in kept)
+    return Question(text, kept or (() if only else words), tuple(required), period, only)
+
+
+def _required(piece: re.Match[str], roles: bool) -> Required | None:
+    """The required part of a piece of the text; None for a wanted word."""
+    role = ROLES[piece["role"].lower()] if piece["role"] and roles else None
+    if piece["role"] and not roles:
+        return None
+    bare = piece["bare"] or ""
+    # The star must touch a word that can go on: not in "**", "C++*" or after an unspaced script.
+    prefix = bare.endswith("*") and not fold(bare[:-1]).endswith(" ") and bool(fold(bare[:-1]))
+    excluded = piece["minus"] is not None
+    if piece["quoted"] is None and role is None and not prefix and not excluded:
+        return None
+    words = tuple(fold(bare if piece["quoted"] is None else piece["quoted"]).split())
+    return Required(Term(words, prefix, excluded, piece.group()), role)
+
+
+def _terms(text: str) -> Iterator[Term]:
+    """The wanted words of plain text, each once."""
+    return iter(dict.fromkeys(_spelled(text)))
+
+
+def _spelled(text: str) -> Iterator[Term]:
+    for piece in text.split():
+        run: list[str] = []
+        for word in fold(piece).split():
+            if is_unspaced(word):
+                run.append(word)
+                continue
+            yield from _pairs(run)
+            run = []
+            yield Term((word,), typed=piece)
+        yield from _pairs(run)
+
+
+def _pairs(run: list[str]) -> Iterator[Term]:
+    """Adjacent characters of an unspaced run, two by two; a lone one as it is."""
+    if len(run) == 1:
+        yield Term((run[0],), typed=run[0])
+    for first, second in zip(run, run[1:]):
+        yield Term((first, second), typed=first + second)
+
+
+def is_unspaced(word: str) -> bool:
+    """Whether a folded word is one character of a script without spaces between words."""
+    return len(word) == 1 and word >= "\u0e00"
+
+
+def _function_words(words: Iterable[Term], languages: tuple[str, ...]) -> frozenset[str]:
+    """The function words of the language the question is in: the one that most of them fit."""
+    single = [word.words[0] for word in words if len(word.words) == 1]
+    lists = [stop_words(language) for language in languages]
+    return max(lists, key=lambda one: sum(word in one for word in single), default=frozenset())

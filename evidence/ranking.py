@@ -1,0 +1,183 @@
+"""How well a record answers a question: how rare its words are in the grant, times its passage.
+
+    R = sum over the words of idf * tf * 2.5 / (tf + 1.5 * (.25 + .75 * length / mean length))
+    C = the best place in the record: sum over the words of idf / (1 + distance / 60), as a share
+    score = R * C, plus part of the scores of the records before and after in the same thread
+
+A word counts together with its inflected forms. Words of the title or the actor count as near every
+place of the record. Distances are code points of folded text. The constants were fixed on public
+collections; the optimum is flat.
+"""
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from evidence.query import Needle, Term, needle
+
+SATURATION: Final = 1.5
+LENGTH_SHARE: Final = 0.75
+LONGEST: Final = 2.0
+NEAR_CHARS: Final = 60
+TITLE_WEIGHT: Final = 2
+#: What a neighbour one or two places away in the thread adds of its own score.
+NEIGHBOURS: Final = {1: 0.5, 2: 0.25}
+#: Occurrences of one word in one text that are looked at.
+PLACES_MAX: Final = 64
+#: How much an event time inside the period of the question lifts a record.
+PERIOD_LIFT: Final = 1.3
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A word of the question with everything that counts as it.
+
+    `forms` are further spellings: inflected, with other umlauts, or `repaired` if the word itself
+    occurs nowhere in scope. `count` is the number of records in scope that hold one of them.
+    """
+
+    word: Term
+    forms: tuple[Term, ...] = ()
+    repaired: bool = False
+    count: int = 0
+    idf: float = 0.0
+
+    @property
+    def spellings(self) -> tuple[Term, ...]:
+        return (self.word, *self.forms)
+
+
+def idf(records: int, count: int) -> float:
+    """How much a word says that `count` of `records` hold; 0 for one that none holds."""
+    return math.log(1 + (records - count + 0.5) / (count + 0.5)) if count else 0.0
+
+
+class Text(NamedTuple):
+    """A field or a passage of a record, folded; `everywhere` for one whose words count in all.
+
+    `weight` is what an occurrence counts.
+    """
+
+    folded: str
+    weight: int = 1
+    everywhere: bool = False
+
+
+class Score(NamedTuple):
+    """How well one record answers: `held` are the groups it holds, by number."""
+
+    value: float
+    held: frozenset[int]
+
+
+class Ranker:
+    """Scores records; `mean` is the mean length of a record of the grant, words."""
+
+    def __init__(self, groups: Sequence[Group], mean: float) -> None:
+        self.groups = groups
+        self._mean = mean or 1.0
+        self._total = sum(group.idf for group in groups) or 1.0
+        most = max((group.idf for group in groups), default=0.0)
+        # A word that occurs nowhere counts as much as the rarest that does.
+        self._label = [group.idf if group.count else most or 1.0 for group in groups]
+        self._needles: list[tuple[Needle, int]] = [
+            (needle(term), number)
+            for number, group in enumerate(groups)
+            if group.count
+            for term in group.spellings
+        ]
+        order = sorted(range(len(groups)), key=lambda one: -groups[one].idf)
+        self._rarest = [number for number in order if groups[number].idf]
+        self._centres = 2 if len(groups) >= 4 else 1
+
+    def coverage(self, held: Iterable[int]) -> float:
+        """The share of the question a record holds, 0 to 1."""
+        whole = sum(self._label)
+        return sum(self._label[number] for number in held) / whole if whole else 0.0
+
+    def score(self, texts: Sequence[Text], length: int) -> Score:
+        """The score of a record of `length` words with these texts."""
+        counts = [0] * len(self.groups)
+        free, placed = set[int](), list[dict[int, list[int]]]()
+        for text in texts:
+            places = self.places(text.folded)
+            for number, found in places.items():
+                counts[number] += len(found) * text.weight
+            if text.everywhere:
+                free.update(places)
+            else:
+                placed.append(places)
+        held = frozenset(number for number, count in enumerate(counts) if count)
+        if not held:
+            return Score(0.0, held)
+        return Score(self._weight(counts, length) * self._nearness(held, free, placed), held)
+
+    def places(self, folded: str) -> dict[int, list[int]]:
+        """Where each group stands in a folded text: the starts of its occurrences, ascending."""
+        padded = f" {folded} "
+        found: dict[int, list[int]] = {}
+        for (word, pattern), number in self._needles:
+            position = padded.find(word)
+            if position < 0:
+                continue
+            starts = found.setdefault(number, [])
+            merged = bool(starts)
+            while position >= 0 and len(starts) < PLACES_MAX:
+                if pattern is None or pattern.match(padded, position):
+                    starts.append(position)
+                position = padded.find(word, position + len(word) - 1)
+            if not starts:
+                del found[number]
+            elif merged:
+                starts.sort()
+        return found
+
+    def _weight(self, counts: Sequence[int], length: int) -> float:
+        long = min(length / self._mean, LONGEST)
+        damp = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * long)
+        return sum(
+            group.idf * count * (1 + SATURATION) / (count + damp)
+            for group, count in zip(self.groups, counts)
+            if count
+        )
+
+    def _nearness(
+        self, held: frozenset[int], free: set[int], placed: Sequence[Mapping[int, Sequence[int]]]
+    ) -> float:
+        """C: how much of the question stands near one place of the record, 0 to 1."""
+        near = sum(self.groups[number].idf for number in free)
+        centres = [number for number in self._rarest if number in held][: self._centres]
+        best = near
+        for places in placed:
+            others = [(self.groups[n].idf, starts) for n, starts in places.items() if n not in free]
+            for number in centres:
+                for centre in places.get(number, ()):
+                    total = near + sum(
+                        weight / (1 + _distance(starts, centre) / NEAR_CHARS)
+                        for weight, starts in others
+                    )
+                    best = max(best, total)
+        return best / self._total
+
+
+def with_neighbours(
+    own: Mapping[int, float], places: Mapping[int, Mapping[int, int]]
+) -> dict[int, float]:
+    """Scores with what neighbours add; `places` maps a record to {neighbour: places away}."""
+    return {
+        record: value
+        + sum(
+            NEIGHBOURS[away] * own.get(other, 0.0) for other, away in places.get(record, {}).items()
+        )
+        for record, value in own.items()
+    }
+
+
+def _distance(starts: Sequence[int], centre: int) -> int:
+    """How far the nearest of ascending places is from another place."""
+    index = bisect_left(starts, centre)
+    after = starts[index] - centre if index < len(starts) else math.inf
+    before = centre - starts[index - 1] if index else math.inf
+    return int(min(after, before))

@@ -1,0 +1,375 @@
+"""What an engine provides to the record store: snapshots to read, and the data they speak in.
+
+Grants, rules, ranking and proof live above this border; SQL, row ids and full-text expressions
+live below it. A record has a `seq`, a field of a stream an `ordinal`: numbers an engine hands out,
+opaque to everybody else. Every verb raises `TimedOut` once the deadline of its snapshot has
+passed, and `Unavailable` if the store cannot be read.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from evidence.query import Term
+from service.records.manifest import StreamManifest
+
+#: What a scalar of a record is compared as: see `values.sortable`.
+Value = str | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRow:
+    """A stream as the store has it, before any grant: `fields` maps names to ordinals.
+
+    `searchable` are the fields in the full-text index.
+    """
+
+    id: int
+    manifest: StreamManifest
+    connector_key: str
+    display_name: str | None
+    fields: Mapping[str, int]
+    searchable: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Which records of a stream a grant shows: event times in microseconds, or record keys."""
+
+    since: int | None = None
+    until: int | None = None
+    keys: frozenset[str] | None = None
+
+    def __bool__(self) -> bool:
+        return not (self.since is None and self.until is None and self.keys is None)
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A comparison with the value of a field; `operator` is `eq` or a key of `OPERATORS`."""
+
+    ordinal: int
+    operator: str
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The live records of one stream inside a limit that pass every test.
+
+    `time_ordinal` is the field the limit's times are of, `by_time` whether that field is the order
+    of the stream too.
+    """
+
+    stream: int
+    limit: Limit = Limit()
+    tests: tuple[Test, ...] = ()
+    time_ordinal: int | None = None
+    by_time: bool = False
+
+
+class Big(NamedTuple):
+    """Where a large value is: chunk rows, its size in code points and bytes, its JSON type."""
+
+    first: int
+    chunks: int
+    chars: int
+    bytes: int
+    type: str
+
+
+@dataclass(slots=True)
+class Stored:
+    """One record as the store has it; nothing is cut to a grant yet.
+
+    `stream` is the id of its stream, `chars` the size of the JSON text of `data`.
+    """
+
+    seq: int
+    stream: int
+    record_key: str
+    first_emitted_at: str
+    data: dict[str, Any]
+    big: dict[str, Big]
+    changed: dict[str, str]
+    chars: int
+
+    def emitted_at(self, granted: frozenset[str]) -> str:
+        """When the record or a granted field of it was last emitted; hidden changes never show."""
+        seen = (at for field, at in reversed(self.changed.items()) if field in granted)
+        return next(seen, self.first_emitted_at)
+
+
+class Position(NamedTuple):
+    """A place in the order of a list: the record before it, and its selection's number."""
+
+    cursor: Any
+    record_key: str
+    selection: int
+
+
+class Row(NamedTuple):
+    """A record of a list: its seq and its position."""
+
+    seq: int
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """How a list is sorted: by the cursor field, or else by record key."""
+
+    by_cursor: bool
+    descending: bool
+
+
+class Change(NamedTuple):
+    """An entry of the change log; `fields` are those that changed, None for all."""
+
+    version: int
+    seq: int
+    fields: frozenset[str] | None
+
+    def touches(self, names: frozenset[str]) -> bool:
+        """Whether one of some fields changed."""
+        return self.fields is None or not names.isdisjoint(self.fields)
+
+
+class BlobRow(NamedTuple):
+    """A stored blob as a field of a record refers to it."""
+
+    key: int
+    media_type: str
+    size_bytes: int
+    sha256: str
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a search may touch: the searchable fields of some streams, and which of their records.
+
+    `fields` are ordinals, ascending; `selections` hold for the records of each stream, and every
+    stream of the fields has one.
+    """
+
+    fields: tuple[int, ...]
+    selections: tuple[Selection, ...]
+
+    @property
+    def limited(self) -> bool:
+        """Whether some records of the streams are outside the scope."""
+        return any(one.limit or one.tests for one in self.selections)
+
+
+class Found(NamedTuple):
+    """A row of the full-text index: the record, the field, the number of the alternative it holds.
+
+    `words` is the length of the row; `start` is set for a passage of a long value, in code points.
+    """
+
+    alternative: int
+    seq: int
+    ordinal: int
+    words: int
+    start: int | None = None
+
+
+#: Terms any of which will do.
+Spellings = Sequence[Term]
+
+
+class Snapshot(Protocol):
+    """One consistent view of the store."""
+
+    def generation(self) -> tuple[int, int]:
+        """(number of the connection, its commits noticed): equal only for the same contents."""
+        ...
+
+    def meta(self, key: str) -> Any:
+        """What the store notes about itself under a key; None if nothing."""
+        ...
+
+    def stream(self, connection_id: str, name: str) -> StreamRow | None:
+        """A stream by its names."""
+        ...
+
+    # Records
+
+    def find(self, selection: Selection, record_key: str) -> int | None:
+        """The seq of a record by its key."""
+        ...
+
+    def page(
+        self, selections: Sequence[Selection], order: Order, after: Position | None, limit: int
+    ) -> list[Row]:
+        """At most `limit` records behind a position, all selections merged in one order.
+
+        Equal records are in the order of their selections.
+        """
+        ...
+
+    def count(self, selection: Selection) -> int:
+        """The number of records."""
+        ...
+
+    def span(self, selection: Selection) -> tuple[int, int | None, int | None]:
+        """(number of records, earliest event time, latest event time)."""
+        ...
+
+    def load(self, seqs: Iterable[int]) -> dict[int, Stored]:
+        """Records by their seq; those that are deleted or not there are left out."""
+        ...
+
+    def each(self, seqs: Iterable[int]) -> Iterator[Stored]:
+        """The same in the order of `seqs`, each read when it is asked for."""
+        ...
+
+    def related(
+        self, selection: Selection, ordinal: int, keys: Sequence[Value], order: Order, limit: int
+    ) -> list[int]:
+        """The seqs of records whose value of a field is one of `keys`, at most `limit`."""
+        ...
+
+    # Large values
+
+    def chunks(self, big: Big, first: int = 0, last: int | None = None) -> Iterator[str]:
+        """The chunks `first` to `last`, counted from 0 and inclusive, of a large value."""
+        ...
+
+    def chunks_with(
+        self, big: Big, terms: Sequence[Term], *, every: bool = True, limit: int | None = None
+    ) -> Iterator[int]:
+        """The numbers of chunks that hold every term, or any of them, ascending."""
+        ...
+
+    # Search
+
+    def statistics(self, streams: Sequence[int], fields: Sequence[int]) -> tuple[int, int]:
+        """(live records of the streams, words in these fields of theirs)."""
+        ...
+
+    def words_like(self, fields: Sequence[int], prefix: str) -> dict[str, int]:
+        """The words of some fields that begin so, and how many values hold each; 5,000 at most."""
+        ...
+
+    def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> dict[str, int]:
+        """How many values of some fields hold each word; those that none holds are left out."""
+        ...
+
+    def letters(self) -> str:
+        """The letters words of the store are written with, but for unspaced scripts."""
+        ...
+
+    def rows(
+        self,
+        scope: Scope,
+        alternatives: Sequence[Sequence[Spellings]],
+        limit: int,
+        *,
+        newest: bool = False,
+    ) -> list[Found]:
+        """Index rows that hold one of every group of an alternative, at most `limit` for each.
+
+        With `newest` those of the newest records of each field, otherwise any.
+        """
+        ...
+
+    def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> set[int]:
+        """Those of some records in which a field of the scope holds one of the terms."""
+        ...
+
+    def passages_with(
+        self, seq: int, ordinal: int, groups: Sequence[Spellings], limit: int
+    ) -> list[int]:
+        """The starts, in code points, of passages of a long value that hold one of every group."""
+        ...
+
+    def neighbours(self, scope: Scope, seqs: Sequence[int]) -> dict[int, dict[int, int]]:
+        """{record: {neighbour: places away}}: one and two places before and after in its thread.
+
+        Only records of the scope count, as places too.
+        """
+        ...
+
+    # Values of fields, for aggregates
+
+    def values(self, selection: Selection, ordinal: int) -> Iterator[Value]:
+        """The distinct values of a field."""
+        ...
+
+    def total(self, selection: Selection, ordinal: int) -> int | float:
+        """The sum of a number field, exact if it is a 64-bit integer."""
+        ...
+
+    def extreme(
+        self, selection: Selection, ordinal: int, *, greatest: bool
+    ) -> tuple[Value, int] | None:
+        """(value, seq) of the least or greatest value; ties go the way of the seq."""
+        ...
+
+    def groups(self, selection: Selection, ordinal: int) -> Iterator[tuple[Value, int]]:
+        """(value, number of records) of each value of a field."""
+        ...
+
+    def slots(
+        self, selection: Selection, ordinal: int, origin: int, width: int
+    ) -> Iterator[tuple[int, int]]:
+        """(start, number of records) of each slot of `width` microseconds from `origin` on."""
+        ...
+
+    def next_value(self, ordinal: int, least: int) -> int | None:
+        """The least value of a field, over the whole store, that is `least` or more."""
+        ...
+
+    # Changes
+
+    def changes(self, stream: int, after: int) -> Iterator[Change]:
+        """The change log of a stream behind a version, ascending."""
+        ...
+
+    def later_changes(self, seq: int, after: int) -> Iterator[Change]:
+        """What changed in one record after a version."""
+        ...
+
+    def deleted(self, seq: int) -> tuple[str, str]:
+        """(record key, time of deletion) of a deleted record."""
+        ...
+
+    def shows(self, selection: Selection, seq: int) -> bool:
+        """Whether a record, deleted or not, is inside the limit of a selection."""
+        ...
+
+    # Blobs
+
+    def blobs(self, selection: Selection, blob_id: str) -> list[BlobRow]:
+        """The blobs of this name that records refer to, once per field."""
+        ...
+
+    def blob_of(self, seq: int, field: str, blob_id: str) -> BlobRow | None:
+        """A blob if this field of this record refers to it."""
+        ...
+
+    def blob_content(self, blob: BlobRow) -> bytes:
+        """All bytes of a blob."""
+        ...
+
+
+class Engine(Protocol):
+    """A store that is read through snapshots. Safe to share between threads."""
+
+    def snapshot(self, seconds: float = ...) -> AbstractContextManager[Snapshot]:
+        """One consistent view; its verbs raise `TimedOut` past `seconds`."""
+        ...
+
+    def blob_bytes(self, blob: BlobRow, start: int, stop: int) -> Iterator[bytes]:
+        """Bytes `start` to `stop` (exclusive) of a blob, in pieces, each read by itself.
+
+        Ends early if the store has been replaced by one without the blob.
+        """
+        ...
+
+    def close(self) -> None:
+        """Closes what this thread keeps open."""
+        ...
