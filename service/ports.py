@@ -6,7 +6,7 @@ A resource server takes typed requests and answers with PDPP envelopes, already 
 import dataclasses
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from evidence.envelope import Envelope
 from evidence.errors import TimedOut, Unavailable
@@ -53,6 +53,17 @@ class Paged:
                 if not field.metadata.get("paging")
             ),
         ]
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[T]):
+    """What a source answered. `body` is the PDPP body as received, of remote sources only."""
+
+    value: T
+    body: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +131,14 @@ class AggregateQuery(Paged):
 @dataclass(frozen=True, slots=True)
 class SearchQuery(Paged):
     query: str
+    words: str = "any"
     streams: tuple[str, ...] = ()
     connection_id: str | None = None
+    since: str | None = None
+    until: str | None = None
+    sort: str = "relevance"
     filter: Filter = dataclasses.field(default_factory=dict)
+    cut_tail: bool = dataclasses.field(default=False, metadata=_PAGING)
     limit: int = dataclasses.field(default=10, metadata=_PAGING)
     cursor: str | None = dataclasses.field(default=None, metadata=_PAGING)
 
