@@ -159,7 +159,7 @@ def test_a_server_says_nothing_of_words_that_were_not_asked_for(world: Scripted)
         ),
         (
             lambda rs: rs.search(
-                SearchQuery("invoice", ("messages",), filter={"folder": "inbox"}, limit=25)
+                SearchQuery("invoice", streams=("messages",), filter={"folder": "inbox"}, limit=25)
             ),
             "filter",
             None,

@@ -117,10 +117,12 @@ def test_a_search_in_one_child_is_answered_by_it_alone() -> None:
 
 
 REFUSALS: tuple[Ask, ...] = (
-    lambda rs: rs.search(SearchQuery("lantern", ("nothing",))),
-    lambda rs: rs.search(SearchQuery("lantern", ("messages", "message"))),
+    lambda rs: rs.search(SearchQuery("lantern", streams=("nothing",))),
+    lambda rs: rs.search(SearchQuery("lantern", streams=("messages", "message"))),
     lambda rs: rs.search(SearchQuery("lantern", connection_id="mail-hom")),
-    lambda rs: rs.search(SearchQuery("lantern", ("transactions",), "mail-home")),
+    lambda rs: rs.search(
+        SearchQuery("lantern", streams=("transactions",), connection_id="mail-home")
+    ),
     lambda rs: rs.search(SearchQuery("lantern", filter={"folder": "inbox"})),
     lambda rs: rs.search(SearchQuery("lantern", cursor="garbage")),
     lambda rs: rs.search(SearchQuery("-only")),
