@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import orjson
 
-from tests.helpers.server import ROOT, serving
+from tests.helpers.server import serving
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def operated(
     *,
     workers: int = 2,
     threads: int = 4,
-    cwd: Path = ROOT,
+    cwd: Path | None = None,
     config: str = "python:service.serving",
 ) -> Iterator[Operated]:
     """Serves by the configuration of production, or by another."""

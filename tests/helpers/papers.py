@@ -149,19 +149,15 @@ def in_process(name: str = RELEASES[0], **environ: str) -> Library:
 def serving_papers(
     snapshot: Path, *, workers: int = 1, user: int | None = None, **environ: str
 ) -> Iterator[str]:
-    """A server as in production, in an empty folder, where no store lies; yields its base URL."""
-    with tempfile.TemporaryDirectory() as cwd:
-        Path(cwd).chmod(0o755)
-        env = {"RUNG_PAPERS_DB": str(snapshot), **environ}
-        with serving(
-            "service.app:create_app()",
-            env,
-            workers=workers,
-            config="python:service.serving",
-            cwd=Path(cwd),
-            user=user,
-        ) as base_url:
-            yield base_url
+    """A server as in production, without a store; yields its base URL."""
+    with serving(
+        "service.app:create_app()",
+        {"RUNG_PAPERS_DB": str(snapshot), **environ},
+        workers=workers,
+        config="python:service.serving",
+        user=user,
+    ) as base_url:
+        yield base_url
 
 
 @contextmanager

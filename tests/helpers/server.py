@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO
 
 from tests.helpers.waiting import WAIT_SECONDS
@@ -19,8 +19,8 @@ STOP_SECONDS = 10
 #: No router is in front that would need time to notice.
 QUICK = {"RUNG_DRAIN_SECONDS": "0"}
 
-#: Would change how many workers start or what they read, depending on who runs the tests.
-UNWANTED = ("GUNICORN_CMD_ARGS", "WEB_CONCURRENCY", "FORWARDED_ALLOW_IPS")
+#: Beginnings of variables that would change what servers do, depending on who runs the tests.
+UNWANTED = ("GUNICORN_CMD_ARGS", "WEB_CONCURRENCY", "FORWARDED_ALLOW_IPS", "RUNG_", "PDPP_")
 
 
 class BootFailed(RuntimeError):
@@ -35,19 +35,22 @@ def serving(
     workers: int = 1,
     threads: int = 4,
     config: str = os.devnull,
-    cwd: Path = ROOT,
+    cwd: Path | None = None,
     user: int | None = None,
     log: IO[bytes] | None = None,
 ) -> Iterator[str]:
     """Serves `app_import` (`module:app` or `module:create_app()`) and yields its base URL.
 
     The application finds its port in `PORT`. `config` names a gunicorn configuration file;
-    none is read otherwise. Workers run in `cwd`, and as the user with the number `user`, who
-    need not be able to read the code. What the server says goes to `log`. On exit the
-    server and its workers are gone.
+    none is read otherwise. Workers run in `cwd`, by default an empty folder, because a checkout
+    may contain a store in `var`. They run as the user with the number `user`, who need not be able
+    to read the code. The server logs to `log`. On exit the server and its workers are gone.
     """
     with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as stack:
         log = log or stack.enter_context(TemporaryFile())
+        if cwd is None:
+            cwd = Path(stack.enter_context(TemporaryDirectory()))
+            cwd.chmod(0o755)
         port = listener.getsockname()[1]
         command = [sys.executable, "-m", "gunicorn", app_import, "--config", config]
         command += [
@@ -62,7 +65,7 @@ def serving(
             command += ["--worker-class", "gthread"]
         if user is not None:
             command += ["--user", str(user), "--group", str(user), "--preload"]
-        kept = {key: value for key, value in os.environ.items() if key not in UNWANTED}
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(UNWANTED)}
         process = subprocess.Popen(
             command,
             cwd=cwd,
