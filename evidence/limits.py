@@ -44,6 +44,8 @@ class Contract:
     export_bytes: int = _limit(
         33_554_432, "values a detail route gives together when named in fields="
     )
+    passage_chars: int = _limit(2_048, "longest text indexed as a whole, and size of a passage")
+    passage_stride: int = _limit(1_536, "distance of passages: they overlap by more than a query")
     chunk_chars: int = _limit(16_384, "size of the rows a large value is stored in")
     expand_items: int = _limit(10, "related records per relation when no expand_limit is given")
     expand_items_max: int = _limit(50, "most related records per relation")
@@ -106,9 +108,7 @@ class Budgets:
     excerpt_chars: int = _limit(320, "one evidence window in a search envelope")
     excerpt_chars_min: int = _limit(80, "evidence windows never shrink below this")
     words_tried: int = _limit(5, "words of a query without hits that are looked for alone")
-    word_matches: int = _limit(
-        200, "matches of such a word that are counted: the rarest is offered"
-    )
+    word_matches: int = _limit(5_000, "records with a word that are counted one by one")
     prefix_words: int = _limit(256, "words that the prefixes of one query stand for, together")
     prefix_words_read: int = _limit(
         8_192, "words of the index that are read to find those a prefix stands for"
@@ -118,10 +118,11 @@ class Budgets:
     time_chars: int = _limit(40, "time of a hit, as its record spells it")
     message_chars: int = _limit(300, "message of a warning")
     batch_items: int = _limit(50, "messages in one JSON-RPC batch")
-    rank_cap: int = _limit(8_000, "matches that are all ranked in a wide grant")
-    rank_cap_narrow: int = _limit(20_000, "the same in a grant of one connection")
-    rank_newest: int = _limit(2_000, "newest matches that are ranked where there are more")
-    wide_scopes: int = _limit(96, "field scopes from which a grant counts as wide")
+    candidate_rows: int = _limit(2_000, "index rows that select the candidates of a search")
+    candidates_ranked: int = _limit(100, "candidates that are read and ranked together")
+    candidates_newest: int = _limit(300, "newest records that a very common word selects")
+    required_rows: int = _limit(5_000, "index rows of one required part of a query")
+    passages_ranked: int = _limit(8, "passages of a long value that are read to rank it")
     paper_matches: int = _limit(10, "matches one find in a paper shows")
     paper_match_read_chars: int = _limit(2_000, "window the read of a match opens")
     paper_match_read_before: int = _limit(400, "text such a window shows before the match")

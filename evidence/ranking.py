@@ -77,7 +77,7 @@ class Ranker:
 
     def __init__(self, groups: Sequence[Group], mean: float) -> None:
         self.groups = groups
-        self._mean = mean or 1.0
+        self.mean = mean or 1.0
         self._total = sum(group.idf for group in groups) or 1.0
         most = max((group.idf for group in groups), default=0.0)
         # A word that occurs nowhere counts as much as the rarest that does.
@@ -135,7 +135,7 @@ class Ranker:
         return found
 
     def _weight(self, counts: Sequence[int], length: int) -> float:
-        long = min(length / self._mean, LONGEST)
+        long = min(length / self.mean, LONGEST)
         damp = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * long)
         return sum(
             group.idf * count * (1 + SATURATION) / (count + damp)

@@ -22,7 +22,7 @@ Value = str | int | float
 class StreamRow:
     """A stream as the store has it, before any grant: `fields` maps names to ordinals.
 
-    `searchable` are the fields in the full-text index.
+    `searchable` are the fields in the full-text index, `languages` those of its connection.
     """
 
     id: int
@@ -31,6 +31,7 @@ class StreamRow:
     display_name: str | None
     fields: Mapping[str, int]
     searchable: frozenset[str]
+    languages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +188,10 @@ class Snapshot(Protocol):
         """(number of the connection, its commits noticed): equal only for the same contents."""
         ...
 
+    def version(self) -> int:
+        """The number of the last change of a record in the store."""
+        ...
+
     def meta(self, key: str) -> Any:
         """What the store notes about itself under a key; None if nothing."""
         ...
@@ -281,7 +286,7 @@ class Snapshot(Protocol):
         ...
 
     def passages_with(
-        self, seq: int, ordinal: int, groups: Sequence[Spellings], limit: int
+        self, seq: int, ordinal: int, groups: Sequence[Spellings], limit: int | None
     ) -> list[int]:
         """The starts, in code points, of passages of a long value that hold one of every group."""
         ...

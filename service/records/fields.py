@@ -1,5 +1,6 @@
 """Bounded reads of one field: a window costs the one or two rows it lies in, never the field."""
 
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
@@ -9,14 +10,14 @@ from evidence import binary, pointer, routes
 from evidence.errors import InvalidRequest, NotFound
 from evidence.handles import RecordRef
 from evidence.limits import CONTRACT
+from evidence.ranking import Group
 from evidence.text import looks_binary
-from service.records.engine import Stored
-from service.records.sqlite.snapshot import SqliteSnapshot as Snapshot
+from service.records.engine import Snapshot, Stored
 from service.ports import WindowRequest
 from service.records import blobs, documents, lists
 from service.records.finding import matches
 from service.records.texts import ChunkedText, InlineText, Text
-from service.records.view import View
+from service.records.view import StreamView, View
 
 
 def read_window(
@@ -39,7 +40,7 @@ def read_window(
         **stream.source,
         "url": routes.field_window(stream.name, stored.record_key),
     }
-    kind, value = _value(snapshot, stored, path, name)
+    kind, value = _value(snapshot, stream, stored, path, name)
     body["field"] = {"path": path, "type": kind}
     known = blobs.metadata(snapshot, view, stream, stored, name, value)
     if known is not None:
@@ -50,18 +51,23 @@ def read_window(
             return body
         body["field"]["media_type"] = known.get("mime_type")
         value = InlineText(text)
-    body["window"] = _window(value, window)
+    groups: Sequence[Group] = ()
+    if window.query is not None:
+        groups = view.groups(snapshot, window.query)
+    body["window"] = _window(value, window, groups)
     return body
 
 
-def _value(snapshot: Snapshot, stored: Stored, path: str, name: str) -> tuple[str, Any]:
+def _value(
+    snapshot: Snapshot, stream: StreamView, stored: Stored, path: str, name: str
+) -> tuple[str, Any]:
     """(JSON type, `Text` or blob reference or base64 text) of what a path names."""
     if name in stored.big and path in (name, pointer.escaped(name)):
         big = stored.big[name]
         head = documents.read_chunks(snapshot, big, 0, 0)
         if big.type == "string" and looks_binary(head):
             return "string", documents.read_chunks(snapshot, big)
-        return big.type, ChunkedText(snapshot, big)
+        return big.type, ChunkedText(snapshot, stored.seq, big, stream.search_ordinal(name))
     if name in stored.big:
         big = stored.big[name]
         if big.type == "string":
@@ -94,13 +100,13 @@ def _value(snapshot: Snapshot, stored: Stored, path: str, name: str) -> tuple[st
     return kind, InlineText(orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode())
 
 
-def _window(text: Text, window: WindowRequest) -> dict[str, Any]:
+def _window(text: Text, window: WindowRequest, groups: Sequence[Group]) -> dict[str, Any]:
     if window.query is None:
         start = min(window.offset_chars or 0, text.total)
         size = window.limit_chars or CONTRACT.window_chars
         return _describe(text, start, min(start + size, text.total), size)
     number = min(window.match, text.total + 1)  # no text has more matches than characters
-    found = list(islice(matches(text, window.query), number - 1, number + 1))
+    found = list(islice(matches(text, window.query, groups), number - 1, number + 1))
     if not found:
         raise _not_found(window)
     begin, stop = found[0]

@@ -143,7 +143,7 @@ class SearchVerbs:
         return found
 
     def passages_with(
-        self, seq: int, ordinal: int, groups: Sequence[Spellings], limit: int
+        self, seq: int, ordinal: int, groups: Sequence[Spellings], limit: int | None
     ) -> list[int]:
         place = self.db.execute(
             "SELECT first_passage, passages FROM value WHERE id = ?", (ordinal << SEQ_BITS | seq,)
@@ -154,7 +154,7 @@ class SearchVerbs:
         rows = self.db.execute(
             "SELECT p.start FROM fts_passage CROSS JOIN passage p ON p.id = fts_passage.rowid "
             "WHERE fts_passage MATCH ? AND fts_passage.rowid BETWEEN ? AND ? LIMIT ?",
-            (conjunction(groups), first, first + place[1] - 1, limit),
+            (conjunction(groups), first, first + place[1] - 1, -1 if limit is None else limit),
         )
         return [start for (start,) in rows]
 
