@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-from evidence.model import Hit
+from evidence.hits import Hit
 
 Body = dict[str, Any]
 

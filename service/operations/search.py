@@ -4,7 +4,7 @@ from typing import Any
 
 from evidence.envelope import Envelope
 from evidence.limits import CONTRACT
-from evidence.model import SearchPage
+from evidence.hits import SearchPage
 from service.pdpp.decode import search as reading
 from renderers import search as renderer
 from service.operations import arguments

@@ -27,7 +27,7 @@ from service.records.sqlite.expressions import expression
 from service.records.sqlite.search import SearchVerbs
 
 _STREAM = """
-SELECT s.id, s.manifest, c.connector_key, c.display_name,
+SELECT s.id, s.manifest, c.connector_key, c.display_name, c.languages,
   (SELECT json_group_array(json_array(o.ordinal, o.field, o.searchable))
      FROM scope o WHERE o.stream = s.id)
 FROM stream s JOIN connection c ON c.id = s.connection
@@ -70,7 +70,7 @@ class SqliteSnapshot(SearchVerbs):
         row = self.db.execute(_STREAM, (connection_id, name)).fetchone()
         if row is None:
             return None
-        id, text, connector_key, display_name, scopes = row
+        id, text, connector_key, display_name, languages, scopes = row
         listed = orjson.loads(scopes)
         return StreamRow(
             id,
@@ -79,6 +79,7 @@ class SqliteSnapshot(SearchVerbs):
             display_name,
             {field: ordinal for ordinal, field, _ in listed},
             frozenset(field for _, field, searchable in listed if searchable),
+            tuple(orjson.loads(languages)),
         )
 
     # Records
