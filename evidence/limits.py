@@ -118,7 +118,7 @@ class Budgets:
     time_chars: int = _limit(40, "time of a hit, as its record spells it")
     message_chars: int = _limit(300, "message of a warning")
     batch_items: int = _limit(50, "messages in one JSON-RPC batch")
-    candidate_rows: int = _limit(2_000, "index rows that select the candidates of a search")
+    candidate_rows: int = _limit(4_000, "index rows that select the candidates of a search")
     candidates_ranked: int = _limit(100, "candidates that are read and ranked together")
     candidates_newest: int = _limit(300, "newest records that a very common word selects")
     required_rows: int = _limit(5_000, "index rows of one required part of a query")

@@ -82,12 +82,15 @@ class Ranker:
         most = max((group.idf for group in groups), default=0.0)
         # A word that occurs nowhere counts as much as the rarest that does.
         self._label = [group.idf if group.count else most or 1.0 for group in groups]
-        self._needles: list[tuple[Needle, int]] = [
-            (needle(term), number)
-            for number, group in enumerate(groups)
-            if group.count
-            for term in group.spellings
-        ]
+        # By their first word, so that only words a text has are looked for; prefixes always.
+        self._needles: dict[str, list[tuple[Needle, int]]] = {}
+        self._prefixes: list[tuple[Needle, int]] = []
+        for number, group in enumerate(groups):
+            for term in group.spellings if group.count else ():
+                if term.prefix and len(term.words) == 1:
+                    self._prefixes.append((needle(term), number))
+                else:
+                    self._needles.setdefault(term.words[0], []).append((needle(term), number))
         order = sorted(range(len(groups)), key=lambda one: -groups[one].idf)
         self._rarest = [number for number in order if groups[number].idf]
         self._centres = 2 if len(groups) >= 4 else 1
@@ -116,22 +119,22 @@ class Ranker:
 
     def places(self, folded: str) -> dict[int, list[int]]:
         """Where each group stands in a folded text: the starts of its occurrences, ascending."""
-        padded = f" {folded} "
+        present = self._needles.keys() & set(folded.split())
+        wanted = [one for word in present for one in self._needles[word]] + self._prefixes
         found: dict[int, list[int]] = {}
-        for (word, pattern), number in self._needles:
+        if not wanted:
+            return found
+        padded = f" {folded} "
+        for (word, pattern), number in wanted:
             position = padded.find(word)
-            if position < 0:
-                continue
-            starts = found.setdefault(number, [])
+            starts = found.get(number, [])
             merged = bool(starts)
             while position >= 0 and len(starts) < PLACES_MAX:
                 if pattern is None or pattern.match(padded, position):
                     starts.append(position)
                 position = padded.find(word, position + len(word) - 1)
-            if not starts:
-                del found[number]
-            elif merged:
-                starts.sort()
+            if starts:
+                found[number] = sorted(starts) if merged else starts
         return found
 
     def _weight(self, counts: Sequence[int], length: int) -> float:

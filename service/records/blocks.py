@@ -8,7 +8,8 @@ from evidence.fold import fold
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.question import Question
 from evidence.ranking import PERIOD_LIFT, TITLE_WEIGHT, Ranker, Score, Text, with_neighbours
-from service.records.engine import Snapshot, Stored
+from service.records.candidates import Candidates
+from service.records.engine import Stored
 from service.records.texts import text_of
 from service.records.view import StreamView
 
@@ -30,8 +31,11 @@ class Ranked:
 class Reader:
     """Reads records for a ranker: their short fields whole, of long ones the likely passages."""
 
-    def __init__(self, snapshot: Snapshot, streams: dict[int, StreamView], ranker: Ranker) -> None:
-        self._snapshot, self._streams, self._ranker = snapshot, streams, ranker
+    def __init__(
+        self, candidates: Candidates, streams: dict[int, StreamView], ranker: Ranker
+    ) -> None:
+        self._candidates, self._streams, self._ranker = candidates, streams, ranker
+        self._snapshot = candidates.snapshot
 
     def ranked(self, seqs: Iterable[int]) -> dict[int, Ranked]:
         """Those of some records that hold a group of the question."""
@@ -69,6 +73,9 @@ class Reader:
 
     def _likely(self, seq: int, ordinal: int) -> list[int]:
         """Where the passages of a long value start that hold most of the rarest words."""
+        known = self._candidates.starts(seq, ordinal, BUDGETS.passages_ranked)
+        if known:
+            return known
         groups = sorted(
             (group for group in self._ranker.groups if group.count), key=lambda one: -one.idf
         )

@@ -14,7 +14,7 @@ from typing import Final
 from evidence.limits import BUDGETS
 from evidence.question import Required
 from evidence.ranking import Group
-from service.records.engine import Found, Scope, Snapshot
+from service.records.engine import Rows, Scope, Snapshot
 
 #: Words that may select in pairs, the rarest of those that are too common to do so alone.
 PAIRED_MAX: Final = 5
@@ -27,27 +27,42 @@ class Candidates:
     `complete` says whether every record that holds one of the groups is among them.
     """
 
+    snapshot: Snapshot
     held: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
-    words: dict[int, int] = field(default_factory=dict)
+    rows: dict[int, int] = field(default_factory=dict)
+    passages: dict[int, dict[tuple[int, int], set[int]]] = field(default_factory=dict)
     complete: bool = True
 
-    def add(self, rows: Iterable[Found], groups: Sequence[int]) -> set[int]:
+    def add(self, rows: Rows, groups: Sequence[int]) -> set[int]:
         """Notes what rows hold; returns their records."""
-        seqs = set[int]()
-        for row in rows:
-            self.held[row.seq].update(groups)
-            self.words[row.seq] = min(row.words, self.words.get(row.seq, row.words))
-            seqs.add(row.seq)
-        return seqs
+        seqs = self.snapshot.records_of(rows.short)
+        for seq, row in zip(seqs, rows.short):
+            self.held[seq].update(groups)
+            self.rows[seq] = row
+        for seq, ordinal, start in rows.passages:
+            self.held[seq].update(groups)
+            self.passages.setdefault(seq, {}).setdefault((ordinal, start), set()).update(groups)
+        return {*seqs, *(seq for seq, _, _ in rows.passages)}
 
     def ordered(self, groups: Sequence[Group]) -> list[int]:
-        """Rarest words first; ties go to the shorter text, then to the newer record."""
+        """Rarest words first; ties at the border of a block go to the shorter text, then newer."""
+        worth = {seq: sum(groups[number].idf for number in held) for seq, held in self.held.items()}
+        found = sorted(worth, key=lambda seq: (-worth[seq], -seq))
+        border = BUDGETS.candidates_ranked
+        if border < len(found) and worth[found[border - 1]] == worth[found[border]]:
+            tied = [seq for seq in found if worth[seq] == worth[found[border]]]
+            words = self.snapshot.lengths(self.rows[seq] for seq in tied if seq in self.rows)
+            found.sort(key=lambda seq: (-worth[seq], words.get(seq, 0), -seq))
+        return found
 
-        def worth(seq: int) -> tuple[float, int, int]:
-            known = sum(groups[number].idf for number in self.held[seq])
-            return -known, self.words.get(seq, 0), -seq
-
-        return sorted(self.held, key=worth)
+    def starts(self, seq: int, ordinal: int, most: int) -> list[int]:
+        """Where passages of a long value start that hold most groups, as far as rows tell."""
+        known = [
+            (-len(groups), start)
+            for (field, start), groups in self.passages.get(seq, {}).items()
+            if field == ordinal
+        ]
+        return [start for _, start in sorted(known)[:most]]
 
     def add_records(self, seqs: Iterable[int]) -> None:
         """Notes records of which nothing is known to be held."""
@@ -76,7 +91,7 @@ class Candidates:
 
 def of_words(snapshot: Snapshot, scope: Scope, groups: Sequence[Group]) -> Candidates:
     """Records that hold at least one group."""
-    found = Candidates()
+    found = Candidates(snapshot)
     numbers = sorted(
         (n for n, one in enumerate(groups) if one.count), key=lambda n: groups[n].count
     )
@@ -86,9 +101,9 @@ def of_words(snapshot: Snapshot, scope: Scope, groups: Sequence[Group]) -> Candi
         if group.count > room:
             common.append(number)
             continue
-        rows = snapshot.rows(scope, [[group.spellings]], BUDGETS.candidate_rows)
+        rows = snapshot.rows(scope, [group.spellings], BUDGETS.candidate_rows)
         found.add(rows, [number])
-        room -= len(rows)
+        room -= rows.number
     if common:
         found.complete = False
         _add_common(snapshot, scope, groups, common, found)
@@ -102,30 +117,27 @@ def _add_common(
     cap, before = BUDGETS.candidate_rows, len(found.held)
     for pair in combinations(common[:PAIRED_MAX], 2):
         alternative = [groups[number].spellings for number in pair]
-        rows = snapshot.rows(scope, [alternative], cap)
-        if len(rows) < cap:
+        rows = snapshot.rows(scope, alternative, cap)
+        if rows.number < cap:
             found.add(rows, pair)
     if len(found.held) - before < BUDGETS.candidates_ranked:
         rarest = common[0]
         rows = snapshot.rows(
-            scope, [[groups[rarest].spellings]], BUDGETS.candidates_newest, newest=True
+            scope, [groups[rarest].spellings], BUDGETS.candidates_newest, newest=True
         )
-        newest = sorted(rows, key=lambda row: -row.seq)[: BUDGETS.candidates_newest]
-        found.add(newest, [rarest])
+        found.add(rows, [rarest])
 
 
 def of_required(
     snapshot: Snapshot, scope_of: Callable[[str | None], Scope], required: Sequence[Required]
 ) -> Candidates:
     """Records that hold every required part and no excluded one; `scope_of` a role its fields."""
-    found = Candidates()
+    found = Candidates(snapshot)
     kept = [part for part in required if not part.term.excluded]
     first: set[int] | None = None
     for number, part in enumerate(kept):
-        rows = snapshot.rows(
-            scope_of(part.role), [[[part.term]]], BUDGETS.required_rows, newest=True
-        )
-        found.complete &= len(rows) < BUDGETS.required_rows
+        rows = snapshot.rows(scope_of(part.role), [[part.term]], BUDGETS.required_rows, newest=True)
+        found.complete &= rows.number < BUDGETS.required_rows
         seqs = found.add(rows, [])
         first = seqs if first is None else first & seqs
     found.keep(first or ())

@@ -164,17 +164,19 @@ class Scope:
         return any(one.limit or one.tests for one in self.selections)
 
 
-class Found(NamedTuple):
-    """A row of the full-text index: the record, the field, the number of the alternative it holds.
+class Rows(NamedTuple):
+    """Rows of the full-text index: `short` of whole values, `passages` of long ones.
 
-    `words` is the length of the row; `start` is set for a passage of a long value, in code points.
+    A short row is an opaque number, from which `Snapshot.records_of` tells its record; a passage is
+    (record, ordinal, start in code points).
     """
 
-    alternative: int
-    seq: int
-    ordinal: int
-    words: int
-    start: int | None = None
+    short: list[int]
+    passages: list[tuple[int, int, int]]
+
+    @property
+    def number(self) -> int:
+        return len(self.short) + len(self.passages)
 
 
 #: Terms any of which will do.
@@ -268,17 +270,20 @@ class Snapshot(Protocol):
         ...
 
     def rows(
-        self,
-        scope: Scope,
-        alternatives: Sequence[Sequence[Spellings]],
-        limit: int,
-        *,
-        newest: bool = False,
-    ) -> list[Found]:
-        """Index rows that hold one of every group of an alternative, at most `limit` for each.
+        self, scope: Scope, groups: Sequence[Spellings], limit: int, *, newest: bool = False
+    ) -> Rows:
+        """Index rows that hold one of every group, at most `limit` short ones and passages each.
 
         With `newest` those of the newest records of each field, otherwise any.
         """
+        ...
+
+    def records_of(self, short: Iterable[int]) -> list[int]:
+        """The records of short rows, in their order."""
+        ...
+
+    def lengths(self, short: Iterable[int]) -> dict[int, int]:
+        """{record: words} of short rows; the shortest one counts if a record has several."""
         ...
 
     def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> set[int]:

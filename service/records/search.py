@@ -59,8 +59,7 @@ class Search:
         for part in self.question.required:
             if not part.term.excluded:
                 scope = self.searched.scope(part.role)
-                rows = self.snapshot.rows(scope, [[[part.term]]], BUDGETS.word_matches)
-                count = len({row.seq for row in rows})
+                count = self.vocabulary.count(part.term, scope)
                 yield Group(part.term, (), False, count, idf(max(self.records, count), count))
 
     @cached_property
@@ -101,7 +100,7 @@ class Search:
         near = self.snapshot.neighbours(threads, chosen) if threads.selections else {}
         added = {other for places in near.values() for other in places}
         streams = {stream.id: stream for stream in self.searched.streams}
-        ranked = Reader(self.snapshot, streams, self.ranker).ranked([*chosen, *added])
+        ranked = Reader(self.candidates, streams, self.ranker).ranked([*chosen, *added])
         kept = self._matching(ranked)
         if added - near.keys():
             near |= self.snapshot.neighbours(threads, sorted(added - near.keys()))

@@ -68,8 +68,8 @@ class Vocabulary:
 
     def count(self, term: Term, scope: Scope) -> int:
         """How many records of a scope hold a term, counted no further than `word_matches`."""
-        rows = self.snapshot.rows(scope, [[[term]]], BUDGETS.word_matches, newest=True)
-        return len({row.seq for row in rows})
+        rows = self.snapshot.rows(scope, [[term]], BUDGETS.word_matches, newest=True)
+        return len({*self.snapshot.records_of(rows.short), *(seq for seq, _, _ in rows.passages)})
 
 
 def pair_or_word(text: str) -> tuple[str, ...]:

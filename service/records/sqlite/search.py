@@ -6,12 +6,12 @@ the grant acts inside the statement: one range of row ids if its fields are one 
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import orjson
 
-from service.records.engine import Found, Scope, Spellings
+from service.records.engine import Rows, Scope, Spellings
 from service.records.sqlite.conditions import of_records
 from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
 from service.records.sqlite.expressions import expression
@@ -45,6 +45,7 @@ class SearchVerbs:
     """The verbs of search of a snapshot. See `engine.Snapshot`."""
 
     db: sqlite3.Connection
+    _blocks: dict[tuple[int, int, int], bool]
 
     def statistics(self, streams: Sequence[int], fields: Sequence[int]) -> tuple[int, int]:
         row = self.db.execute(_STATISTICS, (_json(streams), _json(fields))).fetchone()
@@ -64,62 +65,58 @@ class SearchVerbs:
         return "" if row is None else str(row[0])
 
     def rows(
-        self,
-        scope: Scope,
-        alternatives: Sequence[Sequence[Spellings]],
-        limit: int,
-        *,
-        newest: bool = False,
-    ) -> list[Found]:
+        self, scope: Scope, groups: Sequence[Spellings], limit: int, *, newest: bool = False
+    ) -> Rows:
         if not scope.fields:
-            return []
-        found: list[Found] = []
-        for number, groups in enumerate(alternatives):
-            match = conjunction(groups)
-            for passages in (False, True):
-                found += self._rows(scope, number, match, limit, passages=passages, newest=newest)
-        return found
+            return Rows([], [])
+        match = conjunction(groups)
+        blocks = [(ordinal,) for ordinal in scope.fields] if newest else [scope.fields]
+        short: list[int] = []
+        passages: list[tuple[int, int, int]] = []
+        for fields in blocks:
+            rows = self._rows(scope, fields, match, limit, newest, "fts")
+            short += [row for (row,) in rows]
+            passages += self._rows(scope, fields, match, limit, newest, "fts_passage")
+        return Rows(short, passages)
 
     def _rows(
-        self, scope: Scope, number: int, match: str, limit: int, *, passages: bool, newest: bool
-    ) -> Iterator[Found]:
-        """Rows of one table for one expression."""
-        blocks = [scope.fields]
-        if newest and len(scope.fields) > 1:
-            blocks = [(ordinal,) for ordinal in scope.fields]
-        for fields in blocks:
-            yield from self._block(scope, fields, number, match, limit, passages, newest)
-
-    def _block(
         self,
         scope: Scope,
         fields: Sequence[int],
-        number: int,
         match: str,
         limit: int,
-        passages: bool,
         newest: bool,
-    ) -> Iterator[Found]:
-        table = "fts_passage" if passages else "fts"
+        table: str,
+    ) -> list[Any]:
+        """Rows of one table: row ids of `fts`, (record, ordinal, start) of passages."""
         inside, values = self._inside(fields, f"{table}.rowid", ids=True)
-        seq = "p.seq" if passages else f"{table}.rowid & {SEQ_MASK}"
-        joined, where = "", f"{table} MATCH ? AND {inside}"
-        start = "p.start" if passages else "NULL"
-        if passages:
-            joined = f"CROSS JOIN passage p ON p.id = {table}.rowid"
+        columns, seq, joined = "fts.rowid", f"fts.rowid & {SEQ_MASK}", ""
+        if table == "fts_passage":
+            columns, seq = f"p.seq, p.id >> {SEQ_BITS}, p.start", "p.seq"
+            joined = "CROSS JOIN passage p ON p.id = fts_passage.rowid"
+        where = f"{table} MATCH ? AND {inside}"
         if scope.limited:
             joined += f" CROSS JOIN record r ON r.seq = {seq}"
             limits, bound = self._selected(scope)
             where += f" AND {limits}"
             values += bound
         order = f"ORDER BY {table}.rowid DESC" if newest else ""
+        sql = f"SELECT {columns} FROM {table} {joined} WHERE {where} {order} LIMIT ?"
+        return self.db.execute(sql, (match, *values, limit)).fetchall()
+
+    def records_of(self, short: Iterable[int]) -> list[int]:
+        return [row & SEQ_MASK for row in short]
+
+    def lengths(self, short: Iterable[int]) -> dict[int, int]:
+        found: dict[int, int] = {}
         rows = self.db.execute(
-            f"SELECT {seq}, {table}.rowid >> {SEQ_BITS}, d.sz, {start} FROM {table} {joined} "
-            f"JOIN {table}_docsize d ON d.id = {table}.rowid WHERE {where} {order} LIMIT ?",
-            (match, *values, limit),
+            "SELECT id, sz FROM fts_docsize WHERE id IN (SELECT value FROM json_each(?))",
+            (_json(short),),
         )
-        for record, ordinal, size, place in rows:
-            yield Found(number, record, ordinal, _varint(size), place)
+        for row, size in rows:
+            seq, words = row & SEQ_MASK, _varint(size)
+            found[seq] = min(words, found.get(seq, words))
+        return found
 
     def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> set[int]:
         listed = _json(list(seqs))
@@ -193,14 +190,16 @@ class SearchVerbs:
         return f"{ordinal} IN (SELECT value FROM json_each(?))", [_json(fields)]
 
     def _is_block(self, fields: Sequence[int]) -> bool:
-        """Whether no other searchable field has an ordinal between these."""
+        """Whether no other searchable field has an ordinal between these; remembered."""
         if len(fields) == 1:
             return True
-        (inside,) = self.db.execute(
-            "SELECT count(*) FROM scope WHERE searchable AND ordinal BETWEEN ? AND ?",
-            (fields[0], fields[-1]),
-        ).fetchone()
-        return bool(inside == len(fields))
+        key = (fields[0], fields[-1], len(fields))
+        if key not in self._blocks:
+            (inside,) = self.db.execute(
+                "SELECT count(*) FROM scope WHERE searchable AND ordinal BETWEEN ? AND ?", key[:2]
+            ).fetchone()
+            self._blocks[key] = inside == len(fields)
+        return self._blocks[key]
 
     def _selected(self, scope: Scope) -> tuple[str, list[Any]]:
         """(condition, parameters) that a record `r` is in one of the selections."""

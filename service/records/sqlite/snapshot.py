@@ -54,6 +54,7 @@ class SqliteSnapshot(SearchVerbs):
     def __init__(self, db: sqlite3.Connection, generation: tuple[int, int]) -> None:
         self.db = db
         self._generation = generation
+        self._blocks = {}
 
     def generation(self) -> tuple[int, int]:
         return self._generation
