@@ -55,14 +55,16 @@ def idf(records: int, count: int) -> float:
 
 
 class Text(NamedTuple):
-    """A field or a passage of a record, folded; `everywhere` for one whose words count in all.
+    """A field or a passage of a record, folded.
 
-    `weight` is what an occurrence counts.
+    `weight` is what an occurrence counts. The words of one that is `everywhere` count as near every
+    place; of several that are `part` of long values, the one with the most occurrences counts.
     """
 
     folded: str
     weight: int = 1
     everywhere: bool = False
+    part: bool = False
 
 
 class Score(NamedTuple):
@@ -102,16 +104,20 @@ class Ranker:
 
     def score(self, texts: Sequence[Text], length: int) -> Score:
         """The score of a record of `length` words with these texts."""
-        counts = [0] * len(self.groups)
+        counts, parts = [0] * len(self.groups), [0] * len(self.groups)
         free, placed = set[int](), list[dict[int, list[int]]]()
         for text in texts:
             places = self.places(text.folded)
             for number, found in places.items():
-                counts[number] += len(found) * text.weight
+                if text.part:
+                    parts[number] = max(parts[number], len(found) * text.weight)
+                else:
+                    counts[number] += len(found) * text.weight
             if text.everywhere:
                 free.update(places)
             else:
                 placed.append(places)
+        counts = [whole + part for whole, part in zip(counts, parts)]
         held = frozenset(number for number, count in enumerate(counts) if count)
         if not held:
             return Score(0.0, held)

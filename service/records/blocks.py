@@ -65,7 +65,7 @@ class Reader:
                 words += int(self._ranker.mean)
                 text = text_of(self._snapshot, record, name, ordinal)
                 texts += [
-                    Text(fold(text.read(start, start + CONTRACT.passage_chars)), weight)
+                    Text(fold(text.read(start, start + CONTRACT.passage_chars)), weight, part=True)
                     for start in starts
                 ]
         score = self._ranker.score(texts, words)

@@ -5,7 +5,6 @@ the grant acts inside the statement: one range of row ids if its fields are one 
 """
 
 import sqlite3
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -25,19 +24,26 @@ SELECT
   (SELECT coalesce(sum(records), 0) FROM stream WHERE id IN (SELECT value FROM json_each(?))),
   (SELECT coalesce(sum(words), 0) FROM scope WHERE ordinal IN (SELECT value FROM json_each(?)))
 """
-_LIKE = """
-SELECT w.text, sum(c.n) FROM word w JOIN word_count c ON c.word = w.id
-WHERE w.text >= ? AND w.text < ? AND {fields} GROUP BY w.id LIMIT ?
+#: How many values of some fields hold a word `w`.
+_COUNT = "(SELECT sum(c.n) FROM word_count c WHERE c.word = w.id AND {fields})"
+_LIKE = f"""
+SELECT w.text, {_COUNT} AS total FROM word w WHERE w.text >= ? AND w.text < ? AND total > 0 LIMIT ?
 """
-_COUNTS = """
-SELECT w.text, sum(c.n) FROM json_each(?) j JOIN word w ON w.text = j.value
-JOIN word_count c ON c.word = w.id WHERE {fields} GROUP BY w.id
+_COUNTS = f"""
+SELECT w.text, {_COUNT} AS total FROM json_each(?) j CROSS JOIN word w ON w.text = j.value
+WHERE total > 0
 """
-#: One and two places before and after a record in its thread, by index.
-_SIDES = """
-SELECT * FROM (SELECT r.seq, {away} FROM record r WHERE r.stream = ? AND r.thread = ?
-  AND (r.place, r.record_key) {beyond} (?, ?) AND {selected}
-  ORDER BY r.place {order}, r.record_key {order} LIMIT 2)
+#: The two records on either side of each of some records in its thread, nearest first, by index.
+_NEIGHBOURS = """
+SELECT r.seq,
+  (SELECT json_group_array(seq) FROM (SELECT n.seq AS seq FROM record n
+    WHERE n.thread = r.thread AND (n.place, n.record_key) < (r.place, r.record_key) AND {selected}
+    ORDER BY n.place DESC, n.record_key DESC LIMIT 2)),
+  (SELECT json_group_array(seq) FROM (SELECT n.seq AS seq FROM record n
+    WHERE n.thread = r.thread AND (n.place, n.record_key) > (r.place, r.record_key) AND {selected}
+    ORDER BY n.place, n.record_key LIMIT 2))
+FROM record r
+WHERE r.seq IN (SELECT value FROM json_each(?)) AND r.stream = ? AND r.thread IS NOT NULL
 """
 
 
@@ -54,11 +60,11 @@ class SearchVerbs:
     def words_like(self, fields: Sequence[int], prefix: str) -> dict[str, int]:
         inside, values = self._inside(fields, "c.ordinal")
         sql = _LIKE.format(fields=inside)
-        return dict(self.db.execute(sql, (prefix, prefix + _LAST, *values, WORDS_MOST)))
+        return dict(self.db.execute(sql, (*values, prefix, prefix + _LAST, WORDS_MOST)))
 
     def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> dict[str, int]:
         inside, values = self._inside(fields, "c.ordinal")
-        return dict(self.db.execute(_COUNTS.format(fields=inside), (_json(list(words)), *values)))
+        return dict(self.db.execute(_COUNTS.format(fields=inside), (*values, _json(words))))
 
     def letters(self) -> str:
         row = self.db.execute("SELECT value FROM meta WHERE key = 'letters'").fetchone()
@@ -156,23 +162,19 @@ class SearchVerbs:
         return [start for (start,) in rows]
 
     def neighbours(self, scope: Scope, seqs: Sequence[int]) -> dict[int, dict[int, int]]:
-        rows = self.db.execute(
-            "SELECT seq, stream, thread, place, record_key FROM record "
-            "WHERE seq IN (SELECT value FROM json_each(?)) "
-            "AND thread IS NOT NULL AND place IS NOT NULL",
-            (_json(seqs),),
-        ).fetchall()
-        by_stream = {one.stream: of_records(self.db, one) for one in scope.selections}
-        found: dict[int, dict[int, int]] = defaultdict(dict)
-        for seq, stream, thread, place, key in rows:
-            if stream not in by_stream:
-                continue
-            selected = by_stream[stream]
-            for beyond, order in (("<", "DESC"), (">", "ASC")):
-                sql = _SIDES.format(away=0, beyond=beyond, order=order, selected=selected.sql())
-                near = self.db.execute(sql, (stream, thread, place, key, *selected.values))
-                for away, (other, _) in enumerate(near, start=1):
-                    found[seq][other] = away
+        found: dict[int, dict[int, int]] = {}
+        for selection in scope.selections:
+            selected = of_records(self.db, selection, record="n")
+            rows = self.db.execute(
+                _NEIGHBOURS.format(selected=selected.sql()),
+                (*selected.values, *selected.values, _json(seqs), selection.stream),
+            )
+            for seq, *sides in rows:
+                found[seq] = {
+                    other: away
+                    for side in sides
+                    for away, other in enumerate(orjson.loads(side), start=1)
+                }
         return found
 
     def _inside(
