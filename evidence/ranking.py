@@ -1,7 +1,7 @@
 """How well a record answers a question: how rare its words are in the grant, times its passage.
 
     R = sum over the words of idf * tf * 2.5 / (tf + 1.5 * (.25 + .75 * length / mean length))
-    C = the best place in the record: sum over the words of idf / (1 + distance / 60), as a share
+    C = the best place in the record: sum over the words of idf / (1 + distance / 40), as a share
     score = R * C, plus part of the scores of the records before and after in the same thread
 
 A word counts together with its inflected forms. Words of the title or the actor count as near every
@@ -20,7 +20,7 @@ from evidence.query import Needle, Term, needle
 SATURATION: Final = 1.5
 LENGTH_SHARE: Final = 0.75
 LONGEST: Final = 2.0
-NEAR_CHARS: Final = 60
+NEAR_CHARS: Final = 40
 TITLE_WEIGHT: Final = 2
 #: What a neighbour one or two places away in the thread adds of its own score.
 NEIGHBOURS: Final = {1: 0.5, 2: 0.25}

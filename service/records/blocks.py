@@ -15,6 +15,8 @@ from service.records.view import StreamView
 
 #: Roles whose words count as near every place of a record.
 EVERYWHERE: Final = frozenset({"primary-title", "actor"})
+#: The length of a long value, in mean records: its passages are ranked, not all of it.
+LONG_VALUE: Final = 1.3
 
 
 @dataclass(slots=True)
@@ -61,8 +63,7 @@ class Reader:
                 texts.append(Text(folded, weight, role in EVERYWHERE))
             elif isinstance(value, str) or name in record.big:
                 starts = passages[name] = self._likely(record.seq, ordinal)
-                # A long value counts as an average one: its passages are what is ranked.
-                words += int(self._ranker.mean)
+                words += int(LONG_VALUE * self._ranker.mean)
                 text = text_of(self._snapshot, record, name, ordinal)
                 texts += [
                     Text(fold(text.read(start, start + CONTRACT.passage_chars)), weight, part=True)
