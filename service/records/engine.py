@@ -22,7 +22,8 @@ Value = str | int | float
 class StreamRow:
     """A stream as the store has it, before any grant: `fields` maps names to ordinals.
 
-    `searchable` are the fields in the full-text index.
+    `searchable` are the fields in the full-text index, `languages` what the texts of its connection
+    are in.
     """
 
     id: int
@@ -31,6 +32,7 @@ class StreamRow:
     display_name: str | None
     fields: Mapping[str, int]
     searchable: frozenset[str]
+    languages: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,12 +238,6 @@ class Snapshot(Protocol):
 
     def chunks(self, big: Big, first: int = 0, last: int | None = None) -> Iterator[str]:
         """The chunks `first` to `last`, counted from 0 and inclusive, of a large value."""
-        ...
-
-    def chunks_with(
-        self, big: Big, terms: Sequence[Term], *, every: bool = True, limit: int | None = None
-    ) -> Iterator[int]:
-        """The numbers of chunks that hold every term, or any of them, ascending."""
         ...
 
     # Search
