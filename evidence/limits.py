@@ -47,6 +47,10 @@ class Contract:
     passage_chars: int = _limit(2_048, "longest text indexed as a whole, and size of a passage")
     passage_stride: int = _limit(1_536, "distance of passages: they overlap by more than a query")
     chunk_chars: int = _limit(16_384, "size of the rows a large value is stored in")
+    passage_chars: int = _limit(2_048, "longest text indexed whole; of a longer one, its passages")
+    passage_stride_chars: int = _limit(
+        1_536, "between the starts of two passages: they overlap by more than the longest query"
+    )
     expand_items: int = _limit(10, "related records per relation when no expand_limit is given")
     expand_items_max: int = _limit(50, "most related records per relation")
     names_in_list: int = _limit(100, "most names in one list argument (fields, streams, expand)")

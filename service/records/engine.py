@@ -245,12 +245,6 @@ class Snapshot(Protocol):
         """The chunks `first` to `last`, counted from 0 and inclusive, of a large value."""
         ...
 
-    def chunks_with(
-        self, big: Big, terms: Sequence[Term], *, every: bool = True, limit: int | None = None
-    ) -> Iterator[int]:
-        """The numbers of chunks that hold every term, or any of them, ascending."""
-        ...
-
     # Search
 
     def statistics(self, streams: Sequence[int], fields: Sequence[int]) -> tuple[int, int]:

@@ -8,7 +8,6 @@ from typing import Any
 
 import orjson
 
-from evidence.query import Term
 from service.records.engine import (
     Big,
     BlobRow,
@@ -23,7 +22,6 @@ from service.records.engine import (
 )
 from service.records.manifest import StreamManifest, parse
 from service.records.sqlite.conditions import of_limit, of_records, of_values
-from service.records.sqlite.expressions import expression
 from service.records.sqlite.search import SearchVerbs
 
 _STREAM = """
@@ -163,21 +161,6 @@ class SqliteSnapshot(SearchVerbs):
             (big.first + first, big.first + stop),
         )
         return (text for (text,) in rows)
-
-    def chunks_with(
-        self, big: Big, terms: Sequence[Term], *, every: bool = True, limit: int | None = None
-    ) -> Iterator[int]:
-        rows = self.db.execute(
-            "SELECT rowid FROM fts_chunk WHERE fts_chunk MATCH ? AND rowid BETWEEN ? AND ? "
-            "ORDER BY rowid LIMIT ?",
-            (
-                expression(terms, joined=" AND " if every else " OR "),
-                big.first,
-                big.first + big.chunks - 1,
-                -1 if limit is None else limit,
-            ),
-        )
-        return (rowid - big.first for (rowid,) in rows)
 
     # Values of fields
 

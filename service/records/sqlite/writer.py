@@ -13,13 +13,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import orjson
-
 from evidence.errors import InvalidRequest, Unavailable
 from evidence.fold import FOLD_VERSION, fold
-from service.records.sqlite import files, recent_index
+from service.records.sqlite import files
 from service.records.sqlite.ddl import MIGRATIONS, migrate
-from service.records.sqlite.rebuild import rebuild, tune
+from service.records.sqlite.passages import fold_passage, text_field
 
 LOCK_SECONDS = 30
 CACHE_KIB = 65_536
@@ -28,8 +26,11 @@ WAL_PAGES = 16_384
 LOG_BYTES, LOG_SECONDS = 134_217_728, 1
 SECRET_BYTES = 32
 OWNER_ONLY = 0o600
-COUNTERS = ("next_seq", "next_chunk")
-INDEXES = ("fts", "fts_chunk", "fts_recent")
+COUNTERS = ("next_seq", "next_chunk", "next_passage")
+INDEXES = ("fts", "fts_passage")
+HASH_BYTES = 67_108_864
+#: How many pieces of the index a merge waits for: half the work of the default, 4, in long imports.
+AUTOMERGE = 8
 UNMERGED, REMOVED = "unmerged", "removed"
 UNMERGED_SHARE = 10
 MERGE_PAGES = 4_096
@@ -44,13 +45,14 @@ def open_writer(path: Path | str) -> "Writer":
         db = sqlite3.connect(path, timeout=LOCK_SECONDS, isolation_level=None)
     except sqlite3.OperationalError as error:
         raise Unavailable(f"Cannot open the store {path}: {error}. Check the path.") from error
+    writer = Writer(db, Path(path))
     try:
         with explain_locks(path):
-            _prepare(db, path)
+            _prepare(writer)
     except BaseException:
         db.close()
         raise
-    return Writer(db, Path(path))
+    return writer
 
 
 @contextmanager
@@ -108,16 +110,22 @@ class Writer:
         with explain_locks(self.path):
             self.db.execute("BEGIN IMMEDIATE")
         try:
-            self._next = {key: int(_meta(self.db, key) or 1) for key in COUNTERS}
-            yield
-            for key, value in self._next.items():
-                _set_meta(self.db, key, value)
+            with self.counting():
+                yield
             self.db.execute("COMMIT")
             self._bound_log()
         except BaseException:
             if self.db.in_transaction:  # or somebody pressed Ctrl-C right after it was written
                 self.db.execute("ROLLBACK")
             raise
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Reads the counters for `take`, and writes them back."""
+        self._next = {key: int(_meta(self.db, key) or 1) for key in COUNTERS}
+        yield
+        for key, value in self._next.items():
+            _set_meta(self.db, key, value)
 
     def _bound_log(self) -> None:
         """Keeps the log from growing with every commit, as it does while somebody always reads."""
@@ -163,8 +171,6 @@ class Writer:
         if not waiting:
             return
         self.db.execute(f"PRAGMA cache_size = -{MERGE_CACHE_KIB}")
-        with self.transaction():
-            recent_index.refresh(self.db)
         if self.meta(REMOVED) or waiting * UNMERGED_SHARE >= int(self.meta("next_seq")):
             for index in INDEXES:
                 self._merge(index)
@@ -174,11 +180,15 @@ class Writer:
         self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
 
+    def rebuild(self) -> None:
+        """Builds everything anew that is derived from records."""
+        from service.records.sqlite.rebuild import rebuild  # it works with writers
+
+        rebuild(self)
+
     def reindex(self) -> None:
-        """Builds the full-text indexes anew from the stored texts."""
-        for index in INDEXES:
-            with self.transaction():
-                rebuild(self.db, index)
+        """The same as its owner asks for it, and merged."""
+        self.rebuild()
         self.finish()
 
     def _merge(self, index: str) -> None:
@@ -207,8 +217,9 @@ def _reserve(path: Path) -> None:
             files.make_durable(new)
 
 
-def _prepare(db: sqlite3.Connection, path: Path | str) -> None:
-    files.forget_stale_index(db, Path(path))
+def _prepare(writer: Writer) -> None:
+    db, path = writer.db, writer.path
+    files.forget_stale_index(db, path)
     # One statement: another process may be making a new store of it.
     (foreign,) = db.execute(
         "SELECT user_version = 0 AND EXISTS (SELECT 1 FROM sqlite_master) FROM pragma_user_version"
@@ -220,29 +231,36 @@ def _prepare(db: sqlite3.Connection, path: Path | str) -> None:
     db.execute("PRAGMA foreign_keys = ON")
     db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     db.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
-    db.create_function("fold_text", 1, fold, deterministic=True)
     db.create_function("fold_field", 2, _fold_field, deterministic=True)
-    version = db.execute("PRAGMA user_version").fetchone()[0]
-    if version > len(MIGRATIONS):
+    db.create_function("fold_passage", 4, fold_passage, deterministic=True)
+    db.create_function("text_field", 2, text_field, deterministic=True)
+    if db.execute("PRAGMA user_version").fetchone()[0] > len(MIGRATIONS):
         raise InvalidRequest(f"{path} was written by a newer Rung. Install that version or later.")
-    migrate(db)
-    if 0 < version < recent_index.SINCE_LAYOUT:
-        db.execute("BEGIN IMMEDIATE")
-        recent_index.refresh(db)
-        db.execute("COMMIT")
-    if _meta(db, "fold_version") == FOLD_VERSION and _meta(db, "secret"):
+
+    def derive() -> None:
+        with writer.counting():
+            writer.rebuild()
+        writer.set_meta("fold_version", FOLD_VERSION)
+
+    migrate(db, derive)
+    if writer.meta("fold_version") == FOLD_VERSION and writer.meta("secret"):
         return
-    db.execute("BEGIN IMMEDIATE")
-    if not _meta(db, "secret"):
-        _set_meta(db, "secret", secrets.token_hex(SECRET_BYTES))
-        tune(db, "fts")
-        tune(db, "fts_chunk")
-    if _meta(db, "fold_version") not in (None, FOLD_VERSION):
-        # Deletes need the very tokens that went in, so a new fold means new indexes.
-        for index in INDEXES:
-            rebuild(db, index)
-    _set_meta(db, "fold_version", FOLD_VERSION)
-    db.execute("COMMIT")
+    with writer.transaction():
+        if not writer.meta("secret"):
+            writer.set_meta("secret", secrets.token_hex(SECRET_BYTES))
+            for index in INDEXES:
+                tune(db, index)
+        if writer.meta("fold_version") not in (None, FOLD_VERSION):
+            # Deletes need the very words that went in, so a new fold means new indexes.
+            writer.rebuild()
+        writer.set_meta("fold_version", FOLD_VERSION)
+
+
+def tune(db: sqlite3.Connection, index: str) -> None:
+    """Sets the options of a new full-text table."""
+    db.execute(f"INSERT INTO {index}({index}, rank) VALUES('hashsize', ?)", (HASH_BYTES,))
+    if index == "fts":
+        db.execute("INSERT INTO fts(fts, rank) VALUES('automerge', ?)", (AUTOMERGE,))
 
 
 def _meta(db: sqlite3.Connection, key: str) -> Any:
@@ -255,5 +273,4 @@ def _set_meta(db: sqlite3.Connection, key: str, value: str | int) -> None:
 
 
 def _fold_field(data: str, field: str) -> str:
-    value = orjson.loads(data).get(field)
-    return fold(value) if isinstance(value, str) else ""
+    return fold(text_field(data, field))
