@@ -44,8 +44,6 @@ class Contract:
     export_bytes: int = _limit(
         33_554_432, "values a detail route gives together when named in fields="
     )
-    passage_chars: int = _limit(2_048, "longest text indexed as a whole, and size of a passage")
-    passage_stride: int = _limit(1_536, "distance of passages: they overlap by more than a query")
     chunk_chars: int = _limit(16_384, "size of the rows a large value is stored in")
     passage_chars: int = _limit(2_048, "longest text indexed whole; of a longer one, its passages")
     passage_stride_chars: int = _limit(

@@ -9,7 +9,7 @@ from service.records.engine import Big, Snapshot, Spellings, Stored
 
 CHUNK = CONTRACT.chunk_chars
 #: A piece runs over its own length by more than the longest query, so that no match is cut.
-OVERLAP = CONTRACT.passage_chars - CONTRACT.passage_stride
+OVERLAP = CONTRACT.passage_chars - CONTRACT.passage_stride_chars
 
 
 class Piece(NamedTuple):
@@ -77,7 +77,7 @@ class ChunkedText:
         starts = self._snapshot.passages_with(self._seq, ordinal, groups, None)
         for start in sorted(starts):
             text = self.read(start, start + CONTRACT.passage_chars)
-            yield Piece(start, text, CONTRACT.passage_stride)
+            yield Piece(start, text, CONTRACT.passage_stride_chars)
 
     def _all(self) -> Iterator[Piece]:
         """Every chunk, each read once."""
