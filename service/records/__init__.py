@@ -10,9 +10,11 @@ from typing import Any
 from evidence.envelope import Envelope
 from evidence.errors import UNKNOWN_TOKEN, Unauthenticated, Unavailable
 from evidence.handles import RecordRef
+from evidence.hits import SearchPage
 from service import keys
 from service.cursors import Sealer
 from service.ports import (
+    Answer,
     AggregateQuery,
     Blob,
     RecordQuery,
@@ -177,12 +179,12 @@ class StoreResourceServer:
         sealer = self._store.sealer
         return self._ask(lambda snapshot, view: aggregate.aggregate(snapshot, view, query, sealer))
 
-    def search(self, query: SearchQuery) -> Envelope:
+    def search(self, query: SearchQuery) -> Answer[SearchPage]:
         sealer = self._store.sealer
         with self._store.reader.snapshot() as snapshot:
             view = self.view(snapshot)
             self._store.indexes.require(snapshot.db)
-            return search.search(snapshot, view, query, sealer)
+            return Answer(search.search(snapshot, view, query, sealer))
 
     def field_window(self, ref: RecordRef, field_path: str, window: WindowRequest) -> Envelope:
         with self._store.reader.snapshot() as snapshot:

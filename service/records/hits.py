@@ -1,8 +1,4 @@
-"""From ranked rows to hits: the stored records of a page with their proven windows.
-
-A hit is told twice, each only where it is asked for: typed, for readers in this process, and as
-the row of a PDPP search body, which a reader of the REST contract would take for the same hit.
-"""
+"""From ranked rows to hits: the stored records of a page with their proven windows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,12 +7,12 @@ from typing import Any, NamedTuple
 
 from evidence import pointer
 from evidence.handles import RecordRef
-from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import Hit, Match, Source, window_read
+from evidence.hits import Hit, Match
+from evidence.limits import CONTRACT
+from evidence.model import Source, window_read
 from evidence.query import Query
 from service.records.engine import Stored
 from service.records.sqlite.snapshot import SqliteSnapshot as Snapshot
-from service.pdpp.decode import short
 from evidence import routes
 from service.records import lists
 from service.records.proof import Proof, prove
@@ -42,24 +38,6 @@ class Proven(NamedTuple):
     proofs: list[Proof]
 
 
-class Hits:
-    """The hits of a page, best first; the first is number `offset` + 1 of the query."""
-
-    def __init__(self, proven: Sequence[Proven], query: str, offset: int) -> None:
-        self._proven, self._query, self._offset = proven, query, offset
-
-    def typed(self) -> list[Hit]:
-        """What `service.pdpp.decode.search` reads from the rows."""
-        by_query = _by_query(self._query)
-        return [_hit(found, by_query) for found in self._proven]
-
-    def rows(self) -> list[dict[str, Any]]:
-        """The `data` of a PDPP search body."""
-        ranked = enumerate(self._proven, start=self._offset + 1)
-        by_query = _by_query(self._query)
-        return [_row(found, by_query, rank) for rank, found in ranked]
-
-
 def prove_page(
     snapshot: Snapshot,
     view: View,
@@ -67,7 +45,7 @@ def prove_page(
     query: Query,
     wanted: Sequence[Wanted],
     offset: int,
-) -> Hits:
+) -> list[Hit]:
     """The hits of a page of rows found by `wanted`, each with its windows."""
     stored = snapshot.load([found.seq for found in page])
     proven = []
@@ -81,7 +59,8 @@ def prove_page(
     if len(set(scores)) < len(scores):  # of equal ones the tightest span wins
         ranked = sorted(zip(scores, proven), key=lambda one: (one[0], _tightness(one[1].proofs)))
         proven = [found for _, found in ranked]
-    return Hits(proven, query.text, offset)
+    by_query = _by_query(query.text)
+    return [_hit(one, by_query, rank) for rank, one in enumerate(proven, start=offset + 1)]
 
 
 def _tightness(proofs: Sequence[Proof]) -> int:
@@ -108,20 +87,21 @@ def _is_whole(proof: Proof) -> bool:
     return proof.start == 0 and proof.end >= proof.total
 
 
-def _hit(found: Proven, by_query: dict[str, Any]) -> Hit:
+def _hit(found: Proven, by_query: dict[str, Any], rank: int) -> Hit:
     stream, record, fields, proofs = found
     ref = RecordRef(stream.name, record.record_key, stream.connection_id)
     id = str(ref)
-    at = lists.time_of(stream, record, stream.granted) or record.emitted_at(stream.granted)
-    return Hit(  # named arguments would take thrice as long, here and for matches
+    return Hit(
         ref,
         id,
-        short(lists.title_of(stream, record) or None, BUDGETS.title_chars),
-        short(at or None, BUDGETS.time_chars),
+        lists.title_of(stream, record) or None,
+        lists.time_of(stream, record, stream.granted),
+        record.emitted_at(stream.granted),
         _source(stream.connection_id, stream.connector_key, stream.display_name),
         _address(stream, record),
         fields,
         [_match(id, proof, by_query) for proof in proofs],
+        rank,
     )
 
 
@@ -142,57 +122,9 @@ def _match(id: str, proof: Proof, by_query: dict[str, Any]) -> Match:
 
 @lru_cache(maxsize=1024)
 def _source(connection_id: str, connector_key: str, display_name: str | None) -> Source:
-    return Source(connection_id, connector_key, short(display_name or None, BUDGETS.label_chars))
+    return Source(connection_id, connector_key, display_name or None)
 
 
 def _address(stream: StreamView, record: Stored) -> str:
     where = routes.name(stream.connection_id)
     return f"{routes.record(stream.name, record.record_key)}?connection_id={where}"
-
-
-def _row(found: Proven, by_query: dict[str, Any], rank: int) -> dict[str, Any]:
-    stream, record, fields, proofs = found
-    row: dict[str, Any] = {
-        "object": "search_result",
-        "stream": stream.name,
-        "record_key": record.record_key,
-        "connector_id": stream.connector_key,
-        "connector_key": stream.connector_key,
-        "emitted_at": record.emitted_at(stream.granted),
-        "record_url": _address(stream, record),
-        **stream.source,
-        "matched_fields": fields,
-        "score": {"kind": "rank", "value": rank, "order": "lower_is_better"},
-    }
-    if title := lists.title_of(stream, record):
-        row["title"] = title
-    if at := lists.time_of(stream, record, stream.granted):
-        row["authored_at"] = at
-    if proofs:
-        row["snippet"] = {"field": proofs[0].field, "text": proofs[0].preview}
-    row["evidence_excerpts"] = [_excerpt(stream, record, proof, by_query) for proof in proofs]
-    return row
-
-
-def _excerpt(
-    stream: StreamView, record: Stored, proof: Proof, by_query: dict[str, Any]
-) -> dict[str, Any]:
-    window = {
-        "q" if name == "query" else name: value for name, value in _window(proof, by_query).items()
-    }
-    read = routes.field_window_read(
-        stream.name, record.record_key, stream.connection_id, proof.field, **window
-    )
-    return {
-        "object": "evidence_excerpt",
-        "field_path": pointer.path_of(proof.field),
-        "preview_text": proof.preview,
-        "provenance": "lexical_match",
-        "truncated": not _is_whole(proof),
-        "start_chars": proof.start,
-        "end_chars": proof.end,
-        "total_chars": proof.total,
-        "match_start_chars": proof.match_start,
-        "match_end_chars": proof.match_end,
-        "read": read,
-    }

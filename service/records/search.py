@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from evidence import query as queries
-from evidence.envelope import SearchEnvelope
 from evidence.errors import InvalidRequest
+from evidence.hits import Counts, SearchPage
 from evidence.limits import BUDGETS
 from evidence.query import Query
 from service.records.sqlite.snapshot import SqliteSnapshot as Snapshot
@@ -20,8 +20,8 @@ from service.records.view import StreamView, View
 DEEPEST_OFFSET = 10_000
 
 
-def search(snapshot: Snapshot, view: View, request: SearchQuery, sealer: Sealer) -> SearchEnvelope:
-    """A page of hits with their proven windows, as the PDPP search envelope."""
+def search(snapshot: Snapshot, view: View, request: SearchQuery, sealer: Sealer) -> SearchPage:
+    """A page of hits with their proven windows, as typed values."""
     query = _parse(request.query)
     streams = _streams(view, request)
     bound = [view.grant.grant_id, *request.identity()]
@@ -41,18 +41,14 @@ def search(snapshot: Snapshot, view: View, request: SearchQuery, sealer: Sealer)
     more = len(found) > offset + request.limit
     reachable = offset + request.limit < DEEPEST_OFFSET
     hits = prove_page(snapshot, view, page, query, ranked.wanted, offset)
-    head: dict[str, Any] = {
-        "object": "list",
-        "url": "/v1/search",
-        "has_more": more,
-        "data": [],
-        "meta": _meta(ranked, found, scope.sources, deep=more and not reachable),
-    }
+    recall, warnings, exact = _meta(ranked, scope.sources, deep=more and not reachable)
+    cursor = sealer.seal(offset + request.limit, bound=bound) if more and reachable else None
+    counts = Counts(None, len(found), exact)
+    answer = SearchPage({}, hits, more, cursor, counts, recall, warnings)
     if not found and not offset and (words := zero_hits.look(snapshot, scope, query)):
-        head["meta"]["words"] = words
-    if more and reachable:
-        head["next_cursor"] = sealer.seal(offset + request.limit, bound=bound)
-    return SearchEnvelope(head, hits.typed, hits.rows)
+        answer.absent_words = words["missing"]
+        answer.retry = {"query": words["query"]} if "query" in words else None
+    return answer
 
 
 def _parse(text: str) -> Query:
@@ -98,8 +94,8 @@ def _merge(rows: Iterable[tuple[int, float]], allowed: frozenset[int]) -> list[F
 
 
 def _meta(
-    ranked: ranking.Ranked, found: Sequence[Found], sources: int, deep: bool
-) -> dict[str, Any]:
+    ranked: ranking.Ranked, sources: int, deep: bool
+) -> tuple[dict[str, Any], list[dict[str, Any]], bool]:
     partial = ranked.bounded or bool(ranked.cut)
     recall: dict[str, Any] = {
         "complete": not partial,
@@ -107,7 +103,7 @@ def _meta(
         "truncated": partial,
         "sources_searched_count": sources,
     }
-    warnings = []
+    warnings = list[dict[str, Any]]()
     if ranked.bounded:
         recall["candidate_window_limit"] = BUDGETS.rank_newest
     if ranked.cut:
@@ -120,12 +116,7 @@ def _meta(
         )
     if deep:
         warnings.append(_partial(f"Paging ends after {DEEPEST_OFFSET} hits. Narrow the query."))
-    return {
-        "count": len(found),
-        "count_accuracy": "exact" if ranked.exhausted and not partial else "lower_bound",
-        "recall": recall,
-        "warnings": warnings,
-    }
+    return recall, warnings, ranked.exhausted and not partial
 
 
 def _partial(message: str) -> dict[str, str]:
