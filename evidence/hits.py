@@ -1,4 +1,4 @@
-"""What a search found, as typed values: hits with their proven windows, and the page around them."""
+"""What a search found as typed values: hits with their proven windows, and their page."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -10,22 +10,9 @@ from evidence import pointer
 from evidence.binary import Bytes
 from evidence.continuation import Continuation
 from evidence.errors import EvidenceError
-from evidence.limits import CONTRACT
-from evidence.model import (
-    Buckets,
-    Document,
-    FanIn,
-    FieldRead,
-    Hit,
-    Match,
-    Partial,
-    RecordItem,
-    RecordPage,
-    SearchPage,
-    Source,
-    SourceReport,
-)
-from evidence.text import json_line
+from evidence.model import Buckets, Document, FieldRead, Partial, RecordItem, RecordPage, Source
+from evidence.limits import BUDGETS
+from evidence.text import clip, json_line
 
 
 def call(continuation: Continuation) -> dict[str, Any]:
@@ -54,106 +41,6 @@ def bytes_of(found: Bytes) -> dict[str, Any]:
     }
 
 
-def search(page: SearchPage, *, base_url: str = "") -> dict[str, Any]:
-    """`{data, results, content_ladder}`; the hits stand in `results` only."""
-    data: dict[str, Any] = {
-        "object": "list",
-        "has_more": page.has_more,
-        "next_cursor": page.next_cursor,
-        "meta": {
-            "count": page.count,
-            "count_accuracy": page.count_accuracy,
-            "recall": page.recall,
-            "warnings": page.warnings,
-        },
-    }
-    if page.words:
-        told = {"found": page.words.found, "missing": page.words.missing, "query": page.words.query}
-        data["meta"]["words"] = {name: one for name, one in told.items() if one is not None}
-    if page.fan_in:
-        data["meta"]["package"] = _fan_in(page.fan_in)
-    return {
-        "data": _paged(data, page.continuations(), page.ended_early),
-        "results": [_result(hit, base_url) for hit in page.hits],
-        "content_ladder": {
-            "kind": "search_results",
-            "read_tool": "read_record_field",
-            "records": [_rung(hit) for hit in page.hits],
-        },
-        "untrusted": True,
-    }
-
-
-def _fan_in(found: FanIn) -> dict[str, Any]:
-    """Who answered: the numbers, and the sources with hits and without an answer, 12 each."""
-    listed = [source for source in found.of("answered") if source.hits][: CONTRACT.candidates]
-    return {
-        "member_count": found.members,
-        "waiting_count": found.waiting,
-        "answered_count": len(found.of("answered")),
-        "failed_count": len(found.of("failed")),
-        "timed_out_count": len(found.of("timed_out")),
-        "sources": [_report(one) for one in listed + found.silent[: CONTRACT.candidates]],
-    }
-
-
-def _report(source: SourceReport) -> dict[str, Any]:
-    shown = {"name": source.name, "state": source.state, "hits": source.hits}
-    more = {
-        "grant_id": source.grant_id,
-        "code": source.code,
-        "message": source.message,
-        "next_step": source.next_step,
-    }
-    return shown | {name: value for name, value in more.items() if value is not None}
-
-
-def _result(hit: Hit, base_url: str) -> dict[str, Any]:
-    result = {
-        "id": hit.id,
-        "title": title(hit),
-        "url": absolute(base_url, hit.url),
-        **_source(hit.source),
-        "stream": hit.ref.stream,
-        "record_id": hit.ref.record_id,
-    }
-    if hit.at:
-        result["at"] = hit.at
-    if hit.matched_fields:
-        result["matched_fields"] = hit.matched_fields
-    if hit.matches:
-        result["evidence_preview"] = hit.matches[0].shown
-    return result
-
-
-def _rung(hit: Hit) -> dict[str, Any]:
-    if not hit.matches:
-        return {"id": hit.id, "fetch": call(hit.fetch)}
-    return {
-        "id": hit.id,
-        "evidence_preview": hit.matches[0].shown,
-        "evidence": [_evidence(match) for match in hit.matches],
-    }
-
-
-def _evidence(match: Match) -> dict[str, Any]:
-    found: dict[str, Any] = {"field_path": match.field_path, "preview_text": match.shown}
-    if match.start is not None:
-        found["start_chars"], found["end_chars"] = match.start, match.end
-        found["total_chars"] = match.total
-    if match.match_start is not None:
-        found["match_start_chars"] = match.match_start
-        found["match_end_chars"] = match.match_end
-    found["complete"] = match.complete
-    found["read"] = call(match.read)
-    return found
-
-
-def title(hit: Hit) -> str:
-    """A hit's own title, else what it is: `label · stream · time`."""
-    return hit.title or " · ".join(p for p in (hit.source.label, hit.ref.stream, hit.at) if p)
-
-
 def records(page: RecordPage) -> dict[str, Any]:
     """`{data, content_ladder}`: the list envelope with its records, and how to read their rest."""
     data = {
@@ -165,7 +52,7 @@ def records(page: RecordPage) -> dict[str, Any]:
         "data": [record(item) for item in page.records],
     }
     return {
-        "data": _paged(data, page.continuations(), page.ended_early),
+        "data": paged(data, page.continuations(), page.ended_early),
         "content_ladder": {
             "kind": "record_set",
             "read_tool": "read_record_field",
@@ -227,7 +114,7 @@ def field(read: FieldRead) -> dict[str, Any]:
     body: dict[str, Any] = {
         "record": {
             "id": read.id,
-            **_source(read.source),
+            **source_of(read.source),
             "stream": read.ref.stream,
             "record_id": read.ref.record_id,
         },
@@ -289,17 +176,17 @@ def absolute(base_url: str, path: str) -> str:
 
 
 @lru_cache(maxsize=512)
-def _source(source: Source) -> dict[str, Any]:
+def source_of(source: Source) -> dict[str, Any]:
     """Which connection it is, for others to take in: shared, so never to be changed."""
     named = {
         "connection_id": source.connection_id,
         "connector_key": source.connector_key,
-        "display_name": source.display_name,
+        "display_name": source.display_name and clip(source.display_name, BUDGETS.label_chars),
     }
     return {name: value for name, value in named.items() if value is not None}
 
 
-def _paged(
+def paged(
     data: dict[str, Any], continuations: list[Continuation], ended_early: bool
 ) -> dict[str, Any]:
     if continuations:

@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from evidence import wire
-from evidence.model import Hit, SearchPage
+from evidence import hits_wire
+from evidence.hits import Hit, SearchPage
 from evidence.work import Done
 from renderers import search_lines
 from renderers.lines import fenced, joined
@@ -29,7 +29,7 @@ def render(page: SearchPage, context: Context) -> Rendering:
         cards.append(outcome.value if isinstance(outcome, Done) else card_of((number, hit)))
     body = joined([*cards, *search_lines.footer(page, context)])
     text = joined([search_lines.header(page, _escapes(page, body)), body])
-    structured = wire.search(page, base_url=context.base_url)
+    structured = hits_wire.search(page, base_url=context.base_url)
     return Rendering((context.close(text),), structured)
 
 

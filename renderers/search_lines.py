@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from evidence import wire
+from evidence import hits_wire
+from evidence.hits import FanIn, Hit, Match, SearchPage, SourceReport
 from evidence.limits import CONTRACT
-from evidence.model import FanIn, Hit, Match, SearchPage, SourceReport
 from renderers.lines import header as head
 from renderers.lines import name_source, quoted, value_of, warning
 from renderers.rendering import Context
@@ -26,15 +26,15 @@ def header(page: SearchPage, escapes: int) -> str:
 
 def _count(page: SearchPage) -> str | None:
     """The number of hits on all pages, with a plus where it is a lower bound."""
-    if page.count is None:
+    if page.counts is None:
         return None
-    return f"{page.count}{'' if page.count_accuracy == 'exact' else '+'}"
+    return f"{page.counts.some}{'' if page.counts.exact else '+'}"
 
 
 def line(number: int, hit: Hit) -> str:
     """A hit: number, id, title, time, source."""
     at = f" {value_of(hit.at)}" if hit.at else ""
-    title = quoted(wire.title(hit))
+    title = quoted(hits_wire.title(hit))
     return f"{number} {hit.id} {title}{at} source={name_source(hit.source)}"
 
 
@@ -68,12 +68,6 @@ def _nothing(page: SearchPage) -> list[str]:
         "Nothing matched. All words must occur in one field; OR and AND are words like any other. "
         "Try fewer or other words, prefix* or a wider scope."
     ]
-    if page.words:
-        told = {"occur alone": page.words.found, "occur nowhere": page.words.missing}
-        parts = [
-            f"{says}: {', '.join(map(value_of, words))}" for says, words in told.items() if words
-        ]
-        lines += [f"words that {'; '.join(parts)}"] if parts else []
     return lines
 
 

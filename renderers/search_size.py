@@ -3,10 +3,11 @@
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from evidence import wire
+from evidence import hits_wire
 from evidence.find import Span
+from evidence.hits import Hit, Match, SearchPage
 from evidence.limits import Budgets
-from evidence.model import Hit, Match, SearchPage, Source
+from evidence.model import Source
 from evidence.size import json_bytes
 from evidence.text import excerpt, mark, split
 from renderers import search_lines
@@ -112,7 +113,7 @@ def _cost(hit: Hit, query: str, query_size: int, smallest: int) -> Cost:
     """`query` is what the page was asked for; reads by it are told apart from others at a look."""
     handle = json_bytes(hit.id)
     label, connection = _sizes(hit.source)
-    title = wire.title(hit)
+    title = hits_wire.title(hit)
     named = json_bytes(title) if title.isprintable() else 8 * len(title)
     line = HIT_BYTES + handle + named + label + connection + json_bytes(hit.at or "")
     structured = STRUCTURED_HIT_BYTES + 5 * handle + named + 2 * json_bytes(hit.url) + 2 * label

@@ -11,6 +11,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from evidence.envelope import Envelope
 from evidence.errors import TimedOut, Unavailable
 from evidence.handles import RecordRef
+from evidence.hits import SearchPage
 from evidence.papers import Paper, PaperFacets, PaperFinds, PaperOutline, PaperPage, PaperText
 
 Scalar = str | int | float | bool
@@ -196,7 +197,7 @@ class ResourceServer(Protocol):
 
     def aggregate(self, query: AggregateQuery) -> Envelope: ...
 
-    def search(self, query: SearchQuery) -> Envelope: ...
+    def search(self, query: SearchQuery) -> Answer[SearchPage]: ...
 
     def field_window(self, ref: RecordRef, field_path: str, window: WindowRequest) -> Envelope: ...
 

@@ -1,7 +1,7 @@
 """Answers as rows: the objects of a body, the cells of a table, and what stands beside them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evidence.continuation import Continuation
@@ -9,7 +9,7 @@ from evidence.envelope import Envelope
 from evidence.model import RecordPage
 from service.pdpp.decode import aggregate, records, search
 from evidence.text import unmark
-from evidence.wire import title
+from evidence.hits_wire import title
 from renderers.lines import Spell, step, warning
 
 #: What a table has of a record beside its fields.
@@ -64,7 +64,7 @@ def column(name: str) -> str:
 
 
 def _hits(envelope: Envelope, args: dict[str, Any]) -> Rows:
-    page = search.read(envelope, args=args)
+    page = replace(search.read(envelope.body), args=args)
     cells = []
     for hit in page.hits:
         match = hit.matches[0] if hit.matches else None

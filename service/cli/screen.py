@@ -15,7 +15,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from evidence.model import Buckets, Hit, RecordPage, SearchPage
+from evidence.hits import Hit, SearchPage
+from evidence.model import Buckets, RecordPage
 from evidence.text import clip, escape
 from renderers import aggregate, records, search_lines
 from renderers.rendering import Context

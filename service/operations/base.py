@@ -10,7 +10,6 @@ from typing import Any, Protocol
 from marshmallow import RAISE, Schema, ValidationError
 
 from evidence.continuation import Continuation
-from evidence.envelope import Envelope
 from evidence.errors import EvidenceError, InvalidRequest
 from evidence.limits import BUDGETS, Budgets
 from evidence.papers_wire import Steps
@@ -211,11 +210,19 @@ class Operation:
         )
 
 
+def _received(value: Any) -> dict[str, Any]:
+    raise AssertionError("an envelope has its body")
+
+
 @dataclass(frozen=True, kw_only=True)
 class RecordOperation(Operation):
-    """`ask` gives the upstream's envelope, which is what REST serves; `run` the reading of it."""
+    """`ask` returns what the source answered, `run` the reading of it.
 
-    ask: Callable[..., Envelope]
+    REST serves the body as the source sent it, else what `encode` makes of the value.
+    """
+
+    ask: Callable[..., Any]
+    encode: Callable[[Any], dict[str, Any]] = _received
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -65,7 +65,8 @@ def body(
     given, warnings = _lenient(operation, given)
     asked = operation.load_rest(given)
     more = _more(operation, extra, asked)
-    found = operation.ask(session, **asked, **more).body
+    answer = operation.ask(session, **asked, **more)
+    found = operation.encode(answer.value) if answer.body is None else answer.body
     if operation.route.link:
         found = operation.route.link(found)
     return linked(found, here, [*warnings, *alias_warnings(extra)])

@@ -1,16 +1,16 @@
 """search: hits with proven windows over everything the grant shows."""
 
+from dataclasses import replace
 from typing import Any
 
-from evidence.envelope import Envelope
-from evidence.limits import CONTRACT
 from evidence.hits import SearchPage
-from service.pdpp.decode import search as reading
+from evidence.limits import CONTRACT
+from service.pdpp.encode.search import encode
 from renderers import search as renderer
 from service.operations import arguments
 from service.operations.base import Arguments, RecordOperation, Route, Session
 from evidence import routes
-from service.ports import SearchQuery
+from service.ports import Answer, SearchQuery
 
 
 class SearchArguments(Arguments):
@@ -26,14 +26,14 @@ class SearchArguments(Arguments):
     cursor = arguments.cursor()
 
 
-def ask(session: Session, *, query: str, **args: Any) -> Envelope:
-    """The search envelope."""
+def ask(session: Session, *, query: str, **args: Any) -> Answer[SearchPage]:
+    """Return what the source found."""
     names: dict[str, Any] = {name: tuple(args.pop(name)) for name in ("streams",) if name in args}
     return session.rs.search(SearchQuery(query, **names, **args))
 
 
 def run(session: Session, **args: Any) -> SearchPage:
-    return reading.read(ask(session, **args), args=args)
+    return replace(ask(session, **args).value, args=args)
 
 
 OPERATION = RecordOperation(
@@ -45,6 +45,7 @@ OPERATION = RecordOperation(
     ),
     arguments=SearchArguments(),
     ask=ask,
+    encode=encode,
     run=run,
     render=renderer.render,
     fits=renderer.fits,

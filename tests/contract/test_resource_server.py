@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from evidence.errors import Forbidden, InvalidRequest, NotFound
-from evidence.model import SearchPage
+from evidence.hits import SearchPage
 from service.pdpp.decode import aggregate, field, records, schema, search
 from service.ports import RecordRead, SchemaQuery, SearchQuery, WindowRequest
 from tests.contract.subjects import Subject
 
 
 def found(subject: Subject, query: SearchQuery) -> SearchPage:
-    return search.read(subject.open().search(query), args={"query": query.query})
+    return subject.open().search(query).value
 
 
 def window(subject: Subject, **asked: Any) -> Any:

@@ -1,5 +1,6 @@
 """Readings no sane upstream would send, for tests that nothing a renderer writes is unbounded."""
 
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from hypothesis import HealthCheck, Phase, settings
@@ -7,8 +8,9 @@ from hypothesis import strategies as st
 
 from evidence import binary, pointer
 from evidence.handles import RecordRef
+from evidence.hits import Counts, Hit, Match, SearchPage
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import Hit, Match, RecordItem, RecordPage, SearchPage, Source, window_read
+from evidence.model import RecordItem, RecordPage, Source, window_read
 from evidence.text import mark
 
 Reading = TypeVar("Reading")
@@ -21,6 +23,7 @@ monstrous = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
+NOON = "2026-04-01T12:00:00Z"
 ALPHABETS = (
     "a",
     "ab c.",
@@ -105,12 +108,24 @@ def hits(draw: st.DrawFn) -> Hit:
         ref=ref,
         id=str(ref),
         title=draw(st.none() | texts(most=BUDGETS.title_chars)),
-        at=draw(st.none() | st.just("2026-04-01T00:00:00Z")),
+        authored_at=draw(st.none() | st.just("2026-04-01T00:00:00Z")),
+        emitted_at=draw(st.none() | st.just("2026-05-01T00:00:00Z")),
         source=source,
-        url="/v1/streams/x/records/y",
+        url="/v1/streams/x/records/y?connection_id=z",
         matched_fields=draw(st.lists(names(64), max_size=5)),
         matches=draw(st.lists(matches(str(ref)), max_size=3)),
+        rank=draw(st.none() | st.integers(1, 10**6)),
+        coverage=draw(st.none() | st.floats(0, 1)),
+        matched_words=draw(st.lists(names(64), max_size=3)),
+        missing_words=draw(st.lists(names(64), max_size=3)),
+        forms=draw(st.dictionaries(names(64), names(64), max_size=2)),
     )
+
+
+@st.composite
+def counted(draw: st.DrawFn) -> Counts:
+    some = draw(st.integers(0, 10**6))
+    return Counts(draw(st.none() | st.integers(0, some)), some, draw(st.booleans()))
 
 
 @st.composite
@@ -125,14 +140,10 @@ def pages(draw: st.DrawFn, *, most: int) -> SearchPage:
                 match.read = window_read(hit.id, match.field_path, by_query)
     return SearchPage(
         args={"query": query},
-        hits=[
-            Hit(h.ref, h.id, h.title, h.at, h.source, h.url, h.matched_fields, list(h.matches))
-            for h in (found * count)[:count]
-        ],
+        hits=[replace(h, matches=list(h.matches)) for h in (found * count)[:count]],
         has_more=True,
         next_cursor="c" * draw(st.integers(1, 200)),
-        count=draw(st.none() | st.integers(0, 10**6)),
-        count_accuracy="exact",
+        counts=draw(st.none() | counted()),
         recall={"complete": draw(st.booleans()), "candidate_window_limit": 4_000},
         warnings=[{"code": "partial_results", "message": draw(texts(most=200))}],
     )
@@ -150,10 +161,10 @@ def ordinary_pages(draw: st.DrawFn) -> SearchPage:
     read = window_read(str(ref), "body", window)
     one = Match("body", shown, 0, len(text), 10**6, 9, 25, False, read)
     listed = [
-        Hit(ref, str(ref), letter * 3, "2026-04-01T00:00:00Z", source, "", ["body"], [one] * 3)
-        for _ in range(10)
+        Hit(ref, str(ref), letter * 3, NOON, NOON, source, "", ["body"], [one] * 3, rank)
+        for rank in range(1, 11)
     ]
-    return SearchPage({"query": "x"}, listed, True, "c" * 40, 99, "exact", {}, [])
+    return SearchPage({"query": "x"}, listed, True, "c" * 40, Counts(9, 99, True), {}, [])
 
 
 @st.composite

@@ -11,12 +11,16 @@ from typing import Any, TypeVar
 from evidence.envelope import Envelope
 from evidence.errors import Forbidden, InvalidRequest, Unavailable
 from evidence.handles import RecordRef
+from evidence.hits import SearchPage
 from evidence.work import Deadline, Each, Late, Outcome, attempt, serial
 from service.cursors import Sealer
+from service.pdpp.decode import search as decode
+from service.pdpp.encode.search import body_of
 from service.sources.package import Child, PackageResourceServer
 from service.ports import Held
 from service.ports import (
     AggregateQuery,
+    Answer,
     Blob,
     RecordQuery,
     RecordRead,
@@ -66,7 +70,7 @@ class ListServer:
         self.rows = [self._hit(key) for key in keys]
         self._fates: Iterator[str] = iter(plan.outcomes)
 
-    def search(self, query: SearchQuery) -> Envelope:
+    def search(self, query: SearchQuery) -> Answer[SearchPage]:
         self._live(query)
         start = self._opened(query.cursor)
         stop = min(len(self.rows), start + min(query.limit, self.plan.most))
@@ -84,7 +88,7 @@ class ListServer:
         }
         if more:
             body["next_cursor"] = f"{self.name}:{stop}".ljust(self.plan.cursor_chars, ".")
-        return Envelope(body)
+        return Answer(decode.read(body), body)
 
     def schema(self, query: SchemaQuery) -> Envelope:
         self._live(query)
@@ -194,14 +198,14 @@ class Crowd:
         each = self.each or planned
         return PackageResourceServer(self.children, each, Deadline.after(60), SEALER)
 
-    def search(self, **args: Any) -> Envelope:
+    def search(self, **args: Any) -> Answer[SearchPage]:
         return self.open().search(SearchQuery(QUERY, **args))
 
     def pages(self, limit: int, most: int = 2_000) -> Iterator[dict[str, Any]]:
         """Every page to the end; fails where it does not come."""
         cursor = None
         for _ in range(most):
-            body = self.search(limit=limit, cursor=cursor).body
+            body = body_of(self.search(limit=limit, cursor=cursor))
             yield body
             cursor = body.get("next_cursor")
             if cursor is None:

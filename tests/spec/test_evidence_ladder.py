@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from evidence import wire
-from evidence.envelope import Envelope
+from evidence import hits_wire
 from service.pdpp.decode import search as reading
 from evidence.text import unmark
 from renderers import search as renderer
@@ -66,8 +65,8 @@ def test_a_window_is_never_the_term_alone_where_the_field_has_more(demo: Local, 
 
 @scenario("000/ladder/no-proof-no-window", "003/search/unproven-shows-identity")
 def test_a_hit_without_proof_shows_who_it_is_and_how_to_open_it_but_no_text() -> None:
-    envelope = Envelope({"object": "list", "has_more": False, "data": [UNPROVEN]})
-    page = reading.read(envelope, args={"query": "invoice"})
+    body = {"object": "list", "has_more": False, "data": [UNPROVEN]}
+    page = reading.read(body)
     rendering = renderer.render(page, Context())
     text, structured = rendering.blocks[0], rendering.structured
     assert fenced(text) == [] and "without a mark" not in text
@@ -108,7 +107,7 @@ def test_hits_show_ids_that_calls_take_and_no_uri_anywhere(small: Local) -> None
 def test_a_record_uri_of_an_upstream_becomes_the_id_of_the_same_record() -> None:
     body = {**UNPROVEN, "record_uri": "pdpp://record/mail/messages:m_1"}
     body["evidence_excerpts"] = [{"field_path": "body", "preview_text": "a <mark>word</mark>"}]
-    page = reading.read(Envelope({"data": [body]}), args={"query": "word"})
+    page = reading.read({"data": [body]})
     rendering = renderer.render(page, Context())
     assert "pdpp://" not in rendering.blocks[0]
     assert "pdpp://" not in str(rendering.structured)
@@ -194,4 +193,4 @@ def test_a_call_is_spelled_the_same_in_both_channels(small: Local) -> None:
     answer = small.ok("search", query="standup", limit=3)
     for call in structured_calls(answer.structured):
         assert any(call.key() == printed.key() for printed in printed_calls(answer.text)), call
-    assert wire.title(reading.read(Envelope({"data": [UNPROVEN]}), args={}).hits[0])
+    assert hits_wire.title(reading.read({"data": [UNPROVEN]}).hits[0])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence import wire
+from evidence import hits_wire
 from evidence.envelope import Envelope
 from evidence.errors import EvidenceError, InvalidRequest
 from evidence.limits import BUDGETS
@@ -207,8 +207,8 @@ def test_the_count_is_that_of_all_sources_and_says_when_it_is_not_exact() -> Non
 
 def test_wire_and_text_say_the_same_of_the_sources() -> None:
     body = Crowd([Plan(hits=2), Plan(hits=0), Plan(hits=1, outcomes=(DOWN,))]).search(limit=5).body
-    page = reading.read(Envelope(body), args={"query": QUERY})
-    told = wire.search(page)["data"]["meta"]["package"]
+    page = replace(reading.read(body), args={"query": QUERY})
+    told = hits_wire.search(page)["data"]["meta"]["package"]
     assert {name: told[name] for name in told if name.endswith("count")} == {
         "member_count": 3,
         "waiting_count": 0,
@@ -227,9 +227,9 @@ def test_a_page_of_many_sources_half_of_them_down_stays_in_its_budget(
 ) -> None:
     crowd = Crowd([Plan(hits=3, outcomes=(DOWN,) * (number % 2)) for number in range(200)])
     crowd.children = [replace(child, name=label + child.name) for child in crowd.children]
-    page = reading.read(crowd.search(limit=100), args={"query": QUERY, "limit": 100})
+    page = replace(crowd.search(limit=100).value, args={"query": QUERY, "limit": 100})
     kept = renderer.fits(page, BUDGETS)
-    page = reading.read(crowd.search(limit=kept), args={"query": QUERY, "limit": 100})
+    page = replace(crowd.search(limit=kept).value, args={"query": QUERY, "limit": 100})
     rendering = renderer.render(page, Context())
     assert len("".join(rendering.blocks).encode()) <= BUDGETS.text_bytes
     assert len(orjson.dumps(rendering.structured)) <= BUDGETS.structured_bytes

@@ -1,12 +1,13 @@
 """REST, structured content and text say the same: checked for every kind of call, mechanically."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import orjson
 import pytest
 
-from evidence import handles, routes, wire
+from evidence import handles, hits_wire, routes, wire
 from evidence.envelope import Envelope
 from evidence.limits import BUDGETS
 from service.pdpp.decode import aggregate as aggregates
@@ -75,9 +76,9 @@ def wired(tool: str, args: dict[str, Any], body: dict[str, Any]) -> dict[str, An
     if tool == "schema":
         return schema_renderer.render(schema.read(envelope, args=args), Context()).structured
     if tool == "search":
-        page = search.read(envelope, args=args)
+        page = replace(search.read(body), args=args)
         assert search_renderer.fits(page, BUDGETS) == len(page.hits)
-        return wire.search(page)
+        return hits_wire.search(page)
     if tool == "query_records":
         listed = records.read_page(envelope, stream=args["stream"], args=args)
         assert record_renderer.fits(listed, BUDGETS) in (len(listed.records), 1)

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from evidence.handles import RecordRef
-from evidence.limits import BUDGETS
+from evidence.limits import CONTRACT
 from evidence.model import Source
 
 
@@ -50,7 +50,7 @@ def source_of(body: dict[str, Any]) -> Source:
     return _source(
         text_of(body, "connection_id", "connector_instance_id"),
         text_of(body, "connector_key", "connector_id"),
-        short(text_of(body, "display_name"), BUDGETS.label_chars),
+        short(text_of(body, "display_name"), CONTRACT.name_chars),
     )
 
 

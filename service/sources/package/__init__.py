@@ -11,6 +11,7 @@ from typing import TypeVar
 from evidence.envelope import Envelope
 from evidence.errors import EvidenceError, Forbidden, InvalidRequest, NotFound
 from evidence.handles import RecordRef
+from evidence.hits import SearchPage
 from evidence.limits import BUDGETS
 from evidence.work import Deadline, Each
 from service.cursors import Sealer
@@ -26,6 +27,7 @@ from service.sources.package.membership import (
 from service.sources.package.search import Search, covered, narrowed
 from service.ports import (
     AggregateQuery,
+    Answer,
     Blob,
     RecordQuery,
     RecordRead,
@@ -118,7 +120,7 @@ class PackageResourceServer:
         self._one(places, connection_id)
         return self._first(places, lambda rs: rs.blob(blob_id, connection_id=connection_id))
 
-    def search(self, query: SearchQuery) -> Envelope:
+    def search(self, query: SearchQuery) -> Answer[SearchPage]:
         places = covered(self._members, query)
         children = children_of(places)
         if len(children) == 1:

@@ -11,17 +11,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from evidence.envelope import Envelope
 from evidence.errors import InvalidRequest
+from evidence.hits import SearchPage
 from evidence.limits import BUDGETS, CONTRACT
 from service.pdpp.decode import pick, warnings_of
+from service.pdpp.decode import search as decode
+from service.pdpp.encode.search import body_of
 from evidence.work import Deadline, Done, Each, Failed
 from service.cursors import Sealer
 from service.sources.package import reports
 from service.sources.package.cursor import LOST, Progress, State, seal, unseal
 from service.sources.package.membership import Child, Membership, Place, children_of
 from service.sources.package.merge import Hit, Page, Seen, SourceReader, fill
-from service.ports import ResourceServer, SearchQuery
+from service.ports import Answer, ResourceServer, SearchQuery
 
 
 def covered(members: Membership, request: SearchQuery) -> tuple[Place, ...]:
@@ -68,7 +70,7 @@ class Search:
         self._readers = [SourceReader(*pair) for pair in zip(children, self._state.sources)]
         self._answers: list[dict[str, Any]] = []
 
-    def page(self, each: Each, deadline: Deadline) -> Envelope:
+    def page(self, each: Each, deadline: Deadline) -> Answer[SearchPage]:
         """The envelope of the page; raises the first error where every source fails."""
         pairs = Counter((p.held.stream, p.held.connection_id) for p in self._places)
         shared = {pair for pair, holders in pairs.items() if holders > 1}
@@ -135,9 +137,9 @@ class Search:
         request = narrowed(self._request, reader.child, self._places)
         size = page.size(reader.progress.taken, request.limit)
         answer = server.search(replace(request, limit=size, cursor=page.cursor))
-        return replace(page, body=answer.body)
+        return replace(page, body=body_of(answer))
 
-    def _envelope(self, hits: list[Hit]) -> Envelope:
+    def _envelope(self, hits: list[Hit]) -> Answer[SearchPage]:
         state, readers = self._state, self._readers
         left = state.left
         waiting = sum(reader.unmet for reader in readers)
@@ -165,7 +167,7 @@ class Search:
         }
         if left:
             body["next_cursor"] = seal(state, self._sealer, self._bound)
-        return Envelope(body)
+        return Answer(decode.read(body), body)
 
 
 def _recall(answers: Sequence[dict[str, Any]], *, complete: bool) -> dict[str, Any]:

@@ -9,8 +9,11 @@ from evidence import pointer, routes
 from evidence.envelope import Envelope
 from evidence.errors import EvidenceError, InvalidRequest, NotText, TooLarge
 from evidence.handles import RecordRef
+from evidence.hits import SearchPage
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
+from service import ports
+from service.pdpp.decode import search as decode
 from service.sources.remote import bodies, notices, refusals, remote_errors, whole_values
 from service.pdpp.brackets import Pair, expand_pairs, filter_pairs, parameters
 from service.sources.remote.breaker import Seat
@@ -163,7 +166,7 @@ class HttpResourceServer:
             explain=lambda error: refusals.of_filter(error, query.filter),
         )
 
-    def search(self, query: SearchQuery) -> Envelope:
+    def search(self, query: SearchQuery) -> ports.Answer[SearchPage]:
         params = [
             *parameters(
                 q=query.query,
@@ -174,12 +177,13 @@ class HttpResourceServer:
             ),
             *filter_pairs(query.filter),
         ]
-        return self._get(
+        body = self._get(
             "/v1/search",
             params,
             check=lambda body: bodies.hits(body, query),
             explain=lambda error: refusals.of_filter(error, query.filter),
-        )
+        ).body
+        return ports.Answer(decode.within(decode.read(body), query.query), body)
 
     def field_window(self, ref: RecordRef, field_path: str, window: WindowRequest) -> Envelope:
         params = parameters(

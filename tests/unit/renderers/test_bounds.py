@@ -4,9 +4,10 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence import wire
+from evidence import hits_wire, wire
 from evidence.continuation import Continuation
 from evidence.envelope import Envelope
+from evidence.hits import SearchPage
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import (
     Document,
@@ -14,7 +15,6 @@ from evidence.model import (
     RecordItem,
     RecordPage,
     SchemaIndex,
-    SearchPage,
     Source,
     StreamRow,
 )
@@ -175,8 +175,8 @@ def test_details_of_thousands_of_fields_are_bounded_and_paged(data: st.DataObjec
 
 def test_titles_of_any_length_are_short_before_they_are_rendered() -> None:
     row = {"stream": "s", "record_key": "r", "connection_id": "c", "title": "T" * 50_000}
-    page = search_reading.read(Envelope({"data": [row]}), args={"query": "x"})
-    assert len(page.hits[0].title or "") <= BUDGETS.title_chars
+    page = search_reading.read({"data": [row]})
+    assert len(hits_wire.title(page.hits[0])) <= BUDGETS.title_chars
     body = {"id": "r", "data": {"t": "T" * 50_000}, "roles": {"primary-title": "t"}}
     document = reading.read_document(Envelope(body), ref=page.hits[0].ref)
     assert len(document.title) <= 300 and document.metadata["title_field"] == "t"

@@ -12,8 +12,9 @@ import pytest
 
 from evidence.errors import Internal, NotFound
 from evidence.handles import RecordRef
+from evidence.hits import Counts, Hit, Match, SearchPage
 from evidence.limits import BUDGETS
-from evidence.model import Hit, Match, SearchPage, Source, window_read
+from evidence.model import Source, window_read
 from evidence.work import Deadline, Done, Failed, Late, Outcome, serial
 from renderers import search
 from renderers.pool import WorkerPool, render_many
@@ -164,6 +165,7 @@ def test_a_hit_that_is_late_or_fails_becomes_its_card_with_the_call_that_fetches
             f"home/notes:n{number}",
             f"Note {number}",
             None,
+            None,
             Source("home", "notes", "Home"),
             "",
             ["text"],
@@ -171,7 +173,7 @@ def test_a_hit_that_is_late_or_fails_becomes_its_card_with_the_call_that_fetches
         )
         for number in range(3)
     ]
-    page = SearchPage({"query": "word"}, hits, False, None, 3, "exact", {}, [])
+    page = SearchPage({"query": "word"}, hits, False, None, Counts(None, 3, True), {}, [])
 
     def each(fn, items, deadline, /):  # type: ignore[no-untyped-def]
         first, *_ = serial(fn, items, deadline)

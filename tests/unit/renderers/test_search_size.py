@@ -4,9 +4,9 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence import wire
+from evidence import hits_wire
+from evidence.hits import Hit, SearchPage
 from evidence.limits import BUDGETS
-from evidence.model import Hit, SearchPage
 from renderers import search_lines as lines
 from renderers import search_size as sizes
 from tests.helpers.monsters import Held, held, monstrous, ordinary_pages, pages
@@ -20,7 +20,7 @@ class Measured:
     """One hit: its line, a window around its text, its first text whole and least, its JSON."""
 
     def __init__(self, hit: Hit, asked: str) -> None:
-        title = wire.title(hit)
+        title = hits_wire.title(hit)
         named = size(title) if title.isprintable() else 8 * len(title)
         handle, label = size(hit.id), size(hit.source.label)
         source = label + size(hit.source.connection_id or "")

@@ -178,10 +178,10 @@ def test_a_store_of_the_second_layout_is_served_as_it_is_and_gets_its_window(
     take_back(writer, 2)
     writer.close()
     assert examine(writer.path, Deadline.after(10)).damage is None
-    before = Store(writer.path).open(token).search(SearchQuery("owl", limit=20)).body
+    before = Store(writer.path).open(token).search(SearchQuery("owl", limit=20)).value
     with open_writer(writer.path) as again:
         assert recent_index.whole(again.db)
         assert window(again) == rows(again, 10 - WINDOW + 1)
         check(again)
-    assert Store(writer.path).open(token).search(SearchQuery("owl", limit=20)).body == before
-    assert len(before["data"]) == 10
+    assert Store(writer.path).open(token).search(SearchQuery("owl", limit=20)).value == before
+    assert len(before.hits) == 10

@@ -121,22 +121,25 @@ def test_a_further_match_that_was_not_looked_for_is_no_answer(world: Scripted) -
 
 def test_a_search_that_cannot_go_on_says_so(world: Scripted) -> None:
     world.gives(as_json(recorded("hybrid")["body"]))
-    envelope = world.open().search(SearchQuery("invoice", limit=2))
-    page = search.read(envelope, args={"query": "invoice"})
-    assert page.has_more and page.next_cursor is None and page.count is None
+    page = world.open().search(SearchQuery("invoice", limit=2)).value
+    assert page.has_more and page.next_cursor is None and page.counts is None
     assert [one["code"] for one in page.warnings] == ["partial_results"]
 
 
 def test_a_server_says_nothing_of_words_that_were_not_asked_for(world: Scripted) -> None:
-    told: dict[str, Any] = {"found": ["elm", "", 7, "obey"], "missing": "oak", "query": "obey"}
-    for words, query in ((told, None), ({**told, "query": "elm"}, "elm"), ([told], None)):
-        world.gives(as_json({"data": [], "has_more": False, "meta": {"words": words}}))
-        page = search.read(
-            world.open().search(SearchQuery("elm oak")), args={"query": "elm oak", "cursor": "c"}
-        )
-        assert page.words is None or (page.words.found, page.words.missing) == (["elm"], [])
-        retries = [one.args for one in page.continuations() if one.why == "retry"]
-        assert retries == ([{"query": query}] if query else [])
+    hit = {"stream": "s", "record_key": "r", "matched_words": ["elm", "obey"]}
+    for query, retry in (("obey", None), ("elm", "elm"), ("eln", "eln"), ("elm obey", None)):
+        meta = {
+            "absent_words": ["elm", "", 7, "obey"],
+            "nearest_words": {"oak": ["eln", "do as I say"], "obey": ["oak"]},
+            "retry": {"query": query},
+        }
+        forms = {"elm": "elms", "oak": "obey all of it", "obey": "oak"}
+        world.gives(as_json({"data": [{**hit, "forms": forms}], "meta": meta}))
+        page = world.open().search(SearchQuery("elm oak")).value
+        assert (page.absent_words, page.nearest_words) == (["elm"], {"oak": ["eln"]})
+        assert page.retry == ({"query": retry} if retry else None)
+        assert page.hits[0].matched_words == ["elm"] and page.hits[0].forms == {"elm": "elms"}
 
 
 @pytest.mark.parametrize(
@@ -159,7 +162,7 @@ def test_a_server_says_nothing_of_words_that_were_not_asked_for(world: Scripted)
         ),
         (
             lambda rs: rs.search(
-                SearchQuery("invoice", ("messages",), filter={"folder": "inbox"}, limit=25)
+                SearchQuery("invoice", streams=("messages",), filter={"folder": "inbox"}, limit=25)
             ),
             "filter",
             None,

@@ -82,7 +82,7 @@ SENT: list[tuple[Ask, str]] = [
         "streams/s/aggregate?metric=count&group_by=f&limit=3",
     ),
     (
-        lambda rs: rs.search(SearchQuery('"a b" -c', ("s", "t"), limit=7)),
+        lambda rs: rs.search(SearchQuery('"a b" -c', streams=("s", "t"), limit=7)),
         "search?q=%22a+b%22+-c&streams=s&streams=t&limit=7",
     ),
     (

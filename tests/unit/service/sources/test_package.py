@@ -117,10 +117,12 @@ def test_a_search_in_one_child_is_answered_by_it_alone() -> None:
 
 
 REFUSALS: tuple[Ask, ...] = (
-    lambda rs: rs.search(SearchQuery("lantern", ("nothing",))),
-    lambda rs: rs.search(SearchQuery("lantern", ("messages", "message"))),
+    lambda rs: rs.search(SearchQuery("lantern", streams=("nothing",))),
+    lambda rs: rs.search(SearchQuery("lantern", streams=("messages", "message"))),
     lambda rs: rs.search(SearchQuery("lantern", connection_id="mail-hom")),
-    lambda rs: rs.search(SearchQuery("lantern", ("transactions",), "mail-home")),
+    lambda rs: rs.search(
+        SearchQuery("lantern", streams=("transactions",), connection_id="mail-home")
+    ),
     lambda rs: rs.search(SearchQuery("lantern", filter={"folder": "inbox"})),
     lambda rs: rs.search(SearchQuery("lantern", cursor="garbage")),
     lambda rs: rs.search(SearchQuery("-only")),
@@ -213,14 +215,14 @@ def test_every_hit_of_a_package_can_be_read(
     shown, cursor = list[str](), None
     while True:
         body = package().search(SearchQuery("lantern", limit=4, cursor=cursor)).body
-        page = search_reading.read(Envelope(body), args={})
+        page = search_reading.read(body)
         for hit in page.hits:
             assert package().record(RecordRead(hit.ref)).body["id"] == hit.ref.record_id
         shown += [hit.id for hit in page.hits]
         cursor = page.next_cursor
         if cursor is None:
             break
-    whole = search_reading.read(single.search(SearchQuery("lantern", limit=100)), args={})
+    whole = single.search(SearchQuery("lantern", limit=100)).value
     assert sorted(shown) == sorted(hit.id for hit in whole.hits)
 
 

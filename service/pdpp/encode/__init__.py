@@ -1,0 +1,1 @@
+"""From typed values to PDPP bodies: how REST and `--json` spell what a source answered."""
