@@ -56,7 +56,10 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     (
         "service/sources/remote/",
-        ("evidence", "service.sources", "service.access.packages", *PORTS),
+        (
+            *("evidence", "service.sources", "service.access.packages", "service.access.registry"),
+            *PORTS,
+        ),
         "a remote source answers; it knows no caller",
     ),
     (
