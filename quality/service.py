@@ -20,7 +20,7 @@ from service.operations.search import OPERATION
 from service.access import grants
 from service.access.sqlite import SqliteRegistry
 from service.records import Store
-from service.importing.formats import Source
+from service.importing.source import Source
 from service.importing.importer import Import, run
 from service.records.sqlite.streams import connect
 from service.importing.text_repair import Repair
