@@ -10,12 +10,12 @@ from difflib import get_close_matches
 from typing import Any
 
 from evidence.errors import InvalidRequest, NotFound
-from service.importing.formats import Source, read_rows
+from service.importing.formats import FORMATS
 from service.importing.inference import SAMPLE_ROWS, infer
+from service.importing.source import Source
 from service.records.ingest import Batch, Counts
 from service.records.intake import Refused, Row, check_name
 from service.records.manifest import parse
-from service.importing.mbox import MANIFEST as MBOX_MANIFEST
 from service.records.sqlite.streams import StreamHandle, declare, open_stream
 from service.records.sqlite.writer import Writer
 
@@ -67,10 +67,11 @@ class Import:
 
     def read(self, source: Source, *, on_row: Callable[[], None] = lambda: None) -> None:
         """Takes in every row of a source; `on_row` is called after each."""
-        if source.format == "mbox":
-            self._declare_missing(MBOX_MANIFEST)
+        format = FORMATS[source.format]
+        if format.manifest is not None:
+            self._declare_missing(format.manifest)
         default = self.stream or (source.folder if source.name != "-" else None)
-        for line, item in read_rows(source):
+        for line, item in format.read(source):
             if isinstance(item, Row):
                 self._take(line, item, item.stream or default)
             else:

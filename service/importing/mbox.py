@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 
 from evidence.limits import CONTRACT
 from service.records.intake import Row
+from service.importing.source import Item, Source
 from service.importing.text_repair import Repair
 
 MESSAGES = "messages"
@@ -101,11 +102,11 @@ _MESSAGE_ID = re.compile(r"<([^<>\s]+)>")
 _BLANK_LINES = re.compile(r"\n\s*\n\s*")
 
 
-def read_mbox(file: BinaryIO, *, folder: str, repair: Repair) -> Iterator[tuple[int, Row | str]]:
+def read(source: Source) -> Iterator[Item]:
     """The messages of an mbox and their attachments, with the line each message begins on."""
-    for number, raw in _split(file):
+    for number, raw in _split(source.file):
         try:
-            yield from ((number, row) for row in _rows(raw, folder, repair))
+            yield from ((number, row) for row in _rows(raw, source.folder, source.repair))
         except (MessageError, ValueError, LookupError, AttributeError, IndexError) as error:
             yield number, f"This message cannot be read: {type(error).__name__}: {error}."
 

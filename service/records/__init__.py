@@ -1,6 +1,5 @@
 """The embedded resource server: a PDPP resource server without a socket, over one SQLite file."""
 
-import sqlite3
 import threading
 from collections.abc import Callable, Hashable
 from functools import lru_cache, partial
@@ -28,7 +27,9 @@ from service.access import grants, packages, tokens
 from service.records import aggregate, blobs, changes, fields, lists, schema, search
 from service.access.grants import Grant
 from service.records.sqlite.index_check import IndexCheck
-from service.access.packages import Member, Package
+from service.access.packages import Package
+from service.access.registry import Member, RegistryReader
+from service.access.sqlite import SqliteRegistryReader
 from service.records.sqlite.reader import Generation, Reader
 from service.records.sqlite.snapshot import SqliteSnapshot
 from service.records.view import View, open_view
@@ -37,7 +38,7 @@ GRANTS_CACHED = 512
 
 #: What stands for a grant between requests: the hash of its token, or its id.
 Key = bytes | str
-Find = Callable[[sqlite3.Connection], Grant]
+Find = Callable[[RegistryReader], Grant]
 
 
 class Store:
@@ -75,7 +76,7 @@ class Store:
         if not token.startswith(tokens.PACKAGE_PREFIX):
             return None
         with self.reader.snapshot() as snapshot:
-            return packages.find(snapshot.db, token)
+            return packages.find(SqliteRegistryReader(snapshot), token)
 
     def member_token(self, package: Package, member: Member) -> str:
         """The token of a member at another server; see `packages.unsealed`."""
@@ -95,7 +96,7 @@ class Store:
         # Revoking is a commit; the clock makes none.
         if known and known[0] == generation and not tokens.is_past(known[1].grant.expires_at):
             return known
-        view = open_view(snapshot, find(snapshot.db))
+        view = open_view(snapshot, find(SqliteRegistryReader(snapshot)))
         if len(views) >= GRANTS_CACHED:
             views.clear()
         views[key] = generation, view

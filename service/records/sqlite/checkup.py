@@ -54,6 +54,11 @@ class Checkup:
     damage: str | None
     checked: bool
 
+    @property
+    def readable(self) -> bool:
+        """Whether this version can read its tables and its indexes."""
+        return self.layout in READABLE and self.same_fold
+
 
 def has_full_text() -> bool:
     """Whether the SQLite of this Python has FTS5."""

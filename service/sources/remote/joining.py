@@ -11,7 +11,8 @@ from service.sources.remote.origin import Origin
 from service.ports import Held
 from service.ports import SchemaQuery
 from service.sources.remote.remote_authority import RemoteAuthority
-from service.access.packages import Member, name_of
+from service.access.packages import name_of
+from service.access.registry import Member
 
 
 def remote_member(url: str, token: str, deadline: Deadline) -> Member:

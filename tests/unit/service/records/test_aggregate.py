@@ -14,6 +14,7 @@ import pytest
 from service.cursors import Sealer
 from service.ports import AggregateQuery
 from service.access import grants
+from service.access.sqlite import SqliteRegistry
 from service.records.sqlite.snapshot import SqliteSnapshot
 from service.records import aggregate
 from service.records.ingest import put
@@ -207,8 +208,10 @@ def _view(writer: Writer, limits: dict[str, Any]) -> View:
     """What a grant of everything within these limits shows."""
     held = writer.db.execute("SELECT connection_id FROM connection")
     entries = [{"connection_id": name, **limits} for (name,) in held.fetchall()]
-    _, token = grants.create(writer.db, {"streams": entries})
-    return open_view(SqliteSnapshot(writer.db, (0, 0)), grants.find(writer.db, token=token))
+    _, token = grants.create(SqliteRegistry(writer), {"streams": entries})
+    return open_view(
+        SqliteSnapshot(writer.db, (0, 0)), grants.find(SqliteRegistry(writer), token=token)
+    )
 
 
 def _moment(value: Any) -> datetime | None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from evidence import query as queries
 from evidence.limits import BUDGETS
 from service.access import grants
+from service.access.sqlite import SqliteRegistry
 from service.records.sqlite.snapshot import SqliteSnapshot
 from service.records import ranking
 from service.records.sqlite import recent_index, terms
@@ -72,8 +73,8 @@ def fill(folder: Path, records: list[tuple[str, str, str, int]]) -> Writer:
 
 
 def view_of(writer: Writer, *entries: dict[str, Any]) -> View:
-    _, token = grants.create(writer.db, {"streams": list(entries)})
-    return open_view(SqliteSnapshot(writer.db, (0, 0)), grants.find(writer.db, token))
+    _, token = grants.create(SqliteRegistry(writer), {"streams": list(entries)})
+    return open_view(SqliteSnapshot(writer.db, (0, 0)), grants.find(SqliteRegistry(writer), token))
 
 
 def ranked(writer: Writer, view: View, text: str, limit: int = EVERYTHING) -> Ranked:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.access import grants
+from service.access.sqlite import SqliteRegistry
 from service.records import Store
 from service.records.sqlite import recent_index
 from service.records.sqlite.checkup import examine
@@ -174,7 +175,7 @@ def test_a_store_of_the_second_layout_is_served_as_it_is_and_gets_its_window(
 ) -> None:
     bring(writer, notes, *"abcdefghij")
     writer.finish()
-    _, token = grants.create(writer.db, {"streams": [{"connection_id": "c"}]})
+    _, token = grants.create(SqliteRegistry(writer), {"streams": [{"connection_id": "c"}]})
     take_back(writer, 2)
     writer.close()
     assert examine(writer.path, Deadline.after(10)).damage is None
