@@ -23,25 +23,17 @@ from evidence.fold import FOLD_VERSION
 from service.access import grants
 from service.access.sqlite import SqliteRegistry
 from service.records.sqlite.ddl import MIGRATIONS
+from service.records import ingest, values
 from service.records.ingest import Batch
 from service.records.intake import Row
 from service.records.manifest import parse
+from service.records.sqlite import ddl, indexing, large, recent_index, scopes, writer
 from service.records.sqlite.streams import StreamHandle, connect, declare, open_stream
 from service.records.sqlite.writer import Writer, open_writer
 
 HOME = Path("var/bench")
-STORE = Path("service/store")
-#: What decides how a store looks inside.
-WRITERS = (
-    "ddl.py",
-    "indexing.py",
-    "ingest.py",
-    "large.py",
-    "recent.py",
-    "scopes.py",
-    "values.py",
-    "writer.py",
-)
+#: The modules that decide what a store contains.
+WRITERS = (ddl, indexing, ingest, large, recent_index, scopes, values, writer)
 VERSION = 5
 EMITTED_AT = "2026-08-01T00:00:00Z"
 
@@ -96,9 +88,10 @@ def seeded() -> str:
 
 def layout() -> str:
     """What a kept store depends on."""
-    sources = [hashlib.sha256((STORE / name).read_bytes()).hexdigest() for name in WRITERS]
-    tables = plain.TABLES, exact.TABLES
-    return repr((MIGRATIONS, FOLD_VERSION, sources, seeded(), tables))
+    sources = [
+        hashlib.sha256(Path(str(module.__file__)).read_bytes()).hexdigest() for module in WRITERS
+    ]
+    return repr((FOLD_VERSION, sources, seeded(), plain.TABLES, exact.TABLES))
 
 
 def open_queries(count: int) -> Queries:

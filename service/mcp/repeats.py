@@ -42,10 +42,7 @@ class Repeats:
         version = version_of(session) if self._most else None
         if version is None:
             return None
-        try:
-            return Call(version, revision, name, orjson.dumps(arguments))
-        except orjson.JSONEncodeError:  # nested deeper than anything that is taken
-            return None
+        return Call(version, revision, name, orjson.dumps(arguments))
 
     def find(self, call: Call) -> bytes | None:
         """The result that was kept for this call."""

@@ -30,10 +30,10 @@ BY_TIME = {**MAIL, "metric": "count", "group_by_time": "received_at"}
 
 
 class Bad(NamedTuple):
-    """A call that is refused. `says` stands in what the caller is told.
+    """A call that MCP refuses. The error text matches `says`.
 
-    `rest` is the address that asks the same; made from the arguments when None, and "" where REST
-    cannot ask it.
+    `rest` is the address of the same request: None makes it from the arguments, "" means that REST
+    has none. REST clamps the argument `clamped` to its maximum instead of refusing the request.
     """
 
     tool: str
@@ -41,6 +41,7 @@ class Bad(NamedTuple):
     code: str
     says: str
     rest: str | None = None
+    clamped: str | None = None
 
 
 def search(query: str, code: str = "invalid_request", says: str = "word", **args: Any) -> Bad:
@@ -57,6 +58,10 @@ def counted(code: str, says: str, rest: str | None = None, /, **args: Any) -> Ba
 
 def read(code: str, says: str, rest: str | None = None, /, **args: Any) -> Bad:
     return Bad("read_record_field", {**FIELD, **args}, code, says, rest)
+
+
+def clamped(name: str, bad: Bad) -> Bad:
+    return bad._replace(clamped=name)
 
 
 def fetch(id: Any, code: str, says: str, rest: str | None = None, **args: Any) -> Bad:
@@ -105,13 +110,16 @@ CASES: dict[str, Bad] = {
     # bounds and types
     "limit 0": listed("invalid_request", LIMIT, limit=0),
     "limit -1": listed("invalid_request", LIMIT, limit=-1),
-    "limit 101": listed("invalid_request", LIMIT, limit=101),
+    "limit 101": clamped("limit", listed("invalid_request", LIMIT, limit=101)),
     "limit 1e9": listed("invalid_request", LIMIT, limit=1e9),
     "limit true": listed("invalid_request", LIMIT, limit=True),
     "limit as text": listed("invalid_request", LIMIT, "", limit="5"),
     "limit 5.5": listed("invalid_request", LIMIT, limit=5.5),
     "search: limit 0": search("x", says=LIMIT, limit=0),
-    "search: limit 101": search("x", says=LIMIT, limit=101),
+    "search: limit 101": clamped("limit", search("x", says=LIMIT, limit=101)),
+    "groups: limit 101": counted(
+        "invalid_request", LIMIT, metric="count", group_by="folder", limit=101
+    ),
     "groups: limit 0": counted(
         "invalid_request", LIMIT, metric="count", group_by="folder", limit=0
     ),
@@ -197,7 +205,7 @@ CASES: dict[str, Bad] = {
     "path index": read("field_not_found", "above", field_path="/headers/to/00"),
     "path past end": read("field_not_found", "above", field_path="/headers/to/9"),
     "window of none": read("invalid_request", LIMIT, limit_chars=0),
-    "window too large": read("invalid_request", LIMIT, limit_chars=16_385),
+    "window too large": clamped("limit_chars", read("invalid_request", LIMIT, limit_chars=16_385)),
     "offset -1": read("invalid_request", LIMIT, offset_chars=-1),
     "offset and query": read("invalid_window", "not both", query="x", offset_chars=1),
     "match alone": read("invalid_window", "query", match=2),

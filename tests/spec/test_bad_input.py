@@ -1,4 +1,7 @@
-"""Bad input: one code on both surfaces, a message that says what to do, and never a 5xx."""
+"""Bad input: one code on both surfaces, a message that says what to do, and never a 5xx.
+
+REST clamps the limits of records, search and field windows instead, as PDPP does.
+"""
 
 import json
 import re
@@ -83,6 +86,11 @@ def test_a_bad_call_is_told_the_same_over_mcp_and_rest(api: Api, bad: Bad) -> No
     else:
         where, params = route_of(bad.tool, bad.args)
         answer = api.rest(where, **params)
+    if bad.clamped is not None:
+        assert answer.status == 200, answer.body
+        (warning,) = [w for w in answer.body["meta"]["warnings"] if w["code"] == "limit_clamped"]
+        assert warning["detail"]["requested_limit"] == bad.args[bad.clamped]
+        return
     assert (answer.status, answer.error["code"]) == (STATUS[bad.code], bad.code), answer.body
     assert answer.error["type"] == TYPES.get(answer.status, "api_error")
     assert answer.error["request_id"] == answer.headers["Request-Id"]

@@ -15,6 +15,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from evidence.errors import NotFound
+from evidence.limits import BUDGETS
 from service.access.guard import Access, Guard
 from service.mcp import blueprint as mcp
 from service.mcp.records import RecordsSurface
@@ -204,13 +205,16 @@ def test_errors_are_asked_anew_each_time(house: House) -> None:
 
 
 def test_arguments_no_tool_takes_are_refused_as_ever(house: House) -> None:
-    deep = b"[" * 300 + b"]" * 300
     arguments = {"query": "invoice", "filter": "deep"}
-    body = orjson.dumps(legacy_body("tools/call", {"name": "search", "arguments": arguments}))
-    body = body.replace(b'"deep"', deep)
+    sent = orjson.dumps(legacy_body("tools/call", {"name": "search", "arguments": arguments}))
+    around = 3  # the message, its params and the arguments
     kept, plain = (Api(app, house.grant()[1]) for app in (house.app, house.application(**OFF)))
-    answers = [api.post(body).body for api in (kept, plain, kept)]
-    assert answers[0] == answers[1] == answers[2] and answers[0]["result"]["isError"]
+    for levels, refused in ((BUDGETS.json_levels - around, "result"), (300, "error")):
+        body = sent.replace(b'"deep"', b"[" * levels + b"]" * levels)
+        answers = [api.post(body).body for api in (kept, plain, kept)]
+        assert answers[0] == answers[1] == answers[2]
+        assert list(answers[0]) == ["jsonrpc", "id", refused]
+        assert refused == "error" or answers[0]["result"]["isError"]
 
 
 def test_a_grant_ends_at_its_second_though_its_answers_are_known(house: House) -> None:

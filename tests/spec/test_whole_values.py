@@ -156,7 +156,9 @@ def test_a_larger_value_is_a_preview_whose_read_gives_it(api: Api, route: str) -
 @pytest.mark.parametrize("route", ROUTES)
 def test_base64_stays_metadata(api: Api, route: str) -> None:
     raw = data_of(api.get(ROUTES[route]))["raw"]
-    assert (raw["object"], raw["size_chars"]) == ("binary_field", len(RAW))
+    assert (raw["object"], raw["encoding"]) == ("binary_field", "base64")
+    assert raw["size_bytes"] == len(base64.b64decode(RAW))
+    assert data_of(api.get(raw["fetch_url"])) == {"raw": RAW}
 
 
 def test_a_field_named_on_the_detail_route_is_whole(api: Api) -> None:
