@@ -17,13 +17,13 @@ from html.parser import HTMLParser
 from typing import Any, BinaryIO
 
 from evidence.limits import CONTRACT
+from service.ports import OPERATORS
 from service.records.intake import Row
 from service.importing.text_repair import Repair
 
 MESSAGES = "messages"
 ATTACHMENTS = "attachments"
 
-_TIMES = ["gte", "gt", "lte", "lt"]
 MANIFEST: dict[str, Any] = {
     "streams": [
         {
@@ -50,7 +50,7 @@ MANIFEST: dict[str, Any] = {
             },
             "query": {
                 "exact_filters": ["id", "thread_id", "from", "folder", "sent_at"],
-                "range_filters": {"sent_at": _TIMES},
+                "range_filters": {"sent_at": list(OPERATORS)},
                 "aggregations": {
                     "min": ["sent_at"],
                     "max": ["sent_at"],
@@ -87,7 +87,7 @@ MANIFEST: dict[str, Any] = {
             },
             "query": {
                 "exact_filters": ["id", "message_id", "filename", "mime_type"],
-                "range_filters": {"sent_at": _TIMES},
+                "range_filters": {"sent_at": list(OPERATORS)},
                 "aggregations": {"group_by": ["mime_type"], "group_by_time": ["sent_at"]},
                 "search": {"lexical_fields": ["filename"]},
             },
