@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from service.ports import OPERATORS
 from service.records.intake import Refused, check_name
 from service.records.values import SORTABLE_CHARS, microseconds
 
@@ -29,7 +30,6 @@ TIME_NAMES = (
 )
 TITLE_NAMES = ("title", "subject", "name", "headline", "summary")
 TEXT_NAMES = ("body", "text", "content", "message", "description", "note", "abstract")
-OPERATORS = ["gte", "gt", "lte", "lt"]
 
 _TYPES = {
     bool: "boolean",
@@ -198,7 +198,7 @@ def _query(columns: list[_Column], key: list[str]) -> dict[str, Any]:
     categories = [column.name for column in columns if column.is_category and [column.name] != key]
     return {
         "exact_filters": [column.name for column in columns if column.is_short],
-        "range_filters": {column.name: OPERATORS for column in measured},
+        "range_filters": {column.name: list(OPERATORS) for column in measured},
         "aggregations": {
             "count": True,
             "sum": numbers,

@@ -17,6 +17,7 @@ from html.parser import HTMLParser
 from typing import Any, BinaryIO
 
 from evidence.limits import CONTRACT
+from service.ports import OPERATORS
 from service.records.intake import Row
 from service.importing.source import Item, Source
 from service.importing.text_repair import Repair
@@ -24,7 +25,6 @@ from service.importing.text_repair import Repair
 MESSAGES = "messages"
 ATTACHMENTS = "attachments"
 
-_TIMES = ["gte", "gt", "lte", "lt"]
 MANIFEST: dict[str, Any] = {
     "streams": [
         {
@@ -51,7 +51,7 @@ MANIFEST: dict[str, Any] = {
             },
             "query": {
                 "exact_filters": ["id", "thread_id", "from", "folder", "sent_at"],
-                "range_filters": {"sent_at": _TIMES},
+                "range_filters": {"sent_at": list(OPERATORS)},
                 "aggregations": {
                     "min": ["sent_at"],
                     "max": ["sent_at"],
@@ -88,7 +88,7 @@ MANIFEST: dict[str, Any] = {
             },
             "query": {
                 "exact_filters": ["id", "message_id", "filename", "mime_type"],
-                "range_filters": {"sent_at": _TIMES},
+                "range_filters": {"sent_at": list(OPERATORS)},
                 "aggregations": {"group_by": ["mime_type"], "group_by_time": ["sent_at"]},
                 "search": {"lexical_fields": ["filename"]},
             },

@@ -5,8 +5,8 @@ from typing import Any
 from marshmallow import ValidationError, fields, validate
 
 from evidence.limits import CONTRACT
+from service.ports import OPERATORS
 
-OPERATORS = ("gte", "gt", "lte", "lt")
 FILTER_FIELDS = 20
 FILTER_VALUE_CHARS = 256
 
@@ -94,11 +94,11 @@ class TypedFilter(fields.Field[dict[str, Any]]):
     def __init__(self, **more: Any):
         text = (
             'Typed filter: {"field": value} for equality, {"field": {"gte": value, "lt": value}} '
-            "for a range (gte, gt, lte, lt). schema(stream) lists the fields."
+            f"for a range ({', '.join(OPERATORS)}). schema(stream) lists the fields."
         )
         rest = (
-            "filter[field]=value for equality, filter[field][gte]=value for a range (gte, gt, lte, "
-            "lt). /v1/schema?stream=… lists the fields."
+            "filter[field]=value for equality, filter[field][gte]=value for a range "
+            f"({', '.join(OPERATORS)}). /v1/schema?stream=… lists the fields."
         )
         super().__init__(**_described(text, rest=rest), **more)
 

@@ -12,6 +12,7 @@ from marshmallow import Schema
 
 from evidence.limits import CONTRACT
 from service.operations import arguments
+from service.ports import OPERATORS
 
 KEPT = (
     "type",
@@ -29,7 +30,7 @@ _SCALAR = {"type": ["string", "number", "boolean"], "maxLength": arguments.FILTE
 _RANGE = {
     "type": "object",
     "minProperties": 1,
-    "properties": {operator: _SCALAR for operator in arguments.OPERATORS},
+    "properties": {operator: _SCALAR for operator in OPERATORS},
     "additionalProperties": False,
 }
 _NAMES = {"minLength": 1, "pattern": r"^[^\[\]\x00]+$"}

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evidence.limits import CONTRACT
+from service.ports import OPERATORS
 from service.records.manifest_parts import Part, fields_of, read_name
 from service.records.values import FieldType, microseconds, sortable
 
@@ -26,7 +27,6 @@ __all__ = [
     "sortable",
 ]
 
-OPERATORS = ("gte", "gt", "lte", "lt")
 METRICS = ("sum", "min", "max", "group_by", "group_by_time", "count_distinct")
 CARDINALITIES = ("has_many", "has_one")
 #: Roles that place a record: in time, and in its conversation.
@@ -185,7 +185,7 @@ def _read_ranges(part: Part, fields: Mapping[str, FieldType]) -> dict[str, tuple
     found = {}
     for name in part.value:
         part.known(name, fields, _is_measured)
-        found[name] = part.choices(name, OPERATORS)
+        found[name] = part.choices(name, tuple(OPERATORS))
     return found
 
 
