@@ -22,7 +22,6 @@ from bench.queries import Queries
 from evidence.fold import FOLD_VERSION
 from service.access import grants
 from service.access.sqlite import SqliteRegistry
-from service.records.sqlite.ddl import MIGRATIONS
 from service.records import ingest, values
 from service.records.ingest import Batch
 from service.records.intake import Row

@@ -13,7 +13,6 @@ from evidence.hits import SearchPage
 from service import keys
 from service.cursors import Sealer
 from service.ports import (
-    Answer,
     AggregateQuery,
     Answer,
     Blob,

@@ -1,4 +1,4 @@
-"""Stage 2 of search: some candidates and their neighbours, read and in the order of their scores."""
+"""Stage 2 of search: candidates and their neighbours, read and in the order of their scores."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

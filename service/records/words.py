@@ -23,7 +23,7 @@ _UMLAUTS: Final = "de"
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The words of a grant. `open` are fields of streams that it shows whole, `limited` the rest."""
+    """The words of a grant: `open` are fields of streams that it shows whole, `limited` others."""
 
     snapshot: Snapshot
     streams: tuple[int, ...]

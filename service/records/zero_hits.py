@@ -1,4 +1,4 @@
-"""What a search without hits reports: absent words, words spelled like them, a call that has hits."""
+"""What a search without hits reports: absent words, words like them, a call that has hits."""
 
 from typing import Any
 
