@@ -20,7 +20,6 @@ from service.cursors import Sealer
 from service.pdpp.decode import short
 from service.ports import Held
 from service.records.engine import Snapshot
-from service.records.view import open_view
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +42,11 @@ def local_member(
         listed = ", ".join(entry.grant_id for entry in active)
         raise InvalidRequest(f"Several grants are labelled {name!r}: give one of {listed}.")
     grant = grants.by_id(registry, active[0].grant_id, now=now)
+    rows = ((item, snapshot.stream(item.connection_id, item.stream)) for item in grant.streams)
     held = tuple(
-        Held(stream.name, stream.connection_id, stream.connector_key, stream.display_name)
-        for stream in open_view(snapshot, grant).streams
+        Held(item.stream, item.connection_id, row.connector_key, row.display_name)
+        for item, row in rows
+        if row is not None
     )
     return Member(grant.label or name_of(held), grant.grant_id, held)
 
