@@ -19,7 +19,7 @@ from service.operations.base import Session, run_bounded
 from service.operations.search import OPERATION
 from service.access import grants
 from service.access.sqlite import SqliteRegistry
-from service.records import Store
+from service.records.store import Store
 from service.importing.source import Source
 from service.importing.importer import Import, run
 from service.records.sqlite.streams import connect

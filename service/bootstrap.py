@@ -27,7 +27,7 @@ from service.sources.remote.breaker import Bulkhead
 from service.sources.remote.origin import Origin
 from service.sources.remote.remote_authority import Introspection, RemoteAuthority
 from service.access import tokens
-from service.records import Store
+from service.records.store import Store
 
 if TYPE_CHECKING:
     from service.access.rates import Rates

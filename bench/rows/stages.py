@@ -24,7 +24,7 @@ from service.mcp import blueprint as mcp
 from service.mcp.records import RecordsSurface
 from service.operations import OPERATIONS
 from service.operations.base import Operation
-from service.records import StoreResourceServer
+from service.records.store import StoreResourceServer
 
 #: Stages are (owner, attribute) pairs: whatever looks the attribute up there is measured.
 Place = tuple[Any, str]

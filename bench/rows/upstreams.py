@@ -26,7 +26,7 @@ from service import keys
 from service.ports import Held
 from service.ports import SearchQuery
 from service.access import packages
-from service.records import Store
+from service.records.store import Store
 from service.access.registry import Member
 from service.access.sqlite import SqliteRegistry
 from service.records.sqlite.writer import open_writer

@@ -28,7 +28,7 @@ from service.ports import (
     SearchQuery,
     WindowRequest,
 )
-from service.records import Store
+from service.records.store import Store
 from tests.helpers.worlds import House
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from service.records import Store
+from service.records.store import Store
 from service.records.sqlite.writer import open_writer
 from tests.helpers import worlds
 from tests.helpers.api import Answer, Api

@@ -16,7 +16,7 @@ from evidence.limits import CONTRACT
 from service.pdpp.decode import search as decode
 from service.pdpp.encode.search import encode
 from service.ports import ResourceServer, SearchQuery
-from service.records import Store
+from service.records.store import Store
 from tests.helpers import worlds
 from tests.helpers.monsters import monstrous, names, texts
 

@@ -19,7 +19,7 @@ from service import keys
 from service.cursors import Sealer
 from service.ports import Held
 from service.access import grants, packages
-from service.records import Store
+from service.records.store import Store
 from service.records.sqlite import ddl
 from service.access.registry import Member
 from service.access.sqlite import SqliteRegistry

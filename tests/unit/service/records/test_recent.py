@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from service.access import grants
 from service.access.sqlite import SqliteRegistry
-from service.records import Store
+from service.records.store import Store
 from service.records.sqlite import recent_index
 from service.records.sqlite.checkup import examine
 from service.records.sqlite.ddl import SEQ_MASK
