@@ -25,6 +25,7 @@ from service.records.sqlite.attachments import (
 )
 from service.records.sqlite.indexing import Index, order_of
 from service.records.intake import Refused, Row, check_name, check_nesting, record_key
+from service.records.sqlite.languages import Sample
 from service.records.sqlite.large import LargeValue, Place, find_large, read_chunks
 from service.records.sqlite.streams import StreamHandle
 from service.records.values import microseconds
@@ -117,6 +118,7 @@ class Batch:
         self._rows: dict[tuple[int, str], _Arrival] = {}
         self._bytes = 0
         self._good_names: set[str] = set()
+        self._sample = Sample()
 
     def add(self, stream: StreamHandle, row: Row, *, line: int = 0) -> None:
         """Takes a row in, or counts it as refused with its line number."""
@@ -247,6 +249,7 @@ class Batch:
             del changes[:PIECE_RECORDS]
             self._store(piece, index)
         index.apply_adds()
+        self._sample.note(db)
         sweep(db, orphans)
         db.executemany(
             "UPDATE stream SET records = records + ? WHERE id = ?",
@@ -272,6 +275,7 @@ class Batch:
                 self._bury(change)
                 continue
             data = orjson.loads(arrival.json)
+            self._sample.take(arrival.stream.connection, data)
             small, large = _split(data, arrival.json)
             order = order_of(arrival.stream.manifest, data)
             if change.known:

@@ -10,7 +10,7 @@ import pytest
 
 from evidence.errors import InvalidRequest, Unavailable
 from evidence.fold import FOLD_VERSION, fold
-from service.records.sqlite import writer as writer_module
+from service.records.sqlite import indexing, writer as writer_module
 from service.records.sqlite.ddl import CONNECTION_BLOCK, NO_CURSOR, SEQ_BITS, STREAM_BLOCK
 from service.records.ingest import put
 from service.records.intake import Row
@@ -79,7 +79,8 @@ def test_a_new_fold_rebuilds_the_indexes(
 ) -> None:
     put(writer, notes, [Row({"id": "a", "title": "owl", "text": LONG})])
     monkeypatch.setattr(writer_module, "FOLD_VERSION", FOLD_VERSION + "+")
-    monkeypatch.setattr(writer_module, "fold", lambda text: fold(text).replace("owl", "eule"))
+    for module in (writer_module, indexing):
+        monkeypatch.setattr(module, "fold", lambda text: fold(text).replace("owl", "eule"))
     with open_writer(writer.path) as again:
         assert (matches(again, "owl"), matches(again, "eule")) == (0, 1)
         assert again.meta("fold_version") == FOLD_VERSION + "+"
@@ -158,7 +159,7 @@ def test_what_another_process_wrote_during_a_merge_is_not_taken_for_merged(
     with open_writer(writer.path) as second:
 
         def meanwhile(self: Writer, index: str) -> None:
-            if index == "fts_chunk":
+            if index == "fts_passage":
                 put(second, open_stream(second, "c", "notes"), [Row({"id": "late"})])
             merge(self, index)
 
