@@ -1,7 +1,7 @@
 """What an operation is: declared once, projected to a tool, a REST route and a command."""
 
 from collections.abc import Callable, Hashable, Mapping, Sized
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from types import MappingProxyType
@@ -19,7 +19,7 @@ from evidence.work import Each, serial
 from renderers.rendering import Context, Rendering
 from service.operations.arguments import Choice, Number, over_rest
 from service.operations.json_schema import tool_schema
-from service.ports import PaperLibrary, ResourceServer
+from service.ports import Answer, PaperLibrary, ResourceServer
 
 RETRIES_SHOWN = 3
 
@@ -213,9 +213,9 @@ class Operation:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordOperation(Operation):
-    """`ask` gives the upstream's envelope, which is what REST serves; `run` the reading of it."""
+    """`ask` returns what the source answered, which REST serves; `run` the reading of it."""
 
-    ask: Callable[..., Envelope]
+    ask: Callable[..., Envelope | Answer[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,7 +283,8 @@ def run_bounded(
     size = _size(reading)
     while kept is not None and kept < size:
         reading = operation.run(session, **{**args, "limit": kept})
-        reading.ended_early, reading.args = True, args  # the next page asks as the caller did
+        # The next page asks as the caller did.
+        reading = replace(reading, ended_early=True, args=args)
         size, kept = kept, operation.fits(reading, budgets)
     return reading
 
