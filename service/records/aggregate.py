@@ -142,7 +142,7 @@ def _grouped(
     sealer: Sealer,
     grant_id: str,
 ) -> Buckets:
-    """The answer with a page of groups. The cursor is the place of its last group: (order, key, count)."""
+    """The answer with a page of groups. The cursor is the order of the last group."""
     limit = query.limit or CONTRACT.groups_default
     bound = [grant_id, *query.identity()]
     after = sealer.open(query.cursor, bound=bound) if query.cursor else None
