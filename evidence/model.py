@@ -4,6 +4,7 @@ Offsets and sizes are code points of the stored text. Continuations are derived 
 never stored beside them, so that all surfaces offer the same next step.
 """
 
+import dataclasses
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -188,25 +189,38 @@ class FieldRead:
         return Continuation(READ_FIELD, args, why)
 
 
-@dataclass(slots=True)
-class Buckets:
-    """An aggregate: one value, or a page of groups with what it leaves out."""
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The records that share a value of a field or a bucket of time."""
 
-    args: dict[str, Any]
+    key: Any
+    count: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buckets:
+    """An aggregate: one value, or a page of at most `limit` groups with what it leaves out.
+
+    `other_count` counts the records of later groups, `group_count` all groups.
+    """
+
     stream: str
     metric: str
-    field: str | None
-    value: Any
-    groups: list[dict[str, Any]] | None
-    group_by: str | None
-    granularity: str | None
-    time_zone: str | None
-    other_count: int | None
-    group_count: int | None
-    next_cursor: str | None
-    filtered_record_count: int | None
-    warnings: list[dict[str, Any]]
-    envelope: dict[str, Any]
+    field: str | None = None
+    value: Any = None
+    groups: tuple[Group, ...] | None = None
+    group_by: str | None = None
+    group_by_time: str | None = None
+    granularity: str | None = None
+    time_zone: str | None = None
+    approximate: bool = False
+    filtered_record_count: int | None = None
+    limit: int | None = None
+    other_count: int | None = None
+    group_count: int | None = None
+    next_cursor: str | None = None
+    warnings: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    args: dict[str, Any] = dataclasses.field(default_factory=dict)
     ended_early: bool = False
 
     @property
@@ -226,33 +240,6 @@ class Buckets:
             args = {**self.args, "granularity": COARSER[self.granularity]}
             return [Continuation("aggregate", args, "coarser")]
         return [Continuation("schema", {"stream": self.stream}, "narrow")]
-
-
-@dataclass(slots=True)
-class StreamRow:
-    """A stream as the schema shows it: `fields` maps names to capability flags."""
-
-    name: str
-    connector_key: str | None
-    label: str | None
-    connections: list[Source]
-    fields: dict[str, str]
-    relations: list[dict[str, Any]]
-    views: list[dict[str, Any]]
-    primary_key: list[str]
-    cursor_field: str | None
-    envelope: dict[str, Any]
-
-
-@dataclass(slots=True)
-class SchemaIndex:
-    """The schema of a grant: an index, or the details of one stream."""
-
-    args: dict[str, Any]
-    rows: list[StreamRow]
-    detail: str
-    warnings: list[dict[str, Any]]
-    envelope: dict[str, Any]
 
 
 def window_read(id: str, field_path: str, window: dict[str, Any]) -> Continuation:

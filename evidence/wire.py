@@ -10,8 +10,17 @@ from evidence import pointer
 from evidence.binary import Bytes
 from evidence.continuation import Continuation
 from evidence.errors import EvidenceError
-from evidence.model import Buckets, Document, FieldRead, Partial, RecordItem, RecordPage, Source
 from evidence.limits import BUDGETS
+from evidence.model import (
+    Buckets,
+    Document,
+    FieldRead,
+    Group,
+    Partial,
+    RecordItem,
+    RecordPage,
+    Source,
+)
 from evidence.text import clip, json_line
 
 
@@ -149,15 +158,49 @@ def field(read: FieldRead) -> dict[str, Any]:
 
 
 def aggregate(found: Buckets) -> dict[str, Any]:
-    """`{data}`: the aggregation as it was answered, with the call for further groups."""
-    data = {key: value for key, value in found.envelope.items() if key != "links"}
-    if data.get("next_cursor", "") is None:
-        del data["next_cursor"]
+    """`{data}`: the aggregation, with the call for further groups."""
+    data = aggregation(found)
+    if found.next_cursor is None:
+        data.pop("next_cursor", None)
     if continuations := found.continuations():
         data["next"] = [call(continuation) for continuation in continuations]
     if found.ended_early:
         data["ended_early"] = True
     return {"data": data}
+
+
+def aggregation(found: Buckets) -> dict[str, Any]:
+    """A figure or a page of groups as REST gives it."""
+    data: dict[str, Any] = {
+        "object": "aggregation",
+        "stream": found.stream,
+        "metric": found.metric,
+        "field": found.field,
+        "group_by": found.group_by,
+        "group_by_time": found.group_by_time,
+        "granularity": found.granularity,
+        "time_zone": found.time_zone,
+        "approximate": found.approximate,
+        "filtered_record_count": found.filtered_record_count,
+    }
+    if found.groups is None:
+        data["value"] = found.value
+    else:
+        data["groups"] = [member(group) for group in found.groups]
+        counts = {
+            "limit": found.limit,
+            "other_count": found.other_count,
+            "group_count": found.group_count,
+        }
+        data |= {name: count for name, count in counts.items() if count is not None}
+        data["next_cursor"] = found.next_cursor
+    data["meta"] = {"count": {"kind": "none"}, "warnings": [*found.warnings]}
+    return data
+
+
+def member(group: Group) -> dict[str, Any]:
+    """One group as JSON."""
+    return {"key": group.key, "count": group.count}
 
 
 def failure(error: EvidenceError) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from evidence.model import RecordPage
 from service.pdpp.decode import aggregate, records, search
 from evidence.text import unmark
 from evidence.hits_wire import title
+from evidence.wire import member
 from renderers.lines import Spell, step, warning
 
 #: What a table has of a record beside its fields.
@@ -88,12 +89,13 @@ def _hits(envelope: Envelope, args: dict[str, Any]) -> Rows:
 
 
 def _groups(envelope: Envelope, args: dict[str, Any]) -> Rows:
-    found = aggregate.read(envelope, args=args)
+    found = aggregate.read(envelope.body, stream=args["stream"], metric=args["metric"])
+    found = replace(found, args=args)
     if found.groups is None:
         value = {"metric": found.metric, "value": found.value}
         return Rows([value], tuple(value), [value], found.warnings, ())
-    names = tuple(dict.fromkeys(["key", "count", *(n for group in found.groups for n in group)]))
-    return Rows(found.groups, names, found.groups, found.warnings, found.continuations())
+    groups = [member(group) for group in found.groups]
+    return Rows(groups, ("key", "count"), groups, found.warnings, found.continuations())
 
 
 READERS: dict[str, Callable[[Envelope, dict[str, Any]], Rows]] = {

@@ -178,12 +178,11 @@ def _marked(shown: str) -> Text:
 
 
 def _groups(console: Console, found: Buckets, context: Context) -> None:
-    groups: Sequence[dict[str, Any]] = found.groups or ()
     table = Table(box=None, padding=(0, GAP, 0, 0), header_style="bold")
-    table.add_column(Text(_plain(found.group_by or "key")), overflow="fold")
+    table.add_column(Text(_plain(found.group_by or found.group_by_time or "key")), overflow="fold")
     table.add_column("count", justify="right")
-    for group in groups:
-        table.add_row(Text(aggregate.key(group.get("key"))), str(group.get("count")))
+    for group in found.groups or ():
+        table.add_row(Text(aggregate.key(group.key)), str(group.count))
     console.print(table)
     for line in aggregate.footer(found, context):
         _line(console, line)

@@ -1,7 +1,7 @@
 """What an operation is: declared once, projected to a tool, a REST route and a command."""
 
 from collections.abc import Callable, Hashable, Mapping, Sized
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from types import MappingProxyType
@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from marshmallow import RAISE, Schema, ValidationError
 
 from evidence.continuation import Continuation
+from evidence.envelope import Envelope
 from evidence.errors import EvidenceError, InvalidRequest
 from evidence.limits import BUDGETS, Budgets
 from evidence.papers_wire import Steps
@@ -18,7 +19,7 @@ from evidence.work import Each, serial
 from renderers.rendering import Context, Rendering
 from service.operations.arguments import Choice, Number, over_rest
 from service.operations.json_schema import tool_schema
-from service.ports import PaperLibrary, ResourceServer
+from service.ports import Answer, PaperLibrary, ResourceServer
 
 RETRIES_SHOWN = 3
 
@@ -210,19 +211,11 @@ class Operation:
         )
 
 
-def _received(value: Any) -> dict[str, Any]:
-    raise AssertionError("an envelope has its body")
-
-
 @dataclass(frozen=True, kw_only=True)
 class RecordOperation(Operation):
-    """`ask` returns what the source answered, `run` the reading of it.
+    """`ask` returns what the source answered, which REST serves; `run` the reading of it."""
 
-    REST serves the body as the source sent it, else what `encode` makes of the value.
-    """
-
-    ask: Callable[..., Any]
-    encode: Callable[[Any], dict[str, Any]] = _received
+    ask: Callable[..., Envelope | Answer[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,7 +283,8 @@ def run_bounded(
     size = _size(reading)
     while kept is not None and kept < size:
         reading = operation.run(session, **{**args, "limit": kept})
-        reading.ended_early, reading.args = True, args  # the next page asks as the caller did
+        # The next page asks as the caller did.
+        reading = replace(reading, ended_early=True, args=args)
         size, kept = kept, operation.fits(reading, budgets)
     return reading
 

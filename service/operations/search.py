@@ -5,7 +5,6 @@ from typing import Any
 
 from evidence.hits import SearchPage
 from evidence.limits import CONTRACT
-from service.pdpp.encode.search import encode
 from renderers import search as renderer
 from service.operations import arguments
 from service.operations.base import Arguments, RecordOperation, Route, Session
@@ -45,7 +44,6 @@ OPERATION = RecordOperation(
     ),
     arguments=SearchArguments(),
     ask=ask,
-    encode=encode,
     run=run,
     render=renderer.render,
     fits=renderer.fits,

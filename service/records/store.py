@@ -4,12 +4,14 @@ import threading
 from collections.abc import Callable, Hashable
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from evidence.envelope import Envelope
 from evidence.errors import UNKNOWN_TOKEN, Unauthenticated, Unavailable
 from evidence.handles import RecordRef
 from evidence.hits import SearchPage
+from evidence.model import Buckets
+from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
 from service import keys
 from service.cursors import Sealer
 from service.ports import (
@@ -37,6 +39,7 @@ GRANTS_CACHED = 512
 
 #: What stands for a grant between requests: the hash of its token, or its id.
 Key = bytes | str
+T = TypeVar("T")
 Find = Callable[[RegistryReader], Grant]
 
 
@@ -156,17 +159,19 @@ class StoreResourceServer:
         """See `ports.Versioned`: the grant, and the one generation that all was read of."""
         return (self._key, *self._read) if len(self._read) == 1 else None
 
-    def schema(self, query: SchemaQuery) -> Envelope:
-        return self._ask(lambda snapshot, view: schema.schema(view, query))
+    def schema(self, query: SchemaQuery) -> Answer[Schema]:
+        return self._answer(lambda snapshot, view: schema.schema(view, query))
 
-    def streams(self, *, connection_id: str | None = None) -> Envelope:
-        return self._ask(lambda snapshot, view: schema.list_streams(snapshot, view, connection_id))
+    def streams(self, *, connection_id: str | None = None) -> Answer[StreamList]:
+        return self._answer(
+            lambda snapshot, view: schema.list_streams(snapshot, view, connection_id)
+        )
 
-    def stream(self, name: str, *, connection_id: str | None = None) -> Envelope:
-        return self._ask(lambda snapshot, view: schema.stream_document(view, name, connection_id))
+    def stream(self, name: str, *, connection_id: str | None = None) -> Answer[StreamDetails]:
+        return self._answer(lambda snapshot, view: schema.stream_details(view, name, connection_id))
 
-    def connectors(self) -> Envelope:
-        return self._ask(lambda snapshot, view: schema.connectors(view))
+    def connectors(self) -> Answer[ConnectorList]:
+        return self._answer(lambda snapshot, view: schema.connectors(view))
 
     def records(self, query: RecordQuery) -> Envelope:
         lister = changes.list_changes if changes.asked(query) else lists.list_records
@@ -176,9 +181,11 @@ class StoreResourceServer:
     def record(self, read: RecordRead) -> Envelope:
         return self._ask(lambda snapshot, view: lists.read_record(snapshot, view, read))
 
-    def aggregate(self, query: AggregateQuery) -> Envelope:
+    def aggregate(self, query: AggregateQuery) -> Answer[Buckets]:
         sealer = self._store.sealer
-        return self._ask(lambda snapshot, view: aggregate.aggregate(snapshot, view, query, sealer))
+        return self._answer(
+            lambda snapshot, view: aggregate.aggregate(snapshot, view, query, sealer)
+        )
 
     def search(self, query: SearchQuery) -> Answer[SearchPage]:
         sealer = self._store.sealer
@@ -198,6 +205,10 @@ class StoreResourceServer:
         with self._store.reader.snapshot() as snapshot:
             view = self.view(snapshot)
         return blobs.open_blob(self._store.reader, view, blob_id, connection_id)
+
+    def _answer(self, answer: Callable[[SqliteSnapshot, View], T]) -> Answer[T]:
+        with self._store.reader.snapshot() as snapshot:
+            return Answer(answer(snapshot, self.view(snapshot)))
 
     def _ask(self, answer: Callable[[SqliteSnapshot, View], dict[str, Any]]) -> Envelope:
         with self._store.reader.snapshot() as snapshot:

@@ -52,7 +52,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     (
         "service/importing/",
-        ("evidence", "service.importing", "service.records"),
+        ("evidence", "service.importing", "service.records", "service.ports"),
         "an importer writes to the store, and reads nothing else of the service",
     ),
     (

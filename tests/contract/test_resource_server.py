@@ -7,7 +7,7 @@ import pytest
 
 from evidence.errors import Forbidden, InvalidRequest, NotFound
 from evidence.hits import SearchPage
-from service.pdpp.decode import aggregate, field, records, schema, search
+from service.pdpp.decode import field, records
 from service.ports import RecordRead, SchemaQuery, SearchQuery, WindowRequest
 from tests.contract.subjects import Subject
 
@@ -23,25 +23,25 @@ def window(subject: Subject, **asked: Any) -> Any:
 
 
 def test_the_schema_names_every_stream(subject: Subject) -> None:
-    index = schema.read(subject.open().schema(SchemaQuery()), args={})
-    assert {row.name for row in index.rows} == subject.granted
+    index = subject.open().schema(SchemaQuery()).value
+    assert {row.stream.name for row in index.rows} == subject.granted
     assert all(source.connection_id for row in index.rows for source in row.connections)
 
 
 def test_the_schema_of_a_stream_names_its_fields(subject: Subject) -> None:
-    index = schema.read(subject.open().schema(SchemaQuery("messages")), args={"stream": "messages"})
-    assert {row.name for row in index.rows} == {"messages"}
-    assert {"id", "subject", "body"} <= set(index.rows[0].fields)
+    index = subject.open().schema(SchemaQuery("messages")).value
+    assert {row.stream.name for row in index.rows} == {"messages"}
+    assert {"id", "subject", "body"} <= set(index.rows[0].stream.fields)
 
 
 def test_streams_are_listed_for_each_connection(subject: Subject) -> None:
-    rows = subject.open().streams().body["data"]
-    assert {row["name"] for row in rows} == subject.granted
-    assert len({(row["name"], row["connection_id"]) for row in rows}) == len(rows)
+    rows = subject.open().streams().value.rows
+    assert {row.name for row in rows} == subject.granted
+    assert len({(row.name, row.source.connection_id) for row in rows}) == len(rows)
 
 
 def test_a_stream_describes_itself(subject: Subject) -> None:
-    assert subject.open().stream("messages").body["name"] == "messages"
+    assert subject.open().stream("messages").value.row.stream.name == "messages"
 
 
 def test_a_page_has_as_many_records_as_were_asked_for(subject: Subject) -> None:
@@ -120,13 +120,13 @@ def test_a_search_pages_without_repeating(subject: Subject) -> None:
 
 
 def test_a_count_is_a_number(subject: Subject) -> None:
-    assert aggregate.read(subject.open().aggregate(subject.count), args={}).value == subject.value
+    assert subject.open().aggregate(subject.count).value.value == subject.value
 
 
 def test_groups_have_keys_and_counts(subject: Subject) -> None:
-    groups = aggregate.read(subject.open().aggregate(subject.groups), args={}).groups
-    assert groups and all(isinstance(group["count"], int) for group in groups)
-    assert len({group["key"] for group in groups}) == len(groups)
+    groups = subject.open().aggregate(subject.groups).value.groups
+    assert groups and all(isinstance(group.count, int) for group in groups)
+    assert len({group.key for group in groups}) == len(groups)
 
 
 def test_a_record_that_is_not_there_is_not_found(subject: Subject) -> None:

@@ -12,8 +12,11 @@ from evidence.envelope import Envelope
 from evidence.errors import Forbidden, InvalidRequest, Unavailable
 from evidence.handles import RecordRef
 from evidence.hits import SearchPage
+from evidence.model import Buckets
+from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
 from evidence.work import Deadline, Each, Late, Outcome, attempt, serial
 from service.cursors import Sealer
+from service.pdpp.decode import aggregate, schema
 from service.pdpp.decode import search as decode
 from service.pdpp.encode.search import body_of
 from service.sources.package import Child, PackageResourceServer
@@ -90,7 +93,7 @@ class ListServer:
             body["next_cursor"] = f"{self.name}:{stop}".ljust(self.plan.cursor_chars, ".")
         return Answer(decode.read(body), body)
 
-    def schema(self, query: SchemaQuery) -> Envelope:
+    def schema(self, query: SchemaQuery) -> Answer[Schema]:
         self._live(query)
         connection = {"connection_id": self.connection_id, "display_name": self.name}
         connector = {
@@ -102,23 +105,23 @@ class ListServer:
             "granted_connections": [connection],
             "streams": [{"name": name, "primary_key": ["id"]} for name in self.plan.streams],
         }
-        return Envelope({"object": "schema", "detail": query.detail, "connectors": [connector]})
+        body = {"object": "schema", "detail": query.detail, "connectors": [connector]}
+        return Answer(schema.read(body), body)
 
-    def streams(self, *, connection_id: str | None = None) -> Envelope:
+    def streams(self, *, connection_id: str | None = None) -> Answer[StreamList]:
         self._live("streams")
         rows = [
             {"object": "stream", "name": name, "connection_id": self.connection_id}
             for name in self.plan.streams
         ]
-        return Envelope({"object": "list", "has_more": False, "data": rows})
+        return Answer(schema.streams({"object": "list", "has_more": False, "data": rows}))
 
-    def stream(self, name: str, *, connection_id: str | None = None) -> Envelope:
+    def stream(self, name: str, *, connection_id: str | None = None) -> Answer[StreamDetails]:
         self._live(("stream", name))
-        return Envelope({"object": "stream_metadata", "name": name})
+        return Answer(schema.stream({"object": "stream_metadata", "name": name}))
 
-    def connectors(self) -> Envelope:
-        found = self.schema(SchemaQuery()).body["connectors"]
-        return Envelope({"object": "list", "data": found})
+    def connectors(self) -> Answer[ConnectorList]:
+        return Answer(ConnectorList(self.schema(SchemaQuery()).value.connectors))
 
     def records(self, query: RecordQuery) -> Envelope:
         return self._say(query)
@@ -126,8 +129,9 @@ class ListServer:
     def record(self, read: RecordRead) -> Envelope:
         return self._say(read)
 
-    def aggregate(self, query: AggregateQuery) -> Envelope:
-        return self._say(query)
+    def aggregate(self, query: AggregateQuery) -> Answer[Buckets]:
+        body = self._say(query).body
+        return Answer(aggregate.read(body), body)
 
     def field_window(self, ref: RecordRef, field_path: str, window: WindowRequest) -> Envelope:
         return self._say((ref, field_path, window))
@@ -224,19 +228,11 @@ def of_grants(
 
 def _of_grant(store: Store, name: str, grant_id: str, token: str) -> Child:
     server = store.open(token)
-    keys = {
-        connection["connection_id"]: connector["connector_key"]
-        for connector in server.connectors().body["data"]
-        for connection in connector["granted_connections"]
-    }
+    rows = [row for one in server.connectors().value.connectors for row in one.rows]
     held = tuple(
-        Held(
-            row["name"],
-            row["connection_id"],
-            keys.get(row["connection_id"]),
-            row.get("display_name"),
-        )
-        for row in server.streams().body["data"]
+        Held(row.stream.name, source.connection_id or "", row.connector_key, source.display_name)
+        for row in rows
+        for source in row.connections
     )
     return Child(name, grant_id, held, lambda deadline: store.open(token))
 

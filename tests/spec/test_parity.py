@@ -74,7 +74,8 @@ def wired(tool: str, args: dict[str, Any], body: dict[str, Any]) -> dict[str, An
     """What structured content must be, made from a REST body alone."""
     envelope = Envelope(body)
     if tool == "schema":
-        return schema_renderer.render(schema.read(envelope, args=args), Context()).structured
+        described = replace(schema.read(body), args=args)
+        return schema_renderer.render(described, Context()).structured
     if tool == "search":
         page = replace(search.read(body), args=args)
         assert search_renderer.fits(page, BUDGETS) == len(page.hits)
@@ -84,7 +85,7 @@ def wired(tool: str, args: dict[str, Any], body: dict[str, Any]) -> dict[str, An
         assert record_renderer.fits(listed, BUDGETS) in (len(listed.records), 1)
         return wire.records(listed)
     if tool == "aggregate":
-        return wire.aggregate(aggregates.read(envelope, args=args))
+        return wire.aggregate(replace(aggregates.read(body), args=args))
     ref = handles.parse(args["id"])
     if tool == "fetch":
         url = routes.record(ref.stream, ref.record_id)

@@ -9,7 +9,7 @@ import orjson
 from evidence.errors import InvalidRequest, Unavailable
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
-from service.pdpp.decode import schema, reference, rows, source_of, text_of, warnings_of
+from service.pdpp.decode import reference, rows, source_of, text_of, warnings_of
 from renderers.lines import warning
 from service.cli.export import texts, whole
 from service.cli.export.asking import Asker
@@ -172,12 +172,12 @@ def fields_of(asker: Asker, query: RecordQuery) -> tuple[str, ...]:
     if query.fields:
         return query.fields
     asked = SchemaQuery(stream=query.stream, connection_id=query.connection_id)
-    index = schema.read(asker.ask(lambda rs: rs.schema(asked)), args={})
-    found = [row for row in index.rows if row.name == query.stream]
-    names = [name for row in found for name in row.fields]
+    rows_of = asker.ask(lambda rs: rs.schema(asked)).value.rows
+    found = [row.stream for row in rows_of if row.stream.name == query.stream]
+    names = [name for stream in found for name in stream.fields]
     if query.view:
-        views = [view for row in found for view in row.views if view.get("name") == query.view]
-        names = [name for view in views for name in view.get("fields", ())]
+        views = [view for stream in found for view in stream.views if view.id == query.view]
+        names = [name for view in views for name in view.fields]
         if not views:
             return ()  # the source says so, and which views there are
     if not names:

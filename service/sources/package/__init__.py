@@ -13,6 +13,8 @@ from evidence.errors import EvidenceError, Forbidden, InvalidRequest, NotFound
 from evidence.handles import RecordRef
 from evidence.hits import SearchPage
 from evidence.limits import BUDGETS
+from evidence.model import Buckets
+from evidence.schema import Bearer, ConnectorList, Schema, StreamDetails, StreamList, merged
 from evidence.work import Deadline, Each
 from service.cursors import Sealer
 from service.sources.package import schema as schemas
@@ -38,6 +40,7 @@ from service.ports import (
 )
 
 T = TypeVar("T")
+V = TypeVar("V", bound=schemas.Warned)
 
 __all__ = ["Child", "PackageResourceServer"]
 
@@ -54,7 +57,7 @@ class PackageResourceServer:
         self._members = Membership(children)
         self._each, self._deadline, self._sealer = each, deadline, sealer
 
-    def schema(self, query: SchemaQuery) -> Envelope:
+    def schema(self, query: SchemaQuery) -> Answer[Schema]:
         if query.detail == "full" and query.stream is None:
             raise InvalidRequest(
                 'detail="full" needs a stream. Retry with stream, and connection_id where the '
@@ -71,40 +74,42 @@ class PackageResourceServer:
         if query.detail == "full":
             raise ambiguous_detail(places)
         found = self._gather(children, lambda rs: rs.schema(query))
-        return Envelope(schemas.document(found, places, compact=query.detail == "compact"))
+        known = [connector for schema in found.values for connector in schema.connectors]
+        connectors = merged([*known, *schemas.by_membership(found.silent, places)])
+        bearer = Bearer("package", "client")
+        return Answer(Schema(connectors, query.detail == "compact", bearer, found.warnings))
 
-    def streams(self, *, connection_id: str | None = None) -> Envelope:
+    def streams(self, *, connection_id: str | None = None) -> Answer[StreamList]:
         children = children_of(self._members.within(connection_id))
         if len(children) == 1:
             return self._server(children[0]).streams(connection_id=connection_id)
         found = self._gather(children, lambda rs: rs.streams(connection_id=connection_id))
-        rows = found.listed("data")
-        rows.sort(key=lambda row: (row.get("name") or "", row.get("connection_id") or ""))
-        return Envelope({"object": "list", "has_more": False, "data": rows, "meta": found.meta})
+        rows = (row for listed in found.values for row in listed.rows)
+        ordered = sorted(rows, key=lambda row: (row.name, row.source.connection_id or ""))
+        return Answer(StreamList(tuple(ordered), found.warnings))
 
-    def stream(self, name: str, *, connection_id: str | None = None) -> Envelope:
+    def stream(self, name: str, *, connection_id: str | None = None) -> Answer[StreamDetails]:
         places = self._members.stream(name, connection_id)
         children = children_of(places)
         if len(children) == 1:
             return self._server(children[0]).stream(name, connection_id=connection_id)
         found = self._gather(children, lambda rs: rs.stream(name, connection_id=connection_id))
-        return Envelope(schemas.stream(found, places))
+        return Answer(schemas.stream(found, places))
 
-    def connectors(self) -> Envelope:
+    def connectors(self) -> Answer[ConnectorList]:
         children = self._members.children
         if len(children) == 1:
             return self._server(children[0]).connectors()
         found = self._gather(children, lambda rs: rs.connectors())
-        known = found.listed("data")
-        known += schemas.by_membership(found.silent, self._members.places)
-        data = schemas.merged(known, compact=True)
-        return Envelope({"object": "list", "data": data, "meta": found.meta})
+        known = [connector for listed in found.values for connector in listed.connectors]
+        silent = schemas.by_membership(found.silent, self._members.places)
+        return Answer(ConnectorList(merged([*known, *silent]), found.warnings))
 
     def records(self, query: RecordQuery) -> Envelope:
         places = self._members.stream(query.stream, query.connection_id)
         return self._server(self._one(places, query.connection_id)).records(query)
 
-    def aggregate(self, query: AggregateQuery) -> Envelope:
+    def aggregate(self, query: AggregateQuery) -> Answer[Buckets]:
         places = self._members.stream(query.stream, query.connection_id)
         return self._server(self._one(places, query.connection_id)).aggregate(query)
 
@@ -152,8 +157,8 @@ class PackageResourceServer:
         raise first
 
     def _gather(
-        self, children: Sequence[Child], ask: Callable[[ResourceServer], Envelope]
-    ) -> schemas.Gathered:
+        self, children: Sequence[Child], ask: Callable[[ResourceServer], Answer[V]]
+    ) -> schemas.Gathered[V]:
         """What all children say, as far as they do in time."""
         deadline = self._deadline.share(BUDGETS.fan_in_share, most=BUDGETS.source_seconds)
         outcomes = self._each(lambda child: ask(child.open(deadline)), children, deadline)

@@ -11,16 +11,27 @@ from evidence.errors import EvidenceError, InvalidRequest, NotText, TooLarge
 from evidence.handles import RecordRef
 from evidence.hits import SearchPage
 from evidence.limits import BUDGETS
+from evidence.model import Buckets
+from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
 from evidence.work import Deadline
-from service import ports
+from service.sources.remote import (
+    bodies,
+    notices,
+    outbound,
+    refusals,
+    remote_errors,
+    whole_values,
+)
+from service.pdpp.decode import aggregate, schema
 from service.pdpp.decode import search as decode
-from service.sources.remote import bodies, notices, refusals, remote_errors, whole_values
+from service import ports
 from service.pdpp.brackets import Pair, expand_pairs, filter_pairs, parameters
 from service.sources.remote.breaker import Seat
 from service.sources.remote.origin import Origin
-from service.sources.remote.outbound import READ_BYTES, Answer
+from service.sources.remote.outbound import READ_BYTES
 from service.ports import (
     AggregateQuery,
+    Answer,
     Blob,
     RecordQuery,
     RecordRead,
@@ -59,38 +70,43 @@ class HttpResourceServer:
     ) -> None:
         self._line = origin.line(token, deadline, seat or Seat(), own=own)
 
-    def schema(self, query: SchemaQuery) -> Envelope:
+    def schema(self, query: SchemaQuery) -> Answer[Schema]:
         where = parameters(stream=query.stream, connection_id=query.connection_id)
         if query.detail == "compact":
-            body, answer = self._compact(where)
+            body = self._compact(where)
         else:
             full = [("detail", "full")] if query.detail == "full" else []
-            body, answer = self._line.read("/v1/schema", [*full, *where])
+            body, _ = self._line.read("/v1/schema", [*full, *where])
         streams = bodies.streams(body)
         bodies.require(streams is not None, "schema")
         if where and not streams:
             raise refusals.nothing_there(query)
-        return _envelope(bodies.schema(body, query), answer)
+        body = notices.bounded(bodies.schema(body, query))
+        return Answer(schema.read(body), body)
 
-    def _compact(self, where: list[Pair]) -> tuple[Body, Answer]:
+    def _compact(self, where: list[Pair]) -> Body:
         """The compact document, or the whole one where the server has no other."""
         try:
-            body, answer = self._line.read("/v1/schema", [("view", "compact"), *where])
+            body, _ = self._line.read("/v1/schema", [("view", "compact"), *where])
             if bodies.streams(body) is not None:
-                return body, answer
+                return body
         except InvalidRequest as error:
             if error.code not in NO_COMPACT:
                 raise
-        return self._line.read("/v1/schema", where)
+        body, _ = self._line.read("/v1/schema", where)
+        return body
 
-    def streams(self, *, connection_id: str | None = None) -> Envelope:
-        return self._list("/v1/streams", parameters(connection_id=connection_id))
+    def streams(self, *, connection_id: str | None = None) -> Answer[StreamList]:
+        body = self._list("/v1/streams", parameters(connection_id=connection_id)).body
+        return Answer(schema.streams(body), body)
 
-    def stream(self, name: str, *, connection_id: str | None = None) -> Envelope:
-        return self._get(_stream(name), parameters(connection_id=connection_id))
+    def stream(self, name: str, *, connection_id: str | None = None) -> Answer[StreamDetails]:
+        body = self._get(_stream(name), parameters(connection_id=connection_id)).body
+        return Answer(schema.stream(body), body)
 
-    def connectors(self) -> Envelope:
-        return self._list("/v1/connectors", [])
+    def connectors(self) -> Answer[ConnectorList]:
+        body = self._list("/v1/connectors", []).body
+        return Answer(schema.connectors(body), body)
 
     def records(self, query: RecordQuery) -> Envelope:
         params = [
@@ -143,7 +159,7 @@ class HttpResourceServer:
             most_bytes=BUDGETS.upstream_record_bytes if named else BUDGETS.upstream_bytes,
         )
 
-    def aggregate(self, query: AggregateQuery) -> Envelope:
+    def aggregate(self, query: AggregateQuery) -> Answer[Buckets]:
         params = [
             *parameters(
                 metric=query.metric,
@@ -159,12 +175,13 @@ class HttpResourceServer:
             *filter_pairs(query.filter),
         ]
 
-        return self._get(
+        body = self._get(
             f"{_stream(query.stream)}/aggregate",
             params,
             check=lambda body: bodies.figure(body, query),
             explain=lambda error: refusals.of_filter(error, query.filter),
-        )
+        ).body
+        return Answer(aggregate.read(body, stream=query.stream, metric=query.metric), body)
 
     def search(self, query: SearchQuery) -> ports.Answer[SearchPage]:
         params = [
@@ -287,7 +304,7 @@ class HttpResourceServer:
         return _envelope(check(body), answer)
 
 
-def _envelope(body: Body, answer: Answer) -> Envelope:
+def _envelope(body: Body, answer: outbound.Answer) -> Envelope:
     told = answer.headers.get("Request-Id") or answer.headers.get("X-Request-Id") or ""
     known = told if _REQUEST_ID.fullmatch(told) else None
     return Envelope(notices.bounded(body), known)

@@ -14,10 +14,9 @@ from evidence.model import (
     FieldRead,
     RecordItem,
     RecordPage,
-    SchemaIndex,
     Source,
-    StreamRow,
 )
+from evidence.schema import Connector, Schema, StreamRow, StreamSchema, parse_flags
 from service.pdpp.decode import document as reading
 from service.pdpp.decode import search as search_reading
 from renderers import document as documents
@@ -138,11 +137,12 @@ def test_an_index_of_500_streams_and_64_connections_names_every_stream(data: st.
     connections = [Source(f"connection-{n}", f"key-{n % 5}", label) for n in range(64)]
     rows = [
         StreamRow(
-            f"{stem}_{n}", f"key-{n % 5}", label, connections[n % 5 :: 5], {}, [], [], [], None, {}
+            StreamSchema(f"{stem}_{n}", label=label), f"key-{n % 5}", tuple(connections[n % 5 :: 5])
         )
         for n in range(500)
     ]
-    rendering = schema.render(SchemaIndex({}, rows, "compact", [], {}), Context())
+    grouped = (Connector(k, k, k, tuple(rows[n::5])) for n in range(5) for k in [f"key-{n}"])
+    rendering = schema.render(Schema(tuple(grouped), compact=True), Context())
     assert len(rendering.blocks[0].encode()) <= BUDGETS.schema_bytes
     assert len(orjson.dumps(rendering.structured)) <= BUDGETS.schema_bytes
     named = {
@@ -150,7 +150,7 @@ def test_an_index_of_500_streams_and_64_connections_names_every_stream(data: st.
         for connector in rendering.structured["data"]["connectors"]
         for stream in connector["streams"]
     }
-    assert named == {row.name for row in rows}
+    assert named == {row.stream.name for row in rows}
 
 
 @monstrous
@@ -159,14 +159,13 @@ def test_details_of_thousands_of_fields_are_bounded_and_paged(data: st.DataObjec
     stem = data.draw(names(50))
     count = data.draw(st.sampled_from([1, 40, 3_000]))
     copies = data.draw(st.sampled_from([1, 2, 8, 64]))
-    flags = {f"{stem}{n}": "t=text,eq,lex,a=group_by|count_distinct" for n in range(count)}
-    rows = [
-        StreamRow(
-            "s", f"k{n}", None, [Source(f"c{n}", f"k{n}", None)], flags, [], [], ["id"], "at", {}
-        )
-        for n in range(copies)
-    ]
-    index = SchemaIndex({"stream": "s"}, rows, "compact", [], {})
+    flags = parse_flags("t=text,eq,lex,a=group_by|count_distinct")
+    fields = {f"{stem}{n}": flags for n in range(count)}
+    stream = StreamSchema("s", primary_key=("id",), cursor_field="at", fields=fields)
+    keys = [f"k{n}" for n in range(copies)]
+    rows = [StreamRow(stream, key, (Source(f"c{key}", key, None),)) for key in keys]
+    connectors = (Connector(key, key, key, (row,)) for key, row in zip(keys, rows))
+    index = Schema(tuple(connectors), compact=True, args={"stream": "s"})
     rendering = schema.render(index, Context())
     assert len(rendering.blocks[0].encode()) <= BUDGETS.schema_bytes
     assert len(orjson.dumps(rendering.structured)) <= BUDGETS.structured_bytes

@@ -146,4 +146,4 @@ def test_a_grant_whose_token_is_spelled_like_that_of_a_package_still_opens(
     writer.db.execute('UPDATE "grant" SET token_hash = ? WHERE grant_id = ?', (hashed, grant_id))
     store = Store(Path(writer.path))
     assert store.package(token) is None
-    assert store.open(token).streams().body["data"]
+    assert store.open(token).streams().value.rows

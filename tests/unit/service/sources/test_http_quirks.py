@@ -66,15 +66,15 @@ def test_a_schema_that_tells_nothing_says_what_works(
         query = SchemaQuery("messages", "cin_demo_work", detail)
         if detail == "compact":
             query = SchemaQuery("messages")
-        warnings = reference().schema(query).body["meta"]["warnings"]
+        warnings = reference().schema(query).value.warnings
         assert [one["code"] for one in warnings] == ["compatibility_fallback"]
         assert "filter" in warnings[0]["message"] and "search" in warnings[0]["message"]
-    assert reference().schema(SchemaQuery()).body["meta"]["warnings"] == []
+    assert reference().schema(SchemaQuery()).value.warnings == []
 
 
 def test_a_schema_that_tells_something_says_nothing_more(world: Scripted) -> None:
     world.gives(as_json(recorded("schema_compact_owner")["body"]))
-    assert world.open().schema(SchemaQuery("messages")).body["meta"]["warnings"] == []
+    assert world.open().schema(SchemaQuery("messages")).value.warnings == []
 
 
 def test_a_list_over_several_connections_shows_some_of_each_and_says_how_to_go_on(

@@ -1,15 +1,15 @@
 """A package asks one child where one is meant, by membership alone, and refuses as a grant does."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from evidence.continuation import Continuation
-from evidence.envelope import Envelope
 from evidence.errors import Ambiguous, EvidenceError, Forbidden, NotFound
 from evidence.handles import RecordRef
-from service.pdpp.decode import schema as schema_reading
+from evidence.schema import FULL, Bearer
 from service.pdpp.decode import search as search_reading
 from service.sources.package import PackageResourceServer
 from service.ports import (
@@ -153,20 +153,19 @@ def test_the_schema_of_a_package_is_that_of_a_grant_over_the_same(
     package: Callable[[], PackageResourceServer], single: ResourceServer
 ) -> None:
     for query in (SchemaQuery(), SchemaQuery("messages"), SchemaQuery(detail="document")):
-        ours, theirs = package().schema(query).body, single.schema(query).body
-        assert ours.pop("bearer") == {"scope": "package", "token_kind": "client"}
-        theirs.pop("bearer")
-        assert ours == theirs
+        ours, theirs = package().schema(query).value, single.schema(query).value
+        assert ours.bearer == Bearer("package", "client")
+        assert ours == replace(theirs, bearer=ours.bearer)
 
 
 def test_lists_and_details_are_those_of_a_grant_over_the_same(
     package: Callable[[], PackageResourceServer], single: ResourceServer
 ) -> None:
     asks: tuple[Ask, ...] = (
-        lambda rs: rs.streams().body["data"],
-        lambda rs: rs.connectors().body["data"],
-        lambda rs: rs.stream("threads").body,
-        lambda rs: rs.stream("transactions").body,
+        lambda rs: rs.streams().value,
+        lambda rs: rs.connectors().value,
+        lambda rs: rs.stream("threads").value,
+        lambda rs: rs.stream("transactions").value,
         lambda rs: rs.records(RecordQuery("messages", "mail-work", limit=3)).body["data"],
     )
     for ask in asks:
@@ -180,8 +179,8 @@ def test_a_shared_stream_in_full_needs_a_connection(
     assert error.code == "ambiguous_schema_detail" and error.retry_with == "connection_id"
     assert error.details["available_connection_count"] == 3
     assert {one["stream"] for one in error.details["available_connections"]} == {"messages"}
-    full = package().schema(SchemaQuery("messages", "bank", "full")).body
-    assert full["connectors"][0]["streams"][0]["object"] == "stream_metadata"
+    full = package().schema(SchemaQuery("messages", "bank", "full")).value
+    assert full.rows[0].stream.detail == FULL
 
 
 def test_a_stream_that_is_not_the_same_everywhere_needs_a_connection(
@@ -193,8 +192,8 @@ def test_a_stream_that_is_not_the_same_everywhere_needs_a_connection(
 @pytest.mark.parametrize("fate, words", [(LATE, "in time"), (DOWN, "upstream_unreachable")])
 def test_a_silent_child_is_told_and_its_streams_are_still_named(fate: str, words: str) -> None:
     crowd = Crowd([Plan(1, (fate,)), Plan(1, streams=("pictures",)), Plan(1)])
-    index = schema_reading.read(crowd.open().schema(SchemaQuery()), args={})
-    assert {row.name for row in index.rows} == {"notes", "pictures"}
+    index = crowd.open().schema(SchemaQuery()).value
+    assert {row.stream.name for row in index.rows} == {"notes", "pictures"}
     connections = {source.connection_id for row in index.rows for source in row.connections}
     assert connections == {"source-0", "source-1", "source-2"}
     (warning,) = index.warnings
