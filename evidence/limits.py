@@ -79,6 +79,7 @@ class Budgets:
     field_names_bytes: int = _limit(7_168, "names in the call for the fields a document left out")
     tools_list_bytes: int = _limit(10_240, "serialized tools/list")
     body_bytes: int = _limit(1_048_576, "largest request body")
+    piece_bytes: int = _limit(65_536, "read at a time of a body or a connection")
     compress_bytes: int = _limit(1_024, "body from which an answer is compressed")
     drained_bytes: int = _limit(
         4_194_304, "bytes read and discarded while a connection closes, so that the answer arrives"

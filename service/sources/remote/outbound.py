@@ -20,6 +20,7 @@ from urllib.parse import urljoin
 
 from evidence import account
 from evidence.errors import EvidenceError, NotFound, TooLarge
+from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.ports import Late, Unreached
 from service.sources.remote.deadline_sockets import Watch
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from requests import Response
 
 REDIRECTS_MAX = 3
-READ_BYTES = 65_536
 
 Parameters = Sequence[tuple[str, str]]
 
@@ -68,7 +68,7 @@ class Opened:
         try:
             _check_length(self._response, most_bytes)
             size = 0
-            for piece in self._response.iter_content(READ_BYTES):
+            for piece in self._response.iter_content(BUDGETS.piece_bytes):
                 size += len(piece)
                 if size > most_bytes:
                     raise _too_large()
