@@ -9,6 +9,7 @@ from typing import Any
 from evidence.envelope import Envelope
 from evidence.errors import UNKNOWN_TOKEN, Unauthenticated, Unavailable
 from evidence.handles import RecordRef
+from evidence.limits import BUDGETS
 from service import keys
 from service.cursors import Sealer
 from service.ports import (
@@ -30,8 +31,6 @@ from service.access.sqlite import SqliteRegistryReader
 from service.records.sqlite.reader import Generation, Reader
 from service.records.sqlite.snapshot import SqliteSnapshot
 from service.records.view import View, open_view
-
-GRANTS_CACHED = 512
 
 #: What stands for a grant between requests: the hash of its token, or its id.
 Key = bytes | str
@@ -94,7 +93,7 @@ class Store:
         if known and known[0] == generation and not tokens.is_past(known[1].grant.expires_at):
             return known
         view = open_view(snapshot, find(SqliteRegistryReader(snapshot)))
-        if len(views) >= GRANTS_CACHED:
+        if len(views) >= BUDGETS.grants_cached:
             views.clear()
         views[key] = generation, view
         return generation, view

@@ -6,7 +6,7 @@ from typing import Any
 from evidence import query as queries
 from evidence.envelope import SearchEnvelope
 from evidence.errors import InvalidRequest
-from evidence.limits import BUDGETS
+from evidence.limits import BUDGETS, CONTRACT
 from evidence.query import Query
 from service.records.sqlite.snapshot import SqliteSnapshot as Snapshot
 from service.cursors import Sealer
@@ -16,8 +16,6 @@ from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
 from service.records.filters import tests_of
 from service.records.hits import Found, prove_page
 from service.records.view import StreamView, View
-
-DEEPEST_OFFSET = 10_000
 
 
 def search(snapshot: Snapshot, view: View, request: SearchQuery, sealer: Sealer) -> SearchEnvelope:
@@ -39,7 +37,7 @@ def search(snapshot: Snapshot, view: View, request: SearchQuery, sealer: Sealer)
     found = _merge(ranked.rows, scope.ordinals)
     page = found[offset : offset + request.limit]
     more = len(found) > offset + request.limit
-    reachable = offset + request.limit < DEEPEST_OFFSET
+    reachable = offset + request.limit < CONTRACT.search_items
     hits = prove_page(snapshot, view, page, query, ranked.wanted, offset)
     head: dict[str, Any] = {
         "object": "list",
@@ -119,7 +117,9 @@ def _meta(
             )
         )
     if deep:
-        warnings.append(_partial(f"Paging ends after {DEEPEST_OFFSET} hits. Narrow the query."))
+        warnings.append(
+            _partial(f"Paging ends after {CONTRACT.search_items} hits. Narrow the query.")
+        )
     return {
         "count": len(found),
         "count_accuracy": "exact" if ranked.exhausted and not partial else "lower_bound",

@@ -28,7 +28,6 @@ from service.sources.remote.deadline_sockets import Watch
 if TYPE_CHECKING:
     from requests import Response
 
-REDIRECTS_MAX = 3
 
 Parameters = Sequence[tuple[str, str]]
 
@@ -182,7 +181,7 @@ def _followed(url: str, headers: Mapping[str, str], watch: Watch) -> Iterator["R
     from service.sources.remote import connections
 
     auth = connections.auth(url)
-    for _ in range(REDIRECTS_MAX + 1):
+    for _ in range(BUDGETS.redirects + 1):
         response = connections.send(watch, "GET", url, headers, auth=auth)
         with response:
             if not response.is_redirect:
