@@ -32,6 +32,7 @@ class Contract:
     document_chars: int = _limit(
         16_384, "text of a fetched document; the rest by read_record_field"
     )
+    search_items: int = _limit(10_000, "hits a search can be paged through")
     windows_per_hit: int = _limit(3, "proven windows shown for one hit")
     candidates: int = _limit(12, "connections listed in an ambiguity error")
     streams_in_grant: int = _limit(500, "streams one grant may name")
@@ -53,6 +54,8 @@ class Contract:
     expand_items_max: int = _limit(50, "most related records per relation")
     names_in_list: int = _limit(100, "most names in one list argument (fields, streams, expand)")
     name_chars: int = _limit(256, "longest single name, connection id or relation in an argument")
+    filter_fields: int = _limit(20, "fields one filter may name")
+    filter_value_chars: int = _limit(256, "longest text a filter compares with")
     handle_chars: int = _limit(8_192, "longest id, URI or cursor in an argument")
     path_chars: int = _limit(1_024, "longest field path in an argument")
     papers_default: int = _limit(10, "papers of a search page when none are asked for")
@@ -83,6 +86,7 @@ class Budgets:
     field_names_bytes: int = _limit(7_168, "names in the call for the fields a document left out")
     tools_list_bytes: int = _limit(10_240, "serialized tools/list")
     body_bytes: int = _limit(1_048_576, "largest request body")
+    piece_bytes: int = _limit(65_536, "read at a time of a body or a connection")
     compress_bytes: int = _limit(1_024, "body from which an answer is compressed")
     drained_bytes: int = _limit(
         4_194_304, "bytes read and discarded while a connection closes, so that the answer arrives"
@@ -107,6 +111,9 @@ class Budgets:
     rest_page_bytes: int = _limit(
         8_388_608, "a REST list page ends, and a record is cut, past this"
     )
+    query_parameters: int = _limit(256, "parameters of a query string")
+    names_shown: int = _limit(20, "field names listed in one message or call")
+    retries_shown: int = _limit(3, "calls an error offers in place of the refused one")
     excerpt_chars: int = _limit(320, "one evidence window in a search envelope")
     excerpt_chars_min: int = _limit(80, "evidence windows never shrink below this")
     words_tried: int = _limit(5, "words of a query without hits that are looked for alone")
@@ -176,6 +183,11 @@ class Budgets:
     preview_chars: int = _limit(512, "beginning of a value that is shown as a preview")
     upstream_message_chars: int = _limit(600, "message or hint of an upstream's error")
     upstream_detail_bytes: int = _limit(2_048, "one further member of an upstream's error")
+    upstream_warnings: int = _limit(20, "warnings passed on from one answer of an upstream")
+    window_warnings: int = _limit(3, "warnings shown with a field window")
+    upstream_suggestions: int = _limit(5, "near names passed on from an upstream's error")
+    error_page_bytes: int = _limit(16_384, "HTML of an error that is searched for its title")
+    redirects: int = _limit(3, "redirects followed to one asset")
     upstream_retries: int = _limit(2, "how often a read is repeated that an upstream cut off")
     retry_pause_seconds: float = _limit(0.1, "before a repeated read where no time was told")
     retry_wait_seconds: float = _limit(2.0, "longest Retry-After waited for; longer is passed on")
@@ -184,6 +196,7 @@ class Budgets:
     spare_threads: int = _limit(2, "threads of a worker that never wait on upstreams")
     token_seconds: float = _limit(60.0, "how long the kind of a token is believed")
     refused_token_seconds: float = _limit(5.0, "the same for a token that was refused")
+    grants_cached: int = _limit(512, "grants a thread remembers the streams of")
     tokens_cached: int = _limit(4_096, "tokens whose kind is remembered")
     doctor_seconds: float = _limit(5.0, "one step of rung doctor")
     doctor_bytes: int = _limit(1_048_576, "body that rung doctor reads of an answer")
@@ -195,6 +208,12 @@ class Budgets:
     export_empty_pages: int = _limit(1_000, "pages without a record in a row an export goes by")
     config_file_bytes: int = _limit(65_536, "the configuration file of commands")
     client_file_bytes: int = _limit(67_108_864, "a client's own file that rung connect edits")
+    import_row_bytes: int = _limit(268_435_456, "NDJSON line or CSV cell of an import")
+    import_json_bytes: int = _limit(1_073_741_824, "JSON file that is imported as one value")
+    import_sample_rows: int = _limit(
+        1_000, "rows from which a manifest or column types are inferred"
+    )
+    import_waiting_rows: int = _limit(20_000, "rows that wait for the manifests of new streams")
     start_seconds: float = _limit(5.0, "asking at the start of rung stdio whose token it is")
     store_seconds: float = _limit(5.0, "one SQL statement")
     index_check_seconds: float = _limit(5.0, "between two samples of the full-text indexes")

@@ -12,14 +12,12 @@ from typing import Any, NamedTuple
 from evidence.binary import Bytes
 from evidence.continuation import REPLACED_BY_CURSOR, Continuation
 from evidence.handles import RecordRef
-from evidence.limits import CONTRACT
+from evidence.limits import BUDGETS, CONTRACT
 
 READ_FIELD = "read_record_field"
 GRANULARITIES = ("minute", "hour", "day", "week", "month", "quarter", "year")
 #: The next larger size of a time bucket.
 COARSER = dict(pairwise(GRANULARITIES))
-#: Fields that a list names in the call which reads them; the call for more reads all fields.
-FIELDS_NAMED = 20
 
 
 class Source(NamedTuple):
@@ -71,7 +69,7 @@ class RecordItem:
         """The call that shows the fields left out, by name or with all the others."""
         if not self.left_out:
             return None
-        few = len(self.left_out) <= FIELDS_NAMED
+        few = len(self.left_out) <= BUDGETS.names_shown
         names = {"fields": self.left_out} if few else {}
         return Continuation("fetch", {"id": self.id, **names}, "fields")
 

@@ -17,6 +17,9 @@ STATUS: Final = {
     "internal": 500,
 }
 
+#: Codes of requests that no route or verb answers, or with a body of another type, by status.
+CODES: Final = {404: "not_found", 405: "method_not_allowed", 415: "unsupported_media_type"}
+
 #: `error.type` of REST, in PDPP's words; every other status is an `api_error`.
 TYPES: Final = {
     400: "invalid_request_error",
@@ -31,3 +34,10 @@ TYPES: Final = {
     416: "invalid_request_error",
     429: "rate_limit_error",
 }
+
+_STATUS_OF_CODE: Final = {code: status for status, code in CODES.items()}
+
+
+def status_of(kind: str, code: str) -> int:
+    """The status of an error by its code if that has one of its own, else by its kind."""
+    return _STATUS_OF_CODE.get(code) or STATUS[kind]

@@ -10,6 +10,7 @@ from typing import Any
 import click
 import orjson
 
+from evidence.limits import BUDGETS
 from service.cli.options import store_option
 from service.cli.output import say
 from service.cli.store import existing, teaching
@@ -20,7 +21,6 @@ from service.records.values import microseconds, moment
 from service.records.sqlite.writer import Writer
 
 _SPAN = re.compile(r"([1-9][0-9]{0,4})([mhdw])")
-LISTED_FIELDS = 20
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -166,8 +166,8 @@ def _near(name: str, known: Collection[str]) -> str:
     found = get_close_matches(name, known, 1)
     if found:
         return f"Did you mean {found[0]!r}?"
-    more = ", …" if len(known) > LISTED_FIELDS else ""
-    return f"There are {', '.join(sorted(known)[:LISTED_FIELDS])}{more}."
+    more = ", …" if len(known) > BUDGETS.names_shown else ""
+    return f"There are {', '.join(sorted(known)[:BUDGETS.names_shown])}{more}."
 
 
 def _read_document(path: Path) -> Any:

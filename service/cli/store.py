@@ -11,6 +11,7 @@ import click
 import orjson
 
 from evidence.errors import EvidenceError
+from evidence.limits import BUDGETS
 from service.cli import output
 from service.cli.options import store_option
 from service.cli.output import say
@@ -26,7 +27,6 @@ from service.importing.source import Source
 from service.importing.text_repair import Repair
 from service.records.sqlite.writer import Writer, explain_locks, open_writer
 
-REPORTED_FIELDS = 20
 STOPPED = "Whole batches of rows are in the store; the same command goes on from there."
 #: Objects made between two looks for cycles. An import makes many that live as long as their batch.
 COLLECT_AFTER = 100_000
@@ -196,7 +196,7 @@ def _report(task: Import, counts: Counts) -> None:
     if counts.refused > len(counts.refusals):
         say(f"… and {counts.refused - len(counts.refusals)} more refused rows.")
     for name, fields in sorted(task.undeclared.items()):
-        listed = ", ".join(sorted(fields)[:REPORTED_FIELDS])
+        listed = ", ".join(sorted(fields)[: BUDGETS.names_shown])
         say(
             f"{name}: {len(fields)} fields are not in the manifest and cannot be read: {listed}. "
             "Declare them with --manifest."

@@ -8,11 +8,9 @@ from itertools import chain, islice
 from typing import Any
 
 from evidence.errors import InvalidRequest
+from evidence.limits import BUDGETS
 from service.importing.source import Item, Source
 from service.records.intake import Row
-
-SAMPLE_ROWS = 1_000
-CSV_FIELD_CHARS = 268_435_456
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
@@ -30,7 +28,7 @@ def read_tsv(source: Source) -> Iterator[Item]:
 
 
 def _read(source: Source, delimiter: str) -> Iterator[Item]:
-    csv.field_size_limit(CSV_FIELD_CHARS)
+    csv.field_size_limit(BUDGETS.import_row_bytes)
     text = io.TextIOWrapper(source.file, "utf-8-sig", errors="surrogateescape", newline="")
     lines = csv.reader(
         (source.repair.text(line) for line in text),
@@ -52,7 +50,7 @@ def _read_table(lines: Any) -> Iterator[Item]:
         if header.count(name) > 1:
             raise InvalidRequest(f"The header names the column {name!r} twice; rename one.")
     numbered = ((lines.line_num, cells) for cells in lines if cells)
-    sample = list(islice(numbered, SAMPLE_ROWS))
+    sample = list(islice(numbered, BUDGETS.import_sample_rows))
     readers = [_column_reader([c[i] for _, c in sample if i < len(c)]) for i in range(len(header))]
     for number, cells in chain(sample, numbered):
         if len(cells) != len(header):

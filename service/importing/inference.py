@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from evidence.limits import BUDGETS
 from service.ports import OPERATORS
 from service.records.intake import Refused, check_name
 from service.records.values import SORTABLE_CHARS, microseconds
 
-SAMPLE_ROWS = 1_000
 WORDY_CHARS = 20
 FILTER_CHARS = 64
 GROUPS = 100
@@ -121,7 +121,7 @@ def infer(
 
     `key` are the fields of the primary key where the owner names them.
     """
-    columns = _columns(list(islice(rows, SAMPLE_ROWS)))
+    columns = _columns(list(islice(rows, BUDGETS.import_sample_rows)))
     found = list(key) or _key(columns)
     cursor = _cursor(columns)
     properties = {column.name: column.to_json() for column in columns.values()}

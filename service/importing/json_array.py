@@ -6,17 +6,17 @@ from typing import Any
 import orjson
 
 from evidence.errors import InvalidRequest, TooLarge
+from evidence.limits import BUDGETS
 from service.importing.json_rows import row_of
 from service.importing.source import Item, Source
 
-FILE_BYTES = 1_073_741_824
-
 
 def read(source: Source) -> Iterator[Item]:
-    content = source.file.read(FILE_BYTES + 1)
-    if len(content) > FILE_BYTES:
+    most = BUDGETS.import_json_bytes
+    content = source.file.read(most + 1)
+    if len(content) > most:
         raise TooLarge(
-            f"{source.name} is over {FILE_BYTES} bytes, too large to be read as one JSON value. "
+            f"{source.name} is over {most} bytes, too large to be read as one JSON value. "
             "Convert it to NDJSON, one record a line."
         )
     try:

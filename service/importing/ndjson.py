@@ -4,22 +4,21 @@ from collections.abc import Iterator
 
 import orjson
 
+from evidence.limits import BUDGETS
 from service.importing.json_rows import row_of
 from service.importing.source import Item, Source
 from service.importing.text_repair import holds_nul
 from service.records.intake import Row
 
-LINE_BYTES = 268_435_456
-
 
 def read(source: Source) -> Iterator[Item]:
-    number = 0
-    while line := source.file.readline(LINE_BYTES + 1):
+    number, most = 0, BUDGETS.import_row_bytes
+    while line := source.file.readline(most + 1):
         number += 1
-        if len(line) > LINE_BYTES:
+        if len(line) > most:
             while line and not line.endswith(b"\n"):
-                line = source.file.readline(LINE_BYTES)
-            yield number, f"The line is over {LINE_BYTES} bytes; split the record."
+                line = source.file.readline(most)
+            yield number, f"The line is over {most} bytes; split the record."
             continue
         if number == 1:
             line = line.removeprefix(b"\xef\xbb\xbf")

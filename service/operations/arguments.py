@@ -7,9 +7,6 @@ from marshmallow import ValidationError, fields, validate
 from evidence.limits import CONTRACT
 from service.ports import OPERATORS
 
-FILTER_FIELDS = 20
-FILTER_VALUE_CHARS = 256
-
 
 def _described(description: str, **more: Any) -> dict[str, Any]:
     return {"metadata": {"description": description, **more}}
@@ -105,8 +102,10 @@ class TypedFilter(fields.Field[dict[str, Any]]):
     def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> Any:
         if not isinstance(value, dict):
             raise ValidationError('is an object such as {"folder": "inbox"}, not text')
-        if not value or len(value) > FILTER_FIELDS:
-            raise ValidationError(f"names 1 to {FILTER_FIELDS} fields; leave it out to filter none")
+        if not value or len(value) > CONTRACT.filter_fields:
+            raise ValidationError(
+                f"names 1 to {CONTRACT.filter_fields} fields; leave it out to filter none"
+            )
         return {str(name): self._spec(name, spec) for name, spec in value.items()}
 
     def _spec(self, name: Any, spec: Any) -> Any:
@@ -121,9 +120,10 @@ class TypedFilter(fields.Field[dict[str, Any]]):
     def _scalar(self, name: Any, value: Any) -> Any:
         if not isinstance(value, (str, int, float, bool)):
             raise ValidationError(f"for {name!r} takes text, a number, true or false")
-        if isinstance(value, str) and len(value) > FILTER_VALUE_CHARS:
+        if isinstance(value, str) and len(value) > CONTRACT.filter_value_chars:
             raise ValidationError(
-                f"for {name!r} takes at most {FILTER_VALUE_CHARS} characters; use search instead"
+                f"for {name!r} takes at most {CONTRACT.filter_value_chars} characters; "
+                "use search instead"
             )
         return value
 

@@ -21,8 +21,6 @@ from service.operations.arguments import Choice, Number, over_rest
 from service.operations.json_schema import tool_schema
 from service.ports import Answer, PaperLibrary, ResourceServer
 
-RETRIES_SHOWN = 3
-
 
 class Arguments(Schema):
     """Arguments of an operation: unknown names are refused, null counts as absent."""
@@ -261,10 +259,12 @@ def retries(
     changes = [error.details["retry_arguments"]] if "retry_arguments" in error.details else []
     if error.retry_with == "connection_id":
         listed = error.details.get("available_connections", ())
-        changes += [{"connection_id": one["connection_id"]} for one in listed[:RETRIES_SHOWN]]
+        changes += [
+            {"connection_id": one["connection_id"]} for one in listed[: BUDGETS.retries_shown]
+        ]
     if "paper_id" in given:
         papers = error.details.get("candidates") or error.details.get("near") or ()
-        changes += [{"paper_id": paper["paper_id"]} for paper in papers[:RETRIES_SHOWN]]
+        changes += [{"paper_id": paper["paper_id"]} for paper in papers[: BUDGETS.retries_shown]]
     known = operation.arguments.fields
     kept = {name: value for name, value in given.items() if name != "cursor"}  # fits no other call
     return tuple(

@@ -26,7 +26,7 @@ KEPT = (
     "minItems",
     "maxItems",
 )
-_SCALAR = {"type": ["string", "number", "boolean"], "maxLength": arguments.FILTER_VALUE_CHARS}
+_SCALAR = {"type": ["string", "number", "boolean"], "maxLength": CONTRACT.filter_value_chars}
 _RANGE = {
     "type": "object",
     "minProperties": 1,
@@ -39,7 +39,7 @@ OPEN: dict[type, dict[str, Any]] = {
     arguments.TypedFilter: {
         "type": "object",
         "minProperties": 1,
-        "maxProperties": arguments.FILTER_FIELDS,
+        "maxProperties": CONTRACT.filter_fields,
         "propertyNames": _NAMES,
         "additionalProperties": {"anyOf": [_SCALAR, _RANGE]},
     },

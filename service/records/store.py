@@ -10,6 +10,7 @@ from evidence.envelope import Envelope
 from evidence.errors import UNKNOWN_TOKEN, Unauthenticated, Unavailable
 from evidence.handles import RecordRef
 from evidence.hits import SearchPage
+from evidence.limits import BUDGETS
 from evidence.model import Buckets
 from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
 from service import keys
@@ -34,8 +35,6 @@ from service.access.sqlite import SqliteRegistryReader
 from service.records.sqlite.reader import Generation, Reader
 from service.records.sqlite.snapshot import SqliteSnapshot
 from service.records.view import View, open_view
-
-GRANTS_CACHED = 512
 
 #: What stands for a grant between requests: the hash of its token, or its id.
 Key = bytes | str
@@ -99,7 +98,7 @@ class Store:
         if known and known[0] == generation and not tokens.is_past(known[1].grant.expires_at):
             return known
         view = open_view(snapshot, find(SqliteRegistryReader(snapshot)))
-        if len(views) >= GRANTS_CACHED:
+        if len(views) >= BUDGETS.grants_cached:
             views.clear()
         views[key] = generation, view
         return generation, view

@@ -4,12 +4,12 @@ from typing import Any
 
 from evidence import wire
 from evidence.errors import EvidenceError
-from service.statuses import STATUS, TYPES
+from service.statuses import TYPES, status_of
 
 
 def body(error: EvidenceError, request_id: str) -> tuple[int, dict[str, Any]]:
     """(status, body) of an error."""
-    status = STATUS[error.kind]
+    status = status_of(error.kind, error.code)
     return status, wrapped(status, wire.failure(error)["error"], request_id)
 
 

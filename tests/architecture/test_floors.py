@@ -87,6 +87,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "operations see upstreams through the port only",
     ),
     ("service/statuses.py", (), "a table stands on nothing"),
+    ("service/http_edge.py", ("evidence", "service.access"), "both HTTP surfaces use it"),
     (
         "service/settings/",
         ("service.settings",),
@@ -96,7 +97,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/mcp/",
         (
             *("evidence", "renderers", "service.access", "service.mcp", "service.operations"),
-            "service.statuses",
+            *("service.http_edge", "service.statuses"),
         ),
         "surfaces know operations, and no other surface or upstream",
     ),
@@ -104,7 +105,8 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/rest/",
         (
             *("evidence", "service.access", "service.operations", "service.rest"),
-            *("service.ports", "service.bootstrap.Services", "service.statuses"),
+            *("service.ports", "service.bootstrap.Services", "service.http_edge"),
+            "service.statuses",
             *("service.openapi", "service.llms"),
             "service.running.readiness",
         ),
@@ -248,7 +250,7 @@ FENCES: dict[str, tuple[str, ...]] = {
         *("service/running/hooks.py", "service/running/answers.py", "service/running/metrics.py"),
     ),
     "werkzeug": (
-        *("service/app.py", "service/mcp/blueprint.py", "service/rest/"),
+        *("service/app.py", "service/http_edge.py", "service/mcp/blueprint.py", "service/rest/"),
         *("service/running/answers.py", "service/running/hooks.py"),
     ),
     "gunicorn": (*WORKER, "service/running/logs.py"),

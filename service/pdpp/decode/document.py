@@ -24,7 +24,6 @@ from service.pdpp.decode import (
 from service.pdpp.decode.records import handles_of, rest_of_related
 from evidence.size import fit_json, json_bytes
 
-LISTED_FIELDS = 20
 TITLE_CHARS = 300
 
 IDENTITY = (
@@ -189,7 +188,7 @@ def _fill_json(
     unread = previews + [name for name in data if name not in kept]
     document.metadata["text_complete"] = not unread
     if unread:
-        document.metadata["incomplete_fields"] = ", ".join(unread[:LISTED_FIELDS])
+        document.metadata["incomplete_fields"] = ", ".join(unread[: BUDGETS.names_shown])
         document.metadata["incomplete_field_count"] = len(unread)
         first = previews[0] if previews else left_out[-1]  # the largest
         args = {"id": document.id, "field_path": pointer.path_of(first)}

@@ -5,11 +5,9 @@ from typing import Any
 from evidence import binary
 from evidence.envelope import Envelope
 from evidence.handles import RecordRef
-from evidence.limits import CONTRACT
+from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import FieldRead, Source
 from service.pdpp.decode import number_of, source_of, text_of, warnings_of, without
-
-WARNINGS = 3
 
 
 def read(envelope: Envelope, *, ref: RecordRef, field_path: str, args: dict[str, Any]) -> FieldRead:
@@ -46,7 +44,7 @@ def read(envelope: Envelope, *, ref: RecordRef, field_path: str, args: dict[str,
             **without(args, ("id", "field_path", "connection_id")),
         },
         binary=_described(known, found, field_path) if isinstance(known, dict) else None,
-        warnings=warnings_of(body)[:WARNINGS],
+        warnings=warnings_of(body)[: BUDGETS.window_warnings],
     )
 
 

@@ -28,7 +28,6 @@ from service import ports
 from service.pdpp.brackets import Pair, expand_pairs, filter_pairs, parameters
 from service.sources.remote.breaker import Seat
 from service.sources.remote.origin import Origin
-from service.sources.remote.outbound import READ_BYTES
 from service.ports import (
     AggregateQuery,
     Answer,
@@ -244,7 +243,7 @@ class HttpResourceServer:
         path, params = f"/v1/blobs/{_segment(blob_id)}", parameters(connection_id=connection_id)
         answer = self._line.ask("HEAD", path, params, {}, 0)
         if answer.status != 200:  # the body of a HEAD cannot say why
-            answer = self._line.ask("GET", path, params, {}, READ_BYTES)
+            answer = self._line.ask("GET", path, params, {}, BUDGETS.piece_bytes)
             raise self._line.refusal(answer)
         length = answer.headers.get("Content-Length", "")
         bodies.require(length.isascii() and length.isdigit(), "length of a blob")

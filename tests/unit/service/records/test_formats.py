@@ -1,5 +1,6 @@
 import io
 import json
+from dataclasses import replace
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from evidence.errors import InvalidRequest
+from evidence.limits import BUDGETS
 from service.importing import ndjson
 from service.importing.formats import FORMATS, detect
 from service.importing.source import Source
@@ -73,7 +75,7 @@ def test_an_escaped_backslash_before_u0000_is_no_nul() -> None:
 
 
 def test_a_line_over_the_bound_is_skipped_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ndjson, "LINE_BYTES", 20)
+    monkeypatch.setattr(ndjson, "BUDGETS", replace(BUDGETS, import_row_bytes=20))
     found = read("ndjson", '{"a": "' + "x" * 100 + '"}\n{"b": 1}\n')
     assert [number for number, _ in found] == [1, 2]
     assert isinstance(found[0][1], str) and found[1][1] == Row({"b": 1})
