@@ -134,6 +134,7 @@ class AggregateQuery(Paged):
 @dataclass(frozen=True, slots=True)
 class SearchQuery(Paged):
     query: str
+    _: dataclasses.KW_ONLY
     words: str = "any"
     streams: tuple[str, ...] = ()
     connection_id: str | None = None

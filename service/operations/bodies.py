@@ -118,7 +118,7 @@ def _number(value: Any) -> int | float | None:
 def _clamped(name: str, asked: int | float, most: int) -> Body:
     return {
         "code": "limit_clamped",
-        "message": f"{name} is at most {most:,}: that is what was used.",
+        "message": f"The maximum of {name} is {most:,}. The answer uses the maximum.",
         "param": name,
         "detail": {"requested_limit": asked, "max_limit": most},
     }
