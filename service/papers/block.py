@@ -43,14 +43,17 @@ def rank(
         for row, title, summary, paper_id in rows
     }
     lengths = {row: sum(len(text.split()) for text in found) for row, found in texts.items()}
-    ranker = Ranker(groups, sum(lengths.values()) / max(1, len(lengths)))
+    mean = sum(lengths.values()) / max(1, len(lengths))
+    ranker = Ranker(groups, mean)
     scores = dict.fromkeys(elsewhere, 0.0)
     for row, (title, summary, named) in texts.items():
         found = [Text(title, TITLE, True), Text(summary, SUMMARY), Text(named, NAMES, True)]
         for number in elsewhere[row]:
             found.append(Text(" ".join(groups[number].word.words), ELSEWHERE))
         lift = 1 + TITLE_LIFT * _likeness(ranker, title)
-        scores[row] = ranker.score(found, lengths[row]).value * lift
+        # A paper without a summary is not better for being short.
+        length = max(lengths[row], int(mean))
+        scores[row] = ranker.score(found, length).value * lift
     return scores
 
 

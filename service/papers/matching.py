@@ -174,11 +174,14 @@ class Matches:
             for row in rows.anywhere:
                 share = 1 + HEAD_SHARE * (row in rows.head) + TITLE_SHARE * (row in rows.title)
                 worth[row] = worth.get(row, 0.0) + group.idf * share
-        best: dict[str, int] = {}
-        for row in sorted(self._kept(), key=lambda row: (-worth[row], -row)):
-            best.setdefault(self._catalogue.paper_of[row], row)
-        found = [Candidate(*one) for one in best.items() if one[0] in allowed]
-        return sorted(found, key=lambda one: (-worth[one.rowid], *self._tie(one)))
+        paper_of = self._catalogue.paper_of
+        kept = [Candidate(paper_of[row], row) for row in self._kept()]
+        kept.sort(key=lambda one: (-worth[one.rowid], *self._tie(one), -one.rowid))
+        best: dict[str, Candidate] = {}
+        for one in kept:
+            if one.paper_id in allowed:
+                best.setdefault(one.paper_id, one)
+        return list(best.values())
 
     def _kept(self) -> set[int]:
         """The rows with every required term, and with one of the words if there are any."""

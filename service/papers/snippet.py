@@ -4,7 +4,6 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-
 from typing import NamedTuple
 
 from evidence.find import Span
