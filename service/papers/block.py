@@ -10,7 +10,9 @@ from evidence.limits import BUDGETS
 from evidence.ranking import Group, Ranker, Text
 
 #: What an occurrence counts, by where it stands.
-TITLE, SUMMARY, NAMES, ELSEWHERE = 6, 2, 2, 1
+TITLE, SUMMARY, NAMES, ELSEWHERE = 9, 3, 2, 1
+#: How much a title that is the query, and nothing else, lifts a score.
+TITLE_LIFT = 0.25
 
 _TEXTS = (
     "SELECT id, coalesce(CAST(c1 AS BLOB), x''), "
@@ -41,14 +43,25 @@ def rank(
         for row, title, summary, paper_id in rows
     }
     lengths = {row: sum(len(text.split()) for text in found) for row, found in texts.items()}
-    ranker = Ranker(groups, sum(lengths.values()) / max(1, len(lengths)))
+    mean = sum(lengths.values()) / max(1, len(lengths))
+    ranker = Ranker(groups, mean)
     scores = dict.fromkeys(elsewhere, 0.0)
     for row, (title, summary, named) in texts.items():
         found = [Text(title, TITLE, True), Text(summary, SUMMARY), Text(named, NAMES, True)]
         for number in elsewhere[row]:
             found.append(Text(" ".join(groups[number].word.words), ELSEWHERE))
-        scores[row] = ranker.score(found, lengths[row]).value
+        lift = 1 + TITLE_LIFT * _likeness(ranker, title)
+        # A paper without a summary is not better for being short.
+        length = max(lengths[row], int(mean))
+        scores[row] = ranker.score(found, length).value * lift
     return scores
+
+
+def _likeness(ranker: Ranker, title: str) -> float:
+    """The share of the query that a title holds, times the share of the title that this is."""
+    held = ranker.places(title)
+    places = sum(map(len, held.values()))
+    return ranker.coverage(held) * min(1.0, places / max(1, len(title.split())))
 
 
 def _folded(text: bytes) -> str:

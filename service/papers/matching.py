@@ -7,7 +7,7 @@ its texts, so a page costs the same however far it is.
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -101,15 +101,18 @@ class Matches:
         """The FTS5 expression of any of these terms."""
         return f"({' OR '.join(self._known.expression(term, fused=True) for term in terms)})"
 
-    def report(self, found: Candidate) -> PaperMatch | None:
-        """Which words of the query a paper holds, and in which form; None without words."""
+    def report(self, found: Candidate, shown: Container[str]) -> PaperMatch | None:
+        """Which words of the query a paper holds, and in which form; None without words.
+
+        Of several forms it names one that is `shown`.
+        """
         if not self.groups:
             return None
         if found.paper_id == self._named:
             return PaperMatch(1.0, [self._query.text.strip()], [], {})
         held = self._held(found.rowid)
         missing = [number for number in range(len(self.groups)) if number not in held]
-        spelled = {number: self._form(self.groups[number], found.rowid) for number in held}
+        spelled = {n: self._form(self.groups[n], found.rowid, shown) for n in held}
         return PaperMatch(
             coverage=round(self._ranker.coverage(held), 2),
             words=_labels(self.groups, held),
@@ -120,12 +123,13 @@ class Matches:
     def _held(self, rowid: int) -> list[int]:
         return [number for number, rows in enumerate(self._rows) if rowid in rows.anywhere]
 
-    def _form(self, group: Group, rowid: int) -> str | None:
-        """The spelling of a group that a row holds; None if it holds the word itself."""
+    def _form(self, group: Group, rowid: int, shown: Container[str]) -> str | None:
+        """A form of a group that a row holds; None if it holds the word itself."""
         if not group.forms or self._holds(rowid, group.word):
             return None
-        held = (form for form in group.forms if self._holds(rowid, form))
-        return next((" ".join(form.words) for form in held), None)
+        spellings = [" ".join(form.words) for form in group.forms]
+        held = (s for s, form in zip(spellings, group.forms) if self._holds(rowid, form))
+        return next((s for s in spellings if s in shown), None) or next(held, None)
 
     def _ranked(self, block: Sequence[Candidate]) -> list[Candidate]:
         elsewhere = {
@@ -170,11 +174,14 @@ class Matches:
             for row in rows.anywhere:
                 share = 1 + HEAD_SHARE * (row in rows.head) + TITLE_SHARE * (row in rows.title)
                 worth[row] = worth.get(row, 0.0) + group.idf * share
-        best: dict[str, int] = {}
-        for row in sorted(self._kept(), key=lambda row: (-worth[row], -row)):
-            best.setdefault(self._catalogue.paper_of[row], row)
-        found = [Candidate(*one) for one in best.items() if one[0] in allowed]
-        return sorted(found, key=lambda one: (-worth[one.rowid], *self._tie(one)))
+        paper_of = self._catalogue.paper_of
+        kept = [Candidate(paper_of[row], row) for row in self._kept()]
+        kept.sort(key=lambda one: (-worth[one.rowid], *self._tie(one), -one.rowid))
+        best: dict[str, Candidate] = {}
+        for one in kept:
+            if one.paper_id in allowed:
+                best.setdefault(one.paper_id, one)
+        return list(best.values())
 
     def _kept(self) -> set[int]:
         """The rows with every required term, and with one of the words if there are any."""

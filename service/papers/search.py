@@ -101,7 +101,7 @@ def _hits(
             paper.preview,
         )
         hits.append(_hit(paper, metadata, proven))
-        hits[-1].match = matches.report(found)
+        hits[-1].match = matches.report(found, proven.words)
     return hits
 
 

@@ -2,8 +2,8 @@
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from evidence.find import Span
@@ -38,12 +38,19 @@ ENOUGH_CHARS = 16_384
 class Snippet:
     """Marked text and where it stands; without a proof `place` is None.
 
-    `find` are the marked words as a query that finds them there.
+    `words` are the marked words as they are spelled there, by their folded spelling.
     """
 
     text: str
     place: Place | None
-    find: str = ""
+    words: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def find(self) -> str:
+        """The marked words as a query that finds them there: those of a phrase in quotes."""
+        return " ".join(
+            f'"{key}"' if _PARTED.search(words) else words for key, words in self.words.items()
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +131,9 @@ def snippet(
             best = proof if best is None or proof.worth > best.worth else best
     if best is None:
         return Snippet(plain(preview), None)
-    return Snippet(marked(best.text, best.span), best.place, _find(best))
+    words = (best.text[start:end] for start, end in best.span.marks)
+    spelled = {" ".join(fold(each).split()): each for each in words}
+    return Snippet(marked(best.text, best.span), best.place, spelled)
 
 
 def _proof(texts: Texts, place: Place, groups: Sequence[Group]) -> _Proof | None:
@@ -142,18 +151,6 @@ def _proof(texts: Texts, place: Place, groups: Sequence[Group]) -> _Proof | None
         if best is not None and len(text) >= ENOUGH_CHARS:
             break
     return best
-
-
-def _find(proof: _Proof) -> str:
-    """The marked words of a passage as a query: each once, those of a phrase in quotes."""
-    found: dict[str, str] = {}
-    for start, end in proof.span.marks:
-        words = proof.text[start:end]
-        key = fold(words).strip()
-        if _PARTED.search(words):
-            words = f'"{key}"'
-        found.setdefault(key, words)
-    return " ".join(found.values())
 
 
 def marked(text: str, span: Span) -> str:
