@@ -124,9 +124,12 @@ def _forms(word: str, vocabulary: Vocabulary) -> dict[str, int]:
 
 
 def _repairs(word: str, vocabulary: Vocabulary) -> dict[str, int]:
-    """Words one edit away that occur, with their forms; the most frequent first, four at most."""
+    """The most frequent words one edit away that occur, four at most, with their forms."""
     if len(word) < REPAIRED_CHARS or word.isnumeric():
         return {}
     near = vocabulary.counts(edits(word, vocabulary.snapshot.letters()))
     best = sorted(near, key=lambda one: (-near[one], one))[:REPAIRS_MAX]
-    return {one: near[one] for one in best}
+    found: dict[str, int] = {}
+    for one in best:
+        found |= _forms(one, vocabulary)
+    return found

@@ -27,6 +27,11 @@ DELETE FROM word WHERE id = ? AND NOT EXISTS (SELECT 1 FROM word_count WHERE wor
 _Counts = defaultdict[int, Counter[str]]
 
 
+def counted(length: int, folded: str) -> int:
+    """What a value adds to the length of its field: a long one no more than one passage of it."""
+    return min(length, length * CONTRACT.passage_chars // max(1, len(folded)))
+
+
 def words_of(folded: str) -> tuple[set[str], int]:
     """(the words of a folded text, its length in words).
 
@@ -55,14 +60,14 @@ class Vocabulary:
         """Notes the words of a value; returns how many there are, repeats included."""
         words, length = words_of(folded)
         self.added[ordinal].update(words)
-        self.lengths[ordinal] += length
+        self.lengths[ordinal] += counted(length, folded)
         return length
 
     def remove(self, ordinal: int, folded: str) -> None:
         """Notes that a value is no more."""
         words, length = words_of(folded)
         self.removed[ordinal].update(words)
-        self.lengths[ordinal] -= length
+        self.lengths[ordinal] -= counted(length, folded)
 
     def apply(self, db: sqlite3.Connection) -> None:
         """Writes what was noted."""
