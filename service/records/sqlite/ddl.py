@@ -287,7 +287,7 @@ def migrate(db: sqlite3.Connection, derive: Callable[[], None]) -> None:
     try:
         found = _version(db)
         for script in MIGRATIONS[found:]:
-            for statement in _statements(script):
+            for statement in statements(script):
                 db.execute(statement)
         db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
         if 0 < found < len(MIGRATIONS):
@@ -302,7 +302,7 @@ def _version(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _statements(script: str) -> Iterator[str]:
+def statements(script: str) -> Iterator[str]:
     """The statements of a script, which `executescript` would commit one by one."""
     statement = ""
     for line in script.splitlines(keepends=True):

@@ -6,7 +6,7 @@ gathers both sides, and a caller changes the tables between `apply_drops` and `a
 go in ascending order, which is several times faster.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
@@ -198,10 +198,11 @@ def derive(
     new: tuple[StreamManifest, Scopes],
     *,
     replaced: Scopes | None = None,
+    look: Callable[[dict[str, Any]], None] = lambda data: None,
 ) -> int:
     """Fills the indexes with the records of a stream, whose rows in them, if any, are `replaced`.
 
-    Returns how many records there are.
+    Calls `look` with each; returns how many records there are.
     """
     last = count = 0
     while True:
@@ -221,6 +222,7 @@ def derive(
             if replaced is not None:
                 index.drop(replaced, seq)
             index.add(*new, seq, data, places)
+            look(data)
             orders.append((*order_of(new[0], data), seq))
             size += len(text) + sum(place[3] for place in places.values())
             if size > REINDEX_BYTES:

@@ -5,8 +5,10 @@ it so. Migrations, another fold and `rung stats --reindex` all do this.
 """
 
 import sqlite3
+from functools import partial
 
 from service.records.sqlite.indexing import derive
+from service.records.sqlite.languages import Sample
 from service.records.sqlite.streams import connections_of, manifests_of, open_stream
 from service.records.sqlite.vocabulary import forget
 from service.records.sqlite.writer import INDEXES, Writer, tune
@@ -23,13 +25,15 @@ def rebuild(writer: Writer) -> None:
         forget(db)
         for table in ("value", "passage", "cell"):
             db.execute(f"DELETE FROM {table}")
-        records = 0
+        records, sample = 0, Sample()
         for connection in connections_of(writer):
             for manifest in manifests_of(writer, connection):
                 stream = open_stream(writer, connection, manifest.name)
-                count = derive(writer, stream.id, (stream.manifest, stream.scopes))
+                look = partial(sample.take, stream.connection)
+                count = derive(writer, stream.id, (stream.manifest, stream.scopes), look=look)
                 db.execute("UPDATE stream SET records = ? WHERE id = ?", (count, stream.id))
                 records += count
+        sample.note(db)
         if records:
             writer.note(records, removed=True)
 

@@ -4,6 +4,7 @@ A value counts once for every word it holds, however often and in however many p
 change in the transaction of the records; a word that no value holds any more is gone.
 """
 
+import re
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -24,6 +25,9 @@ _UNUSED = """
 DELETE FROM word WHERE id = ? AND NOT EXISTS (SELECT 1 FROM word_count WHERE word = word.id)
 """
 
+#: What `is_unspaced` is true of, if it stands alone.
+_UNSPACED = re.compile("[\u0e00-\U0010ffff]")
+
 _Counts = defaultdict[int, Counter[str]]
 
 
@@ -39,7 +43,7 @@ def words_of(folded: str) -> tuple[set[str], int]:
     """
     run = folded.split()
     words = set(run)
-    if not folded.isascii() and any(map(is_unspaced, words)):
+    if not folded.isascii() and _UNSPACED.search(folded):
         words.update(
             first + second
             for first, second in zip(run, run[1:])
