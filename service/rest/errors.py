@@ -4,12 +4,12 @@ from typing import Any
 
 from evidence import wire
 from evidence.errors import EvidenceError
-from service.statuses import TYPES, status_of
+from service.statuses import STATUS, TYPES
 
 
 def body(error: EvidenceError, request_id: str) -> tuple[int, dict[str, Any]]:
     """(status, body) of an error."""
-    status = status_of(error.kind, error.code)
+    status = STATUS[error.kind]
     return status, wrapped(status, wire.failure(error)["error"], request_id)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from service.operations.papers.links import href
 from evidence.continuation import Continuation
+from evidence.limits import CONTRACT
 from tests.helpers.papers import ATTENTION, DEEP_LEARNING, NO_SOURCE, NO_SUMMARY, Library, known
 from tests.helpers.reading import structured_calls
 
@@ -103,7 +104,7 @@ def test_a_body_is_the_structured_content_with_links_for_calls(
         (f"papers/{ATTENTION}/source?max_chars=five", 400, "invalid_request"),
         ("search", 400, "invalid_request"),
         ("search?q=", 400, "invalid_request"),
-        ("search?q=x&limit=101", 400, "invalid_request"),
+        (f"search?q=x&limit={CONTRACT.page_items + 1}", 400, "invalid_request"),
         ("search?q=x&sort=year", 400, "invalid_request"),
         ("search?q=x&cursor=0123456789.5", 410, "cursor_expired"),
         ("search?q=-only", 400, "invalid_query"),

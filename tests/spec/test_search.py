@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from evidence.text import unmark
+from evidence.limits import CONTRACT
 from renderers.lines import value_of
 from tests.helpers.caller import Answer, Local
 from tests.helpers.reading import fenced, named, printed_calls
@@ -193,12 +194,12 @@ def test_a_filter_narrows_a_search_of_one_stream(small: Local) -> None:
 
 
 def test_a_page_of_100_hits_stays_inside_the_result_and_goes_on(small: Local) -> None:
-    answer = small.ok("search", query="standup*", limit=100)
+    answer = small.ok("search", query="standup*", limit=CONTRACT.page_items)
     assert len(answer.text.encode()) <= 24_576
     assert len(ids(answer)) == 21 or printed_calls(answer.text)[-1].why == "next_page"
 
 
-@pytest.mark.parametrize("limit", [0, 101, "5", 1.5, True])
+@pytest.mark.parametrize("limit", [0, CONTRACT.page_items + 1, "5", 1.5, True])
 def test_a_limit_outside_1_to_100_is_refused_and_not_clamped(small: Local, limit: object) -> None:
     assert small.fails("search", query="invoice", limit=limit).error["param"] == "limit"
 
