@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from evidence.continuation import Continuation
-from evidence.envelope import Envelope
 from evidence.errors import Ambiguous, EvidenceError, Forbidden, NotFound
 from evidence.handles import RecordRef
 from service.pdpp.decode import schema as schema_reading
