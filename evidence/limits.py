@@ -34,6 +34,8 @@ class Contract:
     )
     search_items: int = _limit(10_000, "hits a search can be paged through")
     windows_per_hit: int = _limit(3, "proven windows shown for one hit")
+    full_hits: int = _limit(3, "first hits of a search that show their windows in full")
+    quote_chars: int = _limit(120, "excerpt of a later hit, quoted on one line")
     candidates: int = _limit(12, "connections listed in an ambiguity error")
     streams_in_grant: int = _limit(500, "streams one grant may name")
     record_id_bytes: int = _limit(512, "longest record id the store takes in")
@@ -74,7 +76,7 @@ CONTRACT = Contract()
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """Our own size and time choices. Deadlines must nest: render < upstream < request < router."""
+    """Our own size and time choices. Deadlines must nest: upstream < request < router."""
 
     text_bytes: int = _limit(24_576, "model-visible text of one tool result")
     structured_bytes: int = _limit(40_960, "structuredContent of one tool result")
@@ -84,7 +86,7 @@ class Budgets:
     metadata_bytes: int = _limit(4_096, "fields of a document shown beside its title and text")
     metadata_value_bytes: int = _limit(600, "one such field with its name")
     field_names_bytes: int = _limit(7_168, "names in the call for the fields a document left out")
-    tools_list_bytes: int = _limit(10_240, "serialized tools/list")
+    tools_list_bytes: int = _limit(8_192, "serialized tools/list of one surface")
     body_bytes: int = _limit(1_048_576, "largest request body")
     piece_bytes: int = _limit(65_536, "read at a time of a body or a connection")
     compress_bytes: int = _limit(1_024, "body from which an answer is compressed")
@@ -168,7 +170,6 @@ class Budgets:
     source_seconds: float = _limit(5.0, "one source of a package, in one round")
     fan_out_threads: int = _limit(32, "threads of a worker that wait for the sources of packages")
     pool_queue_items: int = _limit(256, "work that waits for a thread; who brings more waits too")
-    render_inline_chars: int = _limit(262_144, "raw text of a page rendered without the pool")
     router_seconds: float = _limit(30.0, "the platform router gives up here")
     request_seconds: float = _limit(20.0, "one request, everything included")
     upstream_seconds: float = _limit(15.0, "all waiting on upstreams in one request")
@@ -219,10 +220,9 @@ class Budgets:
     index_check_seconds: float = _limit(5.0, "between two samples of the full-text indexes")
     index_check_rows: int = _limit(8, "rows of each full-text index in one sample")
     index_doctor_rows: int = _limit(200, "the same in the sample of `rung doctor`")
-    render_seconds: float = _limit(2.0, "rendering one page")
 
     def __post_init__(self) -> None:
-        order = ("render_seconds", "upstream_seconds", "request_seconds", "router_seconds")
+        order = ("upstream_seconds", "request_seconds", "router_seconds")
         for inner, outer in zip(order, order[1:]):
             if getattr(self, inner) >= getattr(self, outer):
                 raise ValueError(f"{inner} must be smaller than {outer}")

@@ -1,4 +1,4 @@
-"""The languages of a connection, detected in a sample of its texts: search asks for forms in them."""
+"""The languages of a connection, detected in a sample of its texts; search looks up forms in them."""
 
 import sqlite3
 from collections import Counter

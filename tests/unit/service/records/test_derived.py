@@ -90,7 +90,10 @@ def test_any_history_leaves_what_the_records_say(
                 put(
                     writer,
                     open_stream(writer, "c", "notes"),
-                    [Row({"id": key} | (data or {}), key, deleted=data is None) for key, data in value],
+                    [
+                        Row({"id": key} | (data or {}), key, deleted=data is None)
+                        for key, data in value
+                    ],
                 )
             elif step == "declare":
                 declare(writer, "c", parse({"streams": [MANIFESTS[value]]}))
@@ -159,7 +162,10 @@ def test_a_store_of_an_older_layout_is_brought_up_to_date(tmp_path: Path, layout
         put(
             writer,
             notes,
-            [Row({"id": f"{n}", "title": "owl", "text": t, "size": n}) for n, t in enumerate(texts)],
+            [
+                Row({"id": f"{n}", "title": "owl", "text": t, "size": n})
+                for n, t in enumerate(texts)
+            ],
         )
         put(writer, notes, [Row({}, "3", deleted=True)])
         writer.finish()
