@@ -33,7 +33,7 @@ def ask(session: Session, *, query: str, **args: Any) -> Answer[SearchPage]:
 
 
 def run(session: Session, **args: Any) -> SearchPage:
-    return replace(ask(session, **args).value, args=args)
+    return replace(ask(session, widen=True, **args).value, args=args)
 
 
 OPERATION = RecordOperation(

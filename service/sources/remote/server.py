@@ -13,8 +13,7 @@ from evidence.hits import SearchPage
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service import ports
-from service.pdpp.decode import search as decode
-from service.sources.remote import bodies, notices, refusals, remote_errors, whole_values
+from service.sources.remote import bodies, notices, refusals, remote_errors, search, whole_values
 from service.pdpp.brackets import Pair, expand_pairs, filter_pairs, parameters
 from service.sources.remote.breaker import Seat
 from service.sources.remote.origin import Origin
@@ -167,23 +166,7 @@ class HttpResourceServer:
         )
 
     def search(self, query: SearchQuery) -> ports.Answer[SearchPage]:
-        params = [
-            *parameters(
-                q=query.query,
-                streams=query.streams,
-                connection_id=query.connection_id,
-                limit=query.limit,
-                cursor=query.cursor,
-            ),
-            *filter_pairs(query.filter),
-        ]
-        body = self._get(
-            "/v1/search",
-            params,
-            check=lambda body: bodies.hits(body, query),
-            explain=lambda error: refusals.of_filter(error, query.filter),
-        ).body
-        return ports.Answer(decode.within(decode.read(body), query.query), body)
+        return search.search(self._line, query)
 
     def field_window(self, ref: RecordRef, field_path: str, window: WindowRequest) -> Envelope:
         params = parameters(
