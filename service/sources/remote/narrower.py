@@ -35,14 +35,10 @@ class Place(NamedTuple):
 
 
 def helps(query: SearchQuery, found: SearchPage) -> bool:
-    """Whether fewer words may find more than this page, which is all that the words as typed find.
-
-    A source that counts the records with some of the words has found them.
-    """
+    """Whether fewer words may find more than this page, which is all that the words as typed find."""
     if not query.widen or query.cursor or query.words != "any" or query.sort != "relevance":
         return False
-    counted = found.counts is not None and found.counts.all is not None
-    return not (counted or found.has_more or len(found.hits) >= query.limit)
+    return not found.has_more and len(found.hits) < query.limit
 
 
 def queries(text: str) -> list[str]:
