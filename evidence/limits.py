@@ -77,7 +77,7 @@ class Budgets:
     metadata_bytes: int = _limit(4_096, "fields of a document shown beside its title and text")
     metadata_value_bytes: int = _limit(600, "one such field with its name")
     field_names_bytes: int = _limit(7_168, "names in the call for the fields a document left out")
-    tools_list_bytes: int = _limit(10_240, "serialized tools/list")
+    tools_list_bytes: int = _limit(8_192, "serialized tools/list of one surface")
     body_bytes: int = _limit(1_048_576, "largest request body")
     compress_bytes: int = _limit(1_024, "body from which an answer is compressed")
     drained_bytes: int = _limit(

@@ -42,7 +42,7 @@ OPERATION = RecordOperation(
     title="Count and summarise",
     description=(
         "Answers how many, how much, earliest and latest: one metric over a stream, or counts "
-        "grouped by a field or by time. schema(stream) lists the fields that allow it."
+        "grouped by a field or by time."
     ),
     arguments=AggregateArguments(),
     ask=ask,

@@ -105,7 +105,7 @@ class Operation:
     """One thing that can be asked.
 
     `run` gives a reading, `render` both channels of it. `fits` says how many items of a reading
-    fit its budget (None: all).
+    fit its budget (None: all). `aliases` are undeclared names of arguments.
     """
 
     name: str
@@ -117,6 +117,7 @@ class Operation:
     route: Route
     examples: tuple[dict[str, Any], ...]
     fits: Callable[[Any, Budgets], int | None] = always_fits
+    aliases: dict[str, str] = field(default_factory=dict)
 
     @property
     def told(self) -> str:
@@ -148,6 +149,8 @@ class Operation:
         `spelled` are the names arguments have where the caller is.
         """
         present = {name: value for name, value in given.items() if value is not None}
+        for alias in self.aliases.keys() & present.keys():
+            present.setdefault(self.aliases[alias], present.pop(alias))
         try:
             loaded: dict[str, Any] = self.arguments.load(present)
         except ValidationError as error:

@@ -70,8 +70,8 @@ OPERATION = RecordOperation(
     name="fetch",
     title="Fetch a record",
     description=(
-        "Fetches one record as a document with id, title, text, url and metadata. Long text is cut "
-        "and metadata.next_read is the call that reads on; prefer read_record_field for parts."
+        "Fetches one record as a document: id, title, text, url, metadata. If the text is cut, "
+        "metadata.next_read is the call that reads on."
     ),
     arguments=FetchArguments(),
     ask=ask,

@@ -13,6 +13,8 @@ from marshmallow import Schema
 from evidence.limits import CONTRACT
 from service.operations import arguments
 
+#: Without least lengths, which are all 1, and without the largest whole number: every bound costs
+#: bytes in every conversation, and no caller goes past these by mistake.
 KEPT = (
     "type",
     "description",
@@ -20,9 +22,7 @@ KEPT = (
     "items",
     "minimum",
     "maximum",
-    "minLength",
     "maxLength",
-    "minItems",
     "maxItems",
 )
 _SCALAR = {"type": ["string", "number", "boolean"], "maxLength": arguments.FILTER_VALUE_CHARS}
@@ -91,6 +91,8 @@ def _property(converter: Any, name: str, field: Any) -> dict[str, Any]:
 
 def _narrow(found: dict[str, Any]) -> dict[str, Any]:
     kept = {key: found[key] for key in KEPT if key in found}
+    if kept.get("maximum") == CONTRACT.whole_number:
+        del kept["maximum"]
     if "items" in kept:
         kept["items"] = _narrow(kept["items"])
     return kept

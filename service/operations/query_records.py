@@ -45,9 +45,8 @@ OPERATION = RecordOperation(
     name="query_records",
     title="List records",
     description=(
-        "Lists records of one stream, newest first, with filter, sort and projection; long values "
-        "come as previews with the call that reads them. Use search to find words, and "
-        "changes_since to follow updates."
+        "Lists records of one stream, newest first. Long values are previews with the call that "
+        "reads them. Use search to find words, changes_since to follow updates."
     ),
     arguments=QueryRecordsArguments(),
     ask=ask,

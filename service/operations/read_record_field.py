@@ -27,7 +27,7 @@ class ReadRecordFieldArguments(Arguments):
     offset_chars = arguments.Number("Where the window starts, 0 by default.", 0)
     limit_chars = arguments.Number("Window size, 4096 by default.", 1, CONTRACT.window_chars_max)
     query = arguments.Text(
-        "Open the window at this text instead of an offset.", longest=CONTRACT.query_chars
+        "Open at the best match of these words, not at an offset.", longest=CONTRACT.query_chars
     )
     match = arguments.Number("Which occurrence of query, 1 by default.", 1)
     before_chars = arguments.Number(
@@ -107,9 +107,9 @@ OPERATION = RecordOperation(
     name="read_record_field",
     title="Read part of a field",
     description=(
-        "Reads a bounded window of one field, by offset or around a query, with the calls for the "
-        "next, previous and last window and the next match. Long texts are read to the end this "
-        "way; numbers, objects and nested values come as JSON, binary fields as metadata."
+        "Reads a window of one field, by offset or around a query, with the calls for the next, "
+        "previous and last window and the next match. Nested values are JSON, binary fields "
+        "metadata."
     ),
     arguments=ReadRecordFieldArguments(),
     ask=ask,

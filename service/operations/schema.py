@@ -50,9 +50,8 @@ OPERATION = RecordOperation(
     name="schema",
     title="Discover streams and fields",
     description=(
-        "Start here. Without arguments: every connection and stream this token may read. With "
-        "stream: its fields, filters, sorting, relations, search and aggregation, with example "
-        "calls."
+        "Start here. Lists every connection and stream this token may read; with stream, its "
+        "fields, filters, sorting, relations and example calls."
     ),
     arguments=SchemaArguments(),
     ask=ask,

@@ -15,12 +15,16 @@ from service.ports import Answer, SearchQuery
 
 class SearchArguments(Arguments):
     query = arguments.Text(
-        'Words that must all occur; "a phrase", prefix*, -without.',
+        'Words or a question. Required: "a phrase", prefix*, -without, from:name, subject:word.',
         longest=CONTRACT.query_chars,
         required=True,
     )
+    words = arguments.Choice("any (default) ranks by words held; all needs each.", ("any", "all"))
     streams = arguments.Names("Only these streams.")
     connection_id = arguments.connection_id()
+    since = arguments.Moment("From this date or date-time on.")
+    until = arguments.Moment("Before this date or date-time.")
+    sort = arguments.Choice("relevance (default) or newest.", ("relevance", "newest"))
     filter = arguments.TypedFilter()
     limit = arguments.page_limit(CONTRACT.search_default)
     cursor = arguments.cursor()
@@ -33,15 +37,15 @@ def ask(session: Session, *, query: str, **args: Any) -> Answer[SearchPage]:
 
 
 def run(session: Session, **args: Any) -> SearchPage:
-    return replace(ask(session, widen=True, **args).value, args=args)
+    return replace(ask(session, **args, cut_tail=True, widen=True).value, args=args)
 
 
 OPERATION = RecordOperation(
     name="search",
     title="Search records",
     description=(
-        "Finds records by words in all sources this token may read. Each hit shows its id, the "
-        "matching text and the read_record_field call that opens it there; fetch takes the id too."
+        "Finds records by words in all sources this token may read, best match first; no word is "
+        "required. Each hit shows its id, the matching text and the call that opens it there."
     ),
     arguments=SearchArguments(),
     ask=ask,
@@ -57,5 +61,6 @@ OPERATION = RecordOperation(
         posted=True,
         clamped=("limit",),
     ),
+    aliases={"q": "query"},
     examples=({"query": "quorum elm", "limit": 5},),
 )
