@@ -32,9 +32,8 @@ class Page:
     found: SearchPage | None = None
 
     def size(self, taken: int, limit: int) -> int:
-        """How many hits to ask for: enough to reach behind those that were taken of it."""
-        skip = taken - self.at
-        return limit if skip < limit else min(CONTRACT.page_items, skip + limit)
+        """How many hits to ask for: enough for a page of them behind those that were taken."""
+        return min(CONTRACT.page_items, taken - self.at + limit)
 
     @property
     def hits(self) -> list[Hit]:
