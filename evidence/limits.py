@@ -168,6 +168,10 @@ class Budgets:
     fan_in_tries: int = _limit(3, "pages on which a source that does not answer is asked again")
     fan_in_share: float = _limit(0.6, "part of the time left that one round may take")
     source_seconds: float = _limit(5.0, "one source of a package, in one round")
+    narrower_searches: int = _limit(
+        3, "searches with fewer words, of a remote source that has few hits"
+    )
+    narrower_share: float = _limit(0.5, "part of the time left that they may take together")
     fan_out_threads: int = _limit(32, "threads of a worker that wait for the sources of packages")
     pool_queue_items: int = _limit(256, "work that waits for a thread; who brings more waits too")
     router_seconds: float = _limit(30.0, "the platform router gives up here")

@@ -63,10 +63,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
-    """What a source answered. `body` is the PDPP body as received, of remote sources only."""
+    """What a source answered.
+
+    `body` is the PDPP body as received, of remote sources only. `reopen` is a cursor that opens
+    the same page again if the request alone may open another.
+    """
 
     value: T
     body: dict[str, Any] | None = None
+    reopen: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +138,11 @@ class AggregateQuery(Paged):
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery(Paged):
+    """A page of hits. `cut_tail` ends the first page where scores fall off.
+
+    `widen` lets a remote source that has few hits be asked for fewer words too.
+    """
+
     query: str
     _: dataclasses.KW_ONLY
     words: str = "any"
@@ -143,6 +153,7 @@ class SearchQuery(Paged):
     sort: str = "relevance"
     filter: Filter = dataclasses.field(default_factory=dict)
     cut_tail: bool = dataclasses.field(default=False, metadata=_PAGING)
+    widen: bool = dataclasses.field(default=False, metadata=_PAGING)
     limit: int = dataclasses.field(default=10, metadata=_PAGING)
     cursor: str | None = dataclasses.field(default=None, metadata=_PAGING)
 

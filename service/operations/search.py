@@ -36,7 +36,7 @@ def ask(session: Session, *, query: str, **args: Any) -> Answer[SearchPage]:
 
 
 def run(session: Session, **args: Any) -> SearchPage:
-    return replace(ask(session, **args, cut_tail=True).value, args=args)
+    return replace(ask(session, **args, cut_tail=True, widen=True).value, args=args)
 
 
 OPERATION = RecordOperation(

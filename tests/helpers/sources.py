@@ -47,7 +47,8 @@ class Plan:
     """One source: how many hits it has, and how it fares when it is asked, in turn; then well.
 
     `most` is the longest page it gives, `cursor_chars` the length of its cursors. `keys` names its
-    records otherwise than by number; `connection` shares the connection of another source.
+    records otherwise than by number; `connection` shares the connection of another source. `more`
+    is added to the hits, one each: coverage, excerpts, times. `meta` is added to that of its pages.
     """
 
     hits: int
@@ -57,6 +58,8 @@ class Plan:
     keys: tuple[str, ...] = ()
     connection: str | None = None
     streams: tuple[str, ...] = ("notes",)
+    more: tuple[dict[str, Any], ...] = ()
+    meta: dict[str, Any] = field(default_factory=dict)
 
 
 class TooSlow(BaseException):
@@ -71,6 +74,8 @@ class ListServer:
         self.calls: list[Any] = []
         keys = plan.keys or tuple(f"{name}-{number}" for number in range(plan.hits))
         self.rows = [self._hit(key) for key in keys]
+        for row, more in zip(self.rows, plan.more):
+            row |= more
         self._fates: Iterator[str] = iter(plan.outcomes)
 
     def search(self, query: SearchQuery) -> Answer[SearchPage]:
@@ -87,6 +92,7 @@ class ListServer:
                 "count_accuracy": "exact",
                 "recall": {"complete": True, "ranking_scope": "all_matches"},
                 "warnings": [],
+                **self.plan.meta,
             },
         }
         if more:

@@ -13,6 +13,7 @@ from evidence import hits_wire
 from evidence.errors import EvidenceError, InvalidRequest
 from evidence.limits import BUDGETS
 from service.pdpp.decode import search as reading
+from service.pdpp.encode.search import body_of
 from renderers import search as renderer
 from renderers.rendering import Context
 from tests.helpers.sources import DOWN, LATE, OK, QUERY, REVOKED, Crowd, Plan, ids
@@ -129,7 +130,7 @@ def test_a_cursor_that_was_altered_or_asked_otherwise_is_refused(
     plans: list[Plan], data: st.DataObject
 ) -> None:
     crowd = Crowd([*plans, Plan(hits=3)])
-    cursor = crowd.search(limit=1).body.get("next_cursor")
+    cursor = crowd.search(limit=1).value.next_cursor
     assert cursor is not None
     place = data.draw(st.integers(0, len(cursor) - 2))
     other = cursor[:place] + ("B" if cursor[place] == "A" else "A") + cursor[place + 1 :]
@@ -160,7 +161,7 @@ def test_grants_that_overlap_show_each_record_once(orders: list[list[str]], limi
 
 
 def test_hits_of_all_sources_take_turns() -> None:
-    body = Crowd([Plan(hits=5), Plan(hits=1), Plan(hits=5)]).search(limit=6).body
+    body = body_of(Crowd([Plan(hits=5), Plan(hits=1), Plan(hits=5)]).search(limit=6))
     turns = [hit["connection_id"].removeprefix("source-") for hit in body["data"]]
     assert turns == ["0", "1", "2", "0", "2", "0"]
 
@@ -200,13 +201,13 @@ def test_a_source_that_never_answers_is_given_up_and_stays_told() -> None:
 def test_the_count_is_that_of_all_sources_and_says_when_it_is_not_exact() -> None:
     whole = [body["meta"] for body in Crowd([Plan(hits=3), Plan(hits=4)]).pages(2)]
     assert {(meta["count"], meta["count_accuracy"]) for meta in whole} == {(7, "exact")}
-    partly = Crowd([Plan(hits=3), Plan(hits=4, outcomes=(LATE,))]).search(limit=9).body["meta"]
+    partly = body_of(Crowd([Plan(hits=3), Plan(hits=4, outcomes=(LATE,))]).search(limit=9))["meta"]
     assert (partly["count"], partly["count_accuracy"]) == (3, "lower_bound")
 
 
 def test_wire_and_text_say_the_same_of_the_sources() -> None:
-    body = Crowd([Plan(hits=2), Plan(hits=0), Plan(hits=1, outcomes=(DOWN,))]).search(limit=5).body
-    page = replace(reading.read(body), args={"query": QUERY})
+    crowd = Crowd([Plan(hits=2), Plan(hits=0), Plan(hits=1, outcomes=(DOWN,))])
+    page = replace(crowd.search(limit=5).value, args={"query": QUERY})
     told = hits_wire.search(page)["data"]["meta"]["package"]
     assert {name: told[name] for name in told if name.endswith("count")} == {
         "member_count": 3,

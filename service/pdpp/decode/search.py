@@ -35,7 +35,7 @@ def read(body: dict[str, Any]) -> SearchPage:
     return SearchPage(
         args={},
         hits=[hit for row in found if (hit := _hit(row))],
-        has_more=bool(body.get("has_more")),
+        has_more=bool(body.get("has_more", text_of(body, "next_cursor"))),
         next_cursor=text_of(body, "next_cursor"),
         counts=_counts(meta),
         recall=object_of(meta, "recall"),
@@ -150,7 +150,7 @@ def _hit(row: dict[str, Any]) -> Hit | None:
         authored_at=text_of(row, *_TIMES),
         emitted_at=text_of(row, "emitted_at"),
         source=source,
-        url=_address(text_of(row, "record_url", "url") or "", ref),
+        url=address(text_of(row, "record_url", "url") or "", ref),
         matched_fields=[name for name in row.get("matched_fields") or () if isinstance(name, str)],
         matches=_matches(row, id),
         rank=number_of(row, "rank"),
@@ -165,7 +165,7 @@ def _hit(row: dict[str, Any]) -> Hit | None:
     )
 
 
-def _address(told: str, ref: RecordRef) -> str:
+def address(told: str, ref: RecordRef) -> str:
     """The path of the record, with the connection where an upstream left it out."""
     if not told.startswith("/") or ref.connection_id is None or "connection_id=" in told:
         return told

@@ -20,10 +20,10 @@ from service.sources.remote import (
     outbound,
     refusals,
     remote_errors,
+    search,
     whole_values,
 )
 from service.pdpp.decode import aggregate, schema
-from service.pdpp.decode import search as decode
 from service import ports
 from service.pdpp.brackets import Pair, expand_pairs, filter_pairs, parameters
 from service.sources.remote.breaker import Seat
@@ -183,23 +183,7 @@ class HttpResourceServer:
         return Answer(aggregate.read(body, stream=query.stream, metric=query.metric), body)
 
     def search(self, query: SearchQuery) -> ports.Answer[SearchPage]:
-        params = [
-            *parameters(
-                q=query.query,
-                streams=query.streams,
-                connection_id=query.connection_id,
-                limit=query.limit,
-                cursor=query.cursor,
-            ),
-            *filter_pairs(query.filter),
-        ]
-        body = self._get(
-            "/v1/search",
-            params,
-            check=lambda body: bodies.hits(body, query),
-            explain=lambda error: refusals.of_filter(error, query.filter),
-        ).body
-        return ports.Answer(decode.within(decode.read(body), query.query), body)
+        return search.search(self._line, query)
 
     def field_window(self, ref: RecordRef, field_path: str, window: WindowRequest) -> Envelope:
         params = parameters(
