@@ -307,11 +307,7 @@ class Batch:
             used = [item for item in used if item.field in fields]
         if used:
             keep_attachments(self.writer.db, arrival.stream.connection, change.seq, used)
-        places = {
-            name: index.add_large(value)
-            for name, value in large.items()
-            if name in data
-        }
+        places = {name: index.add_large(value) for name, value in large.items() if name in data}
         index.add(arrival.stream.manifest, arrival.stream.scopes, change.seq, data, places)
         if fields is None or old is None or not old.big:
             return places

@@ -34,9 +34,7 @@ def check(writer: Writer) -> None:
         assert getattr(found, name) == getattr(expected, name), name
     query = "SELECT 1 FROM word w WHERE NOT EXISTS (SELECT 1 FROM word_count WHERE word = w.id)"
     assert not writer.db.execute(query).fetchone()
-    letters = {
-        char for word, _ in expected.counts for char in word if fold(char) == char
-    }
+    letters = {char for word, _ in expected.counts for char in word if fold(char) == char}
     assert {char for char in letters if not char.isnumeric()} <= set(writer.meta("letters") or "")
 
 

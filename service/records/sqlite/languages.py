@@ -1,4 +1,4 @@
-"""The languages of a connection, by a sample of its texts: search asks for forms of words in them."""
+"""The languages of a connection, by a sample of its texts: search looks for word forms in them."""
 
 import sqlite3
 from collections import Counter
