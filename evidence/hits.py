@@ -136,12 +136,28 @@ class SearchPage:
     ended_early: bool = False
     fan_in: FanIn | None = None
 
+    def numbered(self) -> list[tuple[int, Hit]]:
+        """The hits with their ranks; with their places on the page if they have none."""
+        return [(hit.rank or place, hit) for place, hit in enumerate(self.hits, start=1)]
+
     def continuations(self) -> list[Continuation]:
-        if self.hits or self.next_cursor:
+        if self.next_cursor:
             return next_page("search", self.args, self.next_cursor)
+        if self.hits:
+            return self._narrower()
         streams = Continuation("schema", {}, "streams")
         if self.retry is None:
             return [streams]
         again = {**self.args, **self.retry}
         again.pop("cursor", None)
         return [Continuation("search", again, "retry"), streams]
+
+    def _narrower(self) -> list[Continuation]:
+        """The call that needs every word, at the end of a list that leaves matches out."""
+        bounded = self.recall.get("ranking_scope") == "candidate_window"
+        none = self.counts is not None and self.counts.all == 0
+        if not bounded or none or self.args.get("words") == "all":
+            return []
+        args = {**self.args, **(self.retry or {}), "words": "all"}
+        args.pop("cursor", None)
+        return [Continuation("search", args, "narrow")]

@@ -2,13 +2,17 @@
 
 from typing import Any
 
+from evidence.continuation import Continuation
 from evidence.hits import FanIn, Hit, Match, SearchPage, SourceReport
 from evidence.limits import BUDGETS, CONTRACT
+from evidence.model import READ_FIELD
 from evidence.text import clip
-from evidence.wire import absolute, call, paged, source_of
+from evidence.wire import absolute, call, paged, source_of, spelled
 
-#: How any field of a hit is read, the windows of which print no call of their own.
-READ_ANY_FIELD = 'read_record_field {"id":"<id of the hit>","field_path":"<field>"}'
+#: How any field of a hit is read: windows of whole fields have no call of their own.
+READ_ANY_FIELD = Continuation(
+    READ_FIELD, {"id": "<id of the hit>", "field_path": "<field>"}, "read_any_field"
+)
 
 
 def search(page: SearchPage, *, base_url: str = "") -> dict[str, Any]:
@@ -21,7 +25,7 @@ def search(page: SearchPage, *, base_url: str = "") -> dict[str, Any]:
     }
     ladder: dict[str, Any] = {"kind": "search_results", "read_tool": "read_record_field"}
     if shows_whole_fields(page):
-        ladder["read_any_field"] = READ_ANY_FIELD
+        ladder["read_any_field"] = spelled(READ_ANY_FIELD)
     return {
         "data": paged(data, page.continuations(), page.ended_early),
         "results": [result(hit, base_url) for hit in page.hits],

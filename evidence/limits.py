@@ -33,6 +33,8 @@ class Contract:
         16_384, "text of a fetched document; the rest by read_record_field"
     )
     windows_per_hit: int = _limit(3, "proven windows shown for one hit")
+    full_hits: int = _limit(3, "first hits of a search that show their windows in full")
+    quote_chars: int = _limit(120, "excerpt of a later hit, quoted on one line")
     candidates: int = _limit(12, "connections listed in an ambiguity error")
     streams_in_grant: int = _limit(500, "streams one grant may name")
     record_id_bytes: int = _limit(512, "longest record id the store takes in")
@@ -67,7 +69,7 @@ CONTRACT = Contract()
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """Our own size and time choices. Deadlines must nest: render < upstream < request < router."""
+    """Our own size and time choices. Deadlines must nest: upstream < request < router."""
 
     text_bytes: int = _limit(24_576, "model-visible text of one tool result")
     structured_bytes: int = _limit(40_960, "structuredContent of one tool result")
@@ -160,7 +162,6 @@ class Budgets:
     narrower_share: float = _limit(0.5, "part of the time left that they may take together")
     fan_out_threads: int = _limit(32, "threads of a worker that wait for the sources of packages")
     pool_queue_items: int = _limit(256, "work that waits for a thread; who brings more waits too")
-    render_inline_chars: int = _limit(262_144, "raw text of a page rendered without the pool")
     router_seconds: float = _limit(30.0, "the platform router gives up here")
     request_seconds: float = _limit(20.0, "one request, everything included")
     upstream_seconds: float = _limit(15.0, "all waiting on upstreams in one request")
@@ -199,10 +200,9 @@ class Budgets:
     index_check_seconds: float = _limit(5.0, "between two samples of the full-text indexes")
     index_check_rows: int = _limit(8, "rows of each full-text index in one sample")
     index_doctor_rows: int = _limit(200, "the same in the sample of `rung doctor`")
-    render_seconds: float = _limit(2.0, "rendering one page")
 
     def __post_init__(self) -> None:
-        order = ("render_seconds", "upstream_seconds", "request_seconds", "router_seconds")
+        order = ("upstream_seconds", "request_seconds", "router_seconds")
         for inner, outer in zip(order, order[1:]):
             if getattr(self, inner) >= getattr(self, outer):
                 raise ValueError(f"{inner} must be smaller than {outer}")

@@ -91,7 +91,6 @@ def _text(
         base_url=session.base_url,
         spell=spelling,
         blob=spelling.blob,
-        each=session.each,
     )
     if isinstance(reading, Document):
         _whole(reading.text, document.about(reading, context))

@@ -147,7 +147,7 @@ def _plain(text: str) -> str:
 
 
 def _hits(console: Console, page: SearchPage, context: Context) -> None:
-    for number, hit in enumerate(page.hits, start=1):
+    for number, hit in page.numbered():
         _hit(console, number, hit, context)
     for line in search_lines.footer(page, context):
         _line(console, line)

@@ -14,7 +14,6 @@ from evidence.errors import EvidenceError, InvalidRequest
 from evidence.limits import BUDGETS, Budgets
 from evidence.papers_wire import Steps
 from evidence.text import json_line
-from evidence.work import Each, serial
 from renderers.rendering import Context, Rendering
 from service.operations.arguments import Choice, Number, over_rest
 from service.operations.json_schema import tool_schema
@@ -31,14 +30,12 @@ class Arguments(Schema):
 
 
 class Caller(Protocol):
-    """What rendering for a caller depends on; `each` renders the items of heavy pages."""
+    """What rendering for a caller depends on."""
 
     @property
     def base_url(self) -> str: ...
     @property
     def fence_key(self) -> bytes: ...
-    @property
-    def each(self) -> Each: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +45,6 @@ class Session:
     rs: ResourceServer
     base_url: str = ""
     fence_key: bytes = b""
-    each: Each = serial
 
     @property
     def version(self) -> Hashable | None:
@@ -63,7 +59,6 @@ class PaperSession:
 
     papers: PaperLibrary
     base_url: str = ""
-    each: Each = serial
 
     @property
     def fence_key(self) -> bytes:
@@ -105,7 +100,8 @@ class Operation:
     """One thing that can be asked.
 
     `run` gives a reading, `render` both channels of it. `fits` says how many items of a reading
-    fit its budget (None: all). `aliases` are undeclared names of arguments.
+    fit its budget (None: all); `fit`, if an operation has it, returns a reading that fits, with
+    fewer items if it must. `aliases` are undeclared names of arguments.
     """
 
     name: str
@@ -117,6 +113,7 @@ class Operation:
     route: Route
     examples: tuple[dict[str, Any], ...]
     fits: Callable[[Any, Budgets], int | None] = always_fits
+    fit: Callable[[Any, Budgets], Any] | None = None
     aliases: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -289,13 +286,22 @@ def run_bounded(
 ) -> Any:
     """The reading, asked again for a smaller page where the first would pass its budget."""
     reading = operation.run(session, **args)
-    kept = operation.fits(reading, budgets)
+    fitted, kept = _fitted(operation, reading, budgets)
     size = _size(reading)
     while kept is not None and kept < size:
         reading = operation.run(session, **{**args, "limit": kept})
         reading.ended_early, reading.args = True, args  # the next page asks as the caller did
-        size, kept = kept, operation.fits(reading, budgets)
-    return reading
+        size = kept
+        fitted, kept = _fitted(operation, reading, budgets)
+    return fitted
+
+
+def _fitted(operation: Operation, reading: Any, budgets: Budgets) -> tuple[Any, int | None]:
+    """The reading as it fits, and how many of its items do."""
+    if operation.fit is None:
+        return reading, operation.fits(reading, budgets)
+    fitted = operation.fit(reading, budgets)
+    return fitted, _size(fitted)
 
 
 def _size(reading: Any) -> int:

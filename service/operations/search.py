@@ -52,7 +52,7 @@ OPERATION = RecordOperation(
     encode=encode,
     run=run,
     render=renderer.render,
-    fits=renderer.fits,
+    fit=renderer.fit,
     route=Route(
         "/v1/search",
         names={"query": "q"},

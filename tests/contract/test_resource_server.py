@@ -7,7 +7,7 @@ import pytest
 
 from evidence.errors import Forbidden, InvalidRequest, NotFound
 from evidence.hits import SearchPage
-from service.pdpp.decode import aggregate, field, records, schema, search
+from service.pdpp.decode import aggregate, field, records, schema
 from service.ports import RecordRead, SchemaQuery, SearchQuery, WindowRequest
 from tests.contract.subjects import Subject
 

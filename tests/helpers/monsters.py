@@ -149,10 +149,12 @@ def pages(draw: st.DrawFn, *, most: int) -> SearchPage:
     )
 
 
-@st.composite
-def ordinary_pages(draw: st.DrawFn) -> SearchPage:
+def ordinary_pages() -> st.SearchStrategy[SearchPage]:
+    return st.sampled_from(["lorem ipsum ", "明日の会議は", "Straße Köln "]).map(ordinary_page)
+
+
+def ordinary_page(letter: str) -> SearchPage:
     """Ten hits as stores have them: ASCII or CJK, ids of some words, three full windows each."""
-    letter = draw(st.sampled_from(["lorem ipsum ", "明日の会議は", "Straße Köln "]))
     text = (letter * 60)[: BUDGETS.excerpt_chars]
     source = Source("gmail-work", "gmail", "Work mail")
     ref = RecordRef("messages", "m_0042", "gmail-work")

@@ -10,12 +10,13 @@ from evidence.text import unmark
 from renderers import search as renderer
 from renderers.rendering import Context
 from tests.helpers.caller import Local
-from tests.helpers.reading import fenced, named, printed_calls, structured_calls
+from tests.helpers.reading import fenced, named, previews, printed_calls, structured_calls
 from tests.helpers.small import LONG_BODY, LONG_ID
 from tests.spec.scenarios import scenario
 
 QUERIES = ("invoice", "copper key", "Möwen", "青い灯台", "🎉", '"the old library"', "garden*")
 
+READ_ANY = 'to read any field: read_record_field {"id":"<id of the hit>","field_path":"<field>"}'
 UNPROVEN = {
     "object": "search_result",
     "stream": "messages",
@@ -39,11 +40,15 @@ def test_a_proven_window_stands_in_text_in_results_and_in_the_ladder(small: Loca
     for text, result, rung in zip(shown, results, ladder):
         assert "<mark>invoice</mark> <mark>number</mark>" in text
         assert text == result["evidence_preview"] == rung["evidence_preview"]
-        assert text == rung["evidence"][0]["preview_text"]
+        assert "preview_text" not in rung["evidence"][0], "the same text is not repeated"
         assert result["id"] == rung["id"] and rung["id"] in answer.text
-        call = rung["evidence"][0]["read"]
-        assert call["tool"] == "read_record_field"
-        assert call["args"]["field_path"] == rung["evidence"][0]["field_path"] == "body"
+        evidence = rung["evidence"][0]
+        assert evidence["field_path"] == "body"
+        if evidence["complete"]:
+            assert "read" not in evidence and f"\n{READ_ANY}\n" in f"{answer.text}\n"
+            continue
+        call = evidence["read"]
+        assert call["tool"] == "read_record_field" and call["args"]["field_path"] == "body"
         assert call["args"] in [found.args for found in printed_calls(answer.text)]
 
 
@@ -51,11 +56,12 @@ def test_a_proven_window_stands_in_text_in_results_and_in_the_ladder(small: Loca
 @scenario("000/ladder/context-around-the-mark")
 def test_a_window_is_never_the_term_alone_where_the_field_has_more(demo: Local, query: str) -> None:
     answer = demo.ok("search", query=query)
-    evidence = [e for e in named(answer.structured, "evidence") for e in e]
+    rungs = answer.structured["content_ladder"]["records"]
+    evidence = [pair for rung in rungs for pair in zip(rung["evidence"], previews(rung))]
     assert evidence
-    for one in evidence:
-        marked = "".join(re.findall("<mark>(.*?)</mark>", one["preview_text"], re.DOTALL))
-        plain = unmark(one["preview_text"])
+    for one, shown in evidence:
+        marked = "".join(re.findall("<mark>(.*?)</mark>", shown, re.DOTALL))
+        plain = unmark(shown)
         assert marked
         if one["total_chars"] > len(marked):
             assert len(plain.strip()) > len(marked), one
@@ -87,7 +93,7 @@ def test_the_first_lines_are_the_header_with_the_first_id_and_then_the_evidence(
     assert lines[0].startswith("search query=invoice ")
     assert "first_id=mail-" in lines[0]
     assert lines[1].startswith("1 mail-")
-    assert " read_record_field {" in lines[2] and lines[2].lstrip().startswith(("subject", "body"))
+    assert re.match(r"  (subject|body) \d+\.\.\d+ of \d+ match=\d+\.\.\d+", lines[2])
     assert lines[3].startswith("<<<") and "<mark>" in lines[4]
     general = [n for n, line in enumerate(lines) if line.startswith(("sources:", "next_page:"))]
     assert general and min(general) > max(n for n, line in enumerate(lines) if ">>>" in line)
@@ -99,8 +105,11 @@ def test_hits_show_ids_that_calls_take_and_no_uri_anywhere(small: Local) -> None
     assert "pdpp://" not in answer.text
     assert not any("pdpp://" in str(found) for found in named(answer.structured, "id", "url"))
     for result in answer.structured["results"]:
-        reads = [call for call in printed_calls(answer.text) if call.args.get("id") == result["id"]]
-        assert reads and all(call.tool == "read_record_field" for call in reads)
+        calls = [call for call in printed_calls(answer.text) if call.args.get("id") == result["id"]]
+        assert all(call.tool == "read_record_field" for call in calls)
+    rungs = answer.structured["content_ladder"]["records"]
+    assert all("read" in one or one["complete"] for rung in rungs for one in rung["evidence"])
+    assert READ_ANY in answer.lines
 
 
 @scenario("003/order/ids-not-uris")
@@ -176,7 +185,7 @@ def test_nothing_is_invented_between_the_channels(demo: Local) -> None:
     """Each excerpt that is shown is the text of its field at the offsets it claims."""
     answer = demo.ok("search", query="invoice harbour")
     for rung in answer.structured["content_ladder"]["records"]:
-        for one in rung["evidence"]:
+        for one, shown in zip(rung["evidence"], previews(rung)):
             size = one["end_chars"] - one["start_chars"]
             window = demo.ok(
                 "read_record_field",
@@ -185,7 +194,7 @@ def test_nothing_is_invented_between_the_channels(demo: Local) -> None:
                 offset_chars=one["start_chars"],
                 limit_chars=size,
             ).structured["window"]
-            assert window["text"] == unmark(one["preview_text"])
+            assert window["text"] == unmark(shown)
             assert one["start_chars"] <= one["match_start_chars"] < one["end_chars"]
 
 

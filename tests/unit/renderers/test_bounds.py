@@ -62,22 +62,30 @@ def carries(rendering: Rendering, continuations: list[Continuation]) -> None:
 @given(held(pages(most=100)))
 def test_a_search_page_of_any_hits_is_bounded_and_no_id_is_cut(monster: Held[SearchPage]) -> None:
     page = monster.reading
-    while (kept := search.fits(page, BUDGETS)) < len(page.hits):
-        page.hits = page.hits[: max(1, kept)]  # as a server asks again for a smaller page
-    rendering = search.render(page, Context())
+    fitted = search.fit(page, BUDGETS)
+    while len(fitted.hits) < len(page.hits):
+        page.hits = page.hits[: len(fitted.hits)]  # as a server asks again for a smaller page
+        fitted = search.fit(page, BUDGETS)
+    rendering = search.render(fitted, Context())
     text = bounded(rendering)
     assert all(f" {hit.id} " in text for hit in page.hits)
-    first = [hit.matches[0].read if hit.matches else hit.fetch for hit in page.hits]
-    carries(rendering, [*first, *page.continuations()])
+    assert all(
+        bool(hit.matches) == bool(shown.matches) for hit, shown in zip(page.hits, fitted.hits)
+    )
+    first = [hit.matches[0] if hit.matches else None for hit in fitted.hits]
+    reads = [one.read for one in first if one and not one.complete]
+    fetches = [hit.fetch for hit in fitted.hits if not hit.matches]
+    carries(rendering, [*reads, *fetches, *page.continuations()])
 
 
 @monstrous
 @given(held(ordinary_pages()))
 def test_ten_ordinary_hits_all_fit_8_kb_each_with_a_window(monster: Held[SearchPage]) -> None:
     page = monster.reading
-    assert search.fits(page, BUDGETS) == 10
-    text = bounded(search.render(page, Context()), BUDGETS.search_text_bytes)
-    assert len(fenced(text)) >= 10
+    fitted = search.fit(page, BUDGETS)
+    assert len(fitted.hits) == 10 and all(hit.matches for hit in fitted.hits)
+    text = bounded(search.render(fitted, Context()), BUDGETS.search_text_bytes)
+    assert len(fenced(text)) >= CONTRACT.full_hits
 
 
 @monstrous

@@ -10,7 +10,7 @@ from evidence.envelope import Envelope
 from evidence.errors import InvalidRequest
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS
-from service.pdpp.decode import field, search
+from service.pdpp.decode import field
 from evidence.work import Deadline
 from service.sources.remote.server import HttpResourceServer
 from service.sources.remote.origin import Origin
