@@ -133,6 +133,8 @@ class Budgets:
     paper_hit_authors: int = _limit(6, "authors shown of a hit")
     paper_snippet_bytes: int = _limit(400, "UTF-8 bytes of a paper snippet")
     paper_proof_bytes: int = _limit(524_288, "text of one column searched for a snippet's proof")
+    paper_block_items: int = _limit(100, "candidates of a paper search that are ranked together")
+    paper_ranked_bytes: int = _limit(32_768, "summary of a paper that ranking reads")
     paper_suggestions: int = _limit(3, "did_you_mean queries and near papers")
     asset_bytes: int = _limit(134_217_728, "largest static asset of a paper")
     summary_bytes: int = _limit(8_388_608, "largest summary: it is parsed to see that it is JSON")

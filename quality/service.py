@@ -17,8 +17,8 @@ from quality.metrics import DEPTH
 from renderers.rendering import Context
 from service.operations.base import Session, run_bounded
 from service.operations.search import OPERATION
-from service.access import grants
 from service.records import Store
+from service.access import grants
 from service.importing.formats import Source
 from service.importing.importer import Import, run
 from service.records.sqlite.streams import connect
