@@ -13,7 +13,7 @@ from tests.helpers.reading import structured_calls
 PAIRS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("search?q=attention", "search_papers", {"query": "attention"}),
     ("search?q=learning&limit=3", "search_papers", {"query": "learning", "limit": 3}),
-    ("search?q=transfomer", "search_papers", {"query": "transfomer"}),
+    ("search?q=trnsfomer", "search_papers", {"query": "trnsfomer"}),
     ("search?q=the&limit=100", "search_papers", {"query": "the", "limit": 100}),
     ("keywords?keyword=e&page=2", "search_papers_by_keyword", {"keyword": "e", "page": 2}),
     *(

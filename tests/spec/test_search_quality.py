@@ -22,6 +22,5 @@ def test_questions_as_people_ask_them_find_their_record() -> None:
     assert not missed(runs.run(collections.read(collections.OWN), baselines=False))
 
 
-@pytest.mark.xfail(reason=BEFORE, strict=False)
 def test_plurals_inflections_and_typos_find_the_expected_paper() -> None:
     assert not missed(runs.run_papers())
