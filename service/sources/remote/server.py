@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -41,6 +42,8 @@ from service.ports import (
 
 #: How a server says that it does not know `view=compact`.
 NO_COMPACT = ("bad_request", "invalid_request", "unsupported_query")
+#: An answer that was not read to its end, or not parsed, because of its size.
+UNREAD = "upstream_too_large"
 #: How a server says that it takes a pointer for the name of a field.
 NO_POINTERS = ("field_not_granted", "invalid_field_path", "unknown_field")
 
@@ -108,6 +111,16 @@ class HttpResourceServer:
         return Answer(schema.connectors(body), body)
 
     def records(self, query: RecordQuery) -> Envelope:
+        """A page. It is shorter than requested if a longer one is too large to be read."""
+        while True:
+            try:
+                return self._page(query)
+            except TooLarge as error:
+                if error.code != UNREAD or query.limit <= 1:
+                    raise
+                query = replace(query, limit=max(1, query.limit // 4))
+
+    def _page(self, query: RecordQuery) -> Envelope:
         params = [
             *parameters(
                 connection_id=query.connection_id,
