@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evidence.errors import Unavailable
 from evidence.limits import CONTRACT
 from service.access import grants
-from service.records import Store
+from service.records.store import Store
 from service.records.ingest import put
 from service.records.intake import Row
 from service.records.manifest import parse
