@@ -20,6 +20,7 @@ from service.importing.formats import FORMATS, Source, detect
 from service.importing.importer import Import, Rejected, run
 from service.records.ingest import Counts
 from service.records.intake import Refused
+from service.records.sqlite.rebuild import rebuild
 from service.records.sqlite.streams import connect, manifests_of
 from service.importing.text_repair import Repair
 from service.records.sqlite.writer import Writer, explain_locks, open_writer
@@ -230,7 +231,8 @@ def stats(store: Path, as_json: bool, reindex: bool) -> None:
 
     with teaching(), existing(store) as writer:
         if reindex:
-            writer.reindex()
+            rebuild(writer)
+            writer.finish()
         rows = list(Database(writer.db, use_counts_table=False).query(_STATS))
     if as_json:
         click.echo(orjson.dumps({"streams": rows}).decode())
