@@ -142,7 +142,7 @@ def test_paging_through_search_gives_every_hit_once(small: Local) -> None:
 
 
 def test_a_count_that_is_exact_is_printed(small: Local) -> None:
-    assert " of=2 " in small.ok("search", query="invoice number").lines[0]
+    assert " some=2 " in small.ok("search", query="invoice number").lines[0]
 
 
 @scenario("004/fan-in/limit-is-global")
