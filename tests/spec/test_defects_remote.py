@@ -22,7 +22,6 @@ from tests.helpers.loopback import Answering, Asked, Loopback, Reply, answering,
 from tests.helpers.reading import (
     Call,
     fenced,
-    named,
     previews,
     ours,
     printed_calls,
