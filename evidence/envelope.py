@@ -15,9 +15,8 @@ class Envelope:
     `body` is the JSON object of the REST contract (`object`, `data`, `links`, `meta`, …).
     """
 
-    def __init__(self, body: Body, request_id: str | None = None) -> None:
+    def __init__(self, body: Body) -> None:
         self._body = body
-        self.request_id = request_id
 
     @property
     def body(self) -> Body:

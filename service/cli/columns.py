@@ -3,7 +3,8 @@
 from typing import Any
 
 from evidence.errors import EvidenceError
-from evidence.model import RecordPage, StreamRow
+from evidence.model import StreamRow
+from evidence.records import RecordPage
 from service.pdpp.decode import schema
 from service.operations.base import Session
 from service.ports import SchemaQuery

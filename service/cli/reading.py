@@ -11,7 +11,7 @@ import click
 
 from evidence.continuation import Continuation
 from evidence.envelope import Envelope
-from evidence.model import Document, FieldRead
+from evidence.records import Document, FieldRead
 from renderers import document, field
 from renderers.lines import Spell
 from renderers.rendering import Context

@@ -1,12 +1,13 @@
 """Answers as rows: the objects of a body, the cells of a table, and what stands beside them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evidence.continuation import Continuation
 from evidence.envelope import Envelope
-from evidence.model import RecordPage
+from evidence.records import RecordPage
+from evidence.values import data_as_json
 from service.pdpp.decode import aggregate, records, search
 from evidence.text import unmark
 from evidence.wire import title
@@ -37,14 +38,14 @@ def read(operation: str, envelope: Envelope, args: dict[str, Any]) -> Rows:
 
 
 def _records(envelope: Envelope, args: dict[str, Any]) -> Rows:
-    page = records.read_page(envelope, stream=args["stream"], args=args)
+    page = replace(records.decode_page(envelope.body, args["stream"]), args=args)
     cells = [
         {
             "id": item.id,
             "connection_id": item.source.connection_id,
             "emitted_at": item.emitted_at,
             **({"deleted": True} if item.deleted else {}),
-            **{column(name): value for name, value in item.data.items()},
+            **{column(name): value for name, value in data_as_json(item.data, item.ref).items()},
         }
         for item in page.records
     ]

@@ -1,7 +1,7 @@
 """What an operation is: declared once, projected to a tool, a REST route and a command."""
 
 from collections.abc import Callable, Hashable, Mapping, Sized
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from types import MappingProxyType
@@ -19,7 +19,7 @@ from evidence.work import Each, serial
 from renderers.rendering import Context, Rendering
 from service.operations.arguments import Choice, Number, over_rest
 from service.operations.json_schema import tool_schema
-from service.ports import PaperLibrary, ResourceServer
+from service.ports import Answer, PaperLibrary, ResourceServer
 
 RETRIES_SHOWN = 3
 
@@ -106,7 +106,7 @@ class Operation:
     """One thing that can be asked.
 
     `run` gives a reading, `render` both channels of it. `fits` says how many items of a reading
-    fit its budget (None: all).
+    fit its budget (None: all); `fit` returns the reading as it is shown, too.
     """
 
     name: str
@@ -118,6 +118,7 @@ class Operation:
     route: Route
     examples: tuple[dict[str, Any], ...]
     fits: Callable[[Any, Budgets], int | None] = always_fits
+    fit: Callable[[Any, Budgets], tuple[Any, int]] | None = None
 
     @property
     def told(self) -> str:
@@ -213,9 +214,10 @@ class Operation:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordOperation(Operation):
-    """`ask` gives the upstream's envelope, which is what REST serves; `run` the reading of it."""
+    """`ask` returns the answer of the source, `encode` its PDPP body, `run` the reading of it."""
 
-    ask: Callable[..., Envelope]
+    ask: Callable[..., Answer[Any] | Envelope]
+    encode: Callable[[Any], dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,14 +280,22 @@ def run_bounded(
     operation: Operation, session: Caller, args: dict[str, Any], budgets: Budgets = BUDGETS
 ) -> Any:
     """The reading, asked again for a smaller page where the first would pass its budget."""
-    reading = operation.run(session, **args)
-    kept = operation.fits(reading, budgets)
+    reading, kept = _fitted(operation, operation.run(session, **args), budgets)
     size = _size(reading)
     while kept is not None and kept < size:
         reading = operation.run(session, **{**args, "limit": kept})
-        reading.ended_early, reading.args = True, args  # the next page asks as the caller did
-        size, kept = kept, operation.fits(reading, budgets)
+        # The next page asks as the caller did.
+        reading, left = replace(reading, ended_early=True, args=args), kept
+        reading, kept = _fitted(operation, reading, budgets)
+        size = left
     return reading
+
+
+def _fitted(operation: Operation, reading: Any, budgets: Budgets) -> tuple[Any, int | None]:
+    """The reading as it fits, and how many of its items do."""
+    if operation.fit is not None:
+        return operation.fit(reading, budgets)
+    return reading, operation.fits(reading, budgets)
 
 
 def _size(reading: Any) -> int:

@@ -15,7 +15,8 @@ from service.pdpp.decode import schema
 from service.operations.arguments import Number
 from service.operations.base import Operation, RecordOperation, Session
 from service.pdpp.brackets import pairs_of
-from service.ports import SchemaQuery
+from service.pdpp.encode import body_of
+from service.ports import Answer, SchemaQuery
 
 ALIAS_WARNING = {
     "code": "deprecated_alias_used",
@@ -65,7 +66,12 @@ def body(
     given, warnings = _lenient(operation, given)
     asked = operation.load_rest(given)
     more = _more(operation, extra, asked)
-    found = operation.ask(session, **asked, **more).body
+    answer = operation.ask(session, **asked, **more)
+    if isinstance(answer, Answer):
+        assert operation.encode is not None, "an operation with typed answers encodes them"
+        found = body_of(answer, operation.encode)
+    else:
+        found = answer.body
     if operation.route.link:
         found = operation.route.link(found)
     return linked(found, here, [*warnings, *alias_warnings(extra)])

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from evidence.errors import Forbidden, NotFound
+from evidence.model import Source
 from service.records.engine import Limit, Selection, Snapshot, Test
 from service.access.grants import Grant, StreamGrant
 from service.records.manifest import StreamManifest
@@ -41,6 +42,11 @@ class StreamView:
     @property
     def name(self) -> str:
         return self.manifest.name
+
+    @property
+    def origin(self) -> Source:
+        """Which connection a record is from, without its connector."""
+        return Source(self.connection_id, None, self.display_name)
 
     @property
     def sort_field(self) -> str | None:

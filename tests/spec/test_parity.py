@@ -1,6 +1,7 @@
 """REST, structured content and text say the same: checked for every kind of call, mechanically."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -10,12 +11,14 @@ from evidence import handles, routes, wire
 from evidence.envelope import Envelope
 from evidence.limits import BUDGETS
 from service.pdpp.decode import aggregate as aggregates
-from service.pdpp.decode import field as fields
-from service.pdpp.decode import document, records, schema, search
+from service.pdpp.decode import schema, search
+from service.pdpp.decode.field import decode_field
+from service.pdpp.decode.records import decode_page, decode_record
 from evidence.text import unescape
 from renderers import field as field_renderer
 from renderers import records as record_renderer
 from renderers import schema as schema_renderer
+from renderers.document_layout import lay_out
 from renderers import search as search_renderer
 from renderers.rendering import Context
 from service.mcp.records import RecordsSurface
@@ -79,17 +82,17 @@ def wired(tool: str, args: dict[str, Any], body: dict[str, Any]) -> dict[str, An
         assert search_renderer.fits(page, BUDGETS) == len(page.hits)
         return wire.search(page)
     if tool == "query_records":
-        listed = records.read_page(envelope, stream=args["stream"], args=args)
-        assert record_renderer.fits(listed, BUDGETS) in (len(listed.records), 1)
+        listed = replace(decode_page(body, args["stream"]), args=args)
+        listed, kept = record_renderer.fit(listed, BUDGETS)
+        assert kept in (len(listed.records), 1)
         return wire.records(listed)
     if tool == "aggregate":
         return wire.aggregate(aggregates.read(envelope, args=args))
     ref = handles.parse(args["id"])
     if tool == "fetch":
         url = routes.record(ref.stream, ref.record_id)
-        return wire.document(document.read_document(envelope, ref=ref, url=url))
-    window = {key: value for key, value in args.items() if key not in ("id", "field_path")}
-    read = fields.read(envelope, ref=ref, field_path=args["field_path"], args=window)
+        return wire.document(lay_out(decode_record(body, ref), url=url))
+    read = replace(decode_field(body, ref, args["field_path"]), args=args)
     return wire.field(field_renderer.fit(read, BUDGETS))
 
 
