@@ -11,12 +11,15 @@ from typing import Any, TypeVar
 from evidence.envelope import Envelope
 from evidence.errors import Forbidden, InvalidRequest, Unavailable
 from evidence.handles import RecordRef
+from evidence.model import Source
+from evidence.records import FieldRead, Record, RecordPage
 from evidence.work import Deadline, Each, Late, Outcome, attempt, serial
 from service.cursors import Sealer
 from service.sources.package import Child, PackageResourceServer
 from service.ports import Held
 from service.ports import (
     AggregateQuery,
+    Answer,
     Blob,
     RecordQuery,
     RecordRead,
@@ -116,17 +119,22 @@ class ListServer:
         found = self.schema(SchemaQuery()).body["connectors"]
         return Envelope({"object": "list", "data": found})
 
-    def records(self, query: RecordQuery) -> Envelope:
-        return self._say(query)
+    def records(self, query: RecordQuery) -> Answer[RecordPage]:
+        said = self._say(query)
+        return Answer(RecordPage(query.stream, [], has_more=False), said.body)
 
-    def record(self, read: RecordRead) -> Envelope:
-        return self._say(read)
+    def record(self, read: RecordRead) -> Answer[Record]:
+        said, source = self._say(read), Source(self.connection_id, None, None)
+        return Answer(Record(read.ref, source, None, {}), said.body)
 
     def aggregate(self, query: AggregateQuery) -> Envelope:
         return self._say(query)
 
-    def field_window(self, ref: RecordRef, field_path: str, window: WindowRequest) -> Envelope:
-        return self._say((ref, field_path, window))
+    def field_window(
+        self, ref: RecordRef, field_path: str, window: WindowRequest
+    ) -> Answer[FieldRead]:
+        said, source = self._say((ref, field_path, window)), Source(self.connection_id, None, None)
+        return Answer(FieldRead(ref, source, field_path, "string"), said.body)
 
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob:
         self._live(("blob", blob_id))
