@@ -9,7 +9,7 @@ from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import Hit, Match, SearchPage, Source, window_read
 from evidence.records import Record, RecordPage
-from evidence.text import mark
+from evidence.text import looks_binary, mark
 from evidence.values import BlobRef, Preview, base64_of
 
 Reading = TypeVar("Reading")
@@ -175,6 +175,7 @@ def items(draw: st.DrawFn) -> Record:
     count, most = draw(st.sampled_from([(1, 60_000), (3, 20_000), (30, 2_000), (2_000, 30)]))
     few = draw(st.lists(values(most=most), min_size=1, max_size=4))
     prefix = draw(names(40))
+    few = [base64_of(one) if looks_binary(one) else one for one in few]
     data = {f"{prefix}{n}": few[n % len(few)] for n in range(count)}
     return Record(ref, source, "2026-04-01T00:00:00Z", data)
 
