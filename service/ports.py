@@ -39,6 +39,8 @@ OPERATORS: Final = {
     "lte": "at most",
     "lt": "less than",
 }
+#: Arguments of a search that PDPP does not have.
+SEARCH_EXTENSIONS: Final = ("words", "since", "until", "sort")
 #: Marks a field of a request that may differ between the pages of one question.
 _PAGING: Final = {"paging": True}
 

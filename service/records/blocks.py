@@ -15,8 +15,10 @@ from service.records.view import StreamView
 
 #: Roles whose words count as near every place of a record.
 EVERYWHERE: Final = frozenset({"primary-title", "actor"})
-#: The length of a long value, in mean records: its passages are ranked, not all of it.
-LONG_VALUE: Final = 1.3
+#: The length of a value in chunk rows, in mean records: its passages are ranked, not all of it.
+CHUNKED_LENGTH: Final = 0.8
+#: Characters of a word with its space, to estimate the length of a text without folding it.
+WORD_CHARS: Final = 6
 
 
 @dataclass(slots=True)
@@ -63,7 +65,10 @@ class Reader:
                 texts.append(Text(folded, weight, role in EVERYWHERE))
             elif isinstance(value, str) or name in record.big:
                 starts = passages[name] = self._likely(record.seq, ordinal)
-                words += int(LONG_VALUE * self._ranker.mean)
+                if isinstance(value, str):
+                    words += len(value) // WORD_CHARS
+                else:
+                    words += int(CHUNKED_LENGTH * self._ranker.mean)
                 text = text_of(self._snapshot, record, name, ordinal)
                 texts += [
                     Text(fold(text.read(start, start + CONTRACT.passage_chars)), weight, part=True)

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Hashable
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from evidence.errors import UNKNOWN_TOKEN, Unauthenticated, Unavailable
 from evidence.handles import RecordRef

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from evidence.errors import Forbidden, InvalidRequest, Unavailable
 from evidence.handles import RecordRef
+from evidence.hits import SearchPage
 from evidence.model import Buckets, Source
 from evidence.records import FieldRead, Record, RecordPage
 from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList

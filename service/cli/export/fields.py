@@ -15,7 +15,6 @@ from evidence.handles import RecordRef
 from evidence.limits import CONTRACT
 from service.pdpp.decode import text_of
 from service.pdpp.encode import body_of
-from service.pdpp.encode.records import encode_record
 from evidence.text import looks_binary
 from service.cli.export.asking import Asker
 from service.cli.export.texts import Window

@@ -20,7 +20,6 @@ from service.cli.progress import Meter
 from service.cli.rows import RECORD_COLUMNS, column
 from service.cli.output import say
 from service.pdpp.encode import body_of
-from service.pdpp.encode.records import encode_page
 from service.pdpp.encode.values import encode_data
 from service.ports import RecordQuery, SchemaQuery
 

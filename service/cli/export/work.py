@@ -15,7 +15,6 @@ from service.cli.export.texts import Changed, Text
 from service.cli.progress import Meter
 from service.cli.output import say
 from service.pdpp.encode import body_of
-from service.pdpp.encode.records import encode_record
 from service.ports import Blob, RecordRead, ResourceServer
 
 KEPT_BYTES = 1 << 20

@@ -34,7 +34,8 @@ OPERATION = PaperOperation(
     description=(
         "Full-text search over titles, summaries, sources and translations, best match first. A "
         "paper needs one of the words; each hit names those it lacks, its paper_id and the marked "
-        "text that matched. Pass the paper_id to get_paper_metadata, get_paper_summary or get_paper_source."
+        "text that matched. Pass the paper_id to get_paper_metadata, get_paper_summary or "
+        "get_paper_source."
     ),
     arguments=SearchPapersArguments(),
     run=run,

@@ -1,4 +1,4 @@
-"""The languages of a connection, detected in a sample of its texts; search looks up forms in them."""
+"""The languages of a connection, by a sample of its texts: search looks for word forms in them."""
 
 import sqlite3
 from collections import Counter

@@ -8,12 +8,11 @@ from evidence.errors import EvidenceError, RateLimited, TimedOut, Unavailable
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.pdpp.decode import object_of
+from service.ports import SEARCH_EXTENSIONS
 
 #: Where servers declare it: the metadata that PDPP asks of all, then the index of the front page.
 PATHS: Final = ("/.well-known/oauth-protected-resource", "/")
 Read = Callable[[str], dict[str, Any]]
-#: Arguments of a search that PDPP does not have.
-ARGUMENTS: Final = ("words", "since", "until", "sort")
 
 
 @dataclass(slots=True)
@@ -23,14 +22,14 @@ class Declared:
     _known: tuple[frozenset[str], Deadline] | None = None
 
     def arguments(self, read: Read) -> frozenset[str]:
-        """Those of `ARGUMENTS` that it takes; raises what keeps the server from telling.
+        """Those of `SEARCH_EXTENSIONS` that it takes; raises what keeps the server from telling.
 
         `read` returns the JSON object at a path.
         """
         known = self._known
         if known is None or known[1].expired():
             listed = next((found for path in PATHS if (found := _listed(read, path))), [])
-            names = frozenset(name for name in ARGUMENTS if name in listed)
+            names = frozenset(name for name in SEARCH_EXTENSIONS if name in listed)
             self._known = known = names, Deadline.after(BUDGETS.token_seconds)
         return known[0]
 

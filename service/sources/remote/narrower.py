@@ -35,7 +35,7 @@ class Place(NamedTuple):
 
 
 def helps(query: SearchQuery, found: SearchPage) -> bool:
-    """Whether fewer words may find more than this page, which is all that the words as typed find."""
+    """Whether the page is all that the query finds, and fewer words may find more."""
     if not query.widen or query.cursor or query.words != "any" or query.sort != "relevance":
         return False
     return not found.has_more and len(found.hits) < query.limit

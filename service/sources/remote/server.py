@@ -42,6 +42,8 @@ from service.ports import (
 
 #: How a server says that it does not know `view=compact`.
 NO_COMPACT = ("bad_request", "invalid_request", "unsupported_query")
+#: An answer that was not read to its end, or not parsed, because of its size.
+UNREAD = "upstream_too_large"
 #: How a server says that it takes a pointer for the name of a field.
 NO_POINTERS = ("field_not_granted", "invalid_field_path", "unknown_field")
 
@@ -107,6 +109,16 @@ class HttpResourceServer:
         return Answer(schema.connectors(body), body)
 
     def records(self, query: RecordQuery) -> Answer[RecordPage]:
+        """A page. It is shorter than requested if a longer one is too large to be read."""
+        while True:
+            try:
+                return self._page(query)
+            except TooLarge as error:
+                if error.code != UNREAD or query.limit <= 1:
+                    raise
+                query = replace(query, limit=max(1, query.limit // 4))
+
+    def _page(self, query: RecordQuery) -> Answer[RecordPage]:
         params = [
             *parameters(
                 connection_id=query.connection_id,
@@ -216,7 +228,7 @@ class HttpResourceServer:
     def _window_of_record(
         self, ref: RecordRef, field_path: str, window: WindowRequest, error: EvidenceError
     ) -> FieldRead:
-        """A window of a value that this server gives whole only; raises `error` if there is none."""
+        """A window of a value that this server gives whole only; raises `error` without one."""
         read = RecordRead(ref, (pointer.top_level(field_path),), whole=True)
         try:
             answer = self.record(read)

@@ -11,7 +11,7 @@ from evidence.continuation import Continuation
 from evidence.hits import SearchPage
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import Source
-from evidence.records import Document, FieldRead, Record, RecordPage
+from evidence.records import FieldRead, Record, RecordPage
 from evidence.schema import Connector, Schema, StreamRow, StreamSchema, parse_flags
 from service.pdpp.decode.records import decode_record
 from service.pdpp.decode import search as search_reading

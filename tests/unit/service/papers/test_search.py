@@ -187,6 +187,28 @@ def test_pages_have_every_hit_once_in_the_order_of_one_page(snapshot: Snapshot, 
     assert read == whole and not page.has_more and len(read) > 3
 
 
+def test_pages_of_any_size_run_through_the_same_order_past_a_ranked_block(tmp_path: Path) -> None:
+    brewed = ("zymurgy", "zymurgies and hops", "hops", "zymurgy zymurgy of hops and malt")
+    count = 2 * BUDGETS.paper_block_items + 9
+    papers = (
+        Made(f"p{n:03}", title=f"Notes {n}", summary=brewed[n % 4], year=str(1900 + n % 7))
+        for n in range(count)
+    )
+    snapshot = made(tmp_path, *papers)
+
+    def walk(size: int) -> list[str]:
+        found = list[str]()
+        for offset in range(0, count, size):
+            wanted = PaperSearch("zymurgy hops", size, offset=offset)
+            found += [hit.paper_id for hit in search(snapshot, wanted).hits]
+        return found
+
+    whole = walk(100)
+    assert len(whole) == len(set(whole)) == count
+    assert walk(33) == whole
+    snapshot.close()
+
+
 def test_a_named_paper_is_not_repeated_among_the_matches(snapshot: Snapshot) -> None:
     found = ids(snapshot, "10.1038/nature14539")
     assert found[0] == DEEP_LEARNING and found.count(DEEP_LEARNING) == 1
