@@ -5,14 +5,13 @@ never stored beside them, so that all surfaces offer the same next step.
 """
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from evidence.binary import Bytes
 from evidence.continuation import REPLACED_BY_CURSOR, Continuation
-from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
+from evidence.text import clip
 
 READ_FIELD = "read_record_field"
 GRANULARITIES = ("minute", "hour", "day", "week", "month", "quarter", "year")
@@ -29,162 +28,8 @@ class Source(NamedTuple):
 
     @property
     def label(self) -> str:
-        return self.display_name or self.connector_key or self.connection_id or ""
-
-
-@dataclass(frozen=True, slots=True)
-class Partial:
-    """A value shown in part: `end` of `total` code points, and the call that reads it.
-
-    `total` is None for bytes, of which no text is shown.
-    """
-
-    field_path: str
-    end: int
-    total: int | None
-    read: Continuation
-
-
-@dataclass(slots=True)
-class RecordItem:
-    """One record of a list. `data` is the projected payload; values in `partial` are previews.
-
-    `left_out` are fields that are not shown at all, for want of room. `bytes` are the blobs and
-    the base64 texts in `data`.
-    """
-
-    ref: RecordRef
-    id: str
-    source: Source
-    emitted_at: str | None
-    data: dict[str, Any]
-    deleted: bool
-    envelope: dict[str, Any]
-    partial: list[Partial] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
-    related: list[Continuation] = field(default_factory=list)
-    bytes: list[Bytes] = field(default_factory=list)
-
-    def rest(self) -> Continuation | None:
-        """The call that shows the fields left out, by name or with all the others."""
-        if not self.left_out:
-            return None
-        few = len(self.left_out) <= BUDGETS.names_shown
-        names = {"fields": self.left_out} if few else {}
-        return Continuation("fetch", {"id": self.id, **names}, "fields")
-
-
-@dataclass(slots=True)
-class RecordPage:
-    """A page of one stream, or of its changes."""
-
-    args: dict[str, Any]
-    stream: str
-    records: list[RecordItem]
-    has_more: bool
-    next_cursor: str | None
-    next_changes_since: str | None
-    count: dict[str, Any]
-    warnings: list[dict[str, Any]]
-    ended_early: bool = False
-
-    def continuations(self) -> list[Continuation]:
-        found = next_page("query_records", self.args, self.next_cursor)
-        if self.has_more and not self.next_cursor and "connection_id" not in self.args:
-            names = dict.fromkeys(item.source.connection_id for item in self.records)
-            for name in filter(None, names):
-                args = {**self.args, "connection_id": name}
-                found.append(Continuation("query_records", args, "all_of_source"))
-        if self.next_changes_since and not self.next_cursor:
-            later = {**self.args, "changes_since": self.next_changes_since}
-            later.pop("cursor", None)
-            found.append(Continuation("query_records", later, "later_changes"))
-        return found
-
-
-@dataclass(slots=True)
-class Document:
-    """One record as a document: exactly the five members of the search-and-fetch contract.
-
-    `metadata` also shows `next_read`, the calls in `more`, and the route of each of `bytes`.
-    """
-
-    id: str
-    title: str
-    text: str
-    url: str
-    metadata: dict[str, Any]
-    next_read: Continuation | None = None
-    more: dict[str, Continuation] = field(default_factory=dict)
-    bytes: list[Bytes] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class FieldRead:
-    """A window of a field, or the metadata of a binary one (`binary` is set, `text` empty)."""
-
-    ref: RecordRef
-    id: str
-    source: Source
-    field_path: str
-    type: str
-    text: str
-    start: int
-    end: int
-    total: int
-    limit: int
-    match_start: int | None = None
-    match_end: int | None = None
-    match: int | None = None
-    next_match: int | None = None
-    args: dict[str, Any] = field(default_factory=dict)
-    media_type: str | None = None
-    binary: dict[str, Any] | None = None
-    warnings: list[dict[str, Any]] = field(default_factory=list)
-    ended_early: bool = False
-
-    @property
-    def bytes(self) -> Bytes | None:
-        """The blob or the base64 text, if the field is binary."""
-        return None if self.binary is None else Bytes(self.id, self.field_path, self.binary)
-
-    @property
-    def complete(self) -> bool:
-        return self.start == 0 and self.end >= self.total
-
-    @property
-    def step(self) -> int:
-        """Size of the windows that follow: as asked for, less where this one did not fit."""
-        asked = self.args.get("limit_chars") or CONTRACT.window_chars
-        return max(1, min(asked, len(self.text))) if self.ended_early else int(asked)
-
-    def continuations(self) -> list[Continuation]:
-        """next, previous, the read of the end, and the next match, where there are any."""
-        if self.binary is not None:
-            return []
-        found = []
-        if self.end < self.total:
-            found.append(self._window(self.end, "next"))
-        if self.start > 0:
-            found.append(self._window(max(0, self.start - self.step), "previous"))
-        last = max(0, self.total - self.step)
-        if self.end < last:
-            found.append(self._window(last, "end"))
-        if self.next_match is not None:
-            args = {**self.args, "match": self.next_match}
-            found.append(Continuation(READ_FIELD, args, "next_match"))
-        return found
-
-    def _window(self, offset: int, why: str) -> Continuation:
-        """A window at an offset; a previous one ends where this one starts."""
-        size = min(self.step, self.start) if why == "previous" else self.step
-        args = {
-            "id": self.id,
-            "field_path": self.field_path,
-            "offset_chars": offset,
-            "limit_chars": size,
-        }
-        return Continuation(READ_FIELD, args, why)
+        named = clip(self.display_name, BUDGETS.label_chars) if self.display_name else None
+        return named or self.connector_key or self.connection_id or ""
 
 
 @dataclass(frozen=True, slots=True)

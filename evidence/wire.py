@@ -7,21 +7,13 @@ from functools import lru_cache
 from typing import Any
 
 from evidence import pointer
-from evidence.binary import Bytes
 from evidence.continuation import Continuation
 from evidence.errors import EvidenceError
 from evidence.limits import BUDGETS
-from evidence.model import (
-    Buckets,
-    Document,
-    FieldRead,
-    Group,
-    Partial,
-    RecordItem,
-    RecordPage,
-    Source,
-)
+from evidence.model import Buckets, Group, Source
+from evidence.records import Count, Document, FieldRead, Partial, Record, RecordPage, Related
 from evidence.text import clip, json_line
+from evidence.values import Bytes, data_as_json
 
 
 def call(continuation: Continuation) -> dict[str, Any]:
@@ -45,19 +37,18 @@ def bytes_line(found: Bytes) -> str:
 def bytes_of(found: Bytes) -> dict[str, Any]:
     """A blob or base64 text as data: its field, and what is known of it."""
     named = ("blob_id", "encoding", "mime_type", "size_bytes", "fetch_url", "available")
-    return {"field_path": found.field_path} | {
-        name: found.known[name] for name in named if name in found.known
-    }
+    known = found.as_json()
+    return {"field_path": found.field_path} | {name: known[name] for name in named if name in known}
 
 
 def records(page: RecordPage) -> dict[str, Any]:
-    """`{data, content_ladder}`: the list envelope with its records, and how to read their rest."""
+    """`{data, content_ladder}`: the list with its records, and how to read their rest."""
     data = {
         "object": "list",
         "has_more": page.has_more,
         "next_cursor": page.next_cursor,
         "next_changes_since": page.next_changes_since,
-        "meta": {"count": page.count, "warnings": page.warnings},
+        "meta": {"count": count(page.count), "warnings": page.warnings},
         "data": [record(item) for item in page.records],
     }
     return {
@@ -71,26 +62,56 @@ def records(page: RecordPage) -> dict[str, Any]:
     }
 
 
-def record(item: RecordItem) -> dict[str, Any]:
+def count(found: Count) -> dict[str, Any]:
+    """`{kind}`, with the `value` if records were counted."""
+    value = {} if found.value is None else {"value": found.value}
+    return {"kind": found.kind, **value}
+
+
+def record(item: Record) -> dict[str, Any]:
     """One record of `data.data`."""
-    shown = {**item.envelope}
+    shown: dict[str, Any] = {
+        "object": "record",
+        "id": item.ref.record_id,
+        "stream": item.ref.stream,
+    }
+    if item.deleted:
+        shown["deleted"] = True
+    facts = {
+        "deleted_at": item.deleted_at,
+        "emitted_at": item.emitted_at,
+        "authored_at": item.authored_at,
+        **item.source._asdict(),
+    }
+    shown |= {name: value for name, value in facts.items() if value is not None}
+    if item.expanded:
+        shown["expanded"] = related(item)
     if not item.deleted:
-        shown["data"] = item.data
+        shown["data"] = data_as_json(item.data, item.ref)
     return shown
 
 
-def record_rung(item: RecordItem) -> dict[str, Any]:
+def related(item: Record) -> dict[str, Any]:
+    """The ids of related records by relation; each one can be fetched."""
+    return {name: _handles(found) for name, found in item.expanded.items()}
+
+
+def _handles(found: Related) -> dict[str, Any]:
+    return {"ids": [one.id for one in found.records], "has_more": found.has_more}
+
+
+def record_rung(item: Record) -> dict[str, Any]:
     """One record of `content_ladder.records`: which fields go on, and how."""
     rung: dict[str, Any] = {"id": item.id}
-    if item.bytes:
-        rung["bytes"] = [bytes_of(one) for one in item.bytes]
+    if held := item.bytes:
+        rung["bytes"] = [bytes_of(one) for one in held]
     if item.partial:
         rung["fields"] = [_partial(part) for part in item.partial]
     if rest := item.rest():
         rung["left_out"] = len(item.left_out)
         rung["next"] = call(rest)
-    if item.related:
-        rung["related"] = [call(one) for one in item.related]
+    if listed := item.related():
+        rung["related"] = [call(one) for one in listed]
     return rung
 
 
@@ -133,8 +154,9 @@ def field(read: FieldRead) -> dict[str, Any]:
         body["field"]["media_type"] = read.media_type
     if read.warnings:
         body["warnings"] = read.warnings
-    if read.binary is not None:
-        body["binary"] = read.binary
+    if read.bytes is not None:
+        known = read.bytes.as_json()
+        body["binary"] = {name: one for name, one in known.items() if name != "object"}
         return body
     window: dict[str, Any] = {
         "text": read.text,

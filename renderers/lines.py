@@ -8,10 +8,10 @@ from typing import Any
 import orjson
 
 from evidence.continuation import Continuation
-from evidence.binary import Bytes
 from evidence.limits import BUDGETS
 from evidence.model import Source
 from evidence.text import clip, escape
+from evidence.values import Bytes
 from evidence.wire import spelled
 
 Spell = Callable[[Continuation], str]

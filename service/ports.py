@@ -8,11 +8,11 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from evidence.envelope import Envelope
 from evidence.errors import TimedOut, Unavailable
 from evidence.handles import RecordRef
 from evidence.hits import SearchPage
 from evidence.model import Buckets
+from evidence.records import FieldRead, Record, RecordPage
 from evidence.papers import Paper, PaperFacets, PaperFinds, PaperOutline, PaperPage, PaperText
 from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
 
@@ -207,15 +207,17 @@ class ResourceServer(Protocol):
 
     def connectors(self) -> Answer[ConnectorList]: ...
 
-    def records(self, query: RecordQuery) -> Envelope: ...
+    def records(self, query: RecordQuery) -> Answer[RecordPage]: ...
 
-    def record(self, read: RecordRead) -> Envelope: ...
+    def record(self, read: RecordRead) -> Answer[Record]: ...
 
     def aggregate(self, query: AggregateQuery) -> Answer[Buckets]: ...
 
     def search(self, query: SearchQuery) -> Answer[SearchPage]: ...
 
-    def field_window(self, ref: RecordRef, field_path: str, window: WindowRequest) -> Envelope: ...
+    def field_window(
+        self, ref: RecordRef, field_path: str, window: WindowRequest
+    ) -> Answer[FieldRead]: ...
 
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob: ...
 

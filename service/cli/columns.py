@@ -3,7 +3,7 @@
 from typing import Any
 
 from evidence.errors import EvidenceError
-from evidence.model import RecordPage
+from evidence.records import RecordPage
 from evidence.schema import StreamSchema
 from service.operations.base import Session
 from service.ports import SchemaQuery

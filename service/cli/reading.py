@@ -10,8 +10,7 @@ from typing import Any
 import click
 
 from evidence.continuation import Continuation
-from evidence.envelope import Envelope
-from evidence.model import Document, FieldRead
+from evidence.records import Document, FieldRead
 from renderers import document, field
 from renderers.lines import Spell
 from renderers.rendering import Context
@@ -128,7 +127,7 @@ def _body(
     if form == "json":
         output.json(body)
         return
-    found = rows.read(operation.name, Envelope(body), given)
+    found = rows.read(operation.name, body, given)
     if form == "jsonl":
         output.json_lines(found.objects)
     else:

@@ -16,8 +16,11 @@ from rich.table import Table
 from rich.text import Text
 
 from evidence.hits import Hit, SearchPage
-from evidence.model import Buckets, RecordPage
+from evidence.model import Buckets
+from evidence.pointer import path_of
+from evidence.records import Record, RecordPage
 from evidence.text import clip, escape
+from evidence.values import Preview, as_json
 from renderers import aggregate, records, search_lines
 from renderers.rendering import Context
 from service.cli import columns
@@ -120,7 +123,7 @@ def _repeats(page: RecordPage, name: str) -> bool:
 
 def _column(page: RecordPage, name: str) -> list[str]:
     """The name of a field and its values, each on one line."""
-    return [_plain(name), *(_cell(item.data.get(name)) for item in page.records)]
+    return [_plain(name), *(_cell(item, name) for item in page.records)]
 
 
 def _widths(needs: Sequence[int], room: int) -> list[int]:
@@ -133,11 +136,13 @@ def _widths(needs: Sequence[int], room: int) -> list[int]:
     return widths
 
 
-def _cell(value: Any) -> str:
+def _cell(item: Record, name: str) -> str:
+    value = item.data.get(name)
     if value is None:
         return ""
-    if isinstance(value, dict) and isinstance(value.get("preview_text"), str):
-        value = f"{value['preview_text']}…"
+    if isinstance(value, Preview):
+        value = f"{value.text}…"
+    value = as_json(value, item.ref, path_of(name))
     return _plain(value if isinstance(value, str) else orjson.dumps(value).decode())
 
 

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 from marshmallow import RAISE, Schema, ValidationError
 
 from evidence.continuation import Continuation
-from evidence.envelope import Envelope
 from evidence.errors import EvidenceError, InvalidRequest
 from evidence.limits import BUDGETS, Budgets
 from evidence.papers_wire import Steps
@@ -213,7 +212,7 @@ class Operation:
 class RecordOperation(Operation):
     """`ask` returns what the source answered, which REST serves; `run` the reading of it."""
 
-    ask: Callable[..., Envelope | Answer[Any]]
+    ask: Callable[..., Answer[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,6 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 from evidence import handles
 from evidence.continuation import REPLACED_BY_CURSOR
-from evidence.envelope import Envelope
 from evidence.errors import Ambiguous, InvalidRequest, NotFound
 from evidence.limits import BUDGETS
 from service.pdpp import encode
@@ -72,11 +71,9 @@ def body(
     return linked(found, here, [*warnings, *alias_warnings(extra)])
 
 
-def served(answer: Envelope | Answer[Any]) -> Body:
+def served(answer: Answer[Any]) -> Body:
     """Return the body of an answer: as a remote source sent it, or else encoded."""
-    if isinstance(answer, Envelope):
-        return answer.body
-    return encode.body(answer.value) if answer.body is None else answer.body
+    return encode.body_of(answer)
 
 
 def alias_warnings(extra: Mapping[str, str]) -> list[Body]:

@@ -4,14 +4,14 @@ import threading
 from collections.abc import Callable, Hashable
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from evidence.envelope import Envelope
 from evidence.errors import UNKNOWN_TOKEN, Unauthenticated, Unavailable
 from evidence.handles import RecordRef
 from evidence.hits import SearchPage
 from evidence.limits import BUDGETS
 from evidence.model import Buckets
+from evidence.records import FieldRead, Record, RecordPage
 from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
 from service import keys
 from service.cursors import Sealer
@@ -172,13 +172,13 @@ class StoreResourceServer:
     def connectors(self) -> Answer[ConnectorList]:
         return self._answer(lambda snapshot, view: schema.connectors(view))
 
-    def records(self, query: RecordQuery) -> Envelope:
+    def records(self, query: RecordQuery) -> Answer[RecordPage]:
         lister = changes.list_changes if changes.asked(query) else lists.list_records
         sealer = self._store.sealer
-        return self._ask(lambda snapshot, view: lister(snapshot, view, query, sealer))
+        return self._answer(lambda snapshot, view: lister(snapshot, view, query, sealer))
 
-    def record(self, read: RecordRead) -> Envelope:
-        return self._ask(lambda snapshot, view: lists.read_record(snapshot, view, read))
+    def record(self, read: RecordRead) -> Answer[Record]:
+        return self._answer(lambda snapshot, view: lists.read_record(snapshot, view, read))
 
     def aggregate(self, query: AggregateQuery) -> Answer[Buckets]:
         sealer = self._store.sealer
@@ -193,12 +193,14 @@ class StoreResourceServer:
             self._store.indexes.require(snapshot.db)
             return Answer(search.search(snapshot, view, query, sealer))
 
-    def field_window(self, ref: RecordRef, field_path: str, window: WindowRequest) -> Envelope:
+    def field_window(
+        self, ref: RecordRef, field_path: str, window: WindowRequest
+    ) -> Answer[FieldRead]:
         with self._store.reader.snapshot() as snapshot:
             view = self.view(snapshot)
             if window.query is not None:
                 self._store.indexes.require(snapshot.db)
-            return Envelope(fields.read_window(snapshot, view, ref, field_path, window))
+            return Answer(fields.read_window(snapshot, view, ref, field_path, window))
 
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob:
         with self._store.reader.snapshot() as snapshot:
@@ -208,7 +210,3 @@ class StoreResourceServer:
     def _answer(self, answer: Callable[[SqliteSnapshot, View], T]) -> Answer[T]:
         with self._store.reader.snapshot() as snapshot:
             return Answer(answer(snapshot, self.view(snapshot)))
-
-    def _ask(self, answer: Callable[[SqliteSnapshot, View], dict[str, Any]]) -> Envelope:
-        with self._store.reader.snapshot() as snapshot:
-            return Envelope(answer(snapshot, self.view(snapshot)))

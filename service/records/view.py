@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from evidence.errors import Forbidden, NotFound
+from evidence.model import Source
 from evidence.question import Question
 from evidence.question import parse as parse_question
 from evidence.ranking import Group
@@ -47,6 +48,11 @@ class StreamView:
     @property
     def name(self) -> str:
         return self.manifest.name
+
+    @property
+    def origin(self) -> Source:
+        """Which connection a record is from, without its connector."""
+        return Source(self.connection_id, None, self.display_name)
 
     @property
     def sort_field(self) -> str | None:

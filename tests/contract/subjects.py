@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from evidence.envelope import Envelope
 from evidence.errors import EvidenceError
 from evidence.handles import RecordRef
 from service.ports import AggregateQuery, RecordQuery, ResourceServer, SchemaQuery, SearchQuery
@@ -45,12 +44,12 @@ class Subject:
     value: int
     groups: AggregateQuery
     missing: RecordRef
-    bad_cursors: tuple[Callable[[ResourceServer], Envelope], ...]
-    not_granted: tuple[Callable[[ResourceServer], Envelope], ...]
+    bad_cursors: tuple[Callable[[ResourceServer], object], ...]
+    not_granted: tuple[Callable[[ResourceServer], object], ...]
     keys: tuple[str, ...] | None = None
     text: str | None = None
 
-    def refused(self, ask: Callable[[ResourceServer], Envelope]) -> EvidenceError:
+    def refused(self, ask: Callable[[ResourceServer], object]) -> EvidenceError:
         """The error of a request that must fail."""
         with pytest.raises(EvidenceError) as raised:
             ask(self.open())

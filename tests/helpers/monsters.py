@@ -6,12 +6,13 @@ from typing import Any, Generic, TypeVar
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-from evidence import binary, pointer
 from evidence.handles import RecordRef
 from evidence.hits import Counts, Hit, Match, SearchPage
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import RecordItem, RecordPage, Source, window_read
-from evidence.text import mark
+from evidence.model import Source, window_read
+from evidence.records import Record, RecordPage
+from evidence.text import looks_binary, mark
+from evidence.values import BlobRef, Preview, base64_of
 
 Reading = TypeVar("Reading")
 
@@ -173,37 +174,23 @@ def ordinary_page(letter: str) -> SearchPage:
 def values(draw: st.DrawFn, *, most: int) -> Any:
     text = draw(texts(most=most))
     nested = {"deep": [{"text": text[:9_000]}] * 3}
-    preview = {
-        "object": "field_preview",
-        "preview_text": text,
-        "size_chars": 10**7,
-        "type": "string",
-    }
-    blob = {
-        "blob_id": "b" * 70,
-        "mime_type": "image/png",
-        "size_bytes": 9,
-        "fetch_url": "/v1/blobs/b",
-    }
-    return draw(
-        st.sampled_from([text, text[:200], nested, preview, blob, 7, None, True, "QUJD" * 90])
-    )
+    preview = Preview(text, 10**7, "string", 10**7)
+    blob = BlobRef({"blob_id": "b" * 70, "mime_type": "image/png", "size_bytes": 9})
+    described = (preview, blob, [blob, blob], base64_of("QUJD" * 90))
+    return draw(st.sampled_from([text, text[:200], nested, 7, None, True, *described]))
 
 
 @st.composite
-def items(draw: st.DrawFn) -> RecordItem:
+def items(draw: st.DrawFn) -> Record:
     source = draw(sources())
     ref = draw(refs(source))
     # A page of an upstream has some megabytes at most: long values or many fields, not both.
     count, most = draw(st.sampled_from([(1, 60_000), (3, 20_000), (30, 2_000), (2_000, 30)]))
     few = draw(st.lists(values(most=most), min_size=1, max_size=4))
     prefix = draw(names(40))
+    few = [base64_of(one) if looks_binary(one) else one for one in few]
     data = {f"{prefix}{n}": few[n % len(few)] for n in range(count)}
-    data = {
-        name: binary.described(value, ref, pointer.path_of(name)) for name, value in data.items()
-    }
-    held = [b for n, v in data.items() for b in binary.bytes_of(v, ref, pointer.path_of(n))]
-    return RecordItem(ref, str(ref), source, "2026-04-01T00:00:00Z", data, False, {}, bytes=held)
+    return Record(ref, source, "2026-04-01T00:00:00Z", data)
 
 
 @st.composite
@@ -211,6 +198,4 @@ def record_pages(draw: st.DrawFn) -> RecordPage:
     few = draw(st.lists(items(), min_size=1, max_size=2))
     most = 100 if all(len(item.data) <= 30 for item in few) else 3
     listed = (few * 100)[: draw(st.sampled_from([1, 2, 25, most]))][:most]
-    return RecordPage(
-        {"stream": "s", "limit": 100}, "s", listed, True, "c" * 80, None, {"kind": "none"}, []
-    )
+    return RecordPage("s", listed, True, "c" * 80, args={"stream": "s", "limit": 100})

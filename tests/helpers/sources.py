@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from evidence.envelope import Envelope
 from evidence.errors import Forbidden, InvalidRequest, Unavailable
 from evidence.handles import RecordRef
 from evidence.hits import SearchPage
-from evidence.model import Buckets
+from evidence.model import Buckets, Source
+from evidence.records import FieldRead, Record, RecordPage
 from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
 from evidence.work import Deadline, Each, Late, Outcome, attempt, serial
 from service.cursors import Sealer
 from service.pdpp.decode import aggregate, schema
 from service.pdpp.decode import search as decode
-from service.pdpp.encode.search import body_of
+from service.pdpp.encode import body_of
 from service.sources.package import Child, PackageResourceServer
 from service.ports import Held
 from service.ports import (
@@ -129,26 +129,31 @@ class ListServer:
     def connectors(self) -> Answer[ConnectorList]:
         return Answer(ConnectorList(self.schema(SchemaQuery()).value.connectors))
 
-    def records(self, query: RecordQuery) -> Envelope:
-        return self._say(query)
+    def records(self, query: RecordQuery) -> Answer[RecordPage]:
+        said = self._say(query)
+        return Answer(RecordPage(query.stream, [], has_more=False), said)
 
-    def record(self, read: RecordRead) -> Envelope:
-        return self._say(read)
+    def record(self, read: RecordRead) -> Answer[Record]:
+        said, source = self._say(read), Source(self.connection_id, None, None)
+        return Answer(Record(read.ref, source, None, {}), said)
 
     def aggregate(self, query: AggregateQuery) -> Answer[Buckets]:
-        body = self._say(query).body
+        body = self._say(query)
         return Answer(aggregate.read(body), body)
 
-    def field_window(self, ref: RecordRef, field_path: str, window: WindowRequest) -> Envelope:
-        return self._say((ref, field_path, window))
+    def field_window(
+        self, ref: RecordRef, field_path: str, window: WindowRequest
+    ) -> Answer[FieldRead]:
+        said, source = self._say((ref, field_path, window)), Source(self.connection_id, None, None)
+        return Answer(FieldRead(ref, source, field_path, "string"), said)
 
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob:
         self._live(("blob", blob_id))
         return Blob(blob_id, "text/plain", 0, "", lambda start, stop: iter(()))
 
-    def _say(self, question: Any) -> Envelope:
+    def _say(self, question: Any) -> dict[str, Any]:
         self._live(question)
-        return Envelope({"object": "said", "by": self.name})
+        return {"object": "said", "by": self.name}
 
     def _live(self, question: Any) -> None:
         self.calls.append(question)

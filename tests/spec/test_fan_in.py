@@ -13,7 +13,7 @@ from evidence import hits_wire
 from evidence.errors import EvidenceError, InvalidRequest
 from evidence.limits import BUDGETS
 from service.pdpp.decode import search as reading
-from service.pdpp.encode.search import body_of
+from service.pdpp.encode import body_of
 from renderers import search as renderer
 from renderers.rendering import Context
 from tests.helpers.sources import DOWN, LATE, OK, QUERY, REVOKED, Crowd, Plan, ids

@@ -8,15 +8,16 @@ import orjson
 import pytest
 
 from evidence import handles, hits_wire, routes, wire
-from evidence.envelope import Envelope
 from evidence.limits import BUDGETS
 from service.pdpp.decode import aggregate as aggregates
-from service.pdpp.decode import field as fields
-from service.pdpp.decode import document, records, schema, search
+from service.pdpp.decode import schema, search
+from service.pdpp.decode.field import decode_field
+from service.pdpp.decode.records import decode_page, decode_record
 from evidence.text import unescape
 from renderers import field as field_renderer
 from renderers import records as record_renderer
 from renderers import schema as schema_renderer
+from renderers.document_layout import lay_out
 from renderers import search as search_renderer
 from renderers.rendering import Context
 from service.mcp.records import RecordsSurface
@@ -73,7 +74,6 @@ EVERY = pytest.mark.parametrize(("tool", "args"), EXAMPLES)
 
 def wired(tool: str, args: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
     """What structured content must be, made from a REST body alone."""
-    envelope = Envelope(body)
     if tool == "schema":
         described = replace(schema.read(body), args=args)
         return schema_renderer.render(described, Context()).structured
@@ -81,17 +81,17 @@ def wired(tool: str, args: dict[str, Any], body: dict[str, Any]) -> dict[str, An
         page = replace(search.read(body), args=args)
         return hits_wire.search(search_renderer.fit(page, BUDGETS))
     if tool == "query_records":
-        listed = records.read_page(envelope, stream=args["stream"], args=args)
-        assert record_renderer.fits(listed, BUDGETS) in (len(listed.records), 1)
-        return wire.records(listed)
+        listed = replace(decode_page(body, args["stream"]), args=args)
+        fitted = record_renderer.fit(listed, BUDGETS)
+        assert len(fitted.records) == len(listed.records)
+        return wire.records(fitted)
     if tool == "aggregate":
         return wire.aggregate(replace(aggregates.read(body), args=args))
     ref = handles.parse(args["id"])
     if tool == "fetch":
         url = routes.record(ref.stream, ref.record_id)
-        return wire.document(document.read_document(envelope, ref=ref, url=url))
-    window = {key: value for key, value in args.items() if key not in ("id", "field_path")}
-    read = fields.read(envelope, ref=ref, field_path=args["field_path"], args=window)
+        return wire.document(lay_out(decode_record(body, ref), url=url))
+    read = replace(decode_field(body, ref, args["field_path"]), args=args)
     return wire.field(field_renderer.fit(read, BUDGETS))
 
 

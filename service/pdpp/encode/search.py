@@ -4,14 +4,8 @@ from typing import Any
 
 from evidence import routes
 from evidence.hits import Counts, FanIn, Hit, Match, SearchPage, SourceReport
-from service.ports import Answer
 
 Body = dict[str, Any]
-
-
-def body_of(answer: Answer[SearchPage]) -> Body:
-    """The body as a remote source sent it, else the encoded page."""
-    return encode(answer.value) if answer.body is None else answer.body
 
 
 def encode(page: SearchPage) -> Body:

@@ -8,12 +8,12 @@ that is asked about, its answer is given as it is.
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from evidence.envelope import Envelope
 from evidence.errors import EvidenceError, Forbidden, InvalidRequest, NotFound
 from evidence.handles import RecordRef
 from evidence.hits import SearchPage
 from evidence.limits import BUDGETS
 from evidence.model import Buckets
+from evidence.records import FieldRead, Record, RecordPage
 from evidence.schema import Bearer, ConnectorList, Schema, StreamDetails, StreamList, merged
 from evidence.work import Deadline, Each
 from service.cursors import Sealer
@@ -105,7 +105,7 @@ class PackageResourceServer:
         silent = schemas.by_membership(found.silent, self._members.places)
         return Answer(ConnectorList(merged([*known, *silent]), found.warnings))
 
-    def records(self, query: RecordQuery) -> Envelope:
+    def records(self, query: RecordQuery) -> Answer[RecordPage]:
         places = self._members.stream(query.stream, query.connection_id)
         return self._server(self._one(places, query.connection_id)).records(query)
 
@@ -113,10 +113,12 @@ class PackageResourceServer:
         places = self._members.stream(query.stream, query.connection_id)
         return self._server(self._one(places, query.connection_id)).aggregate(query)
 
-    def record(self, read: RecordRead) -> Envelope:
+    def record(self, read: RecordRead) -> Answer[Record]:
         return self._point(read.ref, lambda rs: rs.record(read))
 
-    def field_window(self, ref: RecordRef, field_path: str, window: WindowRequest) -> Envelope:
+    def field_window(
+        self, ref: RecordRef, field_path: str, window: WindowRequest
+    ) -> Answer[FieldRead]:
         return self._point(ref, lambda rs: rs.field_window(ref, field_path, window))
 
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob:
@@ -139,8 +141,8 @@ class PackageResourceServer:
             raise ambiguous(places)
         return children[0]
 
-    def _point(self, ref: RecordRef, ask: Callable[[ResourceServer], Envelope]) -> Envelope:
-        """What the holder of a record says; the next one where grants overlap and it has none."""
+    def _point(self, ref: RecordRef, ask: Callable[[ResourceServer], T]) -> T:
+        """The answer of the first holder of a record that has it; grants may overlap."""
         places = self._members.stream(ref.stream, ref.connection_id)
         self._one(places, ref.connection_id)
         return self._first(places, ask)

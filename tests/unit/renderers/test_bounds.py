@@ -1,25 +1,22 @@
 """Monstrous readings: whatever an upstream sends, an answer stays inside its budget and whole."""
 
+from dataclasses import replace
+
 import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence import hits_wire, wire
 from evidence.continuation import Continuation
-from evidence.envelope import Envelope
 from evidence.hits import SearchPage
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import (
-    Document,
-    FieldRead,
-    RecordItem,
-    RecordPage,
-    Source,
-)
+from evidence.model import Source
+from evidence.records import FieldRead, Record, RecordPage
 from evidence.schema import Connector, Schema, StreamRow, StreamSchema, parse_flags
-from service.pdpp.decode import document as reading
+from service.pdpp.decode.records import decode_record
 from service.pdpp.decode import search as search_reading
 from renderers import document as documents
+from renderers.document_layout import lay_out
 from renderers import field, records, schema, search
 from renderers.rendering import Context, Rendering
 from tests.helpers.monsters import (
@@ -93,8 +90,9 @@ def test_a_page_of_any_records_is_bounded_and_what_is_cut_can_be_read(
     monster: Held[RecordPage],
 ) -> None:
     page = monster.reading
-    while (kept := records.fits(page, BUDGETS)) < len(page.records):
-        page.records = page.records[: max(1, kept)]
+    while len((fitted := records.fit(page, BUDGETS)).records) < len(page.records):
+        page = replace(page, records=page.records[: len(fitted.records)])
+    page = fitted
     rendering = records.render(page, Context())
     text = bounded(rendering)
     assert all(f" {item.id} " in text for item in page.records)
@@ -110,9 +108,7 @@ def test_a_window_of_any_text_is_bounded_and_leads_on(source: Source, data: st.D
     text = data.draw(texts(most=CONTRACT.window_chars_max))
     start = data.draw(st.integers(0, 10**6))
     path = data.draw(names(64))
-    read = FieldRead(
-        ref, str(ref), source, path, "string", text, start, start + len(text), 10**7, 16_384
-    )
+    read = FieldRead(ref, source, path, "string", text, start, 10**7, 16_384)
     read = field.fit(read, BUDGETS)
     rendering = field.render(read, Context())
     shown = bounded(rendering)
@@ -123,12 +119,10 @@ def test_a_window_of_any_text_is_bounded_and_leads_on(source: Source, data: st.D
 
 @monstrous
 @given(held(items()))
-def test_a_document_of_any_record_is_bounded_and_mirrored(monster: Held[RecordItem]) -> None:
+def test_a_document_of_any_record_is_bounded_and_mirrored(monster: Held[Record]) -> None:
     item = monster.reading
     roles = {"primary-title": next(iter(item.data)), "primary-text": list(item.data)[-1]}
-    body = {"id": item.ref.record_id, "connection_id": item.ref.connection_id, "roles": roles}
-    envelope = Envelope({**body, "data": item.data, "display_name": item.source.display_name})
-    document: Document = reading.read_document(envelope, ref=item.ref)
+    document = lay_out(replace(item, roles=roles))
     rendering = documents.render(document, Context())
     text = bounded(rendering)
     assert orjson.loads(text) == rendering.structured
@@ -185,5 +179,5 @@ def test_titles_of_any_length_are_short_before_they_are_rendered() -> None:
     page = search_reading.read({"data": [row]})
     assert len(hits_wire.title(page.hits[0])) <= BUDGETS.title_chars
     body = {"id": "r", "data": {"t": "T" * 50_000}, "roles": {"primary-title": "t"}}
-    document = reading.read_document(Envelope(body), ref=page.hits[0].ref)
+    document = lay_out(decode_record(body, page.hits[0].ref))
     assert len(document.title) <= 300 and document.metadata["title_field"] == "t"

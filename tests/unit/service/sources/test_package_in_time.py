@@ -11,7 +11,7 @@ from evidence.hits import SearchPage
 from evidence.work import Deadline, Each
 from renderers.pool import WorkerPool
 from service.sources.package import Child, PackageResourceServer
-from service.pdpp.encode.search import body_of
+from service.pdpp.encode import body_of
 from service.ports import Answer, ResourceServer, SearchQuery
 from tests.helpers.sources import QUERY, SEALER, Crowd, ListServer, Plan
 
