@@ -97,6 +97,11 @@ class Ranker:
         self._rarest = [number for number in order if groups[number].idf]
         self._centres = 2 if len(groups) >= 4 else 1
 
+    @property
+    def best(self) -> float:
+        """About what a record scores that holds every group often and in one place."""
+        return (1 + SATURATION) * self._total
+
     def coverage(self, held: Iterable[int]) -> float:
         """The share of the question a record holds, 0 to 1."""
         whole = sum(self._label)

@@ -17,8 +17,8 @@ TEXT_BYTES_PER_HIT = 820
 #: For what is known later only: the address before each path, and that the page ended early.
 ADDRESS = "https://" + 56 * "x"
 LATER_BYTES = 200
-#: Shares of their text that windows keep, from most to least.
-SHARES = (0.8, 0.6, 0.4, 0.2, 0.0)
+#: Cuts fall between words, and marks stay whole: a share is an estimate.
+ROUNDING = 0.95
 
 
 class Room:
@@ -38,6 +38,16 @@ class Room:
             and sum([data for _, data in costs]) <= self.data
         )
 
+    def share(self, costs: Sequence[tuple[int, int]], least: Sequence[tuple[int, int]]) -> float:
+        """Which share of their text windows can keep, between all and the least."""
+        found = 1.0
+        for channel, most in enumerate((self.text, self.data)):
+            smallest = sum([cost[channel] for cost in least])
+            whole = sum([cost[channel] for cost in costs])
+            if whole > most:
+                found = min(found, (most - smallest) / (whole - smallest))
+        return found * ROUNDING
+
 
 def fit(page: SearchPage, budgets: Budgets) -> SearchPage:
     """The page as it can be shown, with fewer hits if not all fit.
@@ -45,10 +55,12 @@ def fit(page: SearchPage, budgets: Budgets) -> SearchPage:
     The first three hits keep up to three windows, later ones a quoted excerpt. Second and third
     windows give way first, then windows shrink; each hit's line, first window and call never do.
     """
-    hits = [_reduced(hit, number) for number, hit in page.numbered()]
-    room = Room(replace(page, hits=hits), budgets)
     numbers = [number for number, _ in page.numbered()]
-    costs = list(map(_cost, numbers, hits))
+    hits = [_reduced(hit, number, budgets) for number, hit in page.numbered()]
+    room, costs = Room(replace(page, hits=hits), budgets), list(map(_cost, numbers, hits))
+    while not room.holds(costs) and (place := _most_windows(hits)) is not None:
+        hits[place] = replace(hits[place], matches=hits[place].matches[:-1])
+        costs[place] = _cost(numbers[place], hits[place])
     if room.holds(costs):
         return replace(page, hits=hits)
     least = [_shrunk(hit, 0.0, budgets) for hit in hits]
@@ -56,16 +68,10 @@ def fit(page: SearchPage, budgets: Budgets) -> SearchPage:
     if not room.holds(smallest):
         kept = next(n for n in range(len(hits), -1, -1) if room.holds(smallest[:n]))
         return replace(page, hits=least[: max(1, kept)])
-    while (place := _most_windows(hits)) is not None:
-        hits[place] = replace(hits[place], matches=hits[place].matches[:-1])
-        costs[place] = _cost(numbers[place], hits[place])
-        if room.holds(costs):
-            return replace(page, hits=hits)
-    for share in SHARES:
-        shrunk = [_shrunk(hit, share, budgets) for hit in hits]
-        if room.holds(list(map(_cost, numbers, shrunk))):
-            return replace(page, hits=shrunk)
-    return replace(page, hits=least)
+    share = room.share(costs, smallest)
+    shrunk = [_shrunk(hit, share, budgets) for hit in hits]
+    fits = room.holds(list(map(_cost, numbers, shrunk)))
+    return replace(page, hits=shrunk if fits else least)
 
 
 def _most_windows(hits: Sequence[Hit]) -> int | None:
@@ -76,11 +82,12 @@ def _most_windows(hits: Sequence[Hit]) -> int | None:
     return max(place for place, hit in enumerate(hits) if len(hit.matches) == most)
 
 
-def _reduced(hit: Hit, number: int) -> Hit:
-    """The hit with the detail of its rank."""
+def _reduced(hit: Hit, number: int, budgets: Budgets) -> Hit:
+    """The hit with the detail of its rank; other servers may send longer windows than ours."""
+    windows, size = 1, CONTRACT.quote_chars
     if search_lines.is_full(number):
-        return replace(hit, matches=hit.matches[: CONTRACT.windows_per_hit])
-    return replace(hit, matches=[_cut(one, CONTRACT.quote_chars) for one in hit.matches[:1]])
+        windows, size = CONTRACT.windows_per_hit, budgets.excerpt_chars
+    return replace(hit, matches=[_cut(one, size) for one in hit.matches[:windows]])
 
 
 def _shrunk(hit: Hit, share: float, budgets: Budgets) -> Hit:

@@ -1,6 +1,7 @@
 """The owner's packages: one token over several grants, made, listed and revoked."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,7 @@ def create_(
         raise click.UsageError("Give one --token-file for each --remote, in their order.")
     with teaching(), existing(store) as writer:
         registry = SqliteRegistry(writer)
-        with Reader(store).snapshot() as snapshot:
+        with closing(Reader(store)) as reader, reader.snapshot() as snapshot:
             members = [local_member(registry, snapshot, name) for name in grants]
         members += _remote_members(urls, files)
         ends = expiry(expires, datetime.now(UTC)) if expires else None

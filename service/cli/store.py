@@ -21,6 +21,7 @@ from service.importing.importer import Import, Rejected, run
 from service.records.ingest import Counts
 from service.records.intake import Refused
 from service.records.sqlite.failures import explain_failures
+from service.records.sqlite.rebuild import rebuild
 from service.records.sqlite.stats import stream_counts
 from service.records.sqlite.streams import connect, manifests_of
 from service.importing.source import Source
@@ -226,7 +227,8 @@ def stats(store: Path, as_json: bool, reindex: bool) -> None:
     """
     with teaching(), existing(store) as writer:
         if reindex:
-            writer.reindex()
+            rebuild(writer)
+            writer.finish()
         counts = stream_counts(writer)
     if as_json:
         click.echo(orjson.dumps({"streams": counts}).decode())

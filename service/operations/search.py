@@ -18,7 +18,9 @@ class SearchArguments(Arguments):
         longest=CONTRACT.query_chars,
         required=True,
     )
-    words = arguments.Choice("any (default) ranks by words held; all needs each.", ("any", "all"))
+    words = arguments.Choice(
+        "any (default): no word is required; all: every word is.", ("any", "all")
+    )
     streams = arguments.Names("Only these streams.")
     connection_id = arguments.connection_id()
     since = arguments.Moment("From this date or date-time on.")

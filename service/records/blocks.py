@@ -79,7 +79,7 @@ class Reader:
 
     def _likely(self, seq: int, ordinal: int) -> list[int]:
         """Where the passages of a long value start that hold most of the rarest words."""
-        known = self._candidates.starts(seq, ordinal, BUDGETS.passages_ranked)
+        known = self._candidates.starts(seq, ordinal, self._ranker.groups, BUDGETS.passages_ranked)
         if known:
             return known
         groups = sorted(
@@ -99,19 +99,26 @@ class Reader:
 
 
 def in_order(
-    ranked: dict[int, Ranked], neighbours: dict[int, dict[int, int]], question: Question
+    ranked: dict[int, Ranked],
+    neighbours: dict[int, dict[int, int]],
+    question: Question,
+    ranker: Ranker,
 ) -> list[int]:
     """Records by their score with what neighbours and the period of the question add.
 
     Ties go to the newer event time, then to the record id.
     """
+    groups, whole = len(ranker.groups), ranker.best
     own = {seq: one.value for seq, one in ranked.items()}
     lifted = with_neighbours(own, neighbours)
     for seq, one in ranked.items():
         at = one.stream.event_time(one.record)
         period = question.period
         if period is not None and at is not None and period.since <= at < period.until:
-            lifted[seq] = (lifted[seq] or 1e-9) * PERIOD_LIFT
+            if question.only_period:  # its time is all that was asked for
+                lifted[seq] = max(lifted[seq], whole)
+                one.score = one.score._replace(held=frozenset(range(groups)))
+            lifted[seq] *= PERIOD_LIFT
         one.value = lifted[seq]
 
     def order(seq: int) -> tuple[float, int, str]:

@@ -55,11 +55,11 @@ class Candidates:
             found.sort(key=lambda seq: (-worth[seq], words.get(seq, 0), -seq))
         return found
 
-    def starts(self, seq: int, ordinal: int, most: int) -> list[int]:
-        """Where passages of a long value start that hold most groups, as far as rows tell."""
+    def starts(self, seq: int, ordinal: int, groups: Sequence[Group], most: int) -> list[int]:
+        """Where passages of a long value start that hold the rarest groups, as far as rows tell."""
         known = [
-            (-len(groups), start)
-            for (field, start), groups in self.passages.get(seq, {}).items()
+            (-sum(groups[number].idf for number in held), start)
+            for (field, start), held in self.passages.get(seq, {}).items()
             if field == ordinal
         ]
         return [start for _, start in sorted(known)[:most]]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 from evidence import pointer
 from evidence.fold import fold
@@ -19,6 +20,9 @@ from service.records import lists
 from service.records.blocks import Ranked
 from service.records.engine import Snapshot
 from service.records.texts import text_of
+
+#: A further window of a hit is worth at least this share of its first one.
+WORTH_SHOWN: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ def hit_of(snapshot: Snapshot, ranker: Ranker, one: Ranked, rank: int) -> Hit:
         url=f"{routes.record(stream.name, record.record_key)}"
         f"?connection_id={routes.name(stream.connection_id)}",
         matched_fields=list(dict.fromkeys(window.field for window in windows)),
-        matches=[_match(id, window) for window in windows[: CONTRACT.windows_per_hit]],
+        matches=[_match(id, window) for window in _shown(windows, stream.title_field)],
         rank=rank,
         coverage=round(ranker.coverage(one.score.held), 2),
         matched_words=[group.word.typed for group in held],
@@ -84,6 +88,13 @@ def _windows(snapshot: Snapshot, groups: Sequence[Group], one: Ranked) -> list[W
         if not any(_overlap(window, other) for other in chosen):
             chosen.append(window)
     return chosen
+
+
+def _shown(windows: Sequence[Window], title: str | None) -> Sequence[Window]:
+    """The windows that a hit shows: not the title again, and none of little worth."""
+    beside = [window for window in windows if window.field != title] or list(windows)
+    worth = [one for one in beside if one.worth >= WORTH_SHOWN * beside[0].worth]
+    return worth[: CONTRACT.windows_per_hit]
 
 
 def _texts(snapshot: Snapshot, one: Ranked, name: str) -> Iterator[tuple[int, str, int]]:

@@ -104,7 +104,7 @@ class Search:
         kept = self._matching(ranked)
         if added - near.keys():
             near |= self.snapshot.neighbours(threads, sorted(added - near.keys()))
-        ordered = in_order(kept, near, self.question)
+        ordered = in_order(kept, near, self.question, self.ranker)
         return [kept[seq] for seq in ordered if seq not in before]
 
     def _matching(self, ranked: dict[int, Ranked]) -> dict[int, Ranked]:

@@ -70,7 +70,7 @@ def _small(open: Open) -> Subject:
         text=small_world.LONG_BODY,
         total=len(small_world.LONG_BODY),
         search=SearchQuery("quarterly plan"),
-        found=(RecordRef("messages", "m_001", "mail-work"), "subject", "Quarterly"),
+        found=(RecordRef("messages", "m_001", "mail-work"), "body", "plan"),
         pages=SearchQuery("standup*", limit=5),
         count=AggregateQuery("diary", "count", connection_id="notes"),
         value=7,

@@ -5,7 +5,7 @@ with two(tmp_path) as pair:
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,5 +87,5 @@ def two(folder: Path) -> Iterator[Pair]:
 
 def local_member(writer: Writer, name: str) -> Member:
     """A grant of a store as a member, by its id or label."""
-    with Reader(writer.path).snapshot() as snapshot:
+    with closing(Reader(writer.path)) as reader, reader.snapshot() as snapshot:
         return packages.local_member(SqliteRegistry(writer), snapshot, name)

@@ -20,7 +20,7 @@ from service.records.sqlite.large import LargeValue, Place, read_chunks
 from service.records.sqlite.passages import fold_passages, read_text, starts
 from service.records.sqlite.scopes import Scopes, row_id
 from service.records.sqlite.vocabulary import Vocabulary
-from service.records.sqlite.writer import Writer
+from service.records.sqlite.transactions import Writer
 from service.records.values import Stored, sortable
 
 REINDEX_BYTES = 67_108_864

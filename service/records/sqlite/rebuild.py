@@ -10,8 +10,8 @@ from functools import partial
 from service.records.sqlite.indexing import derive
 from service.records.sqlite.languages import Sample
 from service.records.sqlite.streams import connections_of, manifests_of, open_stream
+from service.records.sqlite.transactions import INDEXES, Writer, tune
 from service.records.sqlite.vocabulary import forget
-from service.records.sqlite.writer import INDEXES, Writer, tune
 
 SHADOWS = ("data", "idx", "docsize", "config")
 

@@ -16,6 +16,7 @@ from service.records.ingest import put
 from service.records.intake import Row
 from service.records.manifest import parse
 from service.records.sqlite.checkup import examine
+from service.records.sqlite.rebuild import rebuild
 from service.records.sqlite.streams import StreamHandle, declare, open_stream
 from service.records.sqlite.writer import Writer, open_writer
 from evidence.work import Deadline
@@ -98,7 +99,7 @@ def test_any_history_leaves_what_the_records_say(
             elif step == "declare":
                 declare(writer, "c", parse({"streams": [MANIFESTS[value]]}))
             elif step == "reindex":
-                writer.reindex()
+                rebuild(writer)
             else:
                 writer.finish()
             check(writer)
@@ -150,7 +151,7 @@ def test_languages_of_a_connection_are_those_of_its_texts(
     assert _languages(writer) == ["de"]
     put(writer, notes, [Row({"id": "e", "text": english})])
     assert _languages(writer) == ["de", "en"]
-    writer.reindex()
+    rebuild(writer)
     assert sorted(_languages(writer)) == ["de", "en"]
 
 

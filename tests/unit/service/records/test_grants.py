@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def entry(**members: Any) -> dict[str, Any]:
 
 def test_a_token_finds_its_grant_through_any_connection(store: Writer) -> None:
     grant_id, token = create(SqliteRegistry(store), entry(stream="notes"), label="laptop")
-    with Reader(store.path).snapshot() as snapshot:
+    with closing(Reader(store.path)) as reader, reader.snapshot() as snapshot:
         found = find(SqliteRegistryReader(snapshot), token)
     assert (found.grant_id, found.label) == (grant_id, "laptop")
     assert found.streams == (StreamGrant("c", "notes", ("id", "at")),)
