@@ -1,6 +1,6 @@
 """What operations may ask of the world outside: the only seam between surfaces and upstreams.
 
-A resource server takes typed requests and answers with PDPP envelopes, already inside one grant.
+A resource server takes typed requests and answers with typed values, already inside one grant.
 """
 
 import dataclasses

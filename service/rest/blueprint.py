@@ -1,4 +1,4 @@
-"""REST under /v1: one loop over the operations, the port's envelope as the body."""
+"""REST under /v1: one loop over the operations, the PDPP body of the port's answer."""
 
 from collections.abc import Callable
 from typing import Any

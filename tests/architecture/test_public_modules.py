@@ -10,7 +10,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "service.records.sqlite": (
         *("checkup", "failures", "reader", "snapshot", "stats", "streams", "writer"),
     ),
-    "service.records": ("", "engine", "ingest", "intake", "manifest", "values", "view"),
+    "service.records": ("engine", "ingest", "intake", "manifest", "store", "values"),
     "service.access": (*("grants", "guard", "packages", "rates", "registry", "sqlite", "tokens"),),
     "service.importing": ("formats", "importer", "source", "text_repair"),
     "service.papers": ("disk", "layout", "snapshot_library", "swap"),
@@ -19,10 +19,10 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         *("remote_authority", "server"),
     ),
     "service.sources.package": ("",),
-    "service.pdpp": ("brackets", "decode", "previews"),
+    "service.pdpp": ("brackets", "decode", "encode"),
     "service.operations": (
         *("", "arguments", "base", "bodies", "json_schema", "listings", "papers"),
-        "read_record_field",
+        *("read_record_field", "search"),
     ),
     "service.mcp": (
         *("blueprint", "faults", "headers", "ladder", "papers", "records", "repeats", "stdio"),

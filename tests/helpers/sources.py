@@ -1,7 +1,7 @@
 """Sources of a package that answer from lists: truthful pages, and failures as they are planned.
 
 crowd = Crowd([Plan(hits=3), Plan(hits=5, outcomes=("late",))])
-envelope = crowd.search(limit=4)
+page = crowd.search(limit=4).value
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""From envelopes to typed values: the only place that knows how upstreams spell things."""
+"""From PDPP bodies to typed values: the only place that knows how upstreams spell things."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -71,7 +71,7 @@ def warnings_of(body: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def without(body: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """The envelope without some of its keys."""
+    """The body without some of its keys."""
     dropped = frozenset(names)
     return {key: value for key, value in body.items() if key not in dropped}
 

@@ -6,8 +6,7 @@ from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.records import FieldRead
 from evidence.values import Base64, BlobRef, is_reference
-from service.pdpp.decode import number_of, object_of, text_of, values, warnings_of
-from service.pdpp.decode.records import source_of
+from service.pdpp.decode import number_of, object_of, source_of, text_of, values, warnings_of
 
 
 def decode_field(body: dict[str, Any], ref: RecordRef, field_path: str) -> FieldRead:

@@ -5,8 +5,8 @@ from typing import Any
 from evidence.handles import RecordRef
 from evidence.model import Source
 from evidence.records import Count, Record, RecordPage, Related, Span
-from service.pdpp.decode import number_of, object_of, pick, reference, rows, text_of, warnings_of
-from service.pdpp.decode import values
+from service.pdpp.decode import number_of, object_of, pick, reference, rows, source_of, text_of
+from service.pdpp.decode import values, warnings_of
 
 Body = dict[str, Any]
 
@@ -37,15 +37,6 @@ def decode_record(body: Body, ref: RecordRef, *, whole: bool = False) -> Record:
     key = text_of(body, "record_key", "record_id", "id") or ref.record_id
     found = RecordRef(ref.stream, key, source.connection_id or ref.connection_id)
     return _record(body, found, source, whole)
-
-
-def source_of(body: Body) -> Source:
-    """The connection of a row."""
-    return Source(
-        text_of(body, "connection_id", "connector_instance_id"),
-        text_of(body, "connector_key", "connector_id"),
-        text_of(body, "display_name"),
-    )
 
 
 def _row(row: Body, stream: str | None, parent: RecordRef | None, whole: bool) -> Record | None:
