@@ -8,10 +8,11 @@ block. A cursor holds the block, the offset in it and the version of the store.
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, Final
 
 from evidence.errors import InvalidRequest
-from evidence.limits import BUDGETS
+from evidence.limits import BUDGETS, CONTRACT
 from evidence.hits import Counts, SearchPage
 from evidence.ranking import Group, Ranker, idf
 from service.cursors import Sealer
@@ -191,10 +192,18 @@ class Search:
             page,
             absent_words=zero_hits.absent(self.wanted),
             nearest_words=zero_hits.nearest(self.wanted, self.vocabulary),
-            retry=zero_hits.retry(
-                self.wanted, every=self.every, required=bool(self.question.required)
-            ),
+            retry=self._retry(),
         )
+
+    def _retry(self) -> dict[str, Any] | None:
+        """Arguments in place of which this search has hits, as a further search shows."""
+        asking_less = zero_hits.retries(self.question, self.wanted, every=self.every)
+        for changes in islice(asking_less, zero_hits.RETRIES_MAX):
+            if len(changes.get("query", "")) > CONTRACT.query_chars:
+                continue
+            if Search(self.snapshot, self.view, replace(self.request, **changes)).order:
+                return changes
+        return None
 
     def _tail(self, shown: list[Ranked]) -> int:
         """How many hits a first page shows before the scores fall off."""

@@ -1,13 +1,17 @@
 """What a search without hits reports: absent words, words like them, a call that has hits."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from evidence.question import Question
 from evidence.ranking import Group
 from evidence.spelling import REPAIRED_CHARS, edits
 from service.records.words import Vocabulary
 
 #: Similar words that are named for each absent one.
 NEAREST_MAX = 3
+#: Further searches that are tried for one that has hits.
+RETRIES_MAX = 5
 
 
 def absent(wanted: list[Group]) -> list[str]:
@@ -29,11 +33,26 @@ def nearest(wanted: list[Group], vocabulary: Vocabulary) -> dict[str, list[str]]
     return found
 
 
-def retry(wanted: list[Group], *, every: bool, required: bool) -> dict[str, Any] | None:
-    """Arguments in place of which the search has hits; None if words cannot tell."""
+def retries(question: Question, wanted: list[Group], *, every: bool) -> Iterator[dict[str, Any]]:
+    """Arguments that ask for less, in place of those without hits; the nearest come first."""
     present = [group.word.typed for group in wanted if group.count]
-    if not present:
-        return None
-    if every:
-        return {"words": "any"}
-    return {"query": " ".join(present)} if required else None
+    excluded = [part.term.typed for part in question.required if part.term.excluded]
+    required = [part.term.typed for part in question.required if not part.term.excluded]
+    mode = {"words": "any"} if every else {}
+    if every and present:
+        yield mode
+    if wanted and required:
+        yield _asking(part.term.typed for part in question.required)
+    if present and required:
+        yield _asking([*present, *excluded]) | mode
+    if len(required) > 1:
+        yield from (_asking([*excluded, part]) for part in required)
+    if excluded and (present or required):
+        yield _asking([*present, *required]) | mode
+        if present and required:
+            yield _asking(present) | mode
+
+
+def _asking(parts: Iterable[str]) -> dict[str, Any]:
+    # A quote that is not closed runs to the end; it is the last part of a question, and here.
+    return {"query": " ".join(dict.fromkeys(parts))}
