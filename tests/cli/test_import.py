@@ -218,7 +218,7 @@ def test_short_words_of_a_table_are_found_and_grouped_by(home: Path) -> None:
     token = run("grant", "create").stdout.strip()
     asked = {"RUNG_TOKEN": token, "RUNG_STORE": str(home / "store/rung.db")}
     shell = Shell(asked)
-    assert "of=1" in shell.ok("search", "emma").stdout
+    assert "all=1 some=1 complete=true" in shell.ok("search", "emma").stdout
     assert "classic" in shell.ok("aggregate", "t", "count", "--group-by", "kind").stdout
 
 
