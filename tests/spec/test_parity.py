@@ -100,11 +100,23 @@ def wired(tool: str, args: dict[str, Any], body: dict[str, Any]) -> dict[str, An
 def test_structured_content_is_made_of_the_rest_body_alone(
     small: Local, tool: str, args: dict[str, Any]
 ) -> None:
-    answer = small.api.rest(*[route_of(tool, args)[0]], **route_of(tool, args)[1])
+    path, params = route_of(tool, args)
+    answer = small.api.rest(path, **params)
     assert answer.status == 200, answer
-    assert orjson.loads(orjson.dumps(wired(tool, args, answer.body))) == (
-        small.ok(tool, **args).structured
-    )
+    told = small.ok(tool, **args).structured
+    body = answer.body
+    if tool == "search" and "tail_cut" in told["data"]["meta"]:
+        body = cut(body, len(told["results"]), told["data"]["next_cursor"])
+    assert orjson.loads(orjson.dumps(wired(tool, args, body))) == told
+
+
+def cut(body: dict[str, Any], shown: int, cursor: str) -> dict[str, Any]:
+    """The body of a page of REST, which never ends at the tail, cut where MCP ends the page."""
+    assert 3 <= shown < len(body["data"]), "only what follows the third hit is cut"
+    assert "tail_cut" not in body["meta"]
+    meta = {**body["meta"], "tail_cut": True}
+    more = {"has_more": True, "next_cursor": cursor}
+    return {**body, **more, "data": body["data"][:shown], "meta": meta}
 
 
 def test_every_operation_has_an_example_and_its_own_examples_load() -> None:
