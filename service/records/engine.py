@@ -190,10 +190,6 @@ class Snapshot(Protocol):
         """(number of the connection, its commits noticed): equal only for the same contents."""
         ...
 
-    def version(self) -> int:
-        """The number of the last change of a record in the store."""
-        ...
-
     def meta(self, key: str) -> Any:
         """What the store notes about itself under a key; None if nothing."""
         ...

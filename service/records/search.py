@@ -2,12 +2,13 @@
 
 Stage 1 (`candidates`) yields one ordered list of records from the index alone. Stage 2 (`blocks`)
 reads and ranks them in blocks of 100 with their neighbours; a page shows the next records of its
-block. A cursor holds the block, the offset in it and the version of the store.
+block. A cursor holds the block, the offset in it and the figures that the ranking goes by.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
+from hashlib import blake2b
 from itertools import islice
 from typing import Any, Final
 
@@ -51,9 +52,9 @@ class Search:
             )
         self.every = request.words == "all"
         self.vocabulary = view.vocabulary(snapshot)
-        self.records, mean = self.vocabulary.size
+        self.records, self.mean = self.vocabulary.size
         self.wanted = groups_of(self.question, self.vocabulary, strict=self.every)
-        self.ranker = Ranker([*self.wanted, *self._required_groups()], mean)
+        self.ranker = Ranker([*self.wanted, *self._required_groups()], self.mean)
 
     def _required_groups(self) -> Iterable[Group]:
         """The required parts as groups, so that they are ranked and marked like words."""
@@ -133,12 +134,12 @@ class Search:
         """The hits that the cursor of the request asks for."""
         request = self.request
         bound = ["search", self.view.grant.grant_id, *request.identity()]
-        number, offset, version = 0, 0, None
+        number, offset, before = 0, 0, None
         if request.cursor:
-            number, offset, version = sealer.open(request.cursor, bound=bound)
-        current = self.snapshot.version()
+            number, offset, before = sealer.open(request.cursor, bound=bound)
+        current = self._figures()
         warnings = []
-        if version is not None and version != current:
+        if before is not None and before != current:
             warnings.append(
                 {
                     "code": "store_changed",
@@ -185,6 +186,14 @@ class Search:
             tail_cut=tail_cut,
         )
         return page if page.hits or request.cursor else self._explained(page)
+
+    def _figures(self) -> str:
+        """What the order of all pages goes by. It counts granted records alone: a number of the
+        store as a whole would tell a client that something changed which its grant hides.
+        """
+        counts = [group.count for group in self.ranker.groups]
+        figures = [self.records, self.mean, len(self.order), *counts]
+        return blake2b(repr(figures).encode(), digest_size=6).hexdigest()
 
     def _explained(self, page: SearchPage) -> SearchPage:
         """A page without hits, with the words that are missing and a call that has hits."""

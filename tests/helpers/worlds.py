@@ -91,6 +91,16 @@ class House:
         with open_writer(self.path) as writer:
             writer.db.execute(sql, values)
 
+    def add(self, connection_id: str, *rows: Row) -> None:
+        """Adds records to the store, as an import does."""
+        with open_writer(self.path) as writer:
+            batch = Batch(writer)
+            for one in rows:
+                batch.add(open_stream(writer, connection_id, one.stream or ""), one)
+            batch.flush()
+            assert not batch.counts.refused, batch.counts.refusals
+            writer.finish()
+
     def revoke(self, grant_id: str) -> None:
         with open_writer(self.path) as writer:
             grants.revoke(SqliteRegistry(writer), grant_id)

@@ -57,10 +57,6 @@ class SqliteSnapshot(SearchVerbs):
     def generation(self) -> tuple[int, int]:
         return self._generation
 
-    def version(self) -> int:
-        (last,) = self.db.execute("SELECT max(version) FROM change").fetchone()
-        return int(last or 0)
-
     def meta(self, key: str) -> Any:
         row = self.db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return None if row is None else row[0]
