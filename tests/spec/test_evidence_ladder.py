@@ -1,6 +1,7 @@
 """Search shows evidence first, small fields stand inline, large ones escalate on purpose."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from tests.spec.scenarios import scenario
 QUERIES = ("invoice", "copper key", "Möwen", "青い灯台", "🎉", '"the old library"', "garden*")
 
 READ_ANY = 'to read any field: read_record_field {"id":"<id of the hit>","field_path":"<field>"}'
-UNPROVEN = {
+UNPROVEN: dict[str, Any] = {
     "object": "search_result",
     "stream": "messages",
     "record_key": "m_1",
