@@ -36,7 +36,7 @@ HERE = {"NO_PROXY": "127.0.0.1"}
 
 CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("schema", {}),
-    ("search", {"query": "invoice number"}),
+    ("search", {"query": "invoice number", "words": "all"}),
     ("read_record_field", {"id": "mail-work/messages:m_long", "field_path": "body"}),
     ("fetch", {"id": "mail-work/messages:m_002"}),
     ("query_records", {"stream": "messages", "connection_id": "mail-work", "limit": 2}),
