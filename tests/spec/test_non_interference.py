@@ -44,7 +44,7 @@ pytestmark = pytest.mark.slow
 GRANT_ID = "grt_0123456789abcdef"
 ANY = settings(
     deadline=None,
-    max_examples=8,
+    max_examples=25,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 BOOKMARK = re.compile(r'"next_changes_since": "([^"]+)"|"next_cursor": "(c\.[^"]+)"')
