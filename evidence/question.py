@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from evidence.fold import fold
+from evidence.fold import fold, unfold
 from evidence.periods import Period, find_period
 from evidence.query import Term
 from evidence.stop_words import stop_words
@@ -126,9 +126,9 @@ def _spelled(text: str) -> Iterator[Term]:
 def _pairs(run: list[str]) -> Iterator[Term]:
     """Adjacent characters of an unspaced run, two by two; a lone one as it is."""
     if len(run) == 1:
-        yield Term((run[0],), typed=run[0])
+        yield Term((run[0],), typed=unfold(run[0]))
     for first, second in zip(run, run[1:]):
-        yield Term((first, second), typed=first + second)
+        yield Term((first, second), typed=unfold(first + second))
 
 
 def is_unspaced(word: str) -> bool:
