@@ -26,13 +26,13 @@ from service.records import ingest, values
 from service.records.ingest import Batch
 from service.records.intake import Row
 from service.records.manifest import parse
-from service.records.sqlite import ddl, indexing, large, recent_index, scopes, writer
+from service.records.sqlite import ddl, indexing, large, passages, scopes, vocabulary, writer
 from service.records.sqlite.streams import StreamHandle, connect, declare, open_stream
 from service.records.sqlite.writer import Writer, open_writer
 
 HOME = Path("var/bench")
 #: The modules that decide what a store contains.
-WRITERS = (ddl, indexing, ingest, large, recent_index, scopes, values, writer)
+WRITERS = (ddl, indexing, ingest, large, passages, scopes, values, vocabulary, writer)
 VERSION = 5
 EMITTED_AT = "2026-08-01T00:00:00Z"
 

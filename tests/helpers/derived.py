@@ -95,7 +95,7 @@ def _add(found: Derived, seq: int, ordinal: int, value: str) -> None:
     held, length = words(value)
     found.counts.update((word, ordinal) for word in held if len(word) <= 500)
     if length:
-        found.lengths[ordinal] += length
+        found.lengths[ordinal] += min(length, length * PASSAGE // len(fold(value)))
     if len(value) <= PASSAGE:
         found.rows.add((seq, ordinal))
         return
