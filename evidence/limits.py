@@ -32,7 +32,6 @@ class Contract:
     document_chars: int = _limit(
         16_384, "text of a fetched document; the rest by read_record_field"
     )
-    search_items: int = _limit(10_000, "hits a search can be paged through")
     windows_per_hit: int = _limit(3, "proven windows shown for one hit")
     full_hits: int = _limit(3, "first hits of a search that show their windows in full")
     quote_chars: int = _limit(120, "excerpt of a later hit, quoted on one line")
@@ -118,9 +117,7 @@ class Budgets:
     retries_shown: int = _limit(3, "calls an error offers in place of the refused one")
     excerpt_chars: int = _limit(320, "one evidence window in a search envelope")
     excerpt_chars_min: int = _limit(80, "evidence windows never shrink below this")
-    words_tried: int = _limit(5, "words of a query without hits that are looked for alone")
     word_matches: int = _limit(5_000, "records with a word that are counted one by one")
-    prefix_words: int = _limit(256, "words that the prefixes of one query stand for, together")
     prefix_words_read: int = _limit(
         8_192, "words of the index that are read to find those a prefix stands for"
     )

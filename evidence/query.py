@@ -86,8 +86,6 @@ def _term(chunk: re.Match[str]) -> Term:
 def needle(term: Term) -> Needle:
     """What to look for in folded text with a space at both ends, to find a term."""
     first, *others = term.words
-    if not term.prefix and len(others) == 1 and first >= "\u0e00" and len(first + others[0]) == 2:
-        return f" {first}  {others[0]} ", None  # as `fold` writes adjacent unspaced characters
     words = " +".join(map(re.escape, term.words))
     if term.prefix:
         return f" {first} " if others else f" {first}", re.compile(f" {words}[^ ]*")

@@ -37,9 +37,6 @@ from evidence.limits import CONTRACT
 TOKENIZER = "unicode61 remove_diacritics 0 categories 'L* N* Co Mn Mc'"
 SEQ_BITS = 32
 SEQ_MASK = (1 << SEQ_BITS) - 1
-# Of the row ids of the third layout's `fts_recent`.
-ORDINAL_BITS = 31
-ORDINAL_MASK = (1 << ORDINAL_BITS) - 1
 CHUNK = CONTRACT.chunk_chars
 PASSAGE = CONTRACT.passage_chars
 STREAM_BLOCK = 64
