@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from evidence.continuation import Continuation
-from evidence.records import Document, FieldRead
+from evidence.envelope import Envelope
+from evidence.model import Document, FieldRead
 from renderers import document, field
 from renderers.lines import Spell
 from renderers.rendering import Context
@@ -90,6 +91,7 @@ def _text(
         base_url=session.base_url,
         spell=spelling,
         blob=spelling.blob,
+        each=session.each,
     )
     if isinstance(reading, Document):
         _whole(reading.text, document.about(reading, context))
@@ -127,7 +129,7 @@ def _body(
     if form == "json":
         output.json(body)
         return
-    found = rows.read(operation.name, body, given)
+    found = rows.read(operation.name, Envelope(body), given)
     if form == "jsonl":
         output.json_lines(found.objects)
     else:

@@ -1,14 +1,15 @@
 """aggregate: one figure, or counts by group, over a stream."""
 
-from dataclasses import replace
 from typing import Any
 
+from evidence.envelope import Envelope
 from evidence.limits import CONTRACT
 from evidence.model import GRANULARITIES, Buckets
+from service.pdpp.decode import aggregate as reading
 from renderers import aggregate as renderer
 from service.operations import arguments
 from service.operations.base import Arguments, RecordOperation, Route, Session
-from service.ports import AggregateQuery, Answer
+from service.ports import AggregateQuery
 
 METRICS = ("count", "sum", "min", "max", "count_distinct")
 
@@ -27,13 +28,13 @@ class AggregateArguments(Arguments):
     connection_id = arguments.connection_id()
 
 
-def ask(session: Session, *, stream: str, metric: str, **args: Any) -> Answer[Buckets]:
-    """The figure or a page of groups."""
+def ask(session: Session, *, stream: str, metric: str, **args: Any) -> Envelope:
+    """The aggregation envelope."""
     return session.rs.aggregate(AggregateQuery(stream, metric, **args))
 
 
 def run(session: Session, **args: Any) -> Buckets:
-    return replace(ask(session, **args).value, args=args)
+    return reading.read(ask(session, **args), args=args)
 
 
 OPERATION = RecordOperation(
@@ -41,7 +42,7 @@ OPERATION = RecordOperation(
     title="Count and summarise",
     description=(
         "Answers how many, how much, earliest and latest: one metric over a stream, or counts "
-        "grouped by a field or by time."
+        "grouped by a field or by time. schema(stream) lists the fields that allow it."
     ),
     arguments=AggregateArguments(),
     ask=ask,

@@ -11,11 +11,11 @@ from evidence import handles
 from evidence.continuation import REPLACED_BY_CURSOR
 from evidence.errors import Ambiguous, InvalidRequest, NotFound
 from evidence.limits import BUDGETS
-from service.pdpp import encode
+from service.pdpp.decode import schema
 from service.operations.arguments import Number
 from service.operations.base import Operation, RecordOperation, Session
 from service.pdpp.brackets import pairs_of
-from service.ports import Answer, SchemaQuery
+from service.ports import SchemaQuery
 
 ALIAS_WARNING = {
     "code": "deprecated_alias_used",
@@ -65,15 +65,10 @@ def body(
     given, warnings = _lenient(operation, given)
     asked = operation.load_rest(given)
     more = _more(operation, extra, asked)
-    found = served(operation.ask(session, **asked, **more))
+    found = operation.ask(session, **asked, **more).body
     if operation.route.link:
         found = operation.route.link(found)
     return linked(found, here, [*warnings, *alias_warnings(extra)])
-
-
-def served(answer: Answer[Any]) -> Body:
-    """Return the body of an answer: as a remote source sent it, or else encoded."""
-    return encode.body_of(answer)
 
 
 def alias_warnings(extra: Mapping[str, str]) -> list[Body]:
@@ -126,9 +121,9 @@ def narrowed(session: Session, given: dict[str, Any], extra: Mapping[str, str]) 
     wanted = extra.get("connector_id")
     if wanted is None or "connection_id" in given:
         return given
-    listed = session.rs.schema(SchemaQuery()).value.connectors
+    listed = schema.connectors(session.rs.schema(SchemaQuery()))
     found = [
-        one for connector in listed if wanted in connector.names for one in connector.connection_ids
+        one for connector in listed if wanted in connector.names for one in connector.connections
     ]
     if not found:
         raise NotFound(

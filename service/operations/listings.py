@@ -2,11 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from evidence.schema import ConnectorList, StreamDetails, StreamList
+from evidence.envelope import Envelope
 from service.operations.base import Session
-from service.ports import Answer
 
 BLOB_PATH = "/v1/blobs/<blob_id>"
 BLOB_EXAMPLE = {"blob_id": "m_0007.txt", "connection_id": "gmail-work"}
@@ -25,19 +23,19 @@ class Listing:
     title: str
     description: str
     path: str
-    ask: Callable[..., Answer[Any]]
+    ask: Callable[..., Envelope]
     example: dict[str, str]
 
 
-def _connectors(session: Session, **_: str | None) -> Answer[ConnectorList]:
+def _connectors(session: Session, **_: str | None) -> Envelope:
     return session.rs.connectors()
 
 
-def _streams(session: Session, *, connection_id: str | None) -> Answer[StreamList]:
+def _streams(session: Session, *, connection_id: str | None) -> Envelope:
     return session.rs.streams(connection_id=connection_id)
 
 
-def _stream(session: Session, *, connection_id: str | None, stream: str) -> Answer[StreamDetails]:
+def _stream(session: Session, *, connection_id: str | None, stream: str) -> Envelope:
     return session.rs.stream(stream, connection_id=connection_id)
 
 

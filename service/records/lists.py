@@ -1,7 +1,6 @@
 """Lists and single records: one statement over all connections, keyset cursors, projection."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -10,10 +9,8 @@ from evidence.continuation import Continuation
 from evidence.errors import Ambiguous, EvidenceError, InvalidRequest, NotFound
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.records import Count, Record, RecordPage, Span
 from service.records.engine import Order, Position, Row, Selection, Snapshot, Stored
 from service.cursors import Sealer
-from service.pdpp.encode.records import encode_row
 from service.ports import RecordQuery, RecordRead
 from service.records import documents
 from service.records.expand import expand, require
@@ -22,7 +19,9 @@ from service.records.values import moment
 from service.records.view import StreamView, View
 
 
-def list_records(snapshot: Snapshot, view: View, query: RecordQuery, sealer: Sealer) -> RecordPage:
+def list_records(
+    snapshot: Snapshot, view: View, query: RecordQuery, sealer: Sealer
+) -> dict[str, Any]:
     """A page of a stream, all granted connections merged under one order, limit and cursor."""
     streams = view.stream(query.stream, query.connection_id)
     require_shared(view, streams, query.fields, "fields")
@@ -35,19 +34,22 @@ def list_records(snapshot: Snapshot, view: View, query: RecordQuery, sealer: Sea
     found = snapshot.page(selections, order, after, query.limit + 1)
 
     page, more = _page(snapshot, view, streams, found, projections, query)
-    cursor = sealer.seal(list(found[len(page) - 1].position), bound=bound) if more else None
-    return RecordPage(
-        stream=query.stream,
-        records=page,
-        has_more=more,
-        next_cursor=cursor,
-        count=_count(snapshot, selections, query),
-        span=_span(snapshot, streams, selections) if query.window == "exact" else None,
-    )
+    body: dict[str, Any] = {
+        "object": "list",
+        "url": f"/v1/streams/{query.stream}/records",
+        "has_more": more,
+        "data": page,
+        "meta": {"count": _count(snapshot, selections, query), "warnings": []},
+    }
+    if more:
+        body["next_cursor"] = sealer.seal(list(found[len(page) - 1].position), bound=bound)
+    if query.window == "exact":
+        body["meta"]["window"] = _window(snapshot, streams, selections)
+    return body
 
 
-def read_record(snapshot: Snapshot, view: View, read: RecordRead) -> Record:
-    """One record; 404 `not_found` if the grant does not show it, 409 if several match."""
+def read_record(snapshot: Snapshot, view: View, read: RecordRead) -> dict[str, Any]:
+    """One record; 404 `not_found` where the grant does not show it, 409 where several match."""
 
     def suits(stream: StreamView) -> None:
         stream.project(read.fields)
@@ -60,16 +62,14 @@ def read_record(snapshot: Snapshot, view: View, read: RecordRead) -> Record:
     show = documents.show
     if read.whole:
         show = documents.show_named if read.fields else documents.show_over_rest
-    related = {}
+    body = {"connector_key": stream.connector_key, **describe(stream, stored)}
+    body["data"] = show(snapshot, view, stream, stored, fields)
+    body["roles"] = {role: name for role, name in stream.roles.items() if name in fields}
+    if at := time_of(stream, stored, frozenset(fields)):
+        body["authored_at"] = at
     if read.expand:
-        related = expand(snapshot, view, stream, stored, read.expand, read.expand_limit)
-    return replace(
-        record_of(stream, stored, show(snapshot, view, stream, stored, fields)),
-        source=stream.origin._replace(connector_key=stream.connector_key),
-        roles={role: name for role, name in stream.roles.items() if name in fields},
-        authored_at=time_of(stream, stored, frozenset(fields)) or None,
-        expanded=related,
-    )
+        body["expanded"] = expand(snapshot, view, stream, stored, read.expand, read.expand_limit)
+    return body
 
 
 def find(
@@ -151,19 +151,15 @@ def ambiguous(view: View, streams: Sequence[StreamView]) -> Ambiguous:
     )
 
 
-def record_of(stream: StreamView, stored: Stored, data: dict[str, Any]) -> Record:
-    """The record with the data that is shown of it."""
-    return Record(
-        RecordRef(stream.name, stored.record_key, stream.connection_id),
-        stream.origin,
-        stored.emitted_at(stream.granted),
-        data,
-    )
-
-
-def body_bytes(record: Record) -> int:
-    """The size of a record in a REST body."""
-    return len(orjson.dumps(encode_row(record)))
+def describe(stream: StreamView, stored: Stored) -> dict[str, Any]:
+    """The envelope keys of a record, without its data."""
+    return {
+        "object": "record",
+        "id": stored.record_key,
+        "stream": stream.name,
+        "emitted_at": stored.emitted_at(stream.granted),
+        **stream.source,
+    }
 
 
 def title_of(stream: StreamView, record: Stored) -> str | None:
@@ -228,35 +224,38 @@ def _page(
     found: Sequence[Row],
     projections: dict[int, tuple[str, ...]],
     query: RecordQuery,
-) -> tuple[list[Record], bool]:
+) -> tuple[list[dict[str, Any]], bool]:
     """The records of a page and whether more follow; ends early past the byte budget."""
     show = documents.show_over_rest if query.whole else documents.show
     rows = found[: query.limit]
-    page: list[Record] = []
+    page: list[dict[str, Any]] = []
     size = 0
-    for row, stored in zip(rows, snapshot.each([row.seq for row in rows])):
+    for row, record in zip(rows, snapshot.each([row.seq for row in rows])):
         stream = streams[row.position.selection]
-        data = show(snapshot, view, stream, stored, projections[stream.id])
-        record = record_of(stream, stored, data)
+        shown = describe(stream, record)
+        shown["data"] = show(snapshot, view, stream, record, projections[stream.id])
         if query.expand:
-            related = expand(snapshot, view, stream, stored, query.expand, query.expand_limit)
-            record = replace(record, expanded=related)
-        size += body_bytes(record)
+            shown["expanded"] = expand(
+                snapshot, view, stream, record, query.expand, query.expand_limit
+            )
+        size += len(orjson.dumps(shown))
         if page and size > BUDGETS.rest_page_bytes:
             return page, True
-        page.append(record)
+        page.append(shown)
     return page, len(found) > query.limit
 
 
-def _count(snapshot: Snapshot, selections: Iterable[Selection], query: RecordQuery) -> Count:
+def _count(
+    snapshot: Snapshot, selections: Iterable[Selection], query: RecordQuery
+) -> dict[str, Any]:
     if query.count == "none":
-        return Count()
-    return Count("exact", sum(map(snapshot.count, selections)))
+        return {"kind": "none"}
+    return {"kind": "exact", "value": sum(map(snapshot.count, selections))}
 
 
-def _span(
+def _window(
     snapshot: Snapshot, streams: Sequence[StreamView], selections: Sequence[Selection]
-) -> Span:
+) -> dict[str, Any]:
     """How many records there are and the times they span, over all pages."""
     total, times = 0, list[int]()
     for stream, selection in zip(streams, selections):
@@ -264,4 +263,5 @@ def _span(
         count, first, last = snapshot.span(selection)
         total += count
         times += [at for at in (first, last) if shown and at is not None]
-    return Span(total, moment(min(times)), moment(max(times))) if times else Span(total)
+    span = {"earliest_at": moment(min(times)), "latest_at": moment(max(times))} if times else {}
+    return {"total": total, **span}

@@ -32,9 +32,7 @@ def journey(url: str, token: str) -> list[dict[str, Any]]:
     """The main job as a plan of calls: search, open the hit where it matched, fetch it."""
     found = _call(url, token, "search", {"query": NEEDLE})
     rung = found["structuredContent"]["content_ladder"]["records"][0]
-    first = rung["evidence"][0]
-    field = {"id": rung["id"], "field_path": first["field_path"]}
-    read = first.get("read", {"tool": "read_record_field", "args": field})
+    read = rung["evidence"][0]["read"]
     return [
         {"tool": "schema", "arguments": {}, "expect": "streams="},
         {"tool": "search", "arguments": {"query": NEEDLE}, "expect": rung["id"]},

@@ -13,6 +13,9 @@ import orjson
 
 from evidence.limits import CONTRACT
 
+OVERLAP_CHARS = 64
+GAP = 1
+
 Place = tuple[int, int, int, int, str]
 
 
@@ -32,10 +35,11 @@ class LargeValue:
         """The value's entry in `document.big` when its first chunk has the id `first`."""
         return first, self.chunks, len(self.text), self.size_bytes, self.type
 
-    def pieces(self) -> Iterator[str]:
-        """The texts of the chunks."""
+    def pieces(self) -> Iterator[tuple[str, str]]:
+        """(text of a chunk, text to index it with): the latter runs on into the next chunk."""
         size = CONTRACT.chunk_chars
-        return (self.text[start : start + size] for start in range(0, len(self.text), size))
+        for start in range(0, len(self.text), size):
+            yield self.text[start : start + size], self.text[start : start + size + OVERLAP_CHARS]
 
 
 def find_large(data: dict[str, Any], json: bytes) -> dict[str, LargeValue]:
