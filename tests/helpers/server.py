@@ -78,23 +78,26 @@ def serving(
         # From here only the server holds the socket: if it dies, connections fail at once.
         listener.close()
         try:
-            _await_answer(port, log)
+            _await_answer(port, process, log)
             yield f"http://127.0.0.1:{port}"
         finally:
             _stop(process)
 
 
-def _await_answer(port: int, log: IO[bytes]) -> None:
+def _await_answer(port: int, process: subprocess.Popen[bytes], log: IO[bytes]) -> None:
     """Returns when a worker has answered. The request waits in the listener's queue for it."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=WAIT_SECONDS) as connection:
             connection.sendall(b"GET / HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")
-            answered = connection.recv(1)
-    except OSError:
-        answered = b""
+            answered, why = connection.recv(1), "it closed the connection"
+    except OSError as error:
+        answered, why = b"", repr(error)
     if not answered:
         log.seek(0)
-        raise BootFailed(f"gunicorn did not answer:\n{log.read().decode(errors='replace')}")
+        ended = f"{why}, exit code {process.poll()}"
+        raise BootFailed(
+            f"gunicorn did not answer ({ended}):\n{log.read().decode('utf-8', 'replace')}"
+        )
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
