@@ -21,17 +21,18 @@ from bench.peers import plain
 from bench.queries import Queries
 from evidence.fold import FOLD_VERSION
 from service.access import grants
+from service.access.sqlite import SqliteRegistry
 from service.records import ingest, values
 from service.records.ingest import Batch
 from service.records.intake import Row
 from service.records.manifest import parse
-from service.records.sqlite import ddl, indexing, large, recent_index, scopes, writer
+from service.records.sqlite import ddl, indexing, large, passages, scopes, vocabulary, writer
 from service.records.sqlite.streams import StreamHandle, connect, declare, open_stream
 from service.records.sqlite.writer import Writer, open_writer
 
 HOME = Path("var/bench")
 #: The modules that decide what a store contains.
-WRITERS = (ddl, indexing, ingest, large, recent_index, scopes, values, writer)
+WRITERS = (ddl, indexing, ingest, large, passages, scopes, values, vocabulary, writer)
 VERSION = 5
 EMITTED_AT = "2026-08-01T00:00:00Z"
 
@@ -187,7 +188,7 @@ def stream_document(name: str) -> dict[str, Any]:
 def grant(writer: Writer, connections: Iterable[str]) -> str:
     """A token for everything in these connections."""
     document = {"streams": [{"connection_id": name} for name in connections]}
-    _, token = grants.create(writer.db, document, label="bench")
+    _, token = grants.create(SqliteRegistry(writer), document, label="bench")
     return token
 
 

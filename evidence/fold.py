@@ -156,6 +156,13 @@ def fold(text: str) -> str:
     return _SEARCHED.apply(text)
 
 
+def unfold(words: str) -> str:
+    """Folded words with their symbols as they are written."""
+    return "".join(
+        chr(ord(char) - _PRIVATE_PLANES) if ord(char) >= _PRIVATE_PLANES else char for char in words
+    )
+
+
 def fold_literal(text: str) -> str:
     """`text` without case, accents and width; punctuation and spacing stay as they are."""
     return _READABLE.apply(text)

@@ -10,7 +10,6 @@ import orjson
 
 from evidence.limits import BUDGETS
 
-PIECE_BYTES = 65_536
 #: Everything but quotes and the marks between values.
 _OTHERS = bytes(set(range(256)) - set(b'",:[]{}'))
 #: Brackets as steps: one level down, one level up.
@@ -39,8 +38,8 @@ def _look_over(raw: bytes) -> None:
     """Counts marks outside strings and follows the levels, a piece at a time."""
     marks = level = 0
     inside, held = False, b""
-    for start in range(0, len(raw), PIECE_BYTES):
-        piece = held + raw[start : start + PIECE_BYTES]
+    for start in range(0, len(raw), BUDGETS.piece_bytes):
+        piece = held + raw[start : start + BUDGETS.piece_bytes]
         # A last backslash waits for what it escapes.
         held = b"\\" if (len(piece) - len(piece.rstrip(b"\\"))) % 2 else b""
         piece = piece[: len(piece) - len(held)].replace(b"\\\\", b"").replace(b'\\"', b"")

@@ -20,7 +20,8 @@ _ALGORITHMS: Final = {
 }  # fmt: skip
 #: A text is taken to be in a language when this share of its words are its function words.
 _SHARE: Final = 0.12
-_MOST_LANGUAGES: Final = 4
+#: Languages of one collection that forms of words are looked for in.
+MOST_LANGUAGES: Final = 4
 _FEW_WORDS: Final = 4
 #: What Arabic puts before a word, article and prepositions.
 _ARABIC_PREFIXES: Final = ("", "ال", "وال", "بال", "كال", "فال", "لل", "و", "ب", "ل", "ف", "ك")
@@ -66,4 +67,4 @@ def detect(texts: Iterable[str]) -> tuple[str, ...]:
         if hits[best] >= _SHARE * len(words):
             found[best] += 1
     total = found.total()
-    return tuple(one for one, n in found.most_common(_MOST_LANGUAGES) if n * 20 >= total)
+    return tuple(one for one, n in found.most_common(MOST_LANGUAGES) if n * 20 >= total)

@@ -33,6 +33,8 @@ class Contract:
         16_384, "text of a fetched document; the rest by read_record_field"
     )
     windows_per_hit: int = _limit(3, "proven windows shown for one hit")
+    full_hits: int = _limit(3, "first hits of a search that show their windows in full")
+    quote_chars: int = _limit(120, "excerpt of a later hit, quoted on one line")
     candidates: int = _limit(12, "connections listed in an ambiguity error")
     streams_in_grant: int = _limit(500, "streams one grant may name")
     record_id_bytes: int = _limit(512, "longest record id the store takes in")
@@ -45,10 +47,16 @@ class Contract:
         33_554_432, "values a detail route gives together when named in fields="
     )
     chunk_chars: int = _limit(16_384, "size of the rows a large value is stored in")
+    passage_chars: int = _limit(2_048, "longest text indexed whole; of a longer one, its passages")
+    passage_stride_chars: int = _limit(
+        1_536, "between the starts of two passages: they overlap by more than the longest query"
+    )
     expand_items: int = _limit(10, "related records per relation when no expand_limit is given")
     expand_items_max: int = _limit(50, "most related records per relation")
     names_in_list: int = _limit(100, "most names in one list argument (fields, streams, expand)")
     name_chars: int = _limit(256, "longest single name, connection id or relation in an argument")
+    filter_fields: int = _limit(20, "fields one filter may name")
+    filter_value_chars: int = _limit(256, "longest text a filter compares with")
     handle_chars: int = _limit(8_192, "longest id, URI or cursor in an argument")
     path_chars: int = _limit(1_024, "longest field path in an argument")
     papers_default: int = _limit(10, "papers of a search page when none are asked for")
@@ -67,7 +75,7 @@ CONTRACT = Contract()
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """Our own size and time choices. Deadlines must nest: render < upstream < request < router."""
+    """Our own size and time choices. Deadlines must nest: upstream < request < router."""
 
     text_bytes: int = _limit(24_576, "model-visible text of one tool result")
     structured_bytes: int = _limit(40_960, "structuredContent of one tool result")
@@ -77,8 +85,9 @@ class Budgets:
     metadata_bytes: int = _limit(4_096, "fields of a document shown beside its title and text")
     metadata_value_bytes: int = _limit(600, "one such field with its name")
     field_names_bytes: int = _limit(7_168, "names in the call for the fields a document left out")
-    tools_list_bytes: int = _limit(10_240, "serialized tools/list")
+    tools_list_bytes: int = _limit(8_192, "serialized tools/list of one surface")
     body_bytes: int = _limit(1_048_576, "largest request body")
+    piece_bytes: int = _limit(65_536, "read at a time of a body or a connection")
     compress_bytes: int = _limit(1_024, "body from which an answer is compressed")
     drained_bytes: int = _limit(
         4_194_304, "bytes read and discarded while a connection closes, so that the answer arrives"
@@ -103,13 +112,12 @@ class Budgets:
     rest_page_bytes: int = _limit(
         8_388_608, "a REST list page ends, and a record is cut, past this"
     )
+    query_parameters: int = _limit(256, "parameters of a query string")
+    names_shown: int = _limit(20, "field names listed in one message or call")
+    retries_shown: int = _limit(3, "calls an error offers in place of the refused one")
     excerpt_chars: int = _limit(320, "one evidence window in a search envelope")
     excerpt_chars_min: int = _limit(80, "evidence windows never shrink below this")
-    words_tried: int = _limit(5, "words of a query without hits that are looked for alone")
-    word_matches: int = _limit(
-        200, "matches of such a word that are counted: the rarest is offered"
-    )
-    prefix_words: int = _limit(256, "words that the prefixes of one query stand for, together")
+    word_matches: int = _limit(5_000, "records with a word that are counted one by one")
     prefix_words_read: int = _limit(
         8_192, "words of the index that are read to find those a prefix stands for"
     )
@@ -118,10 +126,11 @@ class Budgets:
     time_chars: int = _limit(40, "time of a hit, as its record spells it")
     message_chars: int = _limit(300, "message of a warning")
     batch_items: int = _limit(50, "messages in one JSON-RPC batch")
-    rank_cap: int = _limit(8_000, "matches that are all ranked in a wide grant")
-    rank_cap_narrow: int = _limit(20_000, "the same in a grant of one connection")
-    rank_newest: int = _limit(2_000, "newest matches that are ranked where there are more")
-    wide_scopes: int = _limit(96, "field scopes from which a grant counts as wide")
+    candidate_rows: int = _limit(4_000, "index rows that select the candidates of a search")
+    candidates_ranked: int = _limit(100, "candidates that are read and ranked together")
+    candidates_newest: int = _limit(300, "newest records that a very common word selects")
+    required_rows: int = _limit(5_000, "index rows of one required part of a query")
+    passages_ranked: int = _limit(8, "passages of a long value that are read to rank it")
     paper_matches: int = _limit(10, "matches one find in a paper shows")
     paper_match_read_chars: int = _limit(2_000, "window the read of a match opens")
     paper_match_read_before: int = _limit(400, "text such a window shows before the match")
@@ -133,6 +142,8 @@ class Budgets:
     paper_hit_authors: int = _limit(6, "authors shown of a hit")
     paper_snippet_bytes: int = _limit(400, "UTF-8 bytes of a paper snippet")
     paper_proof_bytes: int = _limit(524_288, "text of one column searched for a snippet's proof")
+    paper_block_items: int = _limit(100, "candidates of a paper search that are ranked together")
+    paper_ranked_bytes: int = _limit(32_768, "summary of a paper that ranking reads")
     paper_suggestions: int = _limit(3, "did_you_mean queries and near papers")
     asset_bytes: int = _limit(134_217_728, "largest static asset of a paper")
     summary_bytes: int = _limit(8_388_608, "largest summary: it is parsed to see that it is JSON")
@@ -154,9 +165,12 @@ class Budgets:
     fan_in_tries: int = _limit(3, "pages on which a source that does not answer is asked again")
     fan_in_share: float = _limit(0.6, "part of the time left that one round may take")
     source_seconds: float = _limit(5.0, "one source of a package, in one round")
+    narrower_searches: int = _limit(
+        3, "searches with fewer words, of a remote source that has few hits"
+    )
+    narrower_share: float = _limit(0.5, "part of the time left that they may take together")
     fan_out_threads: int = _limit(32, "threads of a worker that wait for the sources of packages")
     pool_queue_items: int = _limit(256, "work that waits for a thread; who brings more waits too")
-    render_inline_chars: int = _limit(262_144, "raw text of a page rendered without the pool")
     router_seconds: float = _limit(30.0, "the platform router gives up here")
     request_seconds: float = _limit(20.0, "one request, everything included")
     upstream_seconds: float = _limit(15.0, "all waiting on upstreams in one request")
@@ -171,6 +185,11 @@ class Budgets:
     preview_chars: int = _limit(512, "beginning of a value that is shown as a preview")
     upstream_message_chars: int = _limit(600, "message or hint of an upstream's error")
     upstream_detail_bytes: int = _limit(2_048, "one further member of an upstream's error")
+    upstream_warnings: int = _limit(20, "warnings passed on from one answer of an upstream")
+    window_warnings: int = _limit(3, "warnings shown with a field window")
+    upstream_suggestions: int = _limit(5, "near names passed on from an upstream's error")
+    error_page_bytes: int = _limit(16_384, "HTML of an error that is searched for its title")
+    redirects: int = _limit(3, "redirects followed to one asset")
     upstream_retries: int = _limit(2, "how often a read is repeated that an upstream cut off")
     retry_pause_seconds: float = _limit(0.1, "before a repeated read where no time was told")
     retry_wait_seconds: float = _limit(2.0, "longest Retry-After waited for; longer is passed on")
@@ -179,6 +198,7 @@ class Budgets:
     spare_threads: int = _limit(2, "threads of a worker that never wait on upstreams")
     token_seconds: float = _limit(60.0, "how long the kind of a token is believed")
     refused_token_seconds: float = _limit(5.0, "the same for a token that was refused")
+    grants_cached: int = _limit(512, "grants a thread remembers the streams of")
     tokens_cached: int = _limit(4_096, "tokens whose kind is remembered")
     doctor_seconds: float = _limit(5.0, "one step of rung doctor")
     doctor_bytes: int = _limit(1_048_576, "body that rung doctor reads of an answer")
@@ -190,15 +210,20 @@ class Budgets:
     export_empty_pages: int = _limit(1_000, "pages without a record in a row an export goes by")
     config_file_bytes: int = _limit(65_536, "the configuration file of commands")
     client_file_bytes: int = _limit(67_108_864, "a client's own file that rung connect edits")
+    import_row_bytes: int = _limit(268_435_456, "NDJSON line or CSV cell of an import")
+    import_json_bytes: int = _limit(1_073_741_824, "JSON file that is imported as one value")
+    import_sample_rows: int = _limit(
+        1_000, "rows from which a manifest or column types are inferred"
+    )
+    import_waiting_rows: int = _limit(20_000, "rows that wait for the manifests of new streams")
     start_seconds: float = _limit(5.0, "asking at the start of rung stdio whose token it is")
     store_seconds: float = _limit(5.0, "one SQL statement")
     index_check_seconds: float = _limit(5.0, "between two samples of the full-text indexes")
     index_check_rows: int = _limit(8, "rows of each full-text index in one sample")
     index_doctor_rows: int = _limit(200, "the same in the sample of `rung doctor`")
-    render_seconds: float = _limit(2.0, "rendering one page")
 
     def __post_init__(self) -> None:
-        order = ("render_seconds", "upstream_seconds", "request_seconds", "router_seconds")
+        order = ("upstream_seconds", "request_seconds", "router_seconds")
         for inner, outer in zip(order, order[1:]):
             if getattr(self, inner) >= getattr(self, outer):
                 raise ValueError(f"{inner} must be smaller than {outer}")

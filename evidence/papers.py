@@ -21,6 +21,28 @@ FACETS = "list_top_facets"
 Place = Literal["title", "summary", "metadata", "source", "translated", "keywords"]
 
 
+@dataclass(frozen=True, slots=True)
+class PaperMatch:
+    """Which words of the query a paper holds.
+
+    `coverage` is the share of the query by the rarity of its words, 0 to 1. `forms` maps a word to
+    the spelling that stands in the paper instead: inflected, or corrected.
+    """
+
+    coverage: float
+    words: list[str]
+    missing: list[str]
+    forms: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class PaperCounts:
+    """How many papers of a search match: `all` hold every word, `some` at least one."""
+
+    all: int
+    some: int
+
+
 @dataclass(slots=True)
 class PaperHit:
     """One paper of a search page.
@@ -41,6 +63,7 @@ class PaperHit:
     find: str | None = None
     lang: str | None = None
     authors_total: int = 0
+    match: PaperMatch | None = None  # of a search by words
 
     def continuations(self) -> list[Continuation]:
         """The find in the text where the match stands there, else the metadata."""
@@ -62,6 +85,7 @@ class PaperPage:
     next_cursor: str | None
     did_you_mean: list[str] = field(default_factory=list)
     ended_early: bool = False
+    counts: PaperCounts | None = None  # of a search by words or fields
 
     def continuations(self) -> list[Continuation]:
         """The next page; where there is nothing, the first one or queries that find something."""

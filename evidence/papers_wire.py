@@ -13,6 +13,7 @@ from evidence.papers import (
     PaperFacets,
     PaperFinds,
     PaperHit,
+    PaperMatch,
     PaperOutline,
     PaperPage,
     PaperText,
@@ -35,6 +36,9 @@ def page(found: PaperPage, steps: Steps) -> Body:
         meta["ended_early"] = True
     if found.did_you_mean:
         meta["did_you_mean"] = found.did_you_mean
+    if found.counts is not None:
+        counts = found.counts
+        meta["counts"] = {"all": counts.all, "some": counts.some, "accuracy": "exact"}
     return {
         "object": "list",
         "data": [_hit(hit, steps) for hit in found.hits],
@@ -56,7 +60,17 @@ def _hit(hit: PaperHit, steps: Steps) -> Body:
         "authors_total": hit.authors_total,
         "snippet_markdown": hit.snippet,
         "matched_in": hit.place,
+        **({} if hit.match is None else _match(hit.match)),
         **steps(hit.continuations()),
+    }
+
+
+def _match(found: PaperMatch) -> Body:
+    return {
+        "coverage": found.coverage,
+        "matched_words": found.words,
+        "missing_words": found.missing,
+        "forms": found.forms,
     }
 
 

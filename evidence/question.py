@@ -10,11 +10,11 @@ Words are wanted, not required: `evidence.ranking` says what each is worth.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from evidence.fold import fold
+from evidence.fold import fold, unfold
 from evidence.periods import Period, find_period
 from evidence.query import Term
 from evidence.stop_words import stop_words
@@ -64,10 +64,14 @@ class Question:
         return not (self.words or kept or self.only_period)
 
 
-def parse(text: str, languages: tuple[str, ...] = ("en",), *, roles: bool = True) -> Question:
+def parse(
+    text: str,
+    languages: tuple[str, ...] = ("en",),
+    roles: Collection[str] = frozenset(ROLES.values()),
+) -> Question:
     """The question that `text` asks of records in these languages.
 
-    With `roles` false, `from:` and its like are ordinary words: no field with that role is shown.
+    `roles` are those of the fields that are shown; the prefix of any other is an ordinary word.
     """
     required, plain = list[Required](), list[str]()
     for piece in _PIECE.finditer(text):
@@ -86,10 +90,10 @@ def parse(text: str, languages: tuple[str, ...] = ("en",), *, roles: bool = True
     return Question(text, kept or (() if only else words), tuple(required), period, only)
 
 
-def _required(piece: re.Match[str], roles: bool) -> Required | None:
+def _required(piece: re.Match[str], roles: Collection[str]) -> Required | None:
     """The required part of a piece of the text; None for a wanted word."""
-    role = ROLES[piece["role"].lower()] if piece["role"] and roles else None
-    if piece["role"] and not roles:
+    role = ROLES[piece["role"].lower()] if piece["role"] else None
+    if role is not None and role not in roles:
         return None
     bare = piece["bare"] or ""
     # The star must touch a word that can go on: not in "**", "C++*" or after an unspaced script.
@@ -122,9 +126,9 @@ def _spelled(text: str) -> Iterator[Term]:
 def _pairs(run: list[str]) -> Iterator[Term]:
     """Adjacent characters of an unspaced run, two by two; a lone one as it is."""
     if len(run) == 1:
-        yield Term((run[0],), typed=run[0])
+        yield Term((run[0],), typed=unfold(run[0]))
     for first, second in zip(run, run[1:]):
-        yield Term((first, second), typed=first + second)
+        yield Term((first, second), typed=unfold(first + second))
 
 
 def is_unspaced(word: str) -> bool:

@@ -1,7 +1,7 @@
 """How well a record answers a question: how rare its words are in the grant, times its passage.
 
     R = sum over the words of idf * tf * 2.5 / (tf + 1.5 * (.25 + .75 * length / mean length))
-    C = the best place in the record: sum over the words of idf / (1 + distance / 60), as a share
+    C = the best place in the record: sum over the words of idf / (1 + distance / 40), as a share
     score = R * C, plus part of the scores of the records before and after in the same thread
 
 A word counts together with its inflected forms. Words of the title or the actor count as near every
@@ -20,7 +20,7 @@ from evidence.query import Needle, Term, needle
 SATURATION: Final = 1.5
 LENGTH_SHARE: Final = 0.75
 LONGEST: Final = 2.0
-NEAR_CHARS: Final = 60
+NEAR_CHARS: Final = 40
 TITLE_WEIGHT: Final = 2
 #: What a neighbour one or two places away in the thread adds of its own score.
 NEIGHBOURS: Final = {1: 0.5, 2: 0.25}
@@ -55,14 +55,16 @@ def idf(records: int, count: int) -> float:
 
 
 class Text(NamedTuple):
-    """A field or a passage of a record, folded; `everywhere` for one whose words count in all.
+    """A field or a passage of a record, folded.
 
-    `weight` is what an occurrence counts.
+    `weight` is what an occurrence counts. The words of one that is `everywhere` count as near every
+    place; of several that are `part` of long values, the one with the most occurrences counts.
     """
 
     folded: str
     weight: int = 1
     everywhere: bool = False
+    part: bool = False
 
 
 class Score(NamedTuple):
@@ -77,20 +79,28 @@ class Ranker:
 
     def __init__(self, groups: Sequence[Group], mean: float) -> None:
         self.groups = groups
-        self._mean = mean or 1.0
+        self.mean = mean or 1.0
         self._total = sum(group.idf for group in groups) or 1.0
         most = max((group.idf for group in groups), default=0.0)
         # A word that occurs nowhere counts as much as the rarest that does.
         self._label = [group.idf if group.count else most or 1.0 for group in groups]
-        self._needles: list[tuple[Needle, int]] = [
-            (needle(term), number)
-            for number, group in enumerate(groups)
-            if group.count
-            for term in group.spellings
-        ]
+        # By their first word, so that only words a text has are looked for; prefixes always.
+        self._needles: dict[str, list[tuple[Needle, int]]] = {}
+        self._prefixes: list[tuple[Needle, int]] = []
+        for number, group in enumerate(groups):
+            for term in group.spellings if group.count else ():
+                if term.prefix and len(term.words) == 1:
+                    self._prefixes.append((needle(term), number))
+                else:
+                    self._needles.setdefault(term.words[0], []).append((needle(term), number))
         order = sorted(range(len(groups)), key=lambda one: -groups[one].idf)
         self._rarest = [number for number in order if groups[number].idf]
         self._centres = 2 if len(groups) >= 4 else 1
+
+    @property
+    def best(self) -> float:
+        """About what a record scores that holds every group often and in one place."""
+        return (1 + SATURATION) * self._total
 
     def coverage(self, held: Iterable[int]) -> float:
         """The share of the question a record holds, 0 to 1."""
@@ -99,16 +109,20 @@ class Ranker:
 
     def score(self, texts: Sequence[Text], length: int) -> Score:
         """The score of a record of `length` words with these texts."""
-        counts = [0] * len(self.groups)
+        counts, parts = [0] * len(self.groups), [0] * len(self.groups)
         free, placed = set[int](), list[dict[int, list[int]]]()
         for text in texts:
             places = self.places(text.folded)
             for number, found in places.items():
-                counts[number] += len(found) * text.weight
+                if text.part:
+                    parts[number] = max(parts[number], len(found) * text.weight)
+                else:
+                    counts[number] += len(found) * text.weight
             if text.everywhere:
                 free.update(places)
             else:
                 placed.append(places)
+        counts = [whole + part for whole, part in zip(counts, parts)]
         held = frozenset(number for number, count in enumerate(counts) if count)
         if not held:
             return Score(0.0, held)
@@ -116,26 +130,26 @@ class Ranker:
 
     def places(self, folded: str) -> dict[int, list[int]]:
         """Where each group stands in a folded text: the starts of its occurrences, ascending."""
-        padded = f" {folded} "
+        present = self._needles.keys() & set(folded.split())
+        wanted = [one for word in present for one in self._needles[word]] + self._prefixes
         found: dict[int, list[int]] = {}
-        for (word, pattern), number in self._needles:
+        if not wanted:
+            return found
+        padded = f" {folded} "
+        for (word, pattern), number in wanted:
             position = padded.find(word)
-            if position < 0:
-                continue
-            starts = found.setdefault(number, [])
+            starts = found.get(number, [])
             merged = bool(starts)
             while position >= 0 and len(starts) < PLACES_MAX:
                 if pattern is None or pattern.match(padded, position):
                     starts.append(position)
                 position = padded.find(word, position + len(word) - 1)
-            if not starts:
-                del found[number]
-            elif merged:
-                starts.sort()
+            if starts:
+                found[number] = sorted(starts) if merged else starts
         return found
 
     def _weight(self, counts: Sequence[int], length: int) -> float:
-        long = min(length / self._mean, LONGEST)
+        long = min(length / self.mean, LONGEST)
         damp = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * long)
         return sum(
             group.idf * count * (1 + SATURATION) / (count + damp)

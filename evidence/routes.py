@@ -46,7 +46,7 @@ def field_value(ref: RecordRef, field: str) -> str:
 
 
 def field_window_read(
-    stream: str, record_id: str, connection_id: str, field: str, **window: Any
+    stream: str, record_id: str, connection_id: str | None, field: str, **window: Any
 ) -> dict[str, Any]:
     """The `read` descriptor of a PDPP body: which call reads this field."""
     return {

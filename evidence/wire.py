@@ -7,25 +7,13 @@ from functools import lru_cache
 from typing import Any
 
 from evidence import pointer
-from evidence.binary import Bytes
 from evidence.continuation import Continuation
 from evidence.errors import EvidenceError
-from evidence.limits import CONTRACT
-from evidence.model import (
-    Buckets,
-    Document,
-    FanIn,
-    FieldRead,
-    Hit,
-    Match,
-    Partial,
-    RecordItem,
-    RecordPage,
-    SearchPage,
-    Source,
-    SourceReport,
-)
-from evidence.text import json_line
+from evidence.limits import BUDGETS
+from evidence.model import Buckets, Group, Source
+from evidence.records import Count, Document, FieldRead, Partial, Record, RecordPage, Related
+from evidence.text import clip, json_line
+from evidence.values import Bytes, data_as_json
 
 
 def call(continuation: Continuation) -> dict[str, Any]:
@@ -49,123 +37,22 @@ def bytes_line(found: Bytes) -> str:
 def bytes_of(found: Bytes) -> dict[str, Any]:
     """A blob or base64 text as data: its field, and what is known of it."""
     named = ("blob_id", "encoding", "mime_type", "size_bytes", "fetch_url", "available")
-    return {"field_path": found.field_path} | {
-        name: found.known[name] for name in named if name in found.known
-    }
-
-
-def search(page: SearchPage, *, base_url: str = "") -> dict[str, Any]:
-    """`{data, results, content_ladder}`; the hits stand in `results` only."""
-    data: dict[str, Any] = {
-        "object": "list",
-        "has_more": page.has_more,
-        "next_cursor": page.next_cursor,
-        "meta": {
-            "count": page.count,
-            "count_accuracy": page.count_accuracy,
-            "recall": page.recall,
-            "warnings": page.warnings,
-        },
-    }
-    if page.words:
-        told = {"found": page.words.found, "missing": page.words.missing, "query": page.words.query}
-        data["meta"]["words"] = {name: one for name, one in told.items() if one is not None}
-    if page.fan_in:
-        data["meta"]["package"] = _fan_in(page.fan_in)
-    return {
-        "data": _paged(data, page.continuations(), page.ended_early),
-        "results": [_result(hit, base_url) for hit in page.hits],
-        "content_ladder": {
-            "kind": "search_results",
-            "read_tool": "read_record_field",
-            "records": [_rung(hit) for hit in page.hits],
-        },
-        "untrusted": True,
-    }
-
-
-def _fan_in(found: FanIn) -> dict[str, Any]:
-    """Who answered: the numbers, and the sources with hits and without an answer, 12 each."""
-    listed = [source for source in found.of("answered") if source.hits][: CONTRACT.candidates]
-    return {
-        "member_count": found.members,
-        "waiting_count": found.waiting,
-        "answered_count": len(found.of("answered")),
-        "failed_count": len(found.of("failed")),
-        "timed_out_count": len(found.of("timed_out")),
-        "sources": [_report(one) for one in listed + found.silent[: CONTRACT.candidates]],
-    }
-
-
-def _report(source: SourceReport) -> dict[str, Any]:
-    shown = {"name": source.name, "state": source.state, "hits": source.hits}
-    more = {
-        "grant_id": source.grant_id,
-        "code": source.code,
-        "message": source.message,
-        "next_step": source.next_step,
-    }
-    return shown | {name: value for name, value in more.items() if value is not None}
-
-
-def _result(hit: Hit, base_url: str) -> dict[str, Any]:
-    result = {
-        "id": hit.id,
-        "title": title(hit),
-        "url": absolute(base_url, hit.url),
-        **_source(hit.source),
-        "stream": hit.ref.stream,
-        "record_id": hit.ref.record_id,
-    }
-    if hit.at:
-        result["at"] = hit.at
-    if hit.matched_fields:
-        result["matched_fields"] = hit.matched_fields
-    if hit.matches:
-        result["evidence_preview"] = hit.matches[0].shown
-    return result
-
-
-def _rung(hit: Hit) -> dict[str, Any]:
-    if not hit.matches:
-        return {"id": hit.id, "fetch": call(hit.fetch)}
-    return {
-        "id": hit.id,
-        "evidence_preview": hit.matches[0].shown,
-        "evidence": [_evidence(match) for match in hit.matches],
-    }
-
-
-def _evidence(match: Match) -> dict[str, Any]:
-    found: dict[str, Any] = {"field_path": match.field_path, "preview_text": match.shown}
-    if match.start is not None:
-        found["start_chars"], found["end_chars"] = match.start, match.end
-        found["total_chars"] = match.total
-    if match.match_start is not None:
-        found["match_start_chars"] = match.match_start
-        found["match_end_chars"] = match.match_end
-    found["complete"] = match.complete
-    found["read"] = call(match.read)
-    return found
-
-
-def title(hit: Hit) -> str:
-    """A hit's own title, else what it is: `label · stream · time`."""
-    return hit.title or " · ".join(p for p in (hit.source.label, hit.ref.stream, hit.at) if p)
+    known = found.as_json()
+    return {"field_path": found.field_path} | {name: known[name] for name in named if name in known}
 
 
 def records(page: RecordPage) -> dict[str, Any]:
-    """`{data, content_ladder}`: the list envelope with its records, and how to read their rest."""
+    """`{data, content_ladder}`: the list with its records, and how to read their rest."""
     data = {
         "object": "list",
         "has_more": page.has_more,
         "next_cursor": page.next_cursor,
         "next_changes_since": page.next_changes_since,
-        "meta": {"count": page.count, "warnings": page.warnings},
+        "meta": {"count": count(page.count), "warnings": page.warnings},
         "data": [record(item) for item in page.records],
     }
     return {
-        "data": _paged(data, page.continuations(), page.ended_early),
+        "data": paged(data, page.continuations(), page.ended_early),
         "content_ladder": {
             "kind": "record_set",
             "read_tool": "read_record_field",
@@ -175,26 +62,56 @@ def records(page: RecordPage) -> dict[str, Any]:
     }
 
 
-def record(item: RecordItem) -> dict[str, Any]:
+def count(found: Count) -> dict[str, Any]:
+    """`{kind}`, with the `value` if records were counted."""
+    value = {} if found.value is None else {"value": found.value}
+    return {"kind": found.kind, **value}
+
+
+def record(item: Record) -> dict[str, Any]:
     """One record of `data.data`."""
-    shown = {**item.envelope}
+    shown: dict[str, Any] = {
+        "object": "record",
+        "id": item.ref.record_id,
+        "stream": item.ref.stream,
+    }
+    if item.deleted:
+        shown["deleted"] = True
+    facts = {
+        "deleted_at": item.deleted_at,
+        "emitted_at": item.emitted_at,
+        "authored_at": item.authored_at,
+        **item.source._asdict(),
+    }
+    shown |= {name: value for name, value in facts.items() if value is not None}
+    if item.expanded:
+        shown["expanded"] = related(item)
     if not item.deleted:
-        shown["data"] = item.data
+        shown["data"] = data_as_json(item.data, item.ref)
     return shown
 
 
-def record_rung(item: RecordItem) -> dict[str, Any]:
+def related(item: Record) -> dict[str, Any]:
+    """The ids of related records by relation; each one can be fetched."""
+    return {name: _handles(found) for name, found in item.expanded.items()}
+
+
+def _handles(found: Related) -> dict[str, Any]:
+    return {"ids": [one.id for one in found.records], "has_more": found.has_more}
+
+
+def record_rung(item: Record) -> dict[str, Any]:
     """One record of `content_ladder.records`: which fields go on, and how."""
     rung: dict[str, Any] = {"id": item.id}
-    if item.bytes:
-        rung["bytes"] = [bytes_of(one) for one in item.bytes]
+    if held := item.bytes:
+        rung["bytes"] = [bytes_of(one) for one in held]
     if item.partial:
         rung["fields"] = [_partial(part) for part in item.partial]
     if rest := item.rest():
         rung["left_out"] = len(item.left_out)
         rung["next"] = call(rest)
-    if item.related:
-        rung["related"] = [call(one) for one in item.related]
+    if listed := item.related():
+        rung["related"] = [call(one) for one in listed]
     return rung
 
 
@@ -227,7 +144,7 @@ def field(read: FieldRead) -> dict[str, Any]:
     body: dict[str, Any] = {
         "record": {
             "id": read.id,
-            **_source(read.source),
+            **source_of(read.source),
             "stream": read.ref.stream,
             "record_id": read.ref.record_id,
         },
@@ -237,8 +154,9 @@ def field(read: FieldRead) -> dict[str, Any]:
         body["field"]["media_type"] = read.media_type
     if read.warnings:
         body["warnings"] = read.warnings
-    if read.binary is not None:
-        body["binary"] = read.binary
+    if read.bytes is not None:
+        known = read.bytes.as_json()
+        body["binary"] = {name: one for name, one in known.items() if name != "object"}
         return body
     window: dict[str, Any] = {
         "text": read.text,
@@ -262,15 +180,49 @@ def field(read: FieldRead) -> dict[str, Any]:
 
 
 def aggregate(found: Buckets) -> dict[str, Any]:
-    """`{data}`: the aggregation as it was answered, with the call for further groups."""
-    data = {key: value for key, value in found.envelope.items() if key != "links"}
-    if data.get("next_cursor", "") is None:
-        del data["next_cursor"]
+    """`{data}`: the aggregation, with the call for further groups."""
+    data = aggregation(found)
+    if found.next_cursor is None:
+        data.pop("next_cursor", None)
     if continuations := found.continuations():
         data["next"] = [call(continuation) for continuation in continuations]
     if found.ended_early:
         data["ended_early"] = True
     return {"data": data}
+
+
+def aggregation(found: Buckets) -> dict[str, Any]:
+    """A figure or a page of groups as REST gives it."""
+    data: dict[str, Any] = {
+        "object": "aggregation",
+        "stream": found.stream,
+        "metric": found.metric,
+        "field": found.field,
+        "group_by": found.group_by,
+        "group_by_time": found.group_by_time,
+        "granularity": found.granularity,
+        "time_zone": found.time_zone,
+        "approximate": found.approximate,
+        "filtered_record_count": found.filtered_record_count,
+    }
+    if found.groups is None:
+        data["value"] = found.value
+    else:
+        data["groups"] = [member(group) for group in found.groups]
+        counts = {
+            "limit": found.limit,
+            "other_count": found.other_count,
+            "group_count": found.group_count,
+        }
+        data |= {name: count for name, count in counts.items() if count is not None}
+        data["next_cursor"] = found.next_cursor
+    data["meta"] = {"count": {"kind": "none"}, "warnings": [*found.warnings]}
+    return data
+
+
+def member(group: Group) -> dict[str, Any]:
+    """One group as JSON."""
+    return {"key": group.key, "count": group.count}
 
 
 def failure(error: EvidenceError) -> dict[str, Any]:
@@ -289,17 +241,17 @@ def absolute(base_url: str, path: str) -> str:
 
 
 @lru_cache(maxsize=512)
-def _source(source: Source) -> dict[str, Any]:
+def source_of(source: Source) -> dict[str, Any]:
     """Which connection it is, for others to take in: shared, so never to be changed."""
     named = {
         "connection_id": source.connection_id,
         "connector_key": source.connector_key,
-        "display_name": source.display_name,
+        "display_name": source.display_name and clip(source.display_name, BUDGETS.label_chars),
     }
     return {name: value for name, value in named.items() if value is not None}
 
 
-def _paged(
+def paged(
     data: dict[str, Any], continuations: list[Continuation], ended_early: bool
 ) -> dict[str, Any]:
     if continuations:

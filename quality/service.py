@@ -18,8 +18,9 @@ from renderers.rendering import Context
 from service.operations.base import Session, run_bounded
 from service.operations.search import OPERATION
 from service.access import grants
-from service.records import Store
-from service.importing.formats import Source
+from service.access.sqlite import SqliteRegistry
+from service.records.store import Store
+from service.importing.source import Source
 from service.importing.importer import Import, run
 from service.records.sqlite.streams import connect
 from service.importing.text_repair import Repair
@@ -132,4 +133,4 @@ def _fill(writer: Writer, group: str, documents: Sequence[Document]) -> str:
 
     run(task, work, strict=True)
     document = {"streams": [{"connection_id": group}]}
-    return grants.create(writer.db, document, label=group)[1]
+    return grants.create(SqliteRegistry(writer), document, label=group)[1]

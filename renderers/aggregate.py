@@ -6,7 +6,7 @@ import orjson
 
 from evidence import wire
 from evidence.limits import Budgets
-from evidence.model import Buckets
+from evidence.model import Buckets, Group
 from evidence.text import escape
 from renderers.lines import header, joined, quoted, value_of, warning
 from renderers.rendering import Context, Rendering
@@ -21,7 +21,7 @@ def fits(found: Buckets, budgets: Budgets) -> int | None:
     text, data = budgets.text_bytes - PAGE_BYTES, budgets.structured_bytes - PAGE_BYTES
     for number, group in enumerate(found.groups):
         text -= len(_line(group).encode()) + 1
-        data -= len(orjson.dumps(group)) + 1
+        data -= len(orjson.dumps(wire.member(group))) + 1
         if text < 0 or data < 0:
             return max(1, number)
     return len(found.groups)
@@ -33,8 +33,8 @@ def render(found: Buckets, context: Context) -> Rendering:
     return Rendering((joined(lines),), wire.aggregate(found))
 
 
-def _line(group: dict[str, Any]) -> str:
-    return f"{key(group.get('key'))} {group.get('count')}"
+def _line(group: Group) -> str:
+    return f"{key(group.key)} {group.count}"
 
 
 def footer(found: Buckets, context: Context = Context()) -> list[str]:
@@ -58,8 +58,8 @@ def _header(found: Buckets) -> str:
         metric=found.metric,
         stream=found.stream,
         field=found.field,
-        group_by=None if found.granularity else found.group_by,
-        group_by_time=found.group_by if found.granularity else None,
+        group_by=found.group_by,
+        group_by_time=found.group_by_time,
         granularity=found.granularity,
         time_zone=found.time_zone,
         groups=len(found.groups) if found.groups is not None else None,

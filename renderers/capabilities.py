@@ -1,10 +1,10 @@
 """What one stream can be asked, in words, and calls that ask it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from evidence.continuation import Continuation
-from evidence.model import StreamRow
+from evidence.schema import NO_FLAGS, StreamRow, StreamSchema
 from renderers.lines import value_of
 
 LEGEND = {
@@ -20,79 +20,79 @@ IDENTITY = "id, stream, connection_id, display_name and emitted_at"
 # The names one list may show before it says how many more there are.
 LIST_BYTES = 400
 EXAMPLE_TIME = "2026-01-01T00:00:00Z"
+#: Type words of fields that hold times.
+TIMES = ("timestamp", "date-time", "date")
 
 
-def flags_of(row: StreamRow, name: str) -> dict[str, str]:
-    """The flags of a field: name to value, empty for flags that stand alone."""
-    found = {}
-    for flag in row.fields.get(name, "").split(","):
-        key, _, value = flag.partition("=")
-        found[key] = value
-    return found
-
-
-def _search(flags: dict[str, dict[str, str]]) -> str:
-    """Which fields are searched, where a source tells; it searches all the same if not."""
-    searched = [name for name in flags if "lex" in flags[name]]
-    told = any(set(known) - {"", "declared"} for known in flags.values())
-    where = _names(searched) if told else "fields this source does not name"
-    return f"search: full text in {where}; no semantic search"
-
-
-def lines(row: StreamRow) -> list[str]:
+def lines(stream: StreamSchema) -> list[str]:
     """Filter, sort, projection, count, expand, search, aggregation and changes of a stream."""
-    flags = {name: flags_of(row, name) for name in row.fields}
-    exact = [name for name in flags if "eq" in flags[name]]
-    ranges = [f"{value_of(n)} ({flags[n]['r']})" for n in flags if "r" in flags[n]]
-    sort = f"-{row.cursor_field} (default) or {row.cursor_field}" if row.cursor_field else "none"
+    fields = stream.fields.items()
+    exact = [name for name, field in fields if field.exact]
+    ranges = [
+        f"{value_of(name)} ({'|'.join(field.operators)})"
+        for name, field in fields
+        if field.operators is not None
+    ]
+    cursor = stream.cursor_field
     found = [
         f"filter exact: {_names(exact)}; range: {_listed(ranges)}",
-        f"sort: {sort}",
+        f"sort: {f'-{cursor} (default) or {cursor}' if cursor else 'none'}",
         f"projection: fields=[names] keeps those fields; {IDENTITY} always stay",
         'count: count="exact" counts all matches; changes: changes_since="beginning", '
         "then the bookmark",
-        f"expand: {_listed(_relations(row))}",
-        _search(flags),
-        f"aggregate: count{_aggregations(flags)}",
+        f"expand: {_listed(_relations(stream))}",
+        _search(stream),
+        f"aggregate: count{_aggregations(stream)}",
     ]
-    if row.views:
-        shown = [f"{value_of(v.get('id'))} ({_names(v.get('fields'))})" for v in row.views]
+    if stream.views:
+        shown = [f"{value_of(view.id)} ({_names(view.fields)})" for view in stream.views]
         found.append(f"views: {_listed(shown)}")
-    if row.primary_key:
-        found.append(f"primary_key: {_names(row.primary_key)}")
+    if stream.primary_key:
+        found.append(f"primary_key: {_names(stream.primary_key)}")
     return found
 
 
 def examples(row: StreamRow, *, alone: bool) -> list[Continuation]:
     """One ready call for each thing the stream offers; `alone` when no other row has its name."""
-    base: dict[str, Any] = {"stream": row.name}
+    stream = row.stream
+    base: dict[str, Any] = {"stream": stream.name}
     if row.connections and not (alone and len(row.connections) > 1):
         base["connection_id"] = row.connections[0].connection_id
-    flags = {name: flags_of(row, name) for name in row.fields}
     calls = [{**base, "limit": 5}]
-    timed = [name for name in flags if "gte" in flags[name].get("r", "") and _is_time(flags[name])]
+    timed = [
+        name
+        for name, field in stream.fields.items()
+        if "gte" in (field.operators or ()) and field.word in TIMES
+    ]
     if timed:
         calls[0]["filter"] = {timed[0]: {"gte": EXAMPLE_TIME}}
-    if row.cursor_field:
-        calls[0]["sort"] = f"-{row.cursor_field}"
-    if row.relations:
-        calls.append({**base, "limit": 5, "expand": [row.relations[0]["name"]]})
+    if stream.cursor_field:
+        calls[0]["sort"] = f"-{stream.cursor_field}"
+    if stream.relations:
+        calls.append({**base, "limit": 5, "expand": [stream.relations[0].name]})
     found = [Continuation("query_records", args, "example") for args in calls]
-    grouped = _first(flags, "group_by")
-    if grouped:
+    if grouped := _first(stream, "group_by"):
         args = {**base, "metric": "count", "group_by": grouped}
         found.append(Continuation("aggregate", args, "example"))
-    if by_time := _first(flags, "group_by_time"):
+    if by_time := _first(stream, "group_by_time"):
         args = {**base, "metric": "count", "group_by_time": by_time, "granularity": "month"}
         found.append(Continuation("aggregate", args, "example"))
-    if any("lex" in found_flags for found_flags in flags.values()):
-        args = {"query": "your words", "streams": [row.name]}
+    if any(field.lexical for field in stream.fields.values()):
+        args = {"query": "your words", "streams": [stream.name]}
         found.append(Continuation("search", args, "example"))
     return found
 
 
-def _names(names: Any) -> str:
-    return _listed([value_of(name) for name in names or ()])
+def _search(stream: StreamSchema) -> str:
+    """The searched fields if the source names them; it searches all the same if not."""
+    searched = [name for name, field in stream.fields.items() if field.lexical]
+    described = any(field.flags != NO_FLAGS for field in stream.fields.values())
+    where = _names(searched) if described else "fields this source does not name"
+    return f"search: full text in {where}; no semantic search"
+
+
+def _names(names: Iterable[str]) -> str:
+    return _listed([value_of(name) for name in names])
 
 
 def _listed(shown: Sequence[str]) -> str:
@@ -106,25 +106,21 @@ def _listed(shown: Sequence[str]) -> str:
     return ", ".join(shown) or "none"
 
 
-def _relations(row: StreamRow) -> list[str]:
+def _relations(stream: StreamSchema) -> list[str]:
     return [
-        f"{value_of(r.get('name'))} -> {value_of(r.get('target_stream') or r.get('stream'))} "
-        f"({r.get('cardinality')}, default {r.get('default_limit')}, at most {r.get('max_limit')})"
-        for r in row.relations
+        f"{value_of(one.name)} -> {value_of(one.stream)} "
+        f"({one.cardinality}, default {one.default_limit}, at most {one.max_limit})"
+        for one in stream.relations
     ]
 
 
-def _aggregations(flags: dict[str, dict[str, str]]) -> str:
+def _aggregations(stream: StreamSchema) -> str:
     kinds: dict[str, list[str]] = {}
-    for name, found in flags.items():
-        for kind in filter(None, found.get("a", "").split("|")):
+    for name, field in stream.fields.items():
+        for kind in field.aggregations:
             kinds.setdefault(kind, []).append(name)
     return "".join(f"; {kind}: {_names(names)}" for kind, names in sorted(kinds.items()))
 
 
-def _is_time(flags: dict[str, str]) -> bool:
-    return flags.get("t") in ("timestamp", "date-time", "date")
-
-
-def _first(flags: dict[str, dict[str, str]], kind: str) -> str | None:
-    return next((n for n, f in flags.items() if kind in f.get("a", "").split("|")), None)
+def _first(stream: StreamSchema, kind: str) -> str | None:
+    return next((name for name, f in stream.fields.items() if kind in f.aggregations), None)

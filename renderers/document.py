@@ -3,7 +3,7 @@
 import orjson
 
 from evidence import wire
-from evidence.model import Document
+from evidence.records import Document
 from renderers.lines import header, quoted, value_of
 from renderers.rendering import Context, Rendering
 

@@ -8,10 +8,10 @@ import orjson
 from evidence import wire
 from evidence.handles import field_window_uri
 from evidence.limits import Budgets
-from evidence.binary import Bytes
-from evidence.model import FieldRead
+from evidence.records import FieldRead
 from evidence.size import fit_both
 from evidence.text import escape
+from evidence.values import BlobRef, Bytes
 from renderers.lines import fenced, header, joined, warning
 from renderers.rendering import Context, Rendering
 
@@ -33,7 +33,7 @@ def fit(read: FieldRead, budgets: Budgets) -> FieldRead:
         begin = max(0, (read.match_start or read.start) - read.start - len(cut) // 4)
         cut = fit_both(read.text[begin:], **room)
     start = read.start + begin
-    return replace(read, text=cut, start=start, end=start + len(cut), ended_early=True)
+    return replace(read, text=cut, start=start, ended_early=True)
 
 
 def render(read: FieldRead, context: Context) -> Rendering:
@@ -84,8 +84,8 @@ def _binary(read: FieldRead, found: Bytes, context: Context) -> list[str]:
     size = {"bytes": "size_bytes"}.get(found.size[1], "size_chars") if found.size else "size_bytes"
     facts: dict[str, Any] = {
         size: found.size[0] if found.size else None,
-        "sha256": found.known.get("sha256"),
-        "blob_id": found.known.get("blob_id"),
+        "sha256": found.known.sha256,
+        "blob_id": found.known.blob_id if isinstance(found.known, BlobRef) else None,
     }
     return [
         header(

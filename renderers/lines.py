@@ -8,9 +8,10 @@ from typing import Any
 import orjson
 
 from evidence.continuation import Continuation
-from evidence.binary import Bytes
+from evidence.limits import BUDGETS
 from evidence.model import Source
 from evidence.text import clip, escape
+from evidence.values import Bytes
 from evidence.wire import spelled
 
 Spell = Callable[[Continuation], str]
@@ -52,9 +53,10 @@ def quoted(text: str, limit: int | None = None) -> str:
 @lru_cache(maxsize=512)
 def name_source(source: Source) -> str:
     """`Label (connection_id)`, quoted where it must be."""
+    label = clip(source.label, BUDGETS.label_chars)
     if source.connection_id is None or source.label == source.connection_id:
-        return value_of(source.label or "unknown")
-    return f"{value_of(source.label)} ({value_of(source.connection_id)})"
+        return value_of(label or "unknown")
+    return f"{value_of(label)} ({value_of(source.connection_id)})"
 
 
 def step(continuation: Continuation, spell: Spell = spelled) -> str:

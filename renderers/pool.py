@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from typing import Any, Generic, TypeVar
 
-from evidence.limits import BUDGETS, Budgets
-from evidence.work import Deadline, Done, Each, Late, Outcome, attempt, serial
+from evidence.limits import BUDGETS
+from evidence.work import Deadline, Late, Outcome, attempt, serial
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -118,12 +118,3 @@ class _Batch(Generic[R]):
             self._changed.wait_for(lambda: not self._missing, seconds)
             self.closed = True
             return self._outcomes
-
-
-def render_many(
-    each: Each, fn: Callable[[T], R], items: Sequence[T], *, weight: int, budgets: Budgets
-) -> list[Outcome[R]]:
-    """One outcome per item of a page: by `each` where its raw text weighs much, else plainly."""
-    if weight <= budgets.render_inline_chars:
-        return [Done(fn(item)) for item in items]
-    return each(fn, items, Deadline.after(budgets.render_seconds))

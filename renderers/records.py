@@ -6,13 +6,14 @@ from typing import Any
 
 import orjson
 
-from evidence import binary, pointer, wire
+from evidence import pointer, values, wire
 from evidence.continuation import Continuation
 from evidence.limits import CONTRACT, Budgets
-from evidence.binary import Bytes
-from evidence.model import READ_FIELD, Partial, RecordItem, RecordPage
+from evidence.model import READ_FIELD
+from evidence.records import Partial, Record, RecordPage
 from evidence.size import fit_json, json_bytes
 from evidence.text import escape
+from evidence.values import Preview
 from renderers.lines import fenced, header, joined, name_source, size_of, value_of, warning
 from renderers.rendering import FENCE_SLOT, Context, Rendering
 
@@ -21,7 +22,6 @@ PARTIAL_BYTES = 100  # what stands around the call that reads on
 PREVIEW_COST = 200  # bytes of a preview's own words and call: a cut must save more
 # Sizes of previews, in bytes of JSON; the largest that lets the whole page fit is taken.
 PREVIEW_BYTES = (8_192, 2_048, 512, 160, 80)
-KINDS: dict[type, str] = {str: "string", dict: "object", list: "array"}
 
 
 @dataclass(slots=True)
@@ -32,13 +32,13 @@ class Trimmed:
     and its JSON, once they are known.
     """
 
-    item: RecordItem
+    item: Record
     largest: int
     cost: tuple[int, int] | None = None
 
 
-def fits(page: RecordPage, budgets: Budgets) -> int:
-    """How many records can be shown; cuts long values to previews with their read."""
+def fit(page: RecordPage, budgets: Budgets) -> RecordPage:
+    """The page with long values as previews, with fewer records if not all fit."""
     items, kept = page.records, 0
     shown = [_trim(item, PREVIEW_BYTES[0], budgets) for item in items]
     for size in PREVIEW_BYTES:
@@ -48,9 +48,7 @@ def fits(page: RecordPage, budgets: Budgets) -> int:
         kept = _how_many(shown, budgets)
         if kept == len(items):
             break
-    if kept == len(items) or len(items) == 1:
-        page.records = [one.item for one in shown]
-    return max(min(1, len(items)), kept)
+    return replace(page, records=[one.item for one in shown[: max(1, kept)]])
 
 
 def render(page: RecordPage, context: Context) -> Rendering:
@@ -66,8 +64,8 @@ def render(page: RecordPage, context: Context) -> Rendering:
 
 
 def _header(page: RecordPage, escapes: int) -> str:
-    count = page.count
-    exact = f"{count.get('kind')}:{count.get('value')}" if "value" in count else None
+    kind, number = page.count
+    exact = None if number is None else f"{kind}:{number}"
     return header(
         "query_records",
         stream=page.stream,
@@ -80,21 +78,21 @@ def _header(page: RecordPage, escapes: int) -> str:
     )
 
 
-def line(number: int, item: RecordItem) -> str:
+def line(number: int, item: Record) -> str:
     """A record: number, id, time, source."""
     state = " deleted=true" if item.deleted else ""
     at = f" emitted_at={value_of(item.emitted_at)}" if item.emitted_at else ""
     return f"{number} {item.id}{at} source={name_source(item.source)}{state}"
 
 
-def _payload(item: RecordItem) -> str:
-    shown = dict(item.data)
-    if "expanded" in item.envelope:
-        shown["expanded"] = item.envelope["expanded"]
+def _payload(item: Record) -> str:
+    shown = values.data_as_json(item.data, item.ref)
+    if item.expanded:
+        shown["expanded"] = wire.related(item)
     return orjson.dumps(shown).decode()
 
 
-def reads(item: RecordItem, context: Context = Context()) -> list[str]:
+def reads(item: Record, context: Context = Context()) -> list[str]:
     """The calls that read what a record is shown without."""
     lines = [
         f"  {value_of(part.field_path)} {_extent(part)} {context.spell(part.read)}"
@@ -105,7 +103,7 @@ def reads(item: RecordItem, context: Context = Context()) -> list[str]:
     ]
     if rest := item.rest():
         lines.append(f"  {len(item.left_out)} more fields; {context.step(rest)}")
-    lines += [f"  {context.step(one)}" for one in item.related]
+    lines += [f"  {context.step(one)}" for one in item.related()]
     return lines
 
 
@@ -136,83 +134,80 @@ def _how_many(shown: Sequence[Trimmed], budgets: Budgets) -> int:
     return len(shown)
 
 
-def _cost(item: RecordItem) -> tuple[int, int]:
+def _cost(item: Record) -> tuple[int, int]:
     """Bytes of a record's lines and of its JSON."""
     lines = [line(1, item), *reads(item), escape(_payload(item))[0]]
     text = sum([len(line.encode()) + 1 for line in lines]) + 60
     return text, len(orjson.dumps([wire.record(item), wire.record_rung(item)]))
 
 
-def _trim(item: RecordItem, size: int, budgets: Budgets) -> Trimmed:
+def _trim(item: Record, size: int, budgets: Budgets) -> Trimmed:
     """The record with values over `size` bytes as previews, and fields that fit at all."""
     data: dict[str, Any] = {}
     partial: list[Partial] = []
     left_out: list[str] = []
-    held: list[Bytes] = []
     room, largest = budgets.text_bytes // 2, 0
     for name, value in item.data.items():
-        part, cost = None, len(orjson.dumps({name: value}))
+        path = pointer.path_of(name)
+        part, cost = None, _json_bytes(item, name, value)
         whole = cost - PREVIEW_COST  # a little more than the value alone
         if whole > size or not _is_plain(value):
-            value, part, whole = _preview(item, name, value, size)
-            cost = len(orjson.dumps({name: value}))
-            cost += len(wire.spelled(part.read).encode()) + PARTIAL_BYTES if part else 0
-        found = binary.bytes_of(value, item.ref, pointer.path_of(name))
-        cost += sum(len(wire.bytes_line(one).encode()) + PARTIAL_BYTES for one in found)
+            value, end, total, whole = _preview(item, path, value, size)
+            cost = _json_bytes(item, name, value)
+            if end is not None:
+                part = _partial(item, path, end, total)
+                cost += len(wire.spelled(part.read).encode()) + PARTIAL_BYTES
+        for one in values.bytes_of(value, item.ref, path):
+            cost += len(wire.bytes_line(one).encode()) + PARTIAL_BYTES
         largest = max(largest, whole)
         room -= cost
         if room < 0 and data:
             left_out.append(name)
             continue
         data[name] = value
-        held += found
         if part:
             partial.append(part)
     if not partial and not left_out:
         return Trimmed(item, largest)
-    shown = replace(item, data=data, partial=partial, left_out=left_out, bytes=held)
-    return Trimmed(shown, largest)
+    return Trimmed(replace(item, data=data, partial=partial, left_out=left_out), largest)
+
+
+def _json_bytes(item: Record, name: str, value: Any) -> int:
+    return len(orjson.dumps(values.data_as_json({name: value}, item.ref)))
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value is text, a number, a boolean or null, shown as it is where there is room."""
-    return not isinstance(value, (dict, list))
+    """Whether a value is text, a number, a boolean or null, shown as it is if there is room."""
+    return isinstance(value, str | int | float) or value is None
 
 
-def _preview(item: RecordItem, name: str, value: Any, size: int) -> tuple[Any, Partial | None, int]:
-    """(what is shown of a value, how to read the rest, the size below which it is cut shorter)."""
-    kind = value.get("object") if isinstance(value, dict) else None
-    if binary.is_described(value):
-        return value, _partial(item, name, 0, None), 0
-    if kind == "field_preview" and isinstance(value.get("size_chars"), int):
-        text, total = str(value.get("preview_text", "")), int(value["size_chars"])
-        cut = fit_json(text, size)
-        return *_field_preview(item, name, cut, total, value.get("type")), json_bytes(text)
-    if not isinstance(value, (str, dict, list)) or binary.is_reference(value):
-        return value, None, 0
-    text = value if isinstance(value, str) else _canonical(value)
+def _preview(
+    item: Record, path: str, value: Any, size: int
+) -> tuple[Any, int | None, int | None, int]:
+    """(what is shown of a value, its end and total, the size below which it is cut shorter).
+
+    The end is None for a value that is shown whole, the total None for bytes.
+    """
+    if isinstance(value, values.Base64):
+        return value, 0, None, 0
+    if isinstance(value, Preview):
+        cut = fit_json(value.text, size)
+        total = value.size_chars
+        return Preview(cut, total, value.type), len(cut), total, json_bytes(value.text)
+    if not isinstance(value, (str, dict, list)):
+        return value, None, None, 0
+    text = values.text_of(values.as_json(value, item.ref, path))
     whole = json_bytes(text) + 2 - PREVIEW_COST
     if whole <= size:
-        return value, None, whole
+        return value, None, None, whole
     cut = fit_json(text, size)
-    return *_field_preview(item, name, cut, len(text), KINDS[type(value)]), whole
+    shown = Preview(cut, len(text), pointer.json_type(value))
+    return shown, len(cut), len(text), whole
 
 
-def _field_preview(
-    item: RecordItem, name: str, text: str, total: int, kind: Any
-) -> tuple[dict[str, Any], Partial]:
-    shown = {"object": "field_preview", "preview_text": text, "size_chars": total, "type": kind}
-    return shown, _partial(item, name, len(text), total)
-
-
-def _partial(item: RecordItem, name: str, end: int, total: int | None) -> Partial:
-    path = pointer.path_of(name)
+def _partial(item: Record, path: str, end: int, total: int | None) -> Partial:
     args: dict[str, Any] = {"id": item.id, "field_path": path}
     if total is not None and 0 < end < total:
         args["offset_chars"] = end
         args["limit_chars"] = CONTRACT.window_chars
     return Partial(path, end, total, Continuation(READ_FIELD, args, "read"))
-
-
-def _canonical(value: Any) -> str:
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()

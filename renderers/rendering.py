@@ -7,7 +7,6 @@ from typing import Any
 from evidence.continuation import Continuation
 from evidence.limits import BUDGETS, Budgets
 from evidence.wire import bytes_line, spelled
-from evidence.work import Each, serial
 from renderers import lines
 
 FENCE_DIGITS = 12
@@ -29,7 +28,7 @@ class Context:
     """What rendering depends on besides the reading: sizes, the fence key, the public address.
 
     `spell` writes a next call as one line, as the reader would make it, and `blob` how bytes are
-    had; `each` renders the items of a heavy page.
+    had.
     """
 
     budgets: Budgets = BUDGETS
@@ -37,7 +36,6 @@ class Context:
     base_url: str = ""
     spell: lines.Spell = spelled
     blob: lines.SpellBlob = bytes_line
-    each: Each = serial
 
     def step(self, continuation: Continuation) -> str:
         """A call on a line of its own, named by what it is for."""

@@ -7,7 +7,9 @@ import orjson
 
 from evidence.continuation import Continuation
 from evidence.limits import CONTRACT
-from evidence.model import SchemaIndex, Source, StreamRow
+from evidence import schema_wire
+from evidence.model import Source
+from evidence.schema import Schema, StreamRow
 from evidence.wire import call
 from renderers import capabilities
 from renderers.lines import header, joined, quoted, value_of, warning
@@ -18,21 +20,25 @@ PAGE_BYTES = 3_000
 # The example calls of a row, and the call that shows a row there is no room for.
 EXAMPLES_BYTES = 1_300
 OTHER_ROW_BYTES = 90
+#: Members that a page gives in its own form, after the others.
+_LAST = ("field_capabilities", "schema")
 
 
-def render(index: SchemaIndex, context: Context) -> Rendering:
+def render(index: Schema, context: Context) -> Rendering:
     """Both channels of the index, or of one stream's details."""
     if index.args.get("stream") is None:
         return _index(index, context)
     return _details(index, context)
 
 
-def _index(index: SchemaIndex, context: Context) -> Rendering:
+def _index(index: Schema, context: Context) -> Rendering:
     """Every granted stream name, grouped by connector; connections as far as there is room."""
     grouped: dict[str, list[StreamRow]] = {}
     for row in index.rows:
         grouped.setdefault(row.connector_key or "", []).append(row)
-    names = {key: list(dict.fromkeys(row.name for row in rows)) for key, rows in grouped.items()}
+    names = {
+        key: list(dict.fromkeys(row.stream.name for row in rows)) for key, rows in grouped.items()
+    }
     sources = {
         key: list(dict.fromkeys(source for row in rows for source in row.connections))
         for key, rows in grouped.items()
@@ -52,7 +58,7 @@ def _index(index: SchemaIndex, context: Context) -> Rendering:
         lines.append("  streams: " + " ".join(map(value_of, names[key])))
     following = []
     if index.rows:
-        following = [Continuation("schema", {"stream": index.rows[0].name}, "details")]
+        following = [Continuation("schema", {"stream": index.rows[0].stream.name}, "details")]
     lines += [warning(found) for found in index.warnings]
     if following:
         lines.append("Fields, filters and example calls of a stream, here of the first:")
@@ -62,7 +68,7 @@ def _index(index: SchemaIndex, context: Context) -> Rendering:
     connectors = [
         {
             "connector_key": key,
-            "granted_connections": [_named(source) for source in kept[key]],
+            "granted_connections": [schema_wire.connection(source) for source in kept[key]],
             "connection_count": len(sources[key]),
             "streams": [{"name": name} for name in names[key]],
         }
@@ -74,7 +80,7 @@ def _index(index: SchemaIndex, context: Context) -> Rendering:
     return Rendering((joined(lines),), {"data": data})
 
 
-def _details(index: SchemaIndex, context: Context) -> Rendering:
+def _details(index: Schema, context: Context) -> Rendering:
     """The rows of one stream, each with as many fields as there is room for."""
     full = index.detail == "full"
     shown = index.rows[:ROWS_SHOWN]
@@ -89,7 +95,7 @@ def _details(index: SchemaIndex, context: Context) -> Rendering:
     following = list[Continuation]()
     for row in shown:
         sources = _fitting(row.connections, share // 4)
-        told = ["  " + line for line in capabilities.lines(row)]
+        told = ["  " + line for line in capabilities.lines(row.stream)]
         room = share - share // 4 - sum(len(line.encode()) + 1 for line in told)
         fields, more = _page(row, index.args.get("fields_after"), room, full)
         lines += [*_row_lines(row, fields, sources, full), *told]
@@ -101,7 +107,7 @@ def _details(index: SchemaIndex, context: Context) -> Rendering:
         following += capabilities.examples(row, alone=len(index.rows) == 1)
         streams.append((row, fields, sources))
     for row in index.rows[ROWS_SHOWN:]:
-        args = {"stream": row.name, "connection_id": row.connections[0].connection_id}
+        args = {"stream": row.stream.name, "connection_id": row.connections[0].connection_id}
         following.append(Continuation("schema", args, "another_connection"))
     following = [one for n, one in enumerate(following) if one not in following[:n]]
     following = following[: CONTRACT.page_items]
@@ -117,20 +123,13 @@ def _details(index: SchemaIndex, context: Context) -> Rendering:
     return Rendering((joined(lines),), {"data": data})
 
 
-def _head(index: SchemaIndex, detail: str) -> dict[str, Any]:
-    keys = ("bearer", "connector_count", "stream_count", "meta")
-    kept = {key: index.envelope[key] for key in keys if key in index.envelope}
-    return {"object": "schema", "detail": detail, **kept}
+def _head(index: Schema, detail: str) -> dict[str, Any]:
+    return {"object": "schema", "detail": detail, **schema_wire.head(index)}
 
 
 def _connection(source: Source) -> str:
     label = f"={quoted(source.display_name, 60)}" if source.display_name else ""
     return f"{value_of(source.connection_id)}{label}"
-
-
-def _named(source: Source) -> dict[str, Any]:
-    named = {"connection_id": source.connection_id, "display_name": source.display_name}
-    return {name: value for name, value in named.items() if value is not None}
 
 
 def _name_cost(name: str) -> int:
@@ -142,7 +141,10 @@ def _fitting(sources: Sequence[Source], room: int) -> list[Source]:
     """As many connections as there is room for in both channels, at least one."""
     kept: list[Source] = []
     for source in sources:
-        cost = (len(_connection(source).encode()), len(orjson.dumps(_named(source))))
+        cost = (
+            len(_connection(source).encode()),
+            len(orjson.dumps(schema_wire.connection(source))),
+        )
         room -= max(cost) + 2
         if room < 0 and kept:
             break
@@ -152,13 +154,15 @@ def _fitting(sources: Sequence[Source], room: int) -> list[Source]:
 
 def _page(row: StreamRow, after: str | None, room: int, full: bool) -> tuple[list[str], str | None]:
     """(names of the fields shown, the name after which the next page begins, if there is one)."""
-    names = list(row.fields)
-    if after in row.fields:
+    fields = row.stream.fields
+    names = list(fields)
+    if after in fields:
         names = names[names.index(str(after)) + 1 :]
     shown: list[str] = []
     for name in names:
-        room -= 2 * len(name.encode()) + len(row.fields[name]) + 24
-        room -= len(orjson.dumps(_full_field(row, name))) if full else 0
+        flags = fields[name].flags
+        room -= 2 * len(name.encode()) + len(flags) + 24
+        room -= len(orjson.dumps([_json_schema(row, name), flags])) if full else 0
         if room < 0 and shown:
             return shown, shown[-1]
         shown.append(name)
@@ -168,17 +172,17 @@ def _page(row: StreamRow, after: str | None, room: int, full: bool) -> tuple[lis
 def _row_lines(
     row: StreamRow, fields: Sequence[str], sources: Sequence[Source], full: bool
 ) -> list[str]:
-    listed = ", ".join(map(_connection, sources))
+    stream, listed = row.stream, ", ".join(map(_connection, sources))
     if left := len(row.connections) - len(sources):
         listed += f" and {left} more"
-    label = f" label={quoted(row.label)}" if row.label else ""
+    label = f" label={quoted(stream.label)}" if stream.label else ""
     lines = [
-        f"stream {value_of(row.name)}{label} connector_key={value_of(row.connector_key)}",
+        f"stream {value_of(stream.name)}{label} connector_key={value_of(row.connector_key)}",
         f"  connection_id: {listed}",
-        f"  fields ({len(row.fields)}):",
+        f"  fields ({len(stream.fields)}):",
     ]
     for name in fields:
-        flags = row.fields[name].replace(",", " ")
+        flags = stream.fields[name].flags.replace(",", " ")
         schema = f" {orjson.dumps(_json_schema(row, name)).decode()}" if full else ""
         lines.append(f"    {value_of(name)} {flags}{schema}")
     return lines
@@ -187,46 +191,32 @@ def _row_lines(
 def _connector(
     row: StreamRow, fields: Sequence[str], sources: Sequence[Source], full: bool
 ) -> dict[str, Any]:
-    kept = _narrow(row.envelope, frozenset(fields))
+    stream = row.stream.narrowed(fields)
+    described = schema_wire.stream(stream)
+    listed = {key: part for key, part in described.items() if key not in _LAST}
+    kept: dict[str, Any] = _capped(listed)
     if full:
-        kept["schema"] = {
-            "type": "object",
-            "properties": {name: _json_schema(row, name) for name in fields},
-        }
-    kept["field_capabilities"] = {name: row.fields[name] for name in fields}
-    kept["field_count"] = len(row.fields)
+        properties = {name: _json_schema(row, name) for name in fields}
+        kept["schema"] = {"type": "object", "properties": properties}
+    kept["field_capabilities"] = {name: stream.fields[name].flags for name in fields}
+    kept["field_count"] = len(row.stream.fields)
     return {
         "connector_key": row.connector_key,
-        "granted_connections": [_named(source) for source in sources],
+        "granted_connections": [schema_wire.connection(source) for source in sources],
         "connection_count": len(row.connections),
         "streams": [kept],
     }
 
 
-def _narrow(value: Any, fields: frozenset[str], known: frozenset[str] | None = None) -> Any:
-    """A description of a stream with nothing in it about fields of other pages."""
-    if known is None:
-        dropped = ("field_capabilities", "schema", "granted_connections")
-        known = frozenset(value.get("field_capabilities") or ())
-        value = {key: part for key, part in value.items() if key not in dropped}
-    others = known - fields
+def _capped(value: Any) -> Any:
+    """A description whose lists are no longer than a page."""
     if isinstance(value, dict):
-        return {k: _narrow(v, fields, known) for k, v in value.items() if k not in others}
+        return {key: _capped(part) for key, part in value.items()}
     if isinstance(value, list):
-        kept = [_narrow(part, fields, known) for part in value if not _names(part, others)]
-        return kept[: CONTRACT.page_items]
+        return [_capped(part) for part in value[: CONTRACT.page_items]]
     return value
 
 
-def _names(part: Any, others: frozenset[str]) -> bool:
-    return isinstance(part, str) and part in others
-
-
-def _full_field(row: StreamRow, name: str) -> Any:
-    return [_json_schema(row, name), row.fields[name]]
-
-
 def _json_schema(row: StreamRow, name: str) -> Any:
-    schema = row.envelope.get("schema")
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    return properties.get(name, {}) if isinstance(properties, dict) else {}
+    schema = row.stream.fields[name].schema
+    return {} if schema is None else schema

@@ -1,13 +1,21 @@
 """The lines of a search page, each ours alone; record text stands in fences between them."""
 
 from collections import Counter
+from collections.abc import Sequence
 
-from evidence import wire
-from evidence.limits import CONTRACT
-from evidence.model import FanIn, Hit, Match, SearchPage, SourceReport
+import orjson
+
+from evidence import hits_wire
+from evidence.hits import FanIn, Hit, Match, SearchPage, SourceReport
+from evidence.limits import BUDGETS, CONTRACT
+from evidence.text import clip
+from renderers.lines import fenced, joined
 from renderers.lines import header as head
 from renderers.lines import name_source, quoted, value_of, warning
-from renderers.rendering import Context
+from renderers.rendering import FENCE_SLOT, Context
+
+#: Words that a line lists; structured content has all.
+WORDS_LISTED = 8
 
 
 def header(page: SearchPage, escapes: int) -> str:
@@ -16,7 +24,7 @@ def header(page: SearchPage, escapes: int) -> str:
         "search",
         query=str(page.args.get("query", "")),
         hits=len(page.hits),
-        of=_count(page),
+        **_counts(page),
         complete=page.recall.get("complete", True) is not False,
         has_more=page.has_more,
         first_id=page.hits[0].id if page.hits else None,
@@ -24,56 +32,111 @@ def header(page: SearchPage, escapes: int) -> str:
     )
 
 
-def _count(page: SearchPage) -> str | None:
-    """The number of hits on all pages, with a plus where it is a lower bound."""
-    if page.count is None:
-        return None
-    return f"{page.count}{'' if page.count_accuracy == 'exact' else '+'}"
+def _counts(page: SearchPage) -> dict[str, int | None]:
+    """`all` and `some`, with `>` after names of lower bounds."""
+    if page.counts is None:
+        return {}
+    bound = "" if page.counts.exact else ">"
+    return {f"all{bound}": page.counts.all, f"some{bound}": page.counts.some}
+
+
+def is_full(number: int) -> bool:
+    """Whether a hit shows its windows in full; later ones show a line of quoted text."""
+    return number <= CONTRACT.full_hits
+
+
+def card(number: int, hit: Hit, context: Context = Context()) -> str:
+    """The lines of a hit: what it is, then its evidence with the calls that open it."""
+    lines = [line(number, hit)]
+    for match in hit.matches:
+        if is_full(number):
+            lines.append(evidence_line(match, context))
+            lines.append(fenced(FENCE_SLOT, match.shown))
+        else:
+            lines.append(evidence_line(match, context, quoting=True))
+    if not hit.matches:
+        lines.append(f"  no proven window; {context.step(hit.fetch)}")
+    return joined(lines)
 
 
 def line(number: int, hit: Hit) -> str:
-    """A hit: number, id, title, time, source."""
-    at = f" {value_of(hit.at)}" if hit.at else ""
-    title = quoted(wire.title(hit))
-    return f"{number} {hit.id} {title}{at} source={name_source(hit.source)}"
+    """A hit: number, id, title, time, source, and what of the query it does not hold as typed."""
+    at = f" {value_of(hit.at)}" if hit.at and hit.title else ""
+    title = quoted(hits_wire.title(hit))
+    source = value_of(clip(hit.source.label, BUDGETS.label_chars) or "unknown")
+    return f"{number} {hit.id} {title}{at} source={source}{_words(hit)}"
 
 
-def evidence_line(match: Match, context: Context) -> str:
-    """Where a window lies, and the call that opens it."""
+def _words(hit: Hit) -> str:
+    """How the words of the query match, if not every one stands there as it was typed."""
+    if not hit.missing_words and not hit.forms:
+        return ""
+    count = len(hit.matched_words)
+    told = f" matched {count} of {count + len(hit.missing_words)}"
+    if hit.coverage is not None:
+        told += f" coverage={hit.coverage:.2f}"
+    if hit.forms:
+        told += f" ({listed([f'{quoted(form)} for {quoted(w)}' for w, form in hit.forms.items()])})"
+    if hit.missing_words:
+        told += f", missing: {listed(list(map(value_of, hit.missing_words)))}"
+    return told
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words with commas; of many the first, and how many more there are."""
+    more = len(words) - WORDS_LISTED
+    return ", ".join([*words[:WORDS_LISTED], *([f"{more} more"] if more > 0 else [])])
+
+
+def evidence_line(match: Match, context: Context, *, quoting: bool = False) -> str:
+    """Where a window lies, its text if it is quoted, and the call that opens what goes on."""
     if match.start is None:
         where = f"complete={value_of(match.complete)}"
     else:
         where = f"{match.start}..{match.end} of {match.total}"
-    if match.match_start is not None:
+    if quoting:
+        where = f"{where} {orjson.dumps(match.shown).decode()}"
+    elif match.match_start is not None:
         where = f"{where} match={match.match_start}..{match.match_end}"
-    return f"  {value_of(match.field_path)} {where} {context.spell(match.read)}"
+    call = "" if match.complete else f" {context.spell(match.read)}"
+    return f"  {value_of(match.field_path)} {where}{call}"
 
 
 def footer(page: SearchPage, context: Context = Context()) -> list[str]:
-    """Sources, warnings, the next page, or what to do where nothing was found."""
-    lines = _sources(page.fan_in) if page.fan_in else _mix(page)
+    """Sources, warnings, the next page, or what to do if nothing was found."""
+    lines = []
+    if hits_wire.shows_whole_fields(page):
+        lines.append(f"to read any field: {context.spell(hits_wire.READ_ANY_FIELD)}")
+    lines += _sources(page.fan_in) if page.fan_in else _mix(page)
     if page.recall.get("complete") is False and not _only_sources_miss(page):
         lines += _recall(page)
     lines += [warning(found) for found in page.warnings]
+    if page.tail_cut:
+        lines.append("Later hits score far lower; next_page shows them.")
+    if page.left_out:
+        lines.append(
+            f"sort=newest shows one page: {page.left_out} more matching records are left out. "
+            "Narrow with since, until or filter to reach them."
+        )
     if page.ended_early:
         lines.append("The page ended early to stay within its size; next_page goes on.")
-    if not page.hits and not _only_sources_miss(page):
-        lines += _nothing(page)
+    if not page.hits and not page.next_cursor and not _only_sources_miss(page):
+        lines.append("Nothing matched. Try other words, prefix*, or a wider scope.")
+    lines += _spellings(page)
     return lines + [context.step(continuation) for continuation in page.continuations()]
 
 
-def _nothing(page: SearchPage) -> list[str]:
-    """How words are looked for, and which of these occur alone where the upstream looked."""
-    lines = [
-        "Nothing matched. All words must occur in one field; OR and AND are words like any other. "
-        "Try fewer or other words, prefix* or a wider scope."
-    ]
-    if page.words:
-        told = {"occur alone": page.words.found, "occur nowhere": page.words.missing}
-        parts = [
-            f"{says}: {', '.join(map(value_of, words))}" for says, words in told.items() if words
+def _spellings(page: SearchPage) -> list[str]:
+    """The words that no record has, and those spelled most like them."""
+    lines = []
+    if page.absent_words:
+        lines.append(f"No record has: {listed(list(map(value_of, page.absent_words)))}.")
+    if page.nearest_words:
+        near = [
+            f"{value_of(word)}: {listed(list(map(value_of, words)))}"
+            for word, words in page.nearest_words.items()
         ]
-        lines += [f"words that {'; '.join(parts)}"] if parts else []
+        lines.append(f"Nearest words: {'; '.join(near[:WORDS_LISTED])}.")
     return lines
 
 
@@ -123,8 +186,8 @@ def _recall(page: SearchPage) -> list[str]:
     if page.recall.get("ranking_scope") == "all_matches":
         return []
     limit = page.recall.get("candidate_window_limit")
-    window = f"the newest {limit}" if limit else "a bounded window of"
+    ranked = f"the best {limit} candidates" if limit else "the best candidates"
     return [
-        f"recall: {window} matches were ranked, others were not; "
-        "narrow with streams, connection_id or filter to reach them."
+        f"recall: {ranked} were ranked, other matches were not; narrow with words=all, since, "
+        "until, streams, connection_id or filter to reach them."
     ]

@@ -1,93 +1,109 @@
-"""What a search page costs in bytes, and how it is made to fit: estimated, and from above."""
+"""What of a search page fits: measured in bytes of both channels, as a new page."""
 
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Sequence
+from dataclasses import replace
 
-from evidence import wire
+import orjson
+
+from evidence import hits_wire
 from evidence.find import Span
-from evidence.limits import Budgets
-from evidence.model import Hit, Match, SearchPage, Source
-from evidence.size import json_bytes
+from evidence.hits import Hit, Match, SearchPage
+from evidence.limits import CONTRACT, Budgets
 from evidence.text import excerpt, mark, split
 from renderers import search_lines
 from renderers.lines import joined
 
-# Our own words around the data of a hit and a window, in bytes, rounded up.
-HIT_BYTES = 45
-WINDOW_BYTES = 190
-STRUCTURED_PAGE_BYTES = 600
-STRUCTURED_HIT_BYTES = 450
-STRUCTURED_WINDOW_BYTES = 330
-MARKS_BYTES = 13 * 4
-WINDOWS_IN_STRUCTURED = 3
 TEXT_BYTES_PER_HIT = 820
+#: For what is known later only: the address before each path, and that the page ended early.
+ADDRESS = "https://" + 56 * "x"
+LATER_BYTES = 200
+#: Cuts fall between words, and marks stay whole: a share is an estimate.
+ROUNDING = 0.95
 
 
-@dataclass(slots=True)
-class Cost:
-    """Bytes of one hit: its line, a window's own line with call and fence, the first window whole
-    and at its smallest, and the least it takes in structuredContent."""
+class Room:
+    """The bytes that the hits of a page may take in both channels."""
 
-    line: int
-    window: int
-    shown: int
-    least: int
-    structured: int
+    def __init__(self, page: SearchPage, budgets: Budgets) -> None:
+        most = max(budgets.search_text_bytes, TEXT_BYTES_PER_HIT * len(page.hits))
+        around = joined([search_lines.header(page, 99), *search_lines.footer(page)])
+        self.text = min(budgets.text_bytes, most) - len(around.encode()) - LATER_BYTES
+        empty = orjson.dumps(hits_wire.search(replace(page, hits=page.hits[:1])))
+        self.data = budgets.structured_bytes - len(empty) - LATER_BYTES
+
+    def holds(self, costs: Sequence[tuple[int, int]]) -> bool:
+        """Whether hits of these bytes fit."""
+        return (
+            sum([text for text, _ in costs]) <= self.text
+            and sum([data for _, data in costs]) <= self.data
+        )
+
+    def share(self, costs: Sequence[tuple[int, int]], least: Sequence[tuple[int, int]]) -> float:
+        """Which share of their text windows can keep, between all and the least."""
+        found = 1.0
+        for channel, most in enumerate((self.text, self.data)):
+            smallest = sum([cost[channel] for cost in least])
+            whole = sum([cost[channel] for cost in costs])
+            if whole > most:
+                found = min(found, (most - smallest) / (whole - smallest))
+        return found * ROUNDING
 
 
-def fits(page: SearchPage, budgets: Budgets) -> int:
-    """How many of the page's hits can be shown, each with its first window; also shrinks the page.
+def fit(page: SearchPage, budgets: Budgets) -> SearchPage:
+    """The page as it can be shown, with fewer hits if not all fit.
 
-    Second and third windows give way first, then windows shrink; each hit's line, first window
-    and call never do.
+    The first three hits keep up to three windows, later ones a quoted excerpt. Second and third
+    windows give way first, then windows shrink; each hit's line, first window and call never do.
     """
-    hits = page.hits
-    around = json_bytes(joined([search_lines.header(page, 0), *search_lines.footer(page)]))
-    room = min(budgets.text_bytes, max(budgets.search_text_bytes, TEXT_BYTES_PER_HIT * len(hits)))
-    text, data = room - around, budgets.structured_bytes - STRUCTURED_PAGE_BYTES - 3 * around
-    query = str(page.args.get("query", ""))
-    query_size = json_bytes(query)
-    costs = [_cost(hit, query, query_size, budgets.excerpt_chars_min) for hit in hits]
-    kept, left = 0, text
-    for cost in costs:
-        left -= cost.line + cost.window + cost.least
-        data -= cost.structured
-        if left < 0 or data < 0:
-            return max(1, kept)
-        kept += 1
-    # A window stands once in the text and three times in structuredContent.
-    most = min(text, text - left + data // WINDOWS_IN_STRUCTURED)
-    _shrink(hits, costs, most, budgets)
-    return kept
+    numbers = [number for number, _ in page.numbered()]
+    hits = [_reduced(hit, number, budgets) for number, hit in page.numbered()]
+    room, costs = Room(replace(page, hits=hits), budgets), list(map(_cost, numbers, hits))
+    while not room.holds(costs) and (place := _most_windows(hits)) is not None:
+        hits[place] = replace(hits[place], matches=hits[place].matches[:-1])
+        costs[place] = _cost(numbers[place], hits[place])
+    if room.holds(costs):
+        return replace(page, hits=hits)
+    least = [_shrunk(hit, 0.0, budgets) for hit in hits]
+    smallest = list(map(_cost, numbers, least))
+    if not room.holds(smallest):
+        kept = next(n for n in range(len(hits), -1, -1) if room.holds(smallest[:n]))
+        return replace(page, hits=least[: max(1, kept)])
+    share = room.share(costs, smallest)
+    shrunk = [_shrunk(hit, share, budgets) for hit in hits]
+    fits = room.holds(list(map(_cost, numbers, shrunk)))
+    return replace(page, hits=shrunk if fits else least)
 
 
-def _shrink(hits: list[Hit], costs: list[Cost], room: int, budgets: Budgets) -> None:
-    """Gives every hit its first window, as large as there is room for, then further ones."""
-    full = sum([cost.shown for cost in costs])
-    room -= sum([cost.line + cost.window for cost in costs]) + full
-    if room < 0:
-        share = max(0.0, 1 + room / max(1, full))
-        for hit in hits:
-            hit.matches = [
-                _cut(match, share, budgets.excerpt_chars_min) for match in hit.matches[:1]
-            ]
-        return
-    for hit, cost in zip(hits, costs):
-        if len(hit.matches) < 2:
-            continue
-        kept = hit.matches[:1]
-        for match in hit.matches[1:]:
-            room -= cost.window + json_bytes(match.shown)
-            if room < 0:
-                break
-            kept.append(match)
-        hit.matches = kept
+def _most_windows(hits: Sequence[Hit]) -> int | None:
+    """The last of the hits with most windows; None if no hit has several."""
+    most = max(len(hit.matches) for hit in hits)
+    if most < 2:
+        return None
+    return max(place for place, hit in enumerate(hits) if len(hit.matches) == most)
 
 
-def _cut(match: Match, share: float, smallest: int) -> Match:
-    """The same window around the same match, smaller."""
+def _reduced(hit: Hit, number: int, budgets: Budgets) -> Hit:
+    """The hit with the detail of its rank; other servers may send longer windows than ours."""
+    windows, size = 1, CONTRACT.quote_chars
+    if search_lines.is_full(number):
+        windows, size = CONTRACT.windows_per_hit, budgets.excerpt_chars
+    return replace(hit, matches=[_cut(one, size) for one in hit.matches[:windows]])
+
+
+def _shrunk(hit: Hit, share: float, budgets: Budgets) -> Hit:
+    """The hit with its first window only, of which a share is left."""
+    matches = [
+        _cut(match, max(budgets.excerpt_chars_min, int(len(match.shown) * share)))
+        for match in hit.matches[:1]
+    ]
+    return replace(hit, matches=matches)
+
+
+def _cut(match: Match, size: int) -> Match:
+    """The same window around the same match, of at most `size` code points."""
+    if len(match.shown) <= size:  # tags and escapes only make it longer
+        return match
     text, marks = split(match.shown)
-    size = max(smallest, int(len(text) * share) - 1)
     if len(text) <= size:
         return match
     span = Span(marks[0][0], marks[0][1], marks[:1]) if marks else Span(0, 0, ((0, 0),))
@@ -102,32 +118,8 @@ def _cut(match: Match, share: float, smallest: int) -> Match:
     )
 
 
-@lru_cache(maxsize=512)
-def _sizes(source: Source) -> tuple[int, int]:
-    """Bytes of a source's label and of its connection id."""
-    return json_bytes(source.label), json_bytes(source.connection_id or "")
-
-
-def _cost(hit: Hit, query: str, query_size: int, smallest: int) -> Cost:
-    """`query` is what the page was asked for; reads by it are told apart from others at a look."""
-    handle = json_bytes(hit.id)
-    label, connection = _sizes(hit.source)
-    title = wire.title(hit)
-    named = json_bytes(title) if title.isprintable() else 8 * len(title)
-    line = HIT_BYTES + handle + named + label + connection + json_bytes(hit.at or "")
-    structured = STRUCTURED_HIT_BYTES + 5 * handle + named + 2 * json_bytes(hit.url) + 2 * label
-    for name in hit.matched_fields:
-        structured += json_bytes(name) + 3
-    if not hit.matches:
-        return Cost(line + handle, 0, 0, 0, structured)
-    match = hit.matches[0]
-    for one in hit.matches:
-        asked = one.read.args.get("query", query)
-        if asked is not query and asked != query:
-            query_size = max(query_size, json_bytes(str(asked)))
-    window = WINDOW_BYTES + handle + query_size + 2 * json_bytes(match.field_path)
-    shown = least = json_bytes(match.shown)
-    if len(match.shown) > smallest:
-        least = shown * smallest // len(match.shown) + MARKS_BYTES
-    structured += STRUCTURED_WINDOW_BYTES + query_size + WINDOWS_IN_STRUCTURED * least
-    return Cost(line, window, shown, least, structured)
+def _cost(number: int, hit: Hit) -> tuple[int, int]:
+    """Bytes of a hit in the text and in structured content, separators included."""
+    text = search_lines.card(number, hit)
+    data = orjson.dumps([hits_wire.result(hit, ADDRESS), hits_wire.rung(hit)])
+    return len(text.encode()) + 1, len(data)

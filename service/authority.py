@@ -8,8 +8,9 @@ from service.sources.remote.origin import Origin
 from service.sources.package import Child, PackageResourceServer
 from service.ports import ResourceServer
 from service.sources.remote.remote_authority import RemoteAuthority
-from service.records import Store
-from service.access.packages import Member, Package
+from service.records.store import Store
+from service.access.packages import Package
+from service.access.registry import Member
 from service.access.tokens import PREFIX
 
 

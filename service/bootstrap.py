@@ -4,8 +4,7 @@ What a deployment may do without is imported when its settings ask for it: the c
 services too, for one question. All of it is there before workers fork.
 """
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from hmac import compare_digest
 from pathlib import Path
@@ -13,10 +12,8 @@ from secrets import token_bytes
 from threading import Event
 from typing import TYPE_CHECKING, TypeVar
 
-from evidence import account
 from evidence.errors import UNKNOWN_TOKEN, Unauthenticated
 from evidence.limits import BUDGETS
-from evidence.work import Deadline, Done, Each, Outcome, serial
 from renderers.pool import WorkerPool
 from service.operations.base import PaperSession, Session
 from service.settings import SETTINGS, Settings
@@ -27,7 +24,7 @@ from service.sources.remote.breaker import Bulkhead
 from service.sources.remote.origin import Origin
 from service.sources.remote.remote_authority import Introspection, RemoteAuthority
 from service.access import tokens
-from service.records import Store
+from service.records.store import Store
 
 if TYPE_CHECKING:
     from service.access.rates import Rates
@@ -52,7 +49,6 @@ class Services:
     store: Store | None = None
     upstream: Origin | None = None
     papers: "Papers | None" = None
-    each: Each = serial
     rates: "Rates | None" = None
     closing: Event = field(default_factory=Event)
     _own_secret: bytes = field(default_factory=lambda: token_bytes(32), repr=False)
@@ -65,14 +61,14 @@ class Services:
         authority = self.authority
         assert authority is not None, "the records surface is mounted over some records"
         server = self._admitted(token, lambda: authority.open(token or ""))
-        return Session(server, self.settings.public_url or "", self.fence_key, self.each)
+        return Session(server, self.settings.public_url or "", self.fence_key)
 
     def open_papers(self, token: str | None) -> PaperSession:
         """A caller of papers; raises `Unauthenticated` where tokens close the library."""
         papers = self.papers
         assert papers is not None, "the papers surface is mounted over a snapshot"
         self._admitted(token, lambda: self._check_reader(token))
-        return PaperSession(papers.open(), self.settings.public_url or "", self.each)
+        return PaperSession(papers.open(), self.settings.public_url or "")
 
     def _admitted(self, token: str | None, open: Callable[[], T]) -> T:
         return open() if self.rates is None else self.rates.opened(token, open)
@@ -113,21 +109,8 @@ def build(settings: Settings) -> Services:
         store = fetched_store(settings, settings.store_url, named=settings.store != DEFAULT_STORE)
     elif not (no_store and (papers or upstream)):
         store = Store(settings.store, settings.secret_key)
-    rendering = noted(WorkerPool(os.cpu_count() or 1, "render").map)
     authority = _authority(settings, store, upstream) if store or upstream else None
-    return Services(settings, authority, store, upstream, papers, rendering, _rates(settings))
-
-
-def noted(each: Each) -> Each:
-    """The same, but the account of the request says so where something was not ready in time."""
-
-    def map(fn: Callable[[A], T], items: Sequence[A], deadline: Deadline, /) -> list[Outcome[T]]:
-        outcomes = each(fn, items, deadline)
-        if not all(isinstance(outcome, Done) for outcome in outcomes):
-            account.current().cut = True
-        return outcomes
-
-    return map
+    return Services(settings, authority, store, upstream, papers, _rates(settings))
 
 
 def _authority(settings: Settings, store: Store | None, upstream: Origin | None) -> Authority:

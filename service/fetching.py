@@ -10,7 +10,7 @@ from evidence.errors import EvidenceError
 from service.settings import Settings, SettingsError
 from service import download
 from service.download import Parcel
-from service.records import Store
+from service.records.store import Store
 
 #: Where files are kept that are fetched at start, unless RUNG_STORE or RUNG_PAPERS_DB name a
 #: place. Where it cannot be written: a folder of ours among the temporary files.

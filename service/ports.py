@@ -1,6 +1,6 @@
 """What operations may ask of the world outside: the only seam between surfaces and upstreams.
 
-A resource server takes typed requests and answers with PDPP envelopes, already inside one grant.
+A resource server takes typed requests and answers with typed values, already inside one grant.
 """
 
 import dataclasses
@@ -8,10 +8,13 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from evidence.envelope import Envelope
 from evidence.errors import TimedOut, Unavailable
 from evidence.handles import RecordRef
+from evidence.hits import SearchPage
+from evidence.model import Buckets
+from evidence.records import FieldRead, Record, RecordPage
 from evidence.papers import Paper, PaperFacets, PaperFinds, PaperOutline, PaperPage, PaperText
+from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
 
 Scalar = str | int | float | bool
 Filter = dict[str, Scalar | dict[str, Scalar]]
@@ -36,6 +39,8 @@ OPERATORS: Final = {
     "lte": "at most",
     "lt": "less than",
 }
+#: Arguments of a search that PDPP does not have.
+SEARCH_EXTENSIONS: Final = ("words", "since", "until", "sort")
 #: Marks a field of a request that may differ between the pages of one question.
 _PAGING: Final = {"paging": True}
 
@@ -60,10 +65,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
-    """What a source answered. `body` is the PDPP body as received, of remote sources only."""
+    """What a source answered.
+
+    `body` is the PDPP body as received, of remote sources only. `reopen` is a cursor that opens
+    the same page again if the request alone may open another.
+    """
 
     value: T
     body: dict[str, Any] | None = None
+    reopen: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +140,11 @@ class AggregateQuery(Paged):
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery(Paged):
+    """A page of hits. `cut_tail` ends the first page where scores fall off.
+
+    `widen` lets a remote source that has few hits be asked for fewer words too.
+    """
+
     query: str
     _: dataclasses.KW_ONLY
     words: str = "any"
@@ -140,6 +155,7 @@ class SearchQuery(Paged):
     sort: str = "relevance"
     filter: Filter = dataclasses.field(default_factory=dict)
     cut_tail: bool = dataclasses.field(default=False, metadata=_PAGING)
+    widen: bool = dataclasses.field(default=False, metadata=_PAGING)
     limit: int = dataclasses.field(default=10, metadata=_PAGING)
     cursor: str | None = dataclasses.field(default=None, metadata=_PAGING)
 
@@ -183,23 +199,25 @@ class Held:
 class ResourceServer(Protocol):
     """One grant, already authorised. Every method raises `EvidenceError`s only."""
 
-    def schema(self, query: SchemaQuery) -> Envelope: ...
+    def schema(self, query: SchemaQuery) -> Answer[Schema]: ...
 
-    def streams(self, *, connection_id: str | None = None) -> Envelope: ...
+    def streams(self, *, connection_id: str | None = None) -> Answer[StreamList]: ...
 
-    def stream(self, name: str, *, connection_id: str | None = None) -> Envelope: ...
+    def stream(self, name: str, *, connection_id: str | None = None) -> Answer[StreamDetails]: ...
 
-    def connectors(self) -> Envelope: ...
+    def connectors(self) -> Answer[ConnectorList]: ...
 
-    def records(self, query: RecordQuery) -> Envelope: ...
+    def records(self, query: RecordQuery) -> Answer[RecordPage]: ...
 
-    def record(self, read: RecordRead) -> Envelope: ...
+    def record(self, read: RecordRead) -> Answer[Record]: ...
 
-    def aggregate(self, query: AggregateQuery) -> Envelope: ...
+    def aggregate(self, query: AggregateQuery) -> Answer[Buckets]: ...
 
-    def search(self, query: SearchQuery) -> Envelope: ...
+    def search(self, query: SearchQuery) -> Answer[SearchPage]: ...
 
-    def field_window(self, ref: RecordRef, field_path: str, window: WindowRequest) -> Envelope: ...
+    def field_window(
+        self, ref: RecordRef, field_path: str, window: WindowRequest
+    ) -> Answer[FieldRead]: ...
 
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob: ...
 

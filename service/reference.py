@@ -28,11 +28,11 @@ from service.settings.variables import BESIDE
 
 NOTE = "<!-- Written by `make docs` from the code. Change the code, not this page. -->"
 HELP_COLUMNS = 80
-# (smallest, largest, how the pair is said); a smallest text or list of 1 goes without saying.
+# (smallest, largest, how the pair is written, how the smallest alone is).
 BOUNDS = (
     ("minimum", "maximum", "{} to {}", "from {}"),
-    ("minLength", "maxLength", "at most {1} characters", ""),
-    ("minItems", "maxItems", "at most {1} names", ""),
+    ("", "maxLength", "at most {1} characters", ""),
+    ("", "maxItems", "at most {1} names", ""),
 )
 
 
@@ -93,7 +93,7 @@ def _allowed(found: dict[str, Any]) -> str:
         return ", ".join(f"`{word}`" for word in found["enum"])
     for least, most, both, alone in BOUNDS:
         if most in found:
-            return both.format(found[least], f"{found[most]:,}")
+            return both.format(found.get(least), f"{found[most]:,}")
         if least in found:
             return alone.format(found[least])
     return ""

@@ -17,6 +17,18 @@ STATUS: Final = {
     "internal": 500,
 }
 
+#: `error.code` of requests that are refused before an operation sees them; others are
+#: `invalid_request`.
+CODES: Final = {
+    404: "not_found",
+    405: "method_not_allowed",
+    408: "request_timeout",
+    413: "request_too_large",
+    415: "unsupported_media_type",
+    500: "api_error",
+    503: "overloaded",
+}
+
 #: `error.type` of REST, in PDPP's words; every other status is an `api_error`.
 TYPES: Final = {
     400: "invalid_request_error",
@@ -31,3 +43,11 @@ TYPES: Final = {
     416: "invalid_request_error",
     429: "rate_limit_error",
 }
+
+#: Statuses that no kind of error has. A source may use the other codes with any kind.
+_OF_HTTP: Final = {CODES[status]: status for status in (405, 415)}
+
+
+def status_of(kind: str, code: str) -> int:
+    """The status of an error that an HTTP surface raises before it reads a body."""
+    return _OF_HTTP.get(code) or STATUS[kind]

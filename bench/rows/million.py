@@ -19,7 +19,7 @@ from bench.rows.search import CLIENTS, MS, RUNG, in_turns, rate_rows, requests_f
 from bench.servers import Server, peer, pinned, rung, two_cores
 from bench.stores import Corpus, open_corpus, open_queries
 from service.ports import SearchQuery
-from service.records import Store
+from service.records.store import Store
 
 FEW = 8
 

@@ -183,10 +183,11 @@ def _overlap(
     ]
     yield Finding("overlap", (statistics.mean(shares),))
     evidence = [
-        len(part["preview_text"].encode())
+        len(shown["evidence_preview"].encode())
+        + sum(len(part["preview_text"].encode()) for part in shown["evidence"][1:])
         for answer in answers
-        for card in result_of(answer)["structuredContent"]["content_ladder"]["records"]
-        for part in card.get("evidence", ())
+        for shown in result_of(answer)["structuredContent"]["content_ladder"]["records"]
+        if "evidence" in shown
     ]
     hits = sum(len(ids_of(answer)) for answer in answers)
     yield Note("evidence a hit, in one channel", f"{sum(evidence) / max(1, hits):.0f} bytes")

@@ -16,15 +16,14 @@ from bench.findings import Finding, Line, Note
 from bench.plan import Plan
 from bench.servers import FORGETFUL
 from bench.stores import Corpus, open_corpus, open_queries
-from evidence import wire
-from service.pdpp.decode import search as reading
+from evidence import hits_wire
 from service import bootstrap, settings
 from service.access.guard import Access, Guard
 from service.mcp import blueprint as mcp
 from service.mcp.records import RecordsSurface
 from service.operations import OPERATIONS
 from service.operations.base import Operation
-from service.records import StoreResourceServer
+from service.records.store import StoreResourceServer
 
 #: Stages are (owner, attribute) pairs: whatever looks the attribute up there is measured.
 Place = tuple[Any, str]
@@ -79,7 +78,7 @@ def measure(plan: Plan) -> Iterator[Line]:
     """Where the time of a search goes."""
     queries = open_queries(plan.middle).mix
     found = profile(open_corpus(plan.middle), queries, passes=plan.rounds)
-    yield Finding("rendering", (found.share("reading", "wire", "fits", "render"),))
+    yield Finding("rendering", (found.share("wire", "fit", "render"),))
     for name, seconds in sorted(found.seconds.items(), key=lambda item: -item[1]):
         each = seconds / (plan.rounds * len(queries)) * MS
         yield Note(f"stage {name}", f"{each:.2f} ms, {found.share(name):.0%}")
@@ -90,10 +89,9 @@ def profile(corpus: Corpus, queries: Sequence[str], *, passes: int) -> Stages:
     found = Stages()
 
     def watched(operation: Operation) -> Operation:
-        render, fits = operation.render, operation.fits
-        return replace(
-            operation, render=found.measured("render", render), fits=found.measured("fits", fits)
-        )
+        render, fit = operation.render, operation.fit
+        fitting = None if fit is None else found.measured("fit", fit)
+        return replace(operation, render=found.measured("render", render), fit=fitting)
 
     services = bootstrap.build(settings.load({"RUNG_STORE": str(corpus.store), **FORGETFUL}))
     surface = RecordsSurface([watched(one) for one in OPERATIONS])
@@ -104,8 +102,7 @@ def profile(corpus: Corpus, queries: Sequence[str], *, passes: int) -> Stages:
     )
     places = [
         ("store", (StoreResourceServer, "search")),
-        ("reading", (reading, "read")),
-        ("wire", (wire, "search")),
+        ("wire", (hits_wire, "search")),
     ]
     whole = found.measured("all else", answer)
     with found.watching(places):

@@ -26,8 +26,9 @@ from service import keys
 from service.ports import Held
 from service.ports import SearchQuery
 from service.access import packages
-from service.records import Store
-from service.access.packages import Member
+from service.records.store import Store
+from service.access.registry import Member
+from service.access.sqlite import SqliteRegistry
 from service.records.sqlite.writer import open_writer
 
 SECRET = "a secret of the benchmark only"
@@ -186,7 +187,9 @@ def _packaged(
             requests = []
             for size in sizes:
                 members = [_member(number, url) for number, url in enumerate(sources.urls[:size])]
-                made = packages.create(writer, members, keys.of_tokens(SECRET.encode()))
+                made = packages.create(
+                    SqliteRegistry(writer), members, keys.of_tokens(SECRET.encode())
+                )
                 requests.append(get(f"/v1/search?q=anything&limit={HITS}", made[1]))
             writer.finish()
         env = {"RUNG_STORE": str(path), "RUNG_SECRET_KEY": SECRET}

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from evidence import papers_wire
 from evidence.limits import CONTRACT, Budgets
-from evidence.papers import SEARCH, PaperHit, PaperPage
+from evidence.papers import SEARCH, PaperHit, PaperMatch, PaperPage
 from renderers.lines import fenced, header, joined, quoted, value_of
 from renderers.papers.fit import most
 from renderers.rendering import FENCE_SLOT, Context, Rendering
@@ -31,6 +31,8 @@ def render(page: PaperPage, context: Context) -> Rendering:
     facts = {
         word: str(page.args.get(word, "")),
         "papers": len(page.hits),
+        "all": page.counts and page.counts.all,
+        "some": page.counts and page.counts.some,
         "offset": page.offset or None,
         "has_more": page.has_more,
         "escaped": escapes or None,
@@ -50,9 +52,24 @@ def _hit(number: int, hit: PaperHit, context: Context) -> list[str]:
         line += f" venue={value_of(hit.venue)}"
     if hit.authors:
         line += f" authors={_authors(hit)}"
+    line += _match(hit.match) if hit.match else ""
     line += f" matched_in={hit.place}" if hit.place else " preview of its summary:"
     steps = [f"  {context.step(continuation)}" for continuation in hit.continuations()]
     return [line, *([fenced(FENCE_SLOT, hit.snippet)] if hit.snippet else []), *steps]
+
+
+def _match(match: PaperMatch) -> str:
+    """What of the query a hit holds in another form, and what it lacks; nothing if neither."""
+    if not match.missing and not match.forms:
+        return ""
+    total = len(match.words) + len(match.missing)
+    line = f" matched {len(match.words)} of {total}"
+    if match.forms:
+        forms = (f"{quoted(form)} for {quoted(word)}" for word, form in match.forms.items())
+        line += f" ({', '.join(forms)})"
+    if match.missing:
+        line += f", missing: {', '.join(map(value_of, match.missing))}"
+    return line
 
 
 def _authors(hit: PaperHit) -> str:

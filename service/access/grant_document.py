@@ -1,6 +1,5 @@
 """The grant document: checked and spelled out when a grant is made, read back on every request."""
 
-import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -11,7 +10,8 @@ import orjson
 
 from evidence.errors import InvalidRequest
 from evidence.limits import CONTRACT
-from service.records.manifest import StreamManifest, parse
+from service.access.registry import Registry
+from service.records.manifest import StreamManifest
 from service.records.values import microseconds
 
 KEPT_DOCUMENTS = 64
@@ -47,15 +47,15 @@ def read(document: str) -> tuple[StreamGrant, ...]:
     )
 
 
-def freeze(db: sqlite3.Connection, document: Any) -> dict[str, Any]:
-    """The document with every stream and field spelled out, as the store has them now."""
+def freeze(registry: Registry, document: Any) -> str:
+    """The document as JSON with every stream and field spelled out, as the store has them now."""
     entries = document.get("streams") if isinstance(document, dict) else None
     if not isinstance(entries, list) or not entries:
         raise _fault("streams", 'must be a list: {"streams": [{"connection_id": "…"}]}')
     declared: dict[str, dict[str, StreamManifest]] = {}
     frozen: list[dict[str, Any]] = []
     for number, entry in enumerate(entries):
-        frozen.extend(_freeze_entry(db, f"streams[{number}]", entry, declared))
+        frozen.extend(_freeze_entry(registry, f"streams[{number}]", entry, declared))
     if len(frozen) > CONTRACT.streams_in_grant:
         raise _fault(
             "streams",
@@ -66,11 +66,11 @@ def freeze(db: sqlite3.Connection, document: Any) -> dict[str, Any]:
     for connection_id, stream in names:
         if names.count((connection_id, stream)) > 1:
             raise _fault("streams", f"names {connection_id}/{stream} twice; keep one")
-    return {"streams": frozen}
+    return orjson.dumps({"streams": frozen}).decode()
 
 
 def _freeze_entry(
-    db: sqlite3.Connection, path: str, entry: Any, declared: dict[str, dict[str, StreamManifest]]
+    registry: Registry, path: str, entry: Any, declared: dict[str, dict[str, StreamManifest]]
 ) -> Iterator[dict[str, Any]]:
     if not isinstance(entry, dict) or not isinstance(entry.get("connection_id"), str):
         raise _fault(path, "needs a connection_id")
@@ -79,7 +79,7 @@ def _freeze_entry(
         raise _fault(path, f"{unknown[0]!r} is not known; use {', '.join(sorted(_ENTRY_WORDS))}")
     connection_id = entry["connection_id"]
     if connection_id not in declared:
-        declared[connection_id] = _streams(db, connection_id, path)
+        declared[connection_id] = _streams(registry, connection_id, path)
     streams, name = declared[connection_id], entry.get("stream")
     if name is not None and not (isinstance(name, str) and name in streams):
         raise _fault(f"{path}.stream", f"{name!r} is no stream of it{_near(name, streams)}")
@@ -95,26 +95,15 @@ def _freeze_entry(
         yield {"connection_id": connection_id, "stream": stream, "fields": fields, **limits}
 
 
-def _streams(db: sqlite3.Connection, connection_id: str, path: str) -> dict[str, StreamManifest]:
-    rows = db.execute(
-        "SELECT manifest FROM stream JOIN connection ON connection.id = stream.connection"
-        " WHERE connection_id = ? ORDER BY name",
-        (connection_id,),
-    ).fetchall()
-    if not rows:
-        known = [
-            row[0]
-            for row in db.execute(
-                "SELECT connection_id FROM connection c WHERE EXISTS"
-                " (SELECT 1 FROM stream s WHERE s.connection = c.id) ORDER BY 1"
-            )
-        ]
+def _streams(registry: Registry, connection_id: str, path: str) -> dict[str, StreamManifest]:
+    manifests = registry.manifests(connection_id)
+    if not manifests:
         raise _fault(
             f"{path}.connection_id",
             f"{connection_id!r} is not in the store, or has no stream there"
-            + _near(connection_id, known),
+            + _near(connection_id, registry.connections()),
         )
-    return {found.name: found for found in parse({"streams": [orjson.loads(r[0]) for r in rows]})}
+    return {manifest.name: manifest for manifest in manifests}
 
 
 def _fields(path: str, entry: dict[str, Any], manifest: StreamManifest) -> list[str]:

@@ -1,21 +1,19 @@
 """Grants: what a token may read, frozen when it is made.
 
-    grant_id, token = create(db, {"streams": [{"connection_id": "mail"}]}, label="laptop")
-    find(db, token).streams       # every stream and field that "mail" had at that moment
+    grant_id, token = create(registry, {"streams": [{"connection_id": "mail"}]}, label="laptop")
+    find(registry, token).streams    # every stream and field that "mail" had at that moment
 
 Only the SHA-256 of a token is stored. `docs/grants.md` shows the document.
 """
 
-import sqlite3
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import orjson
-
 from evidence.errors import UNKNOWN_TOKEN, Forbidden, NotFound, Unauthenticated
 from service.access import tokens
 from service.access.grant_document import StreamGrant, freeze, read
+from service.access.registry import GrantRow, Registry, RegistryReader
 
 __all__ = ["Grant", "GrantEntry", "StreamGrant", "create", "find", "list_grants", "revoke"]
 
@@ -47,7 +45,7 @@ class GrantEntry:
 
 
 def create(
-    db: sqlite3.Connection,
+    registry: Registry,
     document: Any,
     *,
     label: str | None = None,
@@ -56,25 +54,15 @@ def create(
 ) -> tuple[str, str]:
     """Stores a grant and returns (grant id, token); the token cannot be shown again."""
     tokens.check_expiry(expires_at)
-    frozen = freeze(db, document)
     grant_id, token = tokens.new_id("grt_"), tokens.new(tokens.PREFIX)
-    db.execute(
-        'INSERT INTO "grant" (grant_id, token_hash, label, document, created_at, expires_at)'
-        " VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            grant_id,
-            tokens.hashed(token),
-            label,
-            orjson.dumps(frozen).decode(),
-            tokens.iso(now),
-            expires_at,
-        ),
-    )
-    db.commit()
+    with registry.transaction():
+        frozen = freeze(registry, document)
+        row = GrantRow(grant_id, label, frozen, tokens.iso(now), expires_at)
+        registry.add_grant(row, tokens.hashed(token))
     return grant_id, token
 
 
-def find(db: sqlite3.Connection, token: str, *, now: datetime | None = None) -> Grant:
+def find(registry: RegistryReader, token: str, *, now: datetime | None = None) -> Grant:
     """Return the grant of a token.
 
     Raises `Unauthenticated` for an unknown, revoked or expired token and `Forbidden` for the
@@ -82,54 +70,47 @@ def find(db: sqlite3.Connection, token: str, *, now: datetime | None = None) -> 
     """
     if token.startswith(tokens.OWNER_PREFIX):
         raise Forbidden("Owner tokens are refused here. Create a client token: rung grant create.")
-    return _found(db, "token_hash", tokens.hashed(token), now)
+    return _active(registry.grant_of_token(tokens.hashed(token)), now)
 
 
-def by_id(db: sqlite3.Connection, grant_id: str, *, now: datetime | None = None) -> Grant:
+def by_id(registry: RegistryReader, grant_id: str, *, now: datetime | None = None) -> Grant:
     """Return the grant with this id, which is a member of a package.
 
     Raises `Forbidden` if it has ended: the caller's own token is still good.
     """
     try:
-        return _found(db, "grant_id", grant_id, now)
+        return _active(registry.grant(grant_id), now)
     except Unauthenticated as error:
         raise Forbidden(error.message, code=error.code) from None
 
 
-def _found(db: sqlite3.Connection, column: str, value: Any, now: datetime | None) -> Grant:
-    row = db.execute(
-        f'SELECT grant_id, label, document, expires_at, revoked_at FROM "grant" WHERE {column} = ?',
-        (value,),
-    ).fetchone()
+def _active(row: GrantRow | None, now: datetime | None) -> Grant:
     if row is None:
         raise Unauthenticated(
             "This token is not known. Ask the owner: rung grant create.", code=UNKNOWN_TOKEN
         )
-    grant_id, label, document, expires_at, revoked_at = row
-    tokens.check_active("grant", revoked_at, expires_at, now)
-    return Grant(grant_id, label, read(document), expires_at)
+    tokens.check_active("grant", row.revoked_at, row.expires_at, now)
+    return Grant(row.grant_id, row.label, read(row.document), row.expires_at)
 
 
-def list_grants(db: sqlite3.Connection) -> list[GrantEntry]:
+def list_grants(registry: RegistryReader) -> list[GrantEntry]:
     """All grants, oldest first, without their tokens."""
-    rows = db.execute(
-        "SELECT grant_id, label, created_at, expires_at, revoked_at, document"
-        ' FROM "grant" ORDER BY id'
-    )
     return [
-        GrantEntry(grant_id, label, created, expires, revoked, read(document))
-        for grant_id, label, created, expires, revoked, document in rows
+        GrantEntry(
+            row.grant_id,
+            row.label,
+            row.created_at,
+            row.expires_at,
+            row.revoked_at,
+            read(row.document),
+        )
+        for row in registry.grants()
     ]
 
 
-def revoke(db: sqlite3.Connection, name: str, *, now: datetime | None = None) -> list[str]:
+def revoke(registry: Registry, name: str, *, now: datetime | None = None) -> list[str]:
     """Ends the grant with this id, or all with this label, at once; returns their ids."""
-    rows = db.execute(
-        'UPDATE "grant" SET revoked_at = ? WHERE revoked_at IS NULL'
-        " AND (grant_id = ? OR label = ?) RETURNING grant_id",
-        (tokens.iso(now), name, name),
-    ).fetchall()
-    db.commit()
-    if not rows:
+    revoked = registry.revoke_grants(name, tokens.iso(now))
+    if not revoked:
         raise NotFound(f"No active grant is named {name!r}. See them with: rung grant list.")
-    return [row[0] for row in rows]
+    return revoked

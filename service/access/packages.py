@@ -1,42 +1,25 @@
 """Packages at rest: one token over several grants, of this store and of other servers.
 
-    package_id, token = create(writer, [local_member(db, "laptop"), remote], keys.of_tokens(secret))
-    find(db, token).members
+    members = [local_member(registry, snapshot, "laptop"), remote]
+    package_id, token = create(registry, members, keys.of_tokens(secret))
+    find(registry, token).members
 
 What a member holds is noted when the package is made: grants do not change. Of the package's own
 token only the SHA-256 is stored; the tokens of members elsewhere are sealed, each to its place.
 """
 
-import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import datetime
-
-import orjson
 
 from evidence.errors import InvalidRequest, NotFound, Unavailable
 from evidence.limits import BUDGETS
-from service.pdpp.decode import short
-from service.cursors import Sealer
-from service.ports import Held
 from service.access import grants, tokens
-from service.records.sqlite.snapshot import SqliteSnapshot
-from service.records.view import open_view
-from service.records.sqlite.writer import Writer
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """One grant of a package. With `origin` it is one at another server, opened by `token`.
-
-    At rest, `token` is sealed.
-    """
-
-    name: str
-    grant_id: str
-    held: tuple[Held, ...]
-    origin: str | None = None
-    token: str | None = field(default=None, repr=False)
+from service.access.registry import Member, PackageEntry, Registry, RegistryReader
+from service.cursors import Sealer
+from service.pdpp.decode import short
+from service.ports import Held
+from service.records.engine import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,35 +30,23 @@ class Package:
     members: tuple[Member, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PackageEntry:
-    """A package as its owner sees it in a list; times are ISO 8601."""
-
-    package_id: str
-    label: str | None
-    created_at: str
-    expires_at: str | None
-    revoked_at: str | None
-    members: tuple[Member, ...]
-
-    def state(self, *, now: datetime | None = None) -> str:
-        """`active`, `revoked` or `expired`."""
-        return tokens.state(self.revoked_at, self.expires_at, now)
-
-
-def local_member(db: sqlite3.Connection, name: str, *, now: datetime | None = None) -> Member:
+def local_member(
+    registry: RegistryReader, snapshot: Snapshot, name: str, *, now: datetime | None = None
+) -> Member:
     """The active grant of this store with this id or label, as a member."""
-    entries = [entry for entry in grants.list_grants(db) if name in (entry.grant_id, entry.label)]
+    entries = [row for row in grants.list_grants(registry) if name in (row.grant_id, row.label)]
     active = [entry for entry in entries if entry.state(now=now) == "active"]
     if not active:
         raise NotFound(f"No active grant is named {name!r}. See them with: rung grant list.")
     if len(active) > 1:
         listed = ", ".join(entry.grant_id for entry in active)
         raise InvalidRequest(f"Several grants are labelled {name!r}: give one of {listed}.")
-    grant = grants.by_id(db, active[0].grant_id, now=now)
+    grant = grants.by_id(registry, active[0].grant_id, now=now)
+    rows = ((item, snapshot.stream(item.connection_id, item.stream)) for item in grant.streams)
     held = tuple(
-        Held(stream.name, stream.connection_id, stream.connector_key, stream.display_name)
-        for stream in open_view(SqliteSnapshot(db, (0, 0)), grant).streams
+        Held(item.stream, item.connection_id, row.connector_key, row.display_name)
+        for item, row in rows
+        if row is not None
     )
     return Member(grant.label or name_of(held), grant.grant_id, held)
 
@@ -90,7 +61,7 @@ def name_of(held: Sequence[Held]) -> str:
 
 
 def create(
-    writer: Writer,
+    registry: Registry,
     members: Sequence[Member],
     sealer: Sealer,
     *,
@@ -102,37 +73,22 @@ def create(
     tokens.check_expiry(expires_at)
     _check(members)
     package_id, token = tokens.new_id("pkg_"), tokens.new(tokens.PACKAGE_PREFIX)
-    with writer.transaction():
-        id = writer.db.execute(
-            "INSERT INTO package (package_id, token_hash, label, created_at, expires_at)"
-            " VALUES (?, ?, ?, ?, ?)",
-            (package_id, tokens.hashed(token), label, tokens.iso(now), expires_at),
-        ).lastrowid
-        writer.db.executemany(
-            "INSERT INTO member (package, no, name, grant_id, held, origin, token)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
-            [
-                (id, number, *_row(member), _sealed(package_id, member, sealer))
-                for number, member in enumerate(members)
-            ],
-        )
+    sealed = tuple(replace(member, token=_sealed(package_id, member, sealer)) for member in members)
+    entry = PackageEntry(package_id, label, sealed, tokens.iso(now), expires_at)
+    registry.add_package(entry, tokens.hashed(token))
     return package_id, token
 
 
-def find(db: sqlite3.Connection, token: str, *, now: datetime | None = None) -> Package | None:
-    """The package a token stands for; None where it stands for none.
+def find(registry: RegistryReader, token: str, *, now: datetime | None = None) -> Package | None:
+    """The package a token stands for, if any.
 
     Raises `Unauthenticated` for a package that has ended.
     """
-    row = db.execute(
-        "SELECT id, package_id, expires_at, revoked_at FROM package WHERE token_hash = ?",
-        (tokens.hashed(token),),
-    ).fetchone()
-    if row is None:
+    entry = registry.package_of_token(tokens.hashed(token))
+    if entry is None:
         return None
-    id, package_id, expires_at, revoked_at = row
-    tokens.check_active("package", revoked_at, expires_at, now)
-    return Package(package_id, _members(db, id))
+    tokens.check_active("package", entry.revoked_at, entry.expires_at, now)
+    return Package(entry.package_id, entry.members)
 
 
 def unsealed(package_id: str, member: Member, sealer: Sealer) -> str:
@@ -147,34 +103,20 @@ def unsealed(package_id: str, member: Member, sealer: Sealer) -> str:
         ) from None
 
 
-def list_packages(db: sqlite3.Connection) -> list[PackageEntry]:
+def list_packages(registry: RegistryReader) -> list[PackageEntry]:
     """All packages, oldest first, without their tokens."""
-    rows = db.execute(
-        "SELECT id, package_id, label, created_at, expires_at, revoked_at FROM package ORDER BY id"
-    ).fetchall()
-    return [
-        PackageEntry(package_id, label, created, expires, revoked, _members(db, id))
-        for id, package_id, label, created, expires, revoked in rows
-    ]
+    return registry.packages()
 
 
-def revoke(writer: Writer, name: str, *, now: datetime | None = None) -> list[str]:
+def revoke(registry: Registry, name: str, *, now: datetime | None = None) -> list[str]:
     """Ends the package with this id, or all with this label, at once; returns their ids.
 
-    The tokens of its members elsewhere are forgotten; its grants live on.
+    The tokens of its members elsewhere are erased; its grants live on.
     """
-    with writer.transaction():
-        rows = writer.db.execute(
-            "UPDATE package SET revoked_at = ? WHERE revoked_at IS NULL"
-            " AND (package_id = ? OR label = ?) RETURNING id, package_id",
-            (tokens.iso(now), name, name),
-        ).fetchall()
-        writer.db.executemany(
-            "UPDATE member SET token = NULL WHERE package = ?", [(id,) for id, _ in rows]
-        )
-    if not rows:
+    revoked = registry.revoke_packages(name, tokens.iso(now))
+    if not revoked:
         raise NotFound(f"No active package is named {name!r}. See them with: rung package list.")
-    return [package_id for _, package_id in rows]
+    return revoked
 
 
 def _check(members: Sequence[Member]) -> None:
@@ -199,24 +141,6 @@ def _check(members: Sequence[Member]) -> None:
                     f"Two servers call a connection {held.connection_id!r}; in one package nobody "
                     "could say which is meant. Make a package for each."
                 )
-
-
-def _members(db: sqlite3.Connection, package: int) -> tuple[Member, ...]:
-    rows = db.execute(
-        "SELECT name, grant_id, held, origin, token FROM member WHERE package = ? ORDER BY no",
-        (package,),
-    )
-    return tuple(
-        Member(name, grant_id, tuple(Held(*one) for one in orjson.loads(held)), origin, token)
-        for name, grant_id, held, origin, token in rows
-    )
-
-
-def _row(member: Member) -> tuple[str, str, str, str | None]:
-    held = [
-        [one.stream, one.connection_id, one.connector_key, one.display_name] for one in member.held
-    ]
-    return member.name, member.grant_id, orjson.dumps(held).decode(), member.origin
 
 
 def _sealed(package_id: str, member: Member, sealer: Sealer) -> str | None:

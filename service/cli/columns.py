@@ -3,8 +3,8 @@
 from typing import Any
 
 from evidence.errors import EvidenceError
-from evidence.model import RecordPage, StreamRow
-from service.pdpp.decode import schema
+from evidence.records import RecordPage
+from evidence.schema import StreamSchema
 from service.operations.base import Session
 from service.ports import SchemaQuery
 
@@ -25,9 +25,9 @@ def order(page: RecordPage, session: Session) -> list[str]:
     return sorted(found, key=lambda name: ranks[name])
 
 
-def _declared(page: RecordPage, stream: StreamRow | None) -> dict[str, int]:
+def _declared(page: RecordPage, stream: StreamSchema | None) -> dict[str, int]:
     """Ranks by what the stream says of its fields, and by what the page is sorted by."""
-    roles = {} if stream is None else {_role(flags): name for name, flags in stream.fields.items()}
+    roles = {} if stream is None else {one.role or "": name for name, one in stream.fields.items()}
     times = (
         str(page.args.get("sort") or "").removeprefix("-"),
         stream and stream.cursor_field,
@@ -37,10 +37,6 @@ def _declared(page: RecordPage, stream: StreamRow | None) -> dict[str, int]:
     leading = [time, *(roles.get(role, "") for role in LEADING)]
     last = {roles[TEXT]: 9} if TEXT in roles else {}
     return last | {name: rank for rank, name in reversed(list(enumerate(leading))) if name}
-
-
-def _role(flags: str) -> str:
-    return next((flag[5:] for flag in flags.split(",") if flag.startswith("role=")), "")
 
 
 def _rank(page: RecordPage, name: str) -> int:
@@ -57,11 +53,11 @@ def _is_short(value: Any) -> bool:
     return value is None or isinstance(value, (bool, int, float))
 
 
-def _stream(page: RecordPage, session: Session) -> StreamRow | None:
+def _stream(page: RecordPage, session: Session) -> StreamSchema | None:
     """What the stream says of itself, where it can be asked."""
     query = SchemaQuery(stream=page.stream, connection_id=page.args.get("connection_id"))
     try:
-        rows = schema.read(session.rs.schema(query), args={}).rows
+        rows = session.rs.schema(query).value.rows
     except EvidenceError:
         return None
-    return next((row for row in rows if row.name == page.stream), None)
+    return next((row.stream for row in rows if row.stream.name == page.stream), None)

@@ -12,7 +12,7 @@ import click
 from evidence import handles
 from evidence.continuation import Continuation
 from evidence.errors import EvidenceError, InvalidRequest, TimedOut, Unavailable
-from evidence.binary import Bytes
+from evidence.values import Base64, Bytes
 from evidence.wire import bytes_line
 from renderers import failure
 from service.cli import errors, output, words
@@ -121,11 +121,11 @@ class Spelling:
         if found.route is None:
             return bytes_line(found)
         options = ["--output", "FILE", *self.kept]
-        if found.is_base64:
+        if isinstance(found.known, Base64):
             return self._line("export blob", [found.id, found.field_path], options)
         connection = handles.parse(found.id).connection_id
         options = [*words.spelled("connection_id", connection), *options] if connection else options
-        return self._line("blob", [str(found.known["blob_id"])], options)
+        return self._line("blob", [found.known.blob_id], options)
 
     def told(self, text: str) -> str:
         """Text of an error or a description in which operations are called by their commands."""

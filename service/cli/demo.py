@@ -14,7 +14,8 @@ from service.clients.client import endpoint
 from service.clients.table import RECOMMENDED, named
 from service.demo.fill import fill, token_for
 from service.demo.papers import write_once
-from service.records.sqlite.writer import Writer, open_writer
+from service.records.sqlite.stats import stream_counts
+from service.records.sqlite.writer import open_writer
 
 PAPERS_FOLDER = "demo-papers"
 HOST = "127.0.0.1"
@@ -36,25 +37,14 @@ def demo(store: Path, with_debian: bool, serving: bool, port: int) -> None:
     with teaching(), open_writer(store) as writer:
         connections = fill(writer, with_debian=with_debian)
         token = token_for(writer, connections, store.parent / DEMO_TOKEN)
-        records = _count(writer, connections)
+        counts = stream_counts(writer)
+        records = sum(each.records for each in counts if each.connection_id in connections)
     if not serving:
         click.echo(f"connections {len(connections)}\nrecords {records}\ntoken {token}")
         return
     held = f"{len(connections)} connections and {records} records"
     said = _how_to_connect(f"http://{HOST}:{port}", token, store.parent / DEMO_TOKEN, held)
     serve.run(store, papers, host=HOST, port=port, workers=1, say=said)
-
-
-def _count(writer: Writer, connections: list[str]) -> int:
-    """How many live records the demo's connections hold."""
-    marks = ", ".join("?" * len(connections))
-    (records,) = writer.db.execute(
-        "SELECT count(*) FROM record JOIN stream ON stream.id = record.stream"
-        " JOIN connection ON connection.id = stream.connection"
-        f" WHERE deleted = 0 AND connection_id IN ({marks})",
-        connections,
-    ).fetchone()
-    return int(records)
 
 
 def _how_to_connect(base: str, token: str, kept: Path, held: str) -> str:

@@ -10,16 +10,17 @@ from typing import Any
 import click
 import orjson
 
+from evidence.limits import BUDGETS
 from service.cli.options import store_option
 from service.cli.output import say
 from service.cli.store import existing, teaching
 from service.access.grants import GrantEntry, create, list_grants, revoke
+from service.access.sqlite import SqliteRegistry
 from service.records.sqlite.streams import connections_of, manifests_of
 from service.records.values import microseconds, moment
 from service.records.sqlite.writer import Writer
 
 _SPAN = re.compile(r"([1-9][0-9]{0,4})([mhdw])")
-LISTED_FIELDS = 20
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -78,8 +79,9 @@ def create_(
             else _document(writer, connections, streams, wanted, limits)
         )
         ends = expiry(expires, datetime.now(UTC)) if expires else None
-        grant_id, token = create(writer.db, document, label=label, expires_at=ends)
-        (entry,) = [item for item in list_grants(writer.db) if item.grant_id == grant_id]
+        registry = SqliteRegistry(writer)
+        grant_id, token = create(registry, document, label=label, expires_at=ends)
+        (entry,) = [item for item in list_grants(registry) if item.grant_id == grant_id]
     if as_json:
         click.echo(orjson.dumps(_to_json(entry) | {"token": token}).decode())
         return
@@ -93,7 +95,7 @@ def create_(
 def list_(as_json: bool, store: Path) -> None:
     """List the grants, without their tokens."""
     with teaching(), existing(store) as writer:
-        entries = list_grants(writer.db)
+        entries = list_grants(SqliteRegistry(writer))
     if as_json:
         click.echo(orjson.dumps({"grants": [_to_json(entry) for entry in entries]}).decode())
         return
@@ -108,7 +110,7 @@ def list_(as_json: bool, store: Path) -> None:
 def revoke_(name: str, store: Path) -> None:
     """End the grant with this id, or all with this label, at once."""
     with teaching(), existing(store) as writer:
-        for grant_id in revoke(writer.db, name):
+        for grant_id in revoke(SqliteRegistry(writer), name):
             click.echo(f"{grant_id} revoked")
 
 
@@ -164,8 +166,8 @@ def _near(name: str, known: Collection[str]) -> str:
     found = get_close_matches(name, known, 1)
     if found:
         return f"Did you mean {found[0]!r}?"
-    more = ", …" if len(known) > LISTED_FIELDS else ""
-    return f"There are {', '.join(sorted(known)[:LISTED_FIELDS])}{more}."
+    more = ", …" if len(known) > BUDGETS.names_shown else ""
+    return f"There are {', '.join(sorted(known)[:BUDGETS.names_shown])}{more}."
 
 
 def _read_document(path: Path) -> Any:

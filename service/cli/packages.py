@@ -1,6 +1,7 @@
 """The owner's packages: one token over several grants, made, listed and revoked."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,10 @@ from service.cli.output import say
 from service.cli.store import existing, teaching
 from service import keys
 from service.sources.remote.joining import remote_member
-from service.access.packages import (
-    Member,
-    PackageEntry,
-    create,
-    list_packages,
-    local_member,
-    revoke,
-)
+from service.access.packages import create, list_packages, local_member, revoke
+from service.access.registry import Member, PackageEntry
+from service.access.sqlite import SqliteRegistry
+from service.records.sqlite.reader import Reader
 from service.records.sqlite.writer import Writer
 
 
@@ -64,12 +61,14 @@ def create_(
     if len(urls) != len(files):
         raise click.UsageError("Give one --token-file for each --remote, in their order.")
     with teaching(), existing(store) as writer:
-        members = [local_member(writer.db, name) for name in grants]
+        registry = SqliteRegistry(writer)
+        with closing(Reader(store)) as reader, reader.snapshot() as snapshot:
+            members = [local_member(registry, snapshot, name) for name in grants]
         members += _remote_members(urls, files)
         ends = expiry(expires, datetime.now(UTC)) if expires else None
         sealer = keys.of_tokens(_secret(writer, kept=bool(urls)))
-        package_id, token = create(writer, members, sealer, label=label, expires_at=ends)
-        (entry,) = [found for found in list_packages(writer.db) if found.package_id == package_id]
+        package_id, token = create(registry, members, sealer, label=label, expires_at=ends)
+        (entry,) = [found for found in list_packages(registry) if found.package_id == package_id]
     if as_json:
         click.echo(orjson.dumps(_to_json(entry) | {"token": token}).decode())
         return
@@ -83,7 +82,7 @@ def create_(
 def list_(as_json: bool, store: Path) -> None:
     """List the packages, without any tokens."""
     with teaching(), existing(store) as writer:
-        entries = list_packages(writer.db)
+        entries = list_packages(SqliteRegistry(writer))
     if as_json:
         click.echo(orjson.dumps({"packages": [_to_json(entry) for entry in entries]}).decode())
         return
@@ -98,7 +97,7 @@ def list_(as_json: bool, store: Path) -> None:
 def revoke_(name: str, store: Path) -> None:
     """End the package with this id, or all with this label, at once; its grants live on."""
     with teaching(), existing(store) as writer:
-        for package_id in revoke(writer, name):
+        for package_id in revoke(SqliteRegistry(writer), name):
             click.echo(f"{package_id} revoked")
 
 

@@ -10,8 +10,7 @@ from typing import Any
 import click
 
 from evidence.continuation import Continuation
-from evidence.envelope import Envelope
-from evidence.model import Document, FieldRead
+from evidence.records import Document, FieldRead
 from renderers import document, field
 from renderers.lines import Spell
 from renderers.rendering import Context
@@ -91,7 +90,6 @@ def _text(
         base_url=session.base_url,
         spell=spelling,
         blob=spelling.blob,
-        each=session.each,
     )
     if isinstance(reading, Document):
         _whole(reading.text, document.about(reading, context))
@@ -129,7 +127,7 @@ def _body(
     if form == "json":
         output.json(body)
         return
-    found = rows.read(operation.name, Envelope(body), given)
+    found = rows.read(operation.name, body, given)
     if form == "jsonl":
         output.json_lines(found.objects)
     else:

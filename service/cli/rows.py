@@ -1,15 +1,16 @@
 """Answers as rows: the objects of a body, the cells of a table, and what stands beside them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evidence.continuation import Continuation
-from evidence.envelope import Envelope
-from evidence.model import RecordPage
+from evidence.records import RecordPage
+from evidence.values import data_as_json
 from service.pdpp.decode import aggregate, records, search
 from evidence.text import unmark
-from evidence.wire import title
+from evidence.hits_wire import title
+from evidence.wire import member
 from renderers.lines import Spell, step, warning
 
 #: What a table has of a record beside its fields.
@@ -31,25 +32,25 @@ class Rows:
         return [*map(warning, self.warnings), *(step(one, spell) for one in self.following)]
 
 
-def read(operation: str, envelope: Envelope, args: dict[str, Any]) -> Rows:
+def read(operation: str, body: dict[str, Any], args: dict[str, Any]) -> Rows:
     """The rows of an answer to one of `READERS`."""
-    return READERS[operation](envelope, args)
+    return READERS[operation](body, args)
 
 
-def _records(envelope: Envelope, args: dict[str, Any]) -> Rows:
-    page = records.read_page(envelope, stream=args["stream"], args=args)
+def _records(body: dict[str, Any], args: dict[str, Any]) -> Rows:
+    page = replace(records.decode_page(body, args["stream"]), args=args)
     cells = [
         {
             "id": item.id,
             "connection_id": item.source.connection_id,
             "emitted_at": item.emitted_at,
             **({"deleted": True} if item.deleted else {}),
-            **{column(name): value for name, value in item.data.items()},
+            **{column(name): value for name, value in data_as_json(item.data, item.ref).items()},
         }
         for item in page.records
     ]
     names = [*RECORD_COLUMNS, *_names(page)]
-    return Rows(envelope.body.get("data", []), names, cells, page.warnings, page.continuations())
+    return Rows(body.get("data", []), names, cells, page.warnings, page.continuations())
 
 
 def _names(page: RecordPage) -> list[str]:
@@ -63,8 +64,8 @@ def column(name: str) -> str:
     return f"data.{name}" if name in (*RECORD_COLUMNS, "deleted") else name
 
 
-def _hits(envelope: Envelope, args: dict[str, Any]) -> Rows:
-    page = search.read(envelope, args=args)
+def _hits(body: dict[str, Any], args: dict[str, Any]) -> Rows:
+    page = replace(search.read(body), args=args)
     cells = []
     for hit in page.hits:
         match = hit.matches[0] if hit.matches else None
@@ -84,19 +85,20 @@ def _hits(envelope: Envelope, args: dict[str, Any]) -> Rows:
         *("id", "title", "at", "connection_id", "source"),
         *("field_path", "match_start_chars", "text"),
     )
-    return Rows(envelope.body.get("data", []), names, cells, page.warnings, page.continuations())
+    return Rows(body.get("data", []), names, cells, page.warnings, page.continuations())
 
 
-def _groups(envelope: Envelope, args: dict[str, Any]) -> Rows:
-    found = aggregate.read(envelope, args=args)
+def _groups(body: dict[str, Any], args: dict[str, Any]) -> Rows:
+    found = aggregate.read(body, stream=args["stream"], metric=args["metric"])
+    found = replace(found, args=args)
     if found.groups is None:
         value = {"metric": found.metric, "value": found.value}
         return Rows([value], tuple(value), [value], found.warnings, ())
-    names = tuple(dict.fromkeys(["key", "count", *(n for group in found.groups for n in group)]))
-    return Rows(found.groups, names, found.groups, found.warnings, found.continuations())
+    groups = [member(group) for group in found.groups]
+    return Rows(groups, ("key", "count"), groups, found.warnings, found.continuations())
 
 
-READERS: dict[str, Callable[[Envelope, dict[str, Any]], Rows]] = {
+READERS: dict[str, Callable[[dict[str, Any], dict[str, Any]], Rows]] = {
     "query_records": _records,
     "search": _hits,
     "aggregate": _groups,

@@ -15,8 +15,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from evidence.model import Buckets, Hit, RecordPage, SearchPage
+from evidence.hits import Hit, SearchPage
+from evidence.model import Buckets
+from evidence.pointer import path_of
+from evidence.records import Record, RecordPage
 from evidence.text import clip, escape
+from evidence.values import Preview, as_json
 from renderers import aggregate, records, search_lines
 from renderers.rendering import Context
 from service.cli import columns
@@ -119,7 +123,7 @@ def _repeats(page: RecordPage, name: str) -> bool:
 
 def _column(page: RecordPage, name: str) -> list[str]:
     """The name of a field and its values, each on one line."""
-    return [_plain(name), *(_cell(item.data.get(name)) for item in page.records)]
+    return [_plain(name), *(_cell(item, name) for item in page.records)]
 
 
 def _widths(needs: Sequence[int], room: int) -> list[int]:
@@ -132,11 +136,13 @@ def _widths(needs: Sequence[int], room: int) -> list[int]:
     return widths
 
 
-def _cell(value: Any) -> str:
+def _cell(item: Record, name: str) -> str:
+    value = item.data.get(name)
     if value is None:
         return ""
-    if isinstance(value, dict) and isinstance(value.get("preview_text"), str):
-        value = f"{value['preview_text']}…"
+    if isinstance(value, Preview):
+        value = f"{value.text}…"
+    value = as_json(value, item.ref, path_of(name))
     return _plain(value if isinstance(value, str) else orjson.dumps(value).decode())
 
 
@@ -146,7 +152,7 @@ def _plain(text: str) -> str:
 
 
 def _hits(console: Console, page: SearchPage, context: Context) -> None:
-    for number, hit in enumerate(page.hits, start=1):
+    for number, hit in page.numbered():
         _hit(console, number, hit, context)
     for line in search_lines.footer(page, context):
         _line(console, line)
@@ -177,12 +183,11 @@ def _marked(shown: str) -> Text:
 
 
 def _groups(console: Console, found: Buckets, context: Context) -> None:
-    groups: Sequence[dict[str, Any]] = found.groups or ()
     table = Table(box=None, padding=(0, GAP, 0, 0), header_style="bold")
-    table.add_column(Text(_plain(found.group_by or "key")), overflow="fold")
+    table.add_column(Text(_plain(found.group_by or found.group_by_time or "key")), overflow="fold")
     table.add_column("count", justify="right")
-    for group in groups:
-        table.add_row(Text(aggregate.key(group.get("key"))), str(group.get("count")))
+    for group in found.groups or ():
+        table.add_row(Text(aggregate.key(group.key)), str(group.count))
     console.print(table)
     for line in aggregate.footer(found, context):
         _line(console, line)

@@ -1,7 +1,6 @@
 """Commands of the owner: bring records into the store, and see what is there."""
 
 import gc
-import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,19 +11,23 @@ import click
 import orjson
 
 from evidence.errors import EvidenceError
+from evidence.limits import BUDGETS
 from service.cli import output
 from service.cli.options import store_option
 from service.cli.output import say
 from service.cli.progress import Progress
-from service.importing.formats import FORMATS, Source, detect
+from service.importing.formats import FORMATS, detect
 from service.importing.importer import Import, Rejected, run
 from service.records.ingest import Counts
 from service.records.intake import Refused
+from service.records.sqlite.failures import explain_failures
+from service.records.sqlite.rebuild import rebuild
+from service.records.sqlite.stats import stream_counts
 from service.records.sqlite.streams import connect, manifests_of
+from service.importing.source import Source
 from service.importing.text_repair import Repair
 from service.records.sqlite.writer import Writer, explain_locks, open_writer
 
-REPORTED_FIELDS = 20
 STOPPED = "Whole batches of rows are in the store; the same command goes on from there."
 #: Objects made between two looks for cycles. An import makes many that live as long as their batch.
 COLLECT_AFTER = 100_000
@@ -34,17 +37,13 @@ COLLECT_AFTER = 100_000
 def teaching() -> Iterator[None]:
     """Prints what went wrong and what to do on stderr, and exits with 1."""
     try:
-        yield
+        with explain_failures():
+            yield
     except EvidenceError as error:
         said = f"{error.message} {error.hint}" if error.hint else error.message
         raise click.ClickException(said) from error
     except Refused as error:
         raise click.ClickException(str(error)) from error
-    except sqlite3.Error as error:
-        advice = "Check the free space and the permissions of its folder."
-        if isinstance(error, sqlite3.DatabaseError) and "malformed" in str(error):
-            advice = "If only its index is damaged, `rung stats --reindex` rebuilds it."
-        raise click.ClickException(f"The store cannot be used: {error}. {advice}") from error
     except OSError as error:
         raise click.ClickException(f"{error.filename or 'A file'}: {error.strerror}.") from error
 
@@ -72,7 +71,7 @@ def teaching() -> Iterator[None]:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the manifest of the connection's streams to this new file, to edit it.",
 )
-@click.option("--format", "form", type=click.Choice(FORMATS), help="Default: by extension.")
+@click.option("--format", "form", type=click.Choice(tuple(FORMATS)), help="Default: by extension.")
 @click.option("--strict", is_flag=True, help="Import nothing if any row is refused.")
 @click.option("--suggest-roles", is_flag=True, help="Let inference propose title, text and time.")
 @store_option
@@ -90,7 +89,7 @@ def import_(
     suggest_roles: bool,
     store: Path,
 ) -> None:
-    """Import NDJSON, JSON, CSV, TSV or mbox FILES; `-` is standard input.
+    """Import FILES of any format that --format lists; `-` is standard input.
 
     Importing a file again updates what changed and adds nothing twice. Where neither --key nor the
     manifest names an id, nor a field `id`, `_id`, `key` or `uuid` is one, rows are told apart by
@@ -198,7 +197,7 @@ def _report(task: Import, counts: Counts) -> None:
     if counts.refused > len(counts.refusals):
         say(f"… and {counts.refused - len(counts.refusals)} more refused rows.")
     for name, fields in sorted(task.undeclared.items()):
-        listed = ", ".join(sorted(fields)[:REPORTED_FIELDS])
+        listed = ", ".join(sorted(fields)[: BUDGETS.names_shown])
         say(
             f"{name}: {len(fields)} fields are not in the manifest and cannot be read: {listed}. "
             "Declare them with --manifest."
@@ -226,30 +225,20 @@ def stats(store: Path, as_json: bool, reindex: bool) -> None:
     Any store of an older version is brought up to date. --reindex repairs a damaged index; it takes
     about as long as the imports did, and the store is served meanwhile.
     """
-    from sqlite_utils import Database  # takes longer to load than most commands run
-
     with teaching(), existing(store) as writer:
         if reindex:
-            writer.reindex()
-        rows = list(Database(writer.db, use_counts_table=False).query(_STATS))
+            rebuild(writer)
+            writer.finish()
+        counts = stream_counts(writer)
     if as_json:
-        click.echo(orjson.dumps({"streams": rows}).decode())
+        click.echo(orjson.dumps({"streams": counts}).decode())
         return
-    for row in rows:
-        output.text("{connection_id}/{stream}: {records} records, {deleted} deleted".format(**row))
-    connections = len({row["connection_id"] for row in rows})
-    records = sum(row["records"] for row in rows)
-    click.echo(f"{connections} connections, {len(rows)} streams, {records} records")
-
-
-_STATS = """
-SELECT connection_id, stream.name AS stream,
-  count(*) FILTER (WHERE deleted = 0) AS records,
-  count(*) FILTER (WHERE deleted = 1) AS deleted
-FROM stream JOIN connection ON connection.id = stream.connection
-LEFT JOIN record ON record.stream = stream.id
-GROUP BY stream.id ORDER BY connection_id, stream.name
-"""
+    for count in counts:
+        name = f"{count.connection_id}/{count.stream}"
+        output.text(f"{name}: {count.records} records, {count.deleted} deleted")
+    connections = len({count.connection_id for count in counts})
+    records = sum(count.records for count in counts)
+    click.echo(f"{connections} connections, {len(counts)} streams, {records} records")
 
 
 @contextmanager

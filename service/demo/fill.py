@@ -8,6 +8,7 @@ from evidence.errors import EvidenceError
 from service.demo import debian, owner
 from service.demo.owner import Connection
 from service.access.grants import create, find
+from service.access.sqlite import SqliteRegistry
 from service.records.ingest import Batch
 from service.records.manifest import parse
 from service.records.sqlite.streams import StreamHandle, connect, declare, manifests_of, open_stream
@@ -34,15 +35,16 @@ def token_for(writer: Writer, connections: Iterable[str], kept: Path) -> str:
         for connection_id in connections
         for manifest in manifests_of(writer, connection_id)
     ]
+    registry = SqliteRegistry(writer)
     wanted = {(entry["connection_id"], entry["stream"], *entry["fields"]) for entry in entries}
     try:
         token = kept.read_text(encoding="utf-8").strip()
-        granted = find(writer.db, token).streams
+        granted = find(registry, token).streams
         if wanted == {(item.connection_id, item.stream, *item.fields) for item in granted}:
             return token
     except (OSError, EvidenceError):
         pass  # no kept token, or one that no longer works
-    _, token = create(writer.db, {"streams": entries}, label=LABEL)
+    _, token = create(registry, {"streams": entries}, label=LABEL)
     _keep(kept, token)
     return token
 

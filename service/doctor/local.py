@@ -18,7 +18,6 @@ from service.sources.remote import health_check
 from service.papers.snapshot_library import Papers
 from service.records.sqlite import checkup
 from service.records.sqlite.checkup import Checkup, Foreign, Unreadable
-from service.records.sqlite.ddl import READABLE
 
 IN_USE = "Address already in use".lower()
 
@@ -101,7 +100,7 @@ def store(place: Place) -> Finding:
         found = place.store = checkup.examine(path, deadline)
     except Unreadable as error:
         return _unreadable(path, error)
-    if found.layout not in READABLE or not found.same_fold or not found.has_secret:
+    if not found.readable or not found.has_secret:
         return fail(
             f"{path} was written by another version (layout {found.layout} of {checkup.NEWEST})",
             "It is not served until it is brought up to date.",

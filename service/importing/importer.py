@@ -10,17 +10,15 @@ from difflib import get_close_matches
 from typing import Any
 
 from evidence.errors import InvalidRequest, NotFound
-from service.importing.formats import Source, read_rows
-from service.importing.inference import SAMPLE_ROWS, infer
+from evidence.limits import BUDGETS
+from service.importing.formats import FORMATS
+from service.importing.inference import infer
+from service.importing.source import Source
 from service.records.ingest import Batch, Counts
 from service.records.intake import Refused, Row, check_name
 from service.records.manifest import parse
-from service.importing.mbox import MANIFEST as MBOX_MANIFEST
 from service.records.sqlite.streams import StreamHandle, declare, open_stream
 from service.records.sqlite.writer import Writer
-
-WAITING_ROWS = 20_000
-LISTED_FIELDS = 20
 
 
 class Rejected(Exception):
@@ -67,10 +65,11 @@ class Import:
 
     def read(self, source: Source, *, on_row: Callable[[], None] = lambda: None) -> None:
         """Takes in every row of a source; `on_row` is called after each."""
-        if source.format == "mbox":
-            self._declare_missing(MBOX_MANIFEST)
+        format = FORMATS[source.format]
+        if format.manifest is not None:
+            self._declare_missing(format.manifest)
         default = self.stream or (source.folder if source.name != "-" else None)
-        for line, item in read_rows(source):
+        for line, item in format.read(source):
             if isinstance(item, Row):
                 self._take(line, item, item.stream or default)
             else:
@@ -100,7 +99,10 @@ class Import:
                 return
         self._waiting.setdefault(name, []).append((line, row))
         waiting = sum(map(len, self._waiting.values()))
-        if len(self._waiting[name]) >= SAMPLE_ROWS or waiting >= WAITING_ROWS:
+        if (
+            len(self._waiting[name]) >= BUDGETS.import_sample_rows
+            or waiting >= BUDGETS.import_waiting_rows
+        ):
             self._settle(name)
 
     def _settle(self, name: str) -> None:
@@ -127,7 +129,7 @@ class Import:
         for key in self.key:
             if key not in fields:
                 near = get_close_matches(key, fields, 1)
-                listed = ", ".join(sorted(fields)[:LISTED_FIELDS])
+                listed = ", ".join(sorted(fields)[: BUDGETS.names_shown])
                 hint = f"Did you mean {near[0]!r}?" if near else f"It has {listed}."
                 raise InvalidRequest(f"--key {key!r}: {name!r} has no such field. {hint}")
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from evidence.limits import BUDGETS
+from service.ports import OPERATORS
 from service.records.intake import Refused, check_name
 from service.records.values import SORTABLE_CHARS, microseconds
 
-SAMPLE_ROWS = 1_000
 WORDY_CHARS = 20
 FILTER_CHARS = 64
 GROUPS = 100
@@ -29,7 +30,6 @@ TIME_NAMES = (
 )
 TITLE_NAMES = ("title", "subject", "name", "headline", "summary")
 TEXT_NAMES = ("body", "text", "content", "message", "description", "note", "abstract")
-OPERATORS = ["gte", "gt", "lte", "lt"]
 
 _TYPES = {
     bool: "boolean",
@@ -121,7 +121,7 @@ def infer(
 
     `key` are the fields of the primary key where the owner names them.
     """
-    columns = _columns(list(islice(rows, SAMPLE_ROWS)))
+    columns = _columns(list(islice(rows, BUDGETS.import_sample_rows)))
     found = list(key) or _key(columns)
     cursor = _cursor(columns)
     properties = {column.name: column.to_json() for column in columns.values()}
@@ -198,7 +198,7 @@ def _query(columns: list[_Column], key: list[str]) -> dict[str, Any]:
     categories = [column.name for column in columns if column.is_category and [column.name] != key]
     return {
         "exact_filters": [column.name for column in columns if column.is_short],
-        "range_filters": {column.name: OPERATORS for column in measured},
+        "range_filters": {column.name: list(OPERATORS) for column in measured},
         "aggregations": {
             "count": True,
             "sum": numbers,

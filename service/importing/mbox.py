@@ -17,13 +17,14 @@ from html.parser import HTMLParser
 from typing import Any, BinaryIO
 
 from evidence.limits import CONTRACT
+from service.ports import OPERATORS
 from service.records.intake import Row
+from service.importing.source import Item, Source
 from service.importing.text_repair import Repair
 
 MESSAGES = "messages"
 ATTACHMENTS = "attachments"
 
-_TIMES = ["gte", "gt", "lte", "lt"]
 MANIFEST: dict[str, Any] = {
     "streams": [
         {
@@ -50,7 +51,7 @@ MANIFEST: dict[str, Any] = {
             },
             "query": {
                 "exact_filters": ["id", "thread_id", "from", "folder", "sent_at"],
-                "range_filters": {"sent_at": _TIMES},
+                "range_filters": {"sent_at": list(OPERATORS)},
                 "aggregations": {
                     "min": ["sent_at"],
                     "max": ["sent_at"],
@@ -87,7 +88,7 @@ MANIFEST: dict[str, Any] = {
             },
             "query": {
                 "exact_filters": ["id", "message_id", "filename", "mime_type"],
-                "range_filters": {"sent_at": _TIMES},
+                "range_filters": {"sent_at": list(OPERATORS)},
                 "aggregations": {"group_by": ["mime_type"], "group_by_time": ["sent_at"]},
                 "search": {"lexical_fields": ["filename"]},
             },
@@ -101,11 +102,11 @@ _MESSAGE_ID = re.compile(r"<([^<>\s]+)>")
 _BLANK_LINES = re.compile(r"\n\s*\n\s*")
 
 
-def read_mbox(file: BinaryIO, *, folder: str, repair: Repair) -> Iterator[tuple[int, Row | str]]:
+def read(source: Source) -> Iterator[Item]:
     """The messages of an mbox and their attachments, with the line each message begins on."""
-    for number, raw in _split(file):
+    for number, raw in _split(source.file):
         try:
-            yield from ((number, row) for row in _rows(raw, folder, repair))
+            yield from ((number, row) for row in _rows(raw, source.folder, source.repair))
         except (MessageError, ValueError, LookupError, AttributeError, IndexError) as error:
             yield number, f"This message cannot be read: {type(error).__name__}: {error}."
 

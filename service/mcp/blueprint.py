@@ -16,30 +16,25 @@ from typing import Any, Final
 from flask import Blueprint, Response, g, request
 from flask.blueprints import BlueprintSetupState
 from werkzeug.datastructures import Headers
-from werkzeug.wsgi import get_content_length, get_input_stream
 
-from evidence import account
-from evidence.errors import EvidenceError, Internal, InvalidRequest, TooLarge
-from evidence.limits import BUDGETS
-from service.access.guard import Guard, peer, request_id
+from evidence.errors import EvidenceError, Internal, InvalidRequest
+from service import http_edge
+from service.access.guard import Guard, peer
 from service.mcp.dispatch import Server
 from service.mcp.faults import INTERNAL_ERROR, INVALID_REQUEST, Fault, told
 from service.mcp.protocol import Reply, handle, refused
 from service.mcp.repeats import Repeats
 from service.mcp.surface import Surface
-from service.statuses import STATUS
+from service.statuses import status_of
 
 logger = logging.getLogger(__name__)
 
 OpenSession = Callable[[str | None], Any]
 
-#: A WSGI environment, and headers a response carries beside the usual ones.
-Environ = dict[str, Any]
+#: Headers of a response beside the usual ones.
 Extra = dict[str, str]
 
 ALLOW: Final = "POST, OPTIONS"
-PIECE_BYTES: Final = 65_536
-PREFLIGHT_SECONDS: Final = "7200"
 ALWAYS: Final = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
 #: Who compresses JSON finds said what it would have to say.
 OF_JSON: Final = (("Content-Type", "application/json"), ("Vary", "Origin, Accept-Encoding"))
@@ -47,9 +42,6 @@ ALLOWED_HEADERS: Final = (
     "content-type, authorization, accept, mcp-protocol-version, mcp-method, mcp-name, "
     "mcp-session-id, last-event-id, request-id, x-request-id, traceparent"
 )
-
-#: What HTTP says to an error met before the body is read; anything else is a fault of ours.
-STATUS_OF_CODE: Final = {"method_not_allowed": 405, "unsupported_media_type": 415}
 
 
 def blueprint(
@@ -101,9 +93,7 @@ class Endpoint:
         """The answer to whatever was sent here. Its id is `g.request_id` for all that logs."""
         environ = request.environ
         headers = SentHeaders(environ)
-        told = headers.get("Request-Id") or headers.get("X-Request-Id")
-        id = account.current().request_id or request_id(told)
-        g.request_id = id
+        id = g.request_id = http_edge.request_id(environ)
         try:
             reply, extra = self._answer(environ, headers, id)
         except EvidenceError as error:
@@ -113,7 +103,9 @@ class Endpoint:
             reply, extra = self._refusal(Internal(), headers, id)
         return self._response(reply, extra, headers.get("Origin"), id)
 
-    def _answer(self, environ: Environ, headers: "SentHeaders", id: str) -> tuple[Reply, Extra]:
+    def _answer(
+        self, environ: http_edge.Environ, headers: "SentHeaders", id: str
+    ) -> tuple[Reply, Extra]:
         """The checks in their order, then the protocol. Raises `EvidenceError` to refuse."""
         guard, verb = self._guard, environ["REQUEST_METHOD"]
         guard.check_origin(headers.get("Origin"))
@@ -123,22 +115,19 @@ class Endpoint:
         guard.check_host(headers.get("Host"), peer(environ))
         session = self._open_session(guard.token(headers.get("Authorization")))
         check_content_type(environ.get("CONTENT_TYPE", ""))
-        raw = read_body(environ)
+        raw = http_edge.read_body(environ)
         return handle(self._server, raw, headers, session, request_id=id), {}
 
     def _refusal(
         self, error: EvidenceError, headers: "SentHeaders", id: str
     ) -> tuple[Reply, Extra]:
         """An error as a reply, with the headers that HTTP wants beside its status."""
-        status = STATUS_OF_CODE.get(error.code) or STATUS[error.kind]
+        status = status_of(error.kind, error.code)
         code = INTERNAL_ERROR if status == 500 else INVALID_REQUEST
         fault = Fault(code, told(error), status=status, data={**error.body(), "request_id": id})
-        extra = {}
-        if "retry_after" in error.details:
-            extra["Retry-After"] = str(error.details["retry_after"])
-        if status == 401:
-            extra["WWW-Authenticate"] = self._guard.challenge(headers.get("Authorization"))
-        elif status == 405:
+        authorization = headers.get("Authorization")
+        extra = http_edge.refusal_headers(error, status, self._guard, authorization)
+        if status == 405:
             extra["Allow"] = ALLOW
         elif error.code == "origin_not_allowed":
             logger.warning(
@@ -164,7 +153,7 @@ class Endpoint:
 class Whole(Response):
     """A response that says all it has to say: nothing is worked out while it is sent."""
 
-    def get_wsgi_headers(self, environ: Environ) -> Headers:
+    def get_wsgi_headers(self, environ: http_edge.Environ) -> Headers:
         return self.headers
 
 
@@ -173,7 +162,7 @@ class SentHeaders:
 
     __slots__ = ("_environ",)
 
-    def __init__(self, environ: Environ) -> None:
+    def __init__(self, environ: http_edge.Environ) -> None:
         self._environ = environ
 
     def get(self, name: str, /) -> str | None:
@@ -207,42 +196,11 @@ def check_content_type(found: str) -> None:
         )
 
 
-def read_body(environ: Environ) -> bytes:
-    """The whole body, chunked or not, or `TooLarge`. Never reads past the limit by more than one.
-
-    Read by hand: a framework limit cuts a chunked body short without a word.
-    """
-    parts, missing = [], BUDGETS.body_bytes + 1
-    if (get_content_length(environ) or 0) >= missing:
-        raise too_large()
-    stream = get_input_stream(environ)
-    try:
-        while missing and (part := stream.read(min(missing, PIECE_BYTES))):
-            parts.append(part)
-            missing -= len(part)
-    except Exception:  # a malformed chunk: each server has its own words for it
-        raise InvalidRequest("The body broke off before its end.", hint="Send it again.") from None
-    if not missing:
-        raise too_large()
-    return b"".join(parts)
-
-
-def too_large() -> TooLarge:
-    """The refusal of a body over the limit, which it names."""
-    limit = BUDGETS.body_bytes
-    message = f"The body is larger than {limit} bytes."
-    return TooLarge(message, hint="Send a smaller message.", limit=limit)
-
-
 def preflight(headers: SentHeaders) -> Extra:
     """What a page may send here, for the browser that asks first. A foreign page is past none."""
     if headers.get("Origin") is None:
         return {"Allow": ALLOW}
     asked = (headers.get("Access-Control-Request-Headers") or "").lower().split(",")
     mirrored = [name.strip() for name in asked if name.strip().startswith("mcp-param-")]
-    return {
-        "Allow": ALLOW,
-        "Access-Control-Allow-Methods": "POST",
-        "Access-Control-Allow-Headers": ", ".join([ALLOWED_HEADERS, *mirrored]),
-        "Access-Control-Max-Age": PREFLIGHT_SECONDS,
-    }
+    allowed = ", ".join([ALLOWED_HEADERS, *mirrored])
+    return {"Allow": ALLOW, **http_edge.preflight("POST", allowed)}

@@ -12,8 +12,6 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from evidence import account
-
 #: What an answer takes beside its bytes and its arguments, about.
 ENTRY_BYTES: Final = 512
 
@@ -53,9 +51,9 @@ class Repeats:
             return found
 
     def keep(self, call: Call, session: Any, result: bytes) -> None:
-        """Keeps a result, unless something was committed meanwhile or it came too late in part."""
+        """Keeps a result, unless something was committed meanwhile."""
         taken = _size(call, result)
-        if taken > self._most or account.current().cut or version_of(session) != call.version:
+        if taken > self._most or version_of(session) != call.version:
             return
         with self._lock:
             if call in self._known:  # another thread was faster

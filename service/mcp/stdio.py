@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from io import FileIO
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO
 
 from evidence import account
 from evidence.account import Account
@@ -26,7 +26,6 @@ from service.mcp.protocol import Dialogue, handle_line, refused
 from service.mcp.surface import Surface
 
 STDOUT, STDERR = 1, 2
-PIECE_BYTES: Final = 65_536
 
 
 def take_stdout() -> FileIO:
@@ -67,7 +66,7 @@ def lines(source: BinaryIO, most: int) -> Iterator[bytes | None]:
     """Each line that is not blank; None for one of more than `most` bytes, which is not kept."""
     while line := source.readline(most + 1):
         if len(line) > most and not line.endswith(b"\n"):
-            while (piece := source.readline(PIECE_BYTES)) and not piece.endswith(b"\n"):
+            while (piece := source.readline(BUDGETS.piece_bytes)) and not piece.endswith(b"\n"):
                 pass
             yield None
         elif line.strip():

@@ -48,7 +48,7 @@ class OperationTools:
         """Both channels of what an operation answers to unchecked arguments."""
         arguments = operation.load(given)
         reading = run_bounded(operation, session, arguments)
-        context = Context(fence_key=session.fence_key, base_url=session.base_url, each=session.each)
+        context = Context(fence_key=session.fence_key, base_url=session.base_url)
         return operation.render(reading, context)
 
 

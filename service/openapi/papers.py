@@ -46,7 +46,16 @@ SHAPES: dict[str, Shape] = {
             "authors_total": WHOLE,
             "snippet_markdown": MAYBE_TEXT,
         },
-        {"year": ANYTHING, "venue": MAYBE_TEXT, "matched_in": MAYBE_TEXT, **_INNER},
+        {
+            "year": ANYTHING,
+            "venue": MAYBE_TEXT,
+            "matched_in": MAYBE_TEXT,
+            "coverage": told(ANYTHING, "The share of the query that the paper holds, 0 to 1."),
+            "matched_words": TEXTS,
+            "missing_words": TEXTS,
+            "forms": told(open_map(TEXT), "Words of the query as the paper spells them instead."),
+            **_INNER,
+        },
     ),
     "PaperPage": _page(
         "A page of papers.",

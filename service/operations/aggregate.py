@@ -1,15 +1,14 @@
 """aggregate: one figure, or counts by group, over a stream."""
 
+from dataclasses import replace
 from typing import Any
 
-from evidence.envelope import Envelope
 from evidence.limits import CONTRACT
 from evidence.model import GRANULARITIES, Buckets
-from service.pdpp.decode import aggregate as reading
 from renderers import aggregate as renderer
 from service.operations import arguments
 from service.operations.base import Arguments, RecordOperation, Route, Session
-from service.ports import AggregateQuery
+from service.ports import AggregateQuery, Answer
 
 METRICS = ("count", "sum", "min", "max", "count_distinct")
 
@@ -28,13 +27,13 @@ class AggregateArguments(Arguments):
     connection_id = arguments.connection_id()
 
 
-def ask(session: Session, *, stream: str, metric: str, **args: Any) -> Envelope:
-    """The aggregation envelope."""
+def ask(session: Session, *, stream: str, metric: str, **args: Any) -> Answer[Buckets]:
+    """The figure or a page of groups."""
     return session.rs.aggregate(AggregateQuery(stream, metric, **args))
 
 
 def run(session: Session, **args: Any) -> Buckets:
-    return reading.read(ask(session, **args), args=args)
+    return replace(ask(session, **args).value, args=args)
 
 
 OPERATION = RecordOperation(
@@ -42,7 +41,7 @@ OPERATION = RecordOperation(
     title="Count and summarise",
     description=(
         "Answers how many, how much, earliest and latest: one metric over a stream, or counts "
-        "grouped by a field or by time. schema(stream) lists the fields that allow it."
+        "grouped by a field or by time."
     ),
     arguments=AggregateArguments(),
     ask=ask,

@@ -1,14 +1,12 @@
 """The argument types of operations: marshmallow fields that say what they allow, once."""
 
+from datetime import datetime
 from typing import Any
 
 from marshmallow import ValidationError, fields, validate
 
-from evidence.limits import CONTRACT
-
-OPERATORS = ("gte", "gt", "lte", "lt")
-FILTER_FIELDS = 20
-FILTER_VALUE_CHARS = 256
+from evidence.limits import BUDGETS, CONTRACT
+from service.ports import OPERATORS
 
 
 def _described(description: str, **more: Any) -> dict[str, Any]:
@@ -35,6 +33,23 @@ class Digits(fields.String):
     def __init__(self, description: str, **more: Any):
         pattern = validate.Regexp(r"^[0-9]{1,18}$", error="is a whole number in digits")
         super().__init__(validate=pattern, **_described(description), **more)
+
+
+class Moment(Text):
+    """A date or a date-time, kept as it was given. A date is its first moment in UTC."""
+
+    def __init__(self, description: str):
+        super().__init__(description, longest=BUDGETS.time_chars)
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+        text = super()._deserialize(value, attr, data, **kwargs)
+        try:
+            datetime.fromisoformat(text)
+        except ValueError as error:
+            raise ValidationError(
+                "is a date such as 2026-03-31, or a date-time such as 2026-03-31T08:00:00Z"
+            ) from error
+        return text
 
 
 class Choice(fields.String):
@@ -93,20 +108,22 @@ class TypedFilter(fields.Field[dict[str, Any]]):
 
     def __init__(self, **more: Any):
         text = (
-            'Typed filter: {"field": value} for equality, {"field": {"gte": value, "lt": value}} '
-            "for a range (gte, gt, lte, lt). schema(stream) lists the fields."
+            '{"field": value}, or {"field": {"gte": value, "lt": value}} '
+            f"({', '.join(OPERATORS)}). See schema(stream)."
         )
         rest = (
-            "filter[field]=value for equality, filter[field][gte]=value for a range (gte, gt, lte, "
-            "lt). /v1/schema?stream=… lists the fields."
+            "filter[field]=value for equality, filter[field][gte]=value for a range "
+            f"({', '.join(OPERATORS)}). /v1/schema?stream=… lists the fields."
         )
         super().__init__(**_described(text, rest=rest), **more)
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> Any:
         if not isinstance(value, dict):
             raise ValidationError('is an object such as {"folder": "inbox"}, not text')
-        if not value or len(value) > FILTER_FIELDS:
-            raise ValidationError(f"names 1 to {FILTER_FIELDS} fields; leave it out to filter none")
+        if not value or len(value) > CONTRACT.filter_fields:
+            raise ValidationError(
+                f"names 1 to {CONTRACT.filter_fields} fields; leave it out to filter none"
+            )
         return {str(name): self._spec(name, spec) for name, spec in value.items()}
 
     def _spec(self, name: Any, spec: Any) -> Any:
@@ -121,9 +138,10 @@ class TypedFilter(fields.Field[dict[str, Any]]):
     def _scalar(self, name: Any, value: Any) -> Any:
         if not isinstance(value, (str, int, float, bool)):
             raise ValidationError(f"for {name!r} takes text, a number, true or false")
-        if isinstance(value, str) and len(value) > FILTER_VALUE_CHARS:
+        if isinstance(value, str) and len(value) > CONTRACT.filter_value_chars:
             raise ValidationError(
-                f"for {name!r} takes at most {FILTER_VALUE_CHARS} characters; use search instead"
+                f"for {name!r} takes at most {CONTRACT.filter_value_chars} characters; "
+                "use search instead"
             )
         return value
 
@@ -134,7 +152,7 @@ class ExpandLimit(fields.Field[dict[str, int]]):
     error_code = "invalid_expand"
 
     def __init__(self, **more: Any):
-        text = 'Most related records per relation, such as {"replies": 5}.'
+        text = 'Most records per relation, such as {"replies": 5}.'
         rest = "Most related records per relation, such as expand_limit[replies]=5."
         super().__init__(**_described(text, rest=rest), **more)
 
@@ -158,22 +176,20 @@ def over_rest(field: Any, default: Any = None) -> str:
 
 
 def stream(**more: Any) -> Text:
-    return Text("Stream name, as schema lists it.", **more)
+    return Text("Stream name from schema.", **more)
 
 
 def connection_id() -> Text:
-    return Text("Only this connection (source).")
+    return Text("Only this connection.")
 
 
 def cursor() -> Text:
-    return Text(
-        "next_cursor of the page before, with the same arguments.", longest=CONTRACT.handle_chars
-    )
+    return Text("next_cursor; keep the other arguments.", longest=CONTRACT.handle_chars)
 
 
 def record_id() -> Text:
     return Text(
-        "Record id as printed (connection/stream:record).",
+        "Record id as printed.",
         longest=CONTRACT.handle_chars,
         required=True,
     )

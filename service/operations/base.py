@@ -1,7 +1,7 @@
 """What an operation is: declared once, projected to a tool, a REST route and a command."""
 
 from collections.abc import Callable, Hashable, Mapping, Sized
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from types import MappingProxyType
@@ -10,18 +10,14 @@ from typing import Any, Protocol
 from marshmallow import RAISE, Schema, ValidationError
 
 from evidence.continuation import Continuation
-from evidence.envelope import Envelope
 from evidence.errors import EvidenceError, InvalidRequest
 from evidence.limits import BUDGETS, Budgets
 from evidence.papers_wire import Steps
 from evidence.text import json_line
-from evidence.work import Each, serial
 from renderers.rendering import Context, Rendering
 from service.operations.arguments import Choice, Number, over_rest
 from service.operations.json_schema import tool_schema
-from service.ports import PaperLibrary, ResourceServer
-
-RETRIES_SHOWN = 3
+from service.ports import Answer, PaperLibrary, ResourceServer
 
 
 class Arguments(Schema):
@@ -32,14 +28,12 @@ class Arguments(Schema):
 
 
 class Caller(Protocol):
-    """What rendering for a caller depends on; `each` renders the items of heavy pages."""
+    """What rendering for a caller depends on."""
 
     @property
     def base_url(self) -> str: ...
     @property
     def fence_key(self) -> bytes: ...
-    @property
-    def each(self) -> Each: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +43,6 @@ class Session:
     rs: ResourceServer
     base_url: str = ""
     fence_key: bytes = b""
-    each: Each = serial
 
     @property
     def version(self) -> Hashable | None:
@@ -64,7 +57,6 @@ class PaperSession:
 
     papers: PaperLibrary
     base_url: str = ""
-    each: Each = serial
 
     @property
     def fence_key(self) -> bytes:
@@ -106,7 +98,8 @@ class Operation:
     """One thing that can be asked.
 
     `run` gives a reading, `render` both channels of it. `fits` says how many items of a reading
-    fit its budget (None: all).
+    fit its budget (None: all); `fit`, if an operation has it, returns a reading that fits, with
+    fewer items if it must. `aliases` are undeclared names of arguments.
     """
 
     name: str
@@ -118,6 +111,8 @@ class Operation:
     route: Route
     examples: tuple[dict[str, Any], ...]
     fits: Callable[[Any, Budgets], int | None] = always_fits
+    fit: Callable[[Any, Budgets], Any] | None = None
+    aliases: dict[str, str] = field(default_factory=dict)
 
     @property
     def told(self) -> str:
@@ -149,6 +144,8 @@ class Operation:
         `spelled` are the names arguments have where the caller is.
         """
         present = {name: value for name, value in given.items() if value is not None}
+        for alias in self.aliases.keys() & present.keys():
+            present.setdefault(self.aliases[alias], present.pop(alias))
         try:
             loaded: dict[str, Any] = self.arguments.load(present)
         except ValidationError as error:
@@ -213,9 +210,9 @@ class Operation:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordOperation(Operation):
-    """`ask` gives the upstream's envelope, which is what REST serves; `run` the reading of it."""
+    """`ask` returns what the source answered, which REST serves; `run` the reading of it."""
 
-    ask: Callable[..., Envelope]
+    ask: Callable[..., Answer[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,10 +258,12 @@ def retries(
     changes = [error.details["retry_arguments"]] if "retry_arguments" in error.details else []
     if error.retry_with == "connection_id":
         listed = error.details.get("available_connections", ())
-        changes += [{"connection_id": one["connection_id"]} for one in listed[:RETRIES_SHOWN]]
+        changes += [
+            {"connection_id": one["connection_id"]} for one in listed[: BUDGETS.retries_shown]
+        ]
     if "paper_id" in given:
         papers = error.details.get("candidates") or error.details.get("near") or ()
-        changes += [{"paper_id": paper["paper_id"]} for paper in papers[:RETRIES_SHOWN]]
+        changes += [{"paper_id": paper["paper_id"]} for paper in papers[: BUDGETS.retries_shown]]
     known = operation.arguments.fields
     kept = {name: value for name, value in given.items() if name != "cursor"}  # fits no other call
     return tuple(
@@ -279,13 +278,23 @@ def run_bounded(
 ) -> Any:
     """The reading, asked again for a smaller page where the first would pass its budget."""
     reading = operation.run(session, **args)
-    kept = operation.fits(reading, budgets)
+    fitted, kept = _fitted(operation, reading, budgets)
     size = _size(reading)
     while kept is not None and kept < size:
         reading = operation.run(session, **{**args, "limit": kept})
-        reading.ended_early, reading.args = True, args  # the next page asks as the caller did
-        size, kept = kept, operation.fits(reading, budgets)
-    return reading
+        # The next page asks as the caller did.
+        reading = replace(reading, ended_early=True, args=args)
+        size = kept
+        fitted, kept = _fitted(operation, reading, budgets)
+    return fitted
+
+
+def _fitted(operation: Operation, reading: Any, budgets: Budgets) -> tuple[Any, int | None]:
+    """The reading as it fits, and how many of its items do."""
+    if operation.fit is None:
+        return reading, operation.fits(reading, budgets)
+    fitted = operation.fit(reading, budgets)
+    return fitted, _size(fitted)
 
 
 def _size(reading: Any) -> int:

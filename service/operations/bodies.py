@@ -11,11 +11,11 @@ from evidence import handles
 from evidence.continuation import REPLACED_BY_CURSOR
 from evidence.errors import Ambiguous, InvalidRequest, NotFound
 from evidence.limits import BUDGETS
-from service.pdpp.decode import schema
+from service.pdpp import encode
 from service.operations.arguments import Number
 from service.operations.base import Operation, RecordOperation, Session
 from service.pdpp.brackets import pairs_of
-from service.ports import SchemaQuery
+from service.ports import Answer, SchemaQuery
 
 ALIAS_WARNING = {
     "code": "deprecated_alias_used",
@@ -65,10 +65,15 @@ def body(
     given, warnings = _lenient(operation, given)
     asked = operation.load_rest(given)
     more = _more(operation, extra, asked)
-    found = operation.ask(session, **asked, **more).body
+    found = served(operation.ask(session, **asked, **more))
     if operation.route.link:
         found = operation.route.link(found)
     return linked(found, here, [*warnings, *alias_warnings(extra)])
+
+
+def served(answer: Answer[Any]) -> Body:
+    """Return the body of an answer: as a remote source sent it, or else encoded."""
+    return encode.body_of(answer)
 
 
 def alias_warnings(extra: Mapping[str, str]) -> list[Body]:
@@ -121,9 +126,9 @@ def narrowed(session: Session, given: dict[str, Any], extra: Mapping[str, str]) 
     wanted = extra.get("connector_id")
     if wanted is None or "connection_id" in given:
         return given
-    listed = schema.connectors(session.rs.schema(SchemaQuery()))
+    listed = session.rs.schema(SchemaQuery()).value.connectors
     found = [
-        one for connector in listed if wanted in connector.names for one in connector.connections
+        one for connector in listed if wanted in connector.names for one in connector.connection_ids
     ]
     if not found:
         raise NotFound(

@@ -4,15 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from evidence import handles, pointer, routes
-from evidence.envelope import Envelope
 from evidence.limits import CONTRACT
-from evidence.model import Document
-from service.pdpp.decode import document as reading
-from service.pdpp.decode import object_of, text_of
+from evidence.records import Document, Record
+from evidence.values import Preview
 from renderers import document as renderer
+from renderers.document_layout import lay_out
 from service.operations import arguments
 from service.operations.base import Arguments, RecordOperation, Route, Session
-from service.ports import RecordRead, WindowRequest
+from service.ports import Answer, RecordRead, WindowRequest
 
 
 class FetchArguments(Arguments):
@@ -25,8 +24,8 @@ class FetchArguments(Arguments):
 
 def ask(
     session: Session, *, id: str, connection_id: str | None = None, whole: bool = False, **args: Any
-) -> Envelope:
-    """Return the record envelope; `whole` is explained in `RecordRead`."""
+) -> Answer[Record]:
+    """Return the record; `whole` is explained in `RecordRead`."""
     ref = handles.parse(id, connection_id=connection_id)
     names: dict[str, Any] = {
         name: tuple(args.pop(name)) for name in ("fields", "expand") if name in args
@@ -37,20 +36,17 @@ def ask(
 def run(session: Session, *, id: str, connection_id: str | None = None, **args: Any) -> Document:
     """The document; a long text field is read as far as a document holds."""
     ref = handles.parse(id, connection_id=connection_id)
-    envelope = ask(session, id=id, connection_id=connection_id, **args)
-    body = envelope.body
-    owner = text_of(body, "connection_id") or ref.connection_id
-    found = handles.RecordRef(ref.stream, ref.record_id, owner)
-    text = None
-    name = reading.text_field(body)
-    if name and isinstance(body["data"][name], dict):
+    record = ask(session, id=id, connection_id=connection_id, **args).value
+    owner = record.ref.connection_id
+    found = ref._replace(connection_id=owner)
+    text, name = None, record.text_field
+    if name and isinstance(record.data[name], Preview):
         window = WindowRequest(limit_chars=CONTRACT.document_chars)
-        answer = session.rs.field_window(found, pointer.path_of(name), window).body
-        text = text_of(answer.get("window"), "text")
+        text = session.rs.field_window(found, pointer.path_of(name), window).value.text
     where = f"?connection_id={routes.segment(owner)}" if owner else ""
     url = routes.record(ref.stream, ref.record_id) + where
     following = _following(session, found, args.get("fields", ()))
-    return reading.read_document(envelope, ref=found, url=url, body_text=text, following=following)
+    return lay_out(record, url=url, body_text=text, following=following)
 
 
 def _following(session: Session, ref: handles.RecordRef, fields: Sequence[str]) -> list[str]:
@@ -60,7 +56,7 @@ def _following(session: Session, ref: handles.RecordRef, fields: Sequence[str]) 
     """
     if len(fields) < CONTRACT.names_in_list:
         return []
-    order = list(object_of(session.rs.record(RecordRead(ref)).body, "data"))
+    order = list(session.rs.record(RecordRead(ref)).value.data)
     asked = frozenset(fields)
     last = max((place for place, name in enumerate(order) if name in asked), default=len(order))
     return order[last + 1 :]
@@ -70,8 +66,8 @@ OPERATION = RecordOperation(
     name="fetch",
     title="Fetch a record",
     description=(
-        "Fetches one record as a document with id, title, text, url and metadata. Long text is cut "
-        "and metadata.next_read is the call that reads on; prefer read_record_field for parts."
+        "Fetches one record as a document: id, title, text, url, metadata. If the text is cut, "
+        "metadata.next_read is the call that reads on."
     ),
     arguments=FetchArguments(),
     ask=ask,

@@ -12,7 +12,10 @@ from marshmallow import Schema
 
 from evidence.limits import CONTRACT
 from service.operations import arguments
+from service.ports import OPERATORS
 
+#: Without least lengths, which are all 1, and without the largest whole number: every bound costs
+#: bytes in every conversation, and no caller goes past these by mistake.
 KEPT = (
     "type",
     "description",
@@ -20,16 +23,14 @@ KEPT = (
     "items",
     "minimum",
     "maximum",
-    "minLength",
     "maxLength",
-    "minItems",
     "maxItems",
 )
-_SCALAR = {"type": ["string", "number", "boolean"], "maxLength": arguments.FILTER_VALUE_CHARS}
+_SCALAR = {"type": ["string", "number", "boolean"], "maxLength": CONTRACT.filter_value_chars}
 _RANGE = {
     "type": "object",
     "minProperties": 1,
-    "properties": {operator: _SCALAR for operator in arguments.OPERATORS},
+    "properties": {operator: _SCALAR for operator in OPERATORS},
     "additionalProperties": False,
 }
 _NAMES = {"minLength": 1, "pattern": r"^[^\[\]\x00]+$"}
@@ -38,7 +39,7 @@ OPEN: dict[type, dict[str, Any]] = {
     arguments.TypedFilter: {
         "type": "object",
         "minProperties": 1,
-        "maxProperties": arguments.FILTER_FIELDS,
+        "maxProperties": CONTRACT.filter_fields,
         "propertyNames": _NAMES,
         "additionalProperties": {"anyOf": [_SCALAR, _RANGE]},
     },
@@ -91,6 +92,8 @@ def _property(converter: Any, name: str, field: Any) -> dict[str, Any]:
 
 def _narrow(found: dict[str, Any]) -> dict[str, Any]:
     kept = {key: found[key] for key in KEPT if key in found}
+    if kept.get("maximum") == CONTRACT.whole_number:
+        del kept["maximum"]
     if "items" in kept:
         kept["items"] = _narrow(kept["items"])
     return kept

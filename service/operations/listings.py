@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from evidence.envelope import Envelope
+from evidence.schema import ConnectorList, StreamDetails, StreamList
 from service.operations.base import Session
+from service.ports import Answer
 
 BLOB_PATH = "/v1/blobs/<blob_id>"
 BLOB_EXAMPLE = {"blob_id": "m_0007.txt", "connection_id": "gmail-work"}
@@ -23,19 +25,19 @@ class Listing:
     title: str
     description: str
     path: str
-    ask: Callable[..., Envelope]
+    ask: Callable[..., Answer[Any]]
     example: dict[str, str]
 
 
-def _connectors(session: Session, **_: str | None) -> Envelope:
+def _connectors(session: Session, **_: str | None) -> Answer[ConnectorList]:
     return session.rs.connectors()
 
 
-def _streams(session: Session, *, connection_id: str | None) -> Envelope:
+def _streams(session: Session, *, connection_id: str | None) -> Answer[StreamList]:
     return session.rs.streams(connection_id=connection_id)
 
 
-def _stream(session: Session, *, connection_id: str | None, stream: str) -> Envelope:
+def _stream(session: Session, *, connection_id: str | None, stream: str) -> Answer[StreamDetails]:
     return session.rs.stream(stream, connection_id=connection_id)
 
 

@@ -1,15 +1,14 @@
 """query_records: a page of one stream, newest first, or what changed since a bookmark."""
 
+from dataclasses import replace
 from typing import Any
 
-from evidence.envelope import Envelope
 from evidence.limits import CONTRACT
-from evidence.model import RecordPage
-from service.pdpp.decode import records as reading
+from evidence.records import RecordPage
 from renderers import records as renderer
 from service.operations import arguments
 from service.operations.base import Arguments, RecordOperation, Route, Session
-from service.ports import RecordQuery
+from service.ports import Answer, RecordQuery
 
 
 class QueryRecordsArguments(Arguments):
@@ -29,8 +28,8 @@ class QueryRecordsArguments(Arguments):
     expand_limit = arguments.ExpandLimit()
 
 
-def ask(session: Session, *, stream: str, **args: Any) -> Envelope:
-    """The list envelope of a stream."""
+def ask(session: Session, *, stream: str, **args: Any) -> Answer[RecordPage]:
+    """A page of a stream."""
     names: dict[str, Any] = {
         name: tuple(args.pop(name)) for name in ("fields", "expand") if name in args
     }
@@ -38,22 +37,21 @@ def ask(session: Session, *, stream: str, **args: Any) -> Envelope:
 
 
 def run(session: Session, **args: Any) -> RecordPage:
-    return reading.read_page(ask(session, **args), stream=args["stream"], args=args)
+    return replace(ask(session, **args).value, args=args)
 
 
 OPERATION = RecordOperation(
     name="query_records",
     title="List records",
     description=(
-        "Lists records of one stream, newest first, with filter, sort and projection; long values "
-        "come as previews with the call that reads them. Use search to find words, and "
-        "changes_since to follow updates."
+        "Lists records of one stream, newest first. Long values are previews with the call that "
+        "reads them. Use search to find words, changes_since to follow updates."
     ),
     arguments=QueryRecordsArguments(),
     ask=ask,
     run=run,
     render=renderer.render,
-    fits=renderer.fits,
+    fit=renderer.fit,
     route=Route(
         "/v1/streams/<stream>/records",
         clamped=("limit",),

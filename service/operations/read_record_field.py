@@ -1,19 +1,18 @@
 """read_record_field: a bounded window of one field, by offset or around a match."""
 
+from dataclasses import replace
 from typing import Any
 
 from evidence import handles
 from evidence.continuation import Continuation
-from evidence.envelope import Envelope
 from evidence.errors import InvalidRequest
 from evidence.handles import FieldRef
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import FieldRead
-from service.pdpp.decode import field as reading
+from evidence.records import FieldRead
 from renderers import field as renderer
 from service.operations import arguments
 from service.operations.base import Arguments, RecordOperation, Route, Session
-from service.ports import WindowRequest
+from service.ports import Answer, WindowRequest
 
 WINDOW = ("offset_chars", "limit_chars", "query", "match", "before_chars", "after_chars")
 
@@ -27,7 +26,7 @@ class ReadRecordFieldArguments(Arguments):
     offset_chars = arguments.Number("Where the window starts, 0 by default.", 0)
     limit_chars = arguments.Number("Window size, 4096 by default.", 1, CONTRACT.window_chars_max)
     query = arguments.Text(
-        "Open the window at this text instead of an offset.", longest=CONTRACT.query_chars
+        "Open at the best match of these words, not at an offset.", longest=CONTRACT.query_chars
     )
     match = arguments.Number("Which occurrence of query, 1 by default.", 1)
     before_chars = arguments.Number(
@@ -58,19 +57,19 @@ def resolve(
     return FieldRef(record, field_path), window
 
 
-def ask(session: Session, **args: Any) -> Envelope:
-    """The field-window envelope; as in PDPP it begins at a match unless `before_chars` is given."""
+def ask(session: Session, **args: Any) -> Answer[FieldRead]:
+    """The window of a field; as in PDPP it begins at a match unless `before_chars` is given."""
     return _ask(session, *resolve(**args))
 
 
 def run(session: Session, **args: Any) -> FieldRead:
     target, window = resolve(**args)
-    envelope = _ask(session, target, _around(window))
-    found = reading.read(envelope, ref=target.record, field_path=target.field_path, args=window)
-    return renderer.fit(found, BUDGETS)
+    found = _ask(session, target, _around(window)).value
+    args = {"id": found.id, "field_path": found.field_path, **window}
+    return renderer.fit(replace(found, args=args), BUDGETS)
 
 
-def _ask(session: Session, target: FieldRef, window: dict[str, Any]) -> Envelope:
+def _ask(session: Session, target: FieldRef, window: dict[str, Any]) -> Answer[FieldRead]:
     return session.rs.field_window(target.record, target.field_path, WindowRequest(**window))
 
 
@@ -107,9 +106,9 @@ OPERATION = RecordOperation(
     name="read_record_field",
     title="Read part of a field",
     description=(
-        "Reads a bounded window of one field, by offset or around a query, with the calls for the "
-        "next, previous and last window and the next match. Long texts are read to the end this "
-        "way; numbers, objects and nested values come as JSON, binary fields as metadata."
+        "Reads a window of one field, by offset or around a query, with the calls for the next, "
+        "previous and last window and the next match. Nested values are JSON, binary fields "
+        "metadata."
     ),
     arguments=ReadRecordFieldArguments(),
     ask=ask,

@@ -1,16 +1,15 @@
 """schema: which connections, streams and fields this grant shows, and what can be asked of them."""
 
+from dataclasses import replace
 from typing import Any
 
 from evidence.continuation import Continuation
-from evidence.envelope import Envelope
 from evidence.errors import InvalidRequest
-from evidence.model import SchemaIndex
-from service.pdpp.decode import schema as reading
+from evidence.schema import Schema
 from renderers import schema as renderer
 from service.operations import arguments
 from service.operations.base import Arguments, RecordOperation, Route, Session
-from service.ports import SchemaQuery
+from service.ports import Answer, SchemaQuery
 
 
 class SchemaArguments(Arguments):
@@ -29,8 +28,8 @@ def ask(
     connection_id: str | None = None,
     detail: str = "compact",
     fields_after: str | None = None,
-) -> Envelope:
-    """The schema document; `full` without a stream is refused before anything is fetched."""
+) -> Answer[Schema]:
+    """The schema; `full` without a stream is refused before anything is fetched."""
     if detail == "full" and stream is None:
         raise InvalidRequest(
             'detail="full" needs a stream. Find it with schema {}, then retry with '
@@ -42,17 +41,16 @@ def ask(
     return session.rs.schema(SchemaQuery(stream, connection_id, detail, fields_after))
 
 
-def run(session: Session, **args: Any) -> SchemaIndex:
-    return reading.read(ask(session, **args), args=args)
+def run(session: Session, **args: Any) -> Schema:
+    return replace(ask(session, **args).value, args=args)
 
 
 OPERATION = RecordOperation(
     name="schema",
     title="Discover streams and fields",
     description=(
-        "Start here. Without arguments: every connection and stream this token may read. With "
-        "stream: its fields, filters, sorting, relations, search and aggregation, with example "
-        "calls."
+        "Start here. Lists every connection and stream this token may read; with stream, its "
+        "fields, filters, sorting, relations and example calls."
     ),
     arguments=SchemaArguments(),
     ask=ask,

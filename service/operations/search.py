@@ -1,53 +1,58 @@
 """search: hits with proven windows over everything the grant shows."""
 
+from dataclasses import replace
 from typing import Any
 
-from evidence.envelope import Envelope
+from evidence.hits import SearchPage
 from evidence.limits import CONTRACT
-from evidence.model import SearchPage
-from service.pdpp.decode import search as reading
 from renderers import search as renderer
 from service.operations import arguments
 from service.operations.base import Arguments, RecordOperation, Route, Session
 from evidence import routes
-from service.ports import SearchQuery
+from service.ports import Answer, SearchQuery
 
 
 class SearchArguments(Arguments):
     query = arguments.Text(
-        'Words that must all occur; "a phrase", prefix*, -without.',
+        'Words or a question. Required: "a phrase", prefix*, -without, from:name, subject:word.',
         longest=CONTRACT.query_chars,
         required=True,
     )
+    words = arguments.Choice(
+        "any (default): no word is required; all: every word is.", ("any", "all")
+    )
     streams = arguments.Names("Only these streams.")
     connection_id = arguments.connection_id()
+    since = arguments.Moment("From this date or date-time on.")
+    until = arguments.Moment("Before this date or date-time.")
+    sort = arguments.Choice("relevance (default) or newest.", ("relevance", "newest"))
     filter = arguments.TypedFilter()
     limit = arguments.page_limit(CONTRACT.search_default)
     cursor = arguments.cursor()
 
 
-def ask(session: Session, *, query: str, **args: Any) -> Envelope:
-    """The search envelope."""
+def ask(session: Session, *, query: str, **args: Any) -> Answer[SearchPage]:
+    """Return what the source found."""
     names: dict[str, Any] = {name: tuple(args.pop(name)) for name in ("streams",) if name in args}
     return session.rs.search(SearchQuery(query, **names, **args))
 
 
 def run(session: Session, **args: Any) -> SearchPage:
-    return reading.read(ask(session, **args), args=args)
+    return replace(ask(session, **args, cut_tail=True, widen=True).value, args=args)
 
 
 OPERATION = RecordOperation(
     name="search",
     title="Search records",
     description=(
-        "Finds records by words in all sources this token may read. Each hit shows its id, the "
-        "matching text and the read_record_field call that opens it there; fetch takes the id too."
+        "Finds records by words in all sources this token may read, best match first; no word is "
+        "required. Each hit shows its id, the matching text and the call that opens it there."
     ),
     arguments=SearchArguments(),
     ask=ask,
     run=run,
     render=renderer.render,
-    fits=renderer.fits,
+    fit=renderer.fit,
     route=Route(
         "/v1/search",
         names={"query": "q"},
@@ -56,5 +61,6 @@ OPERATION = RecordOperation(
         posted=True,
         clamped=("limit",),
     ),
+    aliases={"q": "query"},
     examples=({"query": "quorum elm", "limit": 5},),
 )

@@ -1,11 +1,13 @@
-"""What somebody typed to find papers: words and phrases, and fields with a value.
+"""A paper search as typed: wanted words, required parts, and fields with a value.
 
-    graph neural -survey        words, all of them, and one that must not be there
-    "deep learning" transform*  a phrase, and words that begin so
+    graph neural networks       words; a paper with any of them is found, one with more comes first
+    "deep learning" transform*  a phrase, and words that begin so, which the paper must hold
+    -survey -"a survey"         a word and a phrase that it must not hold
+    10.1038/nature14539         a number is required as it is
     title:attention             a word or "a phrase" of the title
     author:"yann lecun"         also venue, keyword, institution, tag, template, language
     year:2019..2021 month:06    a year or a range that may be open at one end
-    -venue:nature               a field that must not be so
+    -venue:nature               a value that the paper must not have
 
 AND, OR, NOT and NEAR are words like any other. Every text is understood; `parse` refuses only
 what would find everything or nothing.
@@ -13,11 +15,15 @@ what would find everything or nothing.
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from evidence import query as words
+from evidence import query as terms
+from evidence import question
 from evidence.errors import InvalidRequest
-from evidence.query import Query, Term
+from evidence.query import Term
+from evidence.stop_words import stop_words
+from service.papers.identity import is_number
 
 FIELDS = (
     *("title", "author", "venue", "keyword", "institution"),
@@ -48,51 +54,54 @@ class Name:
 class PaperQuery:
     """A text as typed and what it asks for.
 
-    `free` are the wanted words outside of fields as they were typed, `terms` the same folded;
-    `titles` stand in the title. `refused` and `refused_titles` must not be there.
+    `words` are wanted. `required` must occur in the paper and `titles` in its title; `refused` and
+    `refused_titles` must not. `names` are the other fields.
     """
 
     text: str
-    free: str
-    terms: tuple[Term, ...]
+    words: tuple[Term, ...]
+    required: tuple[Term, ...]
     titles: tuple[Term, ...]
     refused: tuple[Term, ...]
     refused_titles: tuple[Term, ...]
     names: tuple[Name, ...]
 
     @property
-    def ranked(self) -> bool:
-        """Whether there are words to rank by; else it lists the papers with its names."""
-        return bool(self.terms or self.titles)
-
-    def proof(self, *, title: bool) -> Query:
-        """The terms that a text proves: those of the title only in the title itself."""
-        own = self.titles if title else ()
-        return Query(self.text, tuple(dict.fromkeys(self.terms + own)))
+    def terms(self) -> tuple[Term, ...]:
+        """Everything to rank by; without it the query lists the papers with its names."""
+        return tuple(dict.fromkeys((*self.words, *self.required, *self.titles)))
 
 
-def parse(text: str) -> PaperQuery:
-    """The query that `text` spells. Raises `InvalidRequest` (`invalid_query`)."""
-    free: list[str] = []
-    terms: list[Term] = []
+def parse(text: str, languages: tuple[str, ...] = ("en",)) -> PaperQuery:
+    """The query that `text` asks of papers in these languages.
+
+    Raises `InvalidRequest` (`invalid_query`).
+    """
+    plain: list[str] = []
+    parts: list[Term] = []
     titles: list[Term] = []
     names: list[Name] = []
     for piece in _PIECE.finditer(text):
         field = (piece["field"] or "").lower()
-        if not field:
-            found = _terms(piece.group())
-            terms += found
-            free += [piece.group()] if any(not term.excluded for term in found) else []
-        elif field == "title":
+        if field == "title":
             titles += _title(piece)
-        else:
+        elif field:
             names.append(Name(field, _value(piece), bool(piece["minus"])))
+        elif is_number(piece.group()):
+            parts += _indexed(terms.parse(piece.group()).terms)
+        else:
+            plain.append(piece.group())
+    asked = question.parse(" ".join(plain), languages, roles=())
+    parts += _indexed(part.term for part in asked.required)
+    words = _indexed(asked.words)
+    if (parts or titles or names) and _only_function_words(words, languages):
+        words = []
     query = PaperQuery(
         text=text,
-        free=" ".join(free),
-        terms=_kept(terms, excluded=False),
+        words=tuple(words),
+        required=_kept(parts, excluded=False),
         titles=_kept(titles, excluded=False),
-        refused=_kept(terms, excluded=True),
+        refused=_kept(parts, excluded=True),
         refused_titles=_kept(titles, excluded=True),
         names=tuple(dict.fromkeys(names)),
     )
@@ -100,24 +109,35 @@ def parse(text: str) -> PaperQuery:
     return query
 
 
-def _terms(text: str) -> list[Term]:
-    """The terms of a text without symbols: the index has letters and digits only."""
-    found = []
-    for term in words.parse(text).terms:
-        kept = tuple(word for word in term.words if unicodedata.category(word[0]) != "Co")
-        if any(char.isalnum() for word in kept for char in word):
-            found.append(replace(term, words=kept))
-    return found
+def _indexed(found: Iterable[Term]) -> list[Term]:
+    """Terms as the index has them: letters and digits, and no mark without its letter."""
+    kept = []
+    for term in found:
+        words = tuple(word for word in term.words if unicodedata.category(word[0]) != "Co")
+        first = words[:1] if is_pair(term) else words
+        if any(map(str.isalnum, "".join(first))):
+            kept.append(replace(term, words=words))
+    return kept
 
 
-def _kept(terms: list[Term], *, excluded: bool) -> tuple[Term, ...]:
-    return tuple(dict.fromkeys(term for term in terms if term.excluded is excluded))
+def is_pair(term: Term) -> bool:
+    """Whether a term is two adjacent characters of a script without spaces."""
+    return len(term.words) == 2 and all(map(question.is_unspaced, term.words))
+
+
+def _only_function_words(words: Iterable[Term], languages: tuple[str, ...]) -> bool:
+    known = frozenset[str]().union(*map(stop_words, languages))
+    return all(word in known for term in words for word in term.words)
+
+
+def _kept(found: Iterable[Term], *, excluded: bool) -> tuple[Term, ...]:
+    return tuple(dict.fromkeys(term for term in found if term.excluded is excluded))
 
 
 def _title(piece: re.Match[str]) -> list[Term]:
     bare = piece["bare"] is not None
     spelled = piece["bare"] if bare else f'"{_value(piece)}"'
-    found = _terms(spelled.lstrip("-") if bare else spelled)
+    found = _indexed(terms.parse(spelled.lstrip("-") if bare else spelled).terms)
     if not found:
         raise _invalid(f'"{piece.group()}" has no word for the title. Try title:attention.')
     return [replace(term, excluded=bool(piece["minus"])) for term in found]
@@ -132,7 +152,7 @@ def _value(piece: re.Match[str]) -> str:
 
 
 def _require_something(query: PaperQuery) -> None:
-    if query.ranked or any(not name.excluded for name in query.names):
+    if query.terms or any(not name.excluded for name in query.names):
         return
     if query.refused or query.refused_titles or query.names:
         raise _invalid(

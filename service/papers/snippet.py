@@ -2,17 +2,18 @@
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from evidence.find import Span, spans
+from evidence.find import Span
 from evidence.fold import fold
 from evidence.limits import BUDGETS
 from evidence.papers import Place
-from evidence.query import Query, Term
+from evidence.passages import passages
+from evidence.ranking import Group
 from evidence.text import excerpt, mark
 from service.papers.authors import unspaced
-from service.papers.query import PaperQuery
 
 _COLUMNS: dict[Place, str] = {"summary": "c2", "source": "c3", "translated": "c4"}
 
@@ -20,6 +21,7 @@ _COLUMNS: dict[Place, str] = {"summary": "c2", "source": "c3", "translated": "c4
 PLACES: tuple[Place, ...] = ("title", "summary", "metadata", "source", "translated")
 LONG: tuple[Place, ...] = ("source", "translated")
 
+_PARTED = re.compile(r'[\s"“”„«»]')
 _SCRIPTS = {
     "ko": re.compile("[\uac00-\ud7af]"),
     "ja": re.compile("[\u3040-\u30ff]"),
@@ -28,25 +30,38 @@ _SCRIPTS = {
 
 #: Bytes of a long text that are looked at before it is read up to `paper_proof_bytes`.
 FIRST_BYTES = (16_384, 131_072)
+#: Code points after which no better passage is looked for.
+ENOUGH_CHARS = 16_384
 
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """Marked text and where it stands; without a proof `place` is None."""
+    """Marked text and where it stands; without a proof `place` is None.
+
+    `words` are the marked words as they are spelled there, by their folded spelling.
+    """
 
     text: str
     place: Place | None
+    words: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def find(self) -> str:
+        """The marked words as a query that finds them there: those of a phrase in quotes."""
+        return " ".join(
+            f'"{key}"' if _PARTED.search(words) else words for key, words in self.words.items()
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Texts:
     """The texts of one full-text row; `title` and `metadata` are at hand, the others are read.
 
-    `spelled` gives the FTS5 expression of a term.
+    `spelled` gives the FTS5 expression of any of some terms.
     """
 
     db: sqlite3.Connection
-    spelled: Callable[[Term], str]
+    spelled: Callable[..., str]
     rowid: int
     title: str
     metadata: str
@@ -62,12 +77,12 @@ class Texts:
         else:
             yield self.title if place == "title" else self.metadata
 
-    def may_hold(self, place: Place, terms: tuple[Term, ...]) -> int:
-        """How many terms stand in a text, by the index, without a look at the text."""
-        return sum(self._indexed(place, term) for term in terms)
+    def promised(self, place: Place, groups: Sequence[Group]) -> list[Group]:
+        """The groups that stand in a text, by the index, without a look at the text."""
+        return [group for group in groups if self._indexed(place, group)]
 
-    def _indexed(self, place: Place, term: Term) -> bool:
-        match = f"{place} : {self.spelled(term)}"
+    def _indexed(self, place: Place, group: Group) -> bool:
+        match = f"{place} : {self.spelled(*group.spellings)}"
         found = self.db.execute(
             "SELECT 1 FROM paper_fts WHERE paper_fts MATCH ? AND rowid = ?", (match, self.rowid)
         )
@@ -86,46 +101,54 @@ class Texts:
         return unspaced(piece), total <= size
 
 
-@dataclass(frozen=True, slots=True)
-class _Proof:
-    """A span of a text and how many of the wanted terms it holds."""
+class _Proof(NamedTuple):
+    """The best passage of a text; `worth` is the rarity of the groups in it."""
 
     place: Place
     text: str
     span: Span
-    held: int
-    complete: bool
+    worth: float
 
 
-def snippet(texts: Texts, query: PaperQuery, preview: str) -> Snippet:
-    """The first text that holds all words of the query, else the one that holds most of them."""
+def snippet(
+    texts: Texts, groups: Sequence[Group], in_title: Sequence[Group], preview: str
+) -> Snippet:
+    """The best passage of the first text that holds most of what the paper holds.
+
+    `in_title` are groups that count in the title only.
+    """
     best: _Proof | None = None
+    most = 0.0
     for place in PLACES:
-        wanted = query.proof(title=place == "title")
-        promised = len(wanted.wanted)
-        if place in LONG:
-            promised = texts.may_hold(place, wanted.wanted)
-            if promised < len(wanted.wanted) and best and promised <= best.held:
-                continue
-        proof = _proof(texts, place, wanted, promised) if promised else None
-        if proof and (proof.complete or best is None or proof.held > best.held):
-            best = proof
-        if proof and proof.complete:
-            break
+        wanted = (*groups, *in_title) if place == "title" else groups
+        promised = texts.promised(place, wanted)
+        worth = sum(group.idf for group in promised)
+        if not promised or (best is not None and place in LONG and worth <= most):
+            continue
+        proof = _proof(texts, place, promised)
+        if proof is not None:
+            most = max(most, worth)
+            best = proof if best is None or proof.worth > best.worth else best
     if best is None:
         return Snippet(plain(preview), None)
-    return Snippet(marked(best.text, best.span), best.place)
+    words = (best.text[start:end] for start, end in best.span.marks)
+    spelled = {" ".join(fold(each).split()): each for each in words}
+    return Snippet(marked(best.text, best.span), best.place, spelled)
 
 
-def _proof(texts: Texts, place: Place, query: Query, promised: int) -> _Proof | None:
-    """The best proof in a text; the search ends where as many terms as promised are found."""
+def _proof(texts: Texts, place: Place, groups: Sequence[Group]) -> _Proof | None:
+    """The best passage of a text; more of it is read until a passage with all groups is found.
+
+    A passage in `ENOUGH_CHARS` of text will do.
+    """
     best: _Proof | None = None
     for text in texts.of(place):
-        for span in spans(text, query, limit=1, partial=True):
-            held = _held(text, span, query)
-            if best is None or held > best.held:
-                best = _Proof(place, text, span, held, held == len(query.wanted))
-        if best and best.held >= promised:
+        for span, worth, held in passages(text, groups, limit=1):
+            if best is None or worth > best.worth:
+                best = _Proof(place, text, span, worth)
+            if len(held) == len(groups):
+                return best
+        if best is not None and len(text) >= ENOUGH_CHARS:
             break
     return best
 
@@ -159,13 +182,3 @@ def language_of(text: str, languages: Sequence[str]) -> str:
         if code == script or (script is None and code not in _SCRIPTS):
             return lang
     return languages[0]
-
-
-def _held(text: str, span: Span, query: Query) -> int:
-    """How many terms a span holds."""
-    found = f" {' '.join(fold(text[span.start : span.end]).split())} "
-    return sum(_needle(term) in found for term in query.wanted)
-
-
-def _needle(term: Term) -> str:
-    return f" {' '.join(term.words)}{'' if term.prefix else ' '}"

@@ -26,7 +26,7 @@ def queries(
     snapshot: Snapshot, db: sqlite3.Connection, query: PaperQuery, finds: Finds
 ) -> list[str]:
     """Whole queries with the misspelt words put right, each of which `finds` something."""
-    words = dict.fromkeys(word for term in query.terms + query.titles for word in term.words)
+    words = dict.fromkeys(word for term in query.terms for word in term.words)
     unknown = [word for word in words if trigrams(word) and not _indexed(snapshot, db, word)]
     choices = [close_words(snapshot, db, word) for word in unknown]
     changed = (_changed(query.text, unknown, choice) for choice in product(*choices))

@@ -5,6 +5,7 @@ touch CJK ones it has both in one token (`与transformer之`). Such tokens are c
 is then looked for in all of its spellings.
 """
 
+import sqlite3
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -74,15 +75,20 @@ class Vocabulary:
             if read := _words_read(spelled, term, start):
                 yield token, read
 
+    def beginning(self, begin: str) -> Iterator[str]:
+        """The words in these tokens that begin so, at most `TOKENS_MAX`."""
+        first = bisect_left(self.words, begin)
+        for word in islice(self.words, first, first + TOKENS_MAX):
+            if not word.startswith(begin):
+                return
+            yield word
+
     def _holding(self, word: str, prefix: bool) -> Iterator[str]:
         """The tokens that hold a word, or a word that begins so."""
         if not prefix:
             yield from self.tokens.get(word, ())
             return
-        first = bisect_left(self.words, word)
-        for longer in islice(self.words, first, first + TOKENS_MAX):
-            if not longer.startswith(word):
-                return
+        for longer in self.beginning(word):
             yield from self.tokens[longer]
 
     def _goes_on(self, term: Term) -> bool:
@@ -100,14 +106,19 @@ def vocabulary(snapshot: Snapshot) -> Vocabulary:
     return snapshot.once("vocabulary", lambda: _read(snapshot))
 
 
+def tokens_table(db: sqlite3.Connection) -> str:
+    """The table of the tokens of the index: `term`, and `doc`, the number of rows that have it."""
+    db.execute(
+        "CREATE VIRTUAL TABLE IF NOT EXISTS temp.paper_words "
+        "USING fts5vocab(main, paper_fts, row)"
+    )
+    return "temp.paper_words"
+
+
 def _read(snapshot: Snapshot) -> Vocabulary:
     with snapshot.connection() as db:
-        db.execute("CREATE VIRTUAL TABLE temp.paper_words USING fts5vocab(main, paper_fts, row)")
-        try:
-            rows = db.execute("SELECT term, doc FROM temp.paper_words")
-            wide = [(papers, token) for token, papers in rows if not token.isascii()]
-        finally:
-            db.execute("DROP TABLE temp.paper_words")
+        rows = db.execute(f"SELECT term, doc FROM {tokens_table(db)}")
+        wide = [(papers, token) for token, papers in rows if not token.isascii()]
     wide.sort(key=lambda each: (-each[0], each[1]))
     tokens: dict[str, list[str]] = {}
     for _, token in wide:

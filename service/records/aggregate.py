@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from evidence.errors import InvalidRequest
 from evidence.limits import CONTRACT
-from evidence.model import GRANULARITIES
+from evidence.model import GRANULARITIES, Buckets, Group
 from service.records.engine import Selection, Snapshot
 from service.cursors import Sealer
 from service.ports import AggregateQuery
@@ -30,9 +30,7 @@ class Source:
     selection: Selection
 
 
-def aggregate(
-    snapshot: Snapshot, view: View, query: AggregateQuery, sealer: Sealer
-) -> dict[str, Any]:
+def aggregate(snapshot: Snapshot, view: View, query: AggregateQuery, sealer: Sealer) -> Buckets:
     """One figure or its groups over all granted connections of a stream, merged."""
     streams = view.stream(query.stream, query.connection_id)
     for name in ("field", "group_by", "group_by_time"):
@@ -43,24 +41,20 @@ def aggregate(
     sources = [
         Source(stream, stream.selection(tests_of(stream, query.filter))) for stream in streams
     ]
-    body: dict[str, Any] = {
-        "object": "aggregation",
-        "stream": query.stream,
-        "metric": query.metric,
-        "field": query.field,
-        "group_by": query.group_by,
-        "group_by_time": query.group_by_time,
-        "granularity": query.granularity,
-        "time_zone": (query.time_zone or "UTC") if query.group_by_time else None,
-        "approximate": False,
-        "filtered_record_count": sum(snapshot.count(source.selection) for source in sources),
-    }
+    count = sum(snapshot.count(source.selection) for source in sources)
+    found = Buckets(
+        stream=query.stream,
+        metric=query.metric,
+        field=query.field,
+        group_by=query.group_by,
+        group_by_time=query.group_by_time,
+        granularity=query.granularity,
+        time_zone=(query.time_zone or "UTC") if query.group_by_time else None,
+        filtered_record_count=count,
+    )
     if query.group_by or query.group_by_time:
-        body.update(_groups(snapshot, sources, query, sealer, view.grant.grant_id))
-    else:
-        body["value"] = _value(snapshot, sources, query, body["filtered_record_count"])
-    body["meta"] = {"count": {"kind": "none"}, "warnings": []}
-    return body
+        return _grouped(found, snapshot, sources, query, sealer, view.grant.grant_id)
+    return replace(found, value=_value(snapshot, sources, query, count))
 
 
 def _check(streams: Sequence[StreamView], query: AggregateQuery) -> None:
@@ -140,14 +134,15 @@ def _extreme(snapshot: Snapshot, sources: Sequence[Source], metric: str, field: 
     return snapshot.load([seq])[seq].data.get(field)
 
 
-def _groups(
+def _grouped(
+    found: Buckets,
     snapshot: Snapshot,
     sources: Sequence[Source],
     query: AggregateQuery,
     sealer: Sealer,
     grant_id: str,
-) -> dict[str, Any]:
-    """A page of groups. The cursor is the place of its last group: (order, key, count)."""
+) -> Buckets:
+    """The answer with a page of groups. The cursor is the order of the last group."""
     limit = query.limit or CONTRACT.groups_default
     bound = [grant_id, *query.identity()]
     after = sealer.open(query.cursor, bound=bound) if query.cursor else None
@@ -160,19 +155,20 @@ def _groups(
         )
     else:
         granularity = str(query.granularity)
-        found = sorted(buckets(granularity, _by_time(snapshot, sources, query)).items())
-        ordered = [([first], first, n) for first, n in found]
+        counts = sorted(buckets(granularity, _by_time(snapshot, sources, query)).items())
+        ordered = [([first], first, n) for first, n in counts]
     left = [group for group in ordered if after is None or group[0] > after]
     shown = left[:limit]
     names = [key(granularity, name) if query.group_by_time else name for _, name, _ in shown]
     more = len(left) > limit
-    return {
-        "groups": [{"key": name, "count": group[2]} for name, group in zip(names, shown)],
-        "limit": limit,
-        "other_count": sum(group[2] for group in left[limit:]),
-        "group_count": len(ordered),
-        "next_cursor": sealer.seal(shown[-1][0], bound=bound) if more else None,
-    }
+    return replace(
+        found,
+        groups=tuple(Group(name, group[2]) for name, group in zip(names, shown)),
+        limit=limit,
+        other_count=sum(group[2] for group in left[limit:]),
+        group_count=len(ordered),
+        next_cursor=sealer.seal(shown[-1][0], bound=bound) if more else None,
+    )
 
 
 def _by_value(snapshot: Snapshot, sources: Sequence[Source], field: str) -> Counter[Any]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from evidence import routes
+from evidence.values import BlobRef
 from service.records.engine import BlobRow, Snapshot
 from service.records.view import StreamView, View
 
@@ -13,15 +13,15 @@ def reachable(snapshot: Snapshot, stream: StreamView, blob_id: str) -> list[Blob
     return [row for row in found if row.field in stream.granted]
 
 
-def linked(
+def resolved(
     snapshot: Snapshot,
     view: View,
     stream: StreamView,
     seq: int,
     field: str,
     value: dict[str, Any],
-) -> dict[str, Any]:
-    """A blob reference with the route of its bytes, or `available: false` if there are none.
+) -> BlobRef:
+    """A reference to a blob, available if its bytes are stored.
 
     What is stored decides on size and media type: the route answers with these.
     """
@@ -29,11 +29,11 @@ def linked(
     row = snapshot.blob_of(seq, field, value["blob_id"]) or _elsewhere(
         snapshot, view, stream, value
     )
-    if row is None:
-        return {**known, "available": False}
     known.pop("available", None)
+    if row is None:
+        return BlobRef(known, available=False)
     known |= {"mime_type": row.media_type, "size_bytes": row.size_bytes, "sha256": row.sha256}
-    return {**known, "fetch_url": routes.blob(value["blob_id"], stream.connection_id)}
+    return BlobRef(known)
 
 
 def _elsewhere(

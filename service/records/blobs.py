@@ -4,12 +4,12 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from evidence import binary, routes
 from evidence.errors import Ambiguous, NotFound
-from evidence.handles import RecordRef
 from evidence.limits import CONTRACT
+from evidence.values import Base64, BlobRef, base64_of, is_reference
 from service.records.engine import Engine, Snapshot, Stored
 from service.ports import Blob
 from service.records import attached, lists
@@ -38,29 +38,30 @@ def open_blob(engine: Engine, view: View, blob_id: str, connection_id: str | Non
     return Blob(blob_id, row.media_type, row.size_bytes, row.sha256, read)
 
 
-def metadata(
+def described(
     snapshot: Snapshot,
     view: View,
     stream: StreamView,
     stored: Stored,
     field: str,
     value: Any,
-) -> dict[str, Any] | None:
-    """What is known of a binary value in a field without its bytes, or None where it is text."""
-    if binary.is_reference(value):
-        return attached.linked(snapshot, view, stream, stored.seq, field, value)
+) -> Base64 | BlobRef | None:
+    """What is known of a binary value in a field, or None if it is text."""
+    if is_reference(value):
+        return attached.resolved(snapshot, view, stream, stored.seq, field, value)
     if isinstance(value, str):
-        ref = RecordRef(stream.name, stored.record_key, stream.connection_id)
-        return _inline(value, ref, field, stream.manifest.fields[field].media_type)
+        return _decoded(value, stream.manifest.fields[field].media_type)
     return None
 
 
-def text_of(snapshot: Snapshot, stored: Stored, field: str, known: dict[str, Any]) -> str | None:
-    """The text of a text blob of the field, of at most 32 MB, or None where it is not text."""
-    media_type = str(known.get("mime_type", "")).split(";")[0].strip().lower()
-    if "blob_id" not in known or not (media_type.startswith("text/") or media_type in _TEXT_TYPES):
+def text_of(snapshot: Snapshot, stored: Stored, field: str, known: Base64 | BlobRef) -> str | None:
+    """The text of a text blob of the field, of at most 32 MB, or None if it is not text."""
+    if isinstance(known, Base64):
         return None
-    row = snapshot.blob_of(stored.seq, field, known["blob_id"])
+    media_type = (known.media_type or "").split(";")[0].strip().lower()
+    if not (media_type.startswith("text/") or media_type in _TEXT_TYPES):
+        return None
+    row = snapshot.blob_of(stored.seq, field, known.blob_id)
     if row is None or row.size_bytes > CONTRACT.export_bytes:
         return None
     try:
@@ -69,17 +70,15 @@ def text_of(snapshot: Snapshot, stored: Stored, field: str, known: dict[str, Any
         return None
 
 
-def _inline(value: str, ref: RecordRef, field: str, declared: str | None) -> dict[str, Any]:
-    """Metadata of base64 text that stands in a record itself."""
-    known = binary.base64_field(value, declared=declared)
-    del known["object"]
-    known["fetch_url"] = routes.field_value(ref, field)
+def _decoded(value: str, declared: str | None) -> Base64:
+    """The description of base64 text, with the size and SHA-256 of the bytes it encodes."""
+    known = base64_of(value, declared=declared)
     tail = value.partition(",")[2] if value.startswith("data:") else value
     try:
         raw = base64.b64decode(tail + "=" * (-len(tail) % 4), altchars=b"-_")
     except (binascii.Error, ValueError):
         return known
-    return {**known, "size_bytes": len(raw), "sha256": hashlib.sha256(raw).hexdigest()}
+    return replace(known, size_bytes=len(raw), sha256=hashlib.sha256(raw).hexdigest())
 
 
 def _ambiguous(view: View, streams: list[StreamView]) -> Ambiguous:

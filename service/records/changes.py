@@ -9,10 +9,10 @@ import heapq
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import orjson
-
 from evidence.errors import InvalidRequest
+from evidence.handles import RecordRef
 from evidence.limits import BUDGETS
+from evidence.records import Record, RecordPage
 from service.records.engine import Change, Snapshot
 from service.cursors import Sealer
 from service.ports import RecordQuery
@@ -25,37 +25,32 @@ CURSOR_PREFIX = "c."
 _REFUSED = ("filter", "sort", "view", "expand", "expand_limit")
 
 
-def list_changes(
-    snapshot: Snapshot, view: View, query: RecordQuery, sealer: Sealer
-) -> dict[str, Any]:
+def list_changes(snapshot: Snapshot, view: View, query: RecordQuery, sealer: Sealer) -> RecordPage:
     """A page of changes after a bookmark, with `next_changes_since` on every page."""
     _refuse_others(query)
     streams = view.stream(query.stream, query.connection_id)
     projections = {stream.id: stream.project(query.fields) for stream in streams}
     bound = ["changes", view.grant.grant_id, *query.identity(), query.fields]
     start = _start(query, sealer, bound)
-    page: list[dict[str, Any]] = []
+    page: list[Record] = []
     position, more, size = start, False, 0
     for version, stream, seq, shown in _relevant(snapshot, streams, projections, start):
         if shown:
             change = _change(snapshot, view, stream, seq, projections[stream.id], query.whole)
-            size += len(orjson.dumps(change))
+            size += lists.body_bytes(change)
             if len(page) == query.limit or (page and size > BUDGETS.rest_page_bytes):
                 more = True
                 break
             page.append(change)
         position = version
-    body: dict[str, Any] = {
-        "object": "list",
-        "url": f"/v1/streams/{query.stream}/records",
-        "has_more": more,
-        "data": page,
-        "next_changes_since": sealer.seal(_place(position), bound=bound),
-        "meta": {"count": {"kind": "none"}, "warnings": []},
-    }
-    if more:
-        body["next_cursor"] = CURSOR_PREFIX + sealer.seal(_place(position), bound=bound)
-    return body
+    place = _place(position)
+    return RecordPage(
+        stream=query.stream,
+        records=page,
+        has_more=more,
+        next_changes_since=sealer.seal(place, bound=bound),
+        next_cursor=CURSOR_PREFIX + sealer.seal(place, bound=bound) if more else None,
+    )
 
 
 def asked(query: RecordQuery) -> bool:
@@ -120,21 +115,11 @@ def _change(
     seq: int,
     fields: tuple[str, ...],
     whole: bool,
-) -> dict[str, Any]:
+) -> Record:
     stored = snapshot.load([seq]).get(seq)
     if stored is not None:
         show = documents.show_over_rest if whole else documents.show
-        return {
-            **lists.describe(stream, stored),
-            "data": show(snapshot, view, stream, stored, fields),
-        }
+        return lists.record_of(stream, stored, show(snapshot, view, stream, stored, fields))
     key, deleted_at = snapshot.deleted(seq)
-    return {
-        "object": "record",
-        "id": key,
-        "stream": stream.name,
-        "deleted": True,
-        "deleted_at": deleted_at,
-        "emitted_at": deleted_at,
-        **stream.source,
-    }
+    ref = RecordRef(stream.name, key, stream.connection_id)
+    return Record(ref, stream.origin, deleted_at, {}, deleted=True, deleted_at=deleted_at)

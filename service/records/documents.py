@@ -1,8 +1,8 @@
 """From stored rows to the `data` of a record, as one grant may see it.
 
 `show` is for MCP, `show_over_rest` and `show_named` for REST, which gives larger values whole.
-What is left out comes as a preview with the call that reads it. Nested values in chunk rows stay
-the JSON text they are stored as: parsed, they would take many times their size.
+Values that are left out become previews. Nested values in chunk rows stay the JSON text they are
+stored as: parsed, they would take many times their size.
 """
 
 from collections.abc import Iterable
@@ -10,13 +10,14 @@ from typing import Any
 
 import orjson
 
-from evidence import binary, routes
+from evidence import routes
 from evidence.errors import TooLarge
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.text import looks_binary
+from evidence.values import Base64, Preview, base64_of, is_reference, previewed
+from service.pdpp.encode.values import encode
 from service.records.engine import Big, Snapshot, Stored
-from service.pdpp import previews
 from service.records import attached
 from service.records.view import StreamView, View
 
@@ -32,7 +33,7 @@ def read_chunks(snapshot: Snapshot, big: Big, first: int = 0, last: int | None =
 def show(
     snapshot: Snapshot, grant: View, view: StreamView, stored: Stored, fields: tuple[str, ...]
 ) -> dict[str, Any]:
-    """The `data` of a record with `fields` only; large and binary values become metadata.
+    """The `data` of a record with `fields` only; large and binary values are described.
 
     `grant` is all that the grant shows: it decides whether the bytes of a blob can be had.
     """
@@ -55,19 +56,25 @@ def show_over_rest(
     present = [field for field in fields if _has(stored, field)]
     if _most_bytes(stored, present) <= BUDGETS.rest_page_bytes:
         return {field: _show_over_rest(snapshot, grant, view, stored, field) for field in present}
+    ref = RecordRef(view.name, stored.record_key, view.connection_id)
     shown, costs, used = dict[str, Any](), dict[str, int](), 0
     for field in sorted(present, key=lambda field: _bytes(stored, field)):
         fits = used < BUDGETS.rest_page_bytes
         show_field = _show_over_rest if fits else _show_preview
         shown[field] = show_field(snapshot, grant, view, stored, field)
-        costs[field] = len(orjson.dumps({field: shown[field]}))
+        costs[field] = _json_bytes(shown[field], ref, field)
         used += costs[field]
     for field in reversed(costs):
         if used <= BUDGETS.rest_page_bytes:
             break
         shown[field] = _show_preview(snapshot, grant, view, stored, field)
-        used -= costs[field] - len(orjson.dumps({field: shown[field]}))
+        used -= costs[field] - _json_bytes(shown[field], ref, field)
     return {field: shown[field] for field in present}
+
+
+def _json_bytes(value: Any, ref: RecordRef, field: str) -> int:
+    """The size of a field in a REST body."""
+    return len(orjson.dumps({field: encode(value, ref, field)}))
 
 
 def _most_bytes(stored: Stored, fields: Iterable[str]) -> int:
@@ -102,8 +109,7 @@ def _show_preview(
     if field in stored.big:
         return _preview(snapshot, view, stored, field)
     value = _show_value(snapshot, grant, view, stored, field)
-    ref = RecordRef(view.name, stored.record_key, view.connection_id)
-    return previews.preview(field, value, ref, most_bytes=BUDGETS.preview_chars)
+    return previewed(value, most_bytes=BUDGETS.preview_chars)
 
 
 def _whole(snapshot: Snapshot, big: Big) -> Any:
@@ -124,7 +130,9 @@ def show_named(
             "in `read`.",
             code="response_too_large",
             param="fields",
-            read=_read(view, stored, largest),
+            read=routes.field_window_read(
+                view.name, stored.record_key, view.connection_id, largest
+            ),
         )
     return {
         field: (
@@ -143,50 +151,29 @@ def _has(stored: Stored, field: str) -> bool:
 def _show_value(
     snapshot: Snapshot, grant: View, view: StreamView, stored: Stored, field: str
 ) -> Any:
-    """Return a small value: base64 text as metadata, blobs with the route of their bytes."""
+    """Return a small value: base64 text described, references to blobs with what is stored."""
     value = stored.data[field]
     if isinstance(value, str) and looks_binary(value):
-        return _base64(view, stored, field, value)
+        return base64_of(value, declared=view.manifest.fields[field].media_type)
     return _linked(snapshot, grant, view, stored, field, value)
 
 
-def _base64(view: StreamView, stored: Stored, field: str, head: str, **ends: Any) -> dict[str, Any]:
-    """The metadata of base64 text, with the route of its whole value."""
-    declared = view.manifest.fields[field].media_type
-    ref = RecordRef(view.name, stored.record_key, view.connection_id)
-    return {
-        **binary.base64_field(head, declared=declared, **ends),
-        "fetch_url": routes.field_value(ref, field),
-        "read": _read(view, stored, field),
-    }
-
-
-def _preview(snapshot: Snapshot, view: StreamView, stored: Stored, field: str) -> dict[str, Any]:
+def _preview(snapshot: Snapshot, view: StreamView, stored: Stored, field: str) -> Preview | Base64:
     big = stored.big[field]
     head = read_chunks(snapshot, big, 0, 0)
     if big.type == "string" and looks_binary(head):
         tail = read_chunks(snapshot, big, big.chunks - 1)
-        return _base64(view, stored, field, head, chars=big.chars, tail=tail)
-    return {
-        "object": "field_preview",
-        "type": big.type,
-        "size_chars": big.chars,
-        "size_bytes": big.bytes,
-        "read": _read(view, stored, field),
-        "preview_text": head[: BUDGETS.preview_chars],
-    }
-
-
-def _read(view: StreamView, stored: Stored, field: str) -> dict[str, Any]:
-    return routes.field_window_read(view.name, stored.record_key, view.connection_id, field)
+        declared = view.manifest.fields[field].media_type
+        return base64_of(head, chars=big.chars, tail=tail, declared=declared)
+    return Preview(head[: BUDGETS.preview_chars], big.chars, big.type, big.bytes)
 
 
 def _linked(
     snapshot: Snapshot, grant: View, view: StreamView, stored: Stored, field: str, value: Any
 ) -> Any:
-    """A value whose blob references, alone or in a list, lead to their bytes."""
-    if binary.is_reference(value):
-        return attached.linked(snapshot, grant, view, stored.seq, field, value)
-    if isinstance(value, list) and any(map(binary.is_reference, value)):
+    """A value in which references to blobs, alone or in a list, are resolved."""
+    if is_reference(value):
+        return attached.resolved(snapshot, grant, view, stored.seq, field, value)
+    if isinstance(value, list) and any(map(is_reference, value)):
         return [_linked(snapshot, grant, view, stored, field, one) for one in value]
     return value

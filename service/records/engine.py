@@ -22,7 +22,7 @@ Value = str | int | float
 class StreamRow:
     """A stream as the store has it, before any grant: `fields` maps names to ordinals.
 
-    `searchable` are the fields in the full-text index.
+    `searchable` are the fields in the full-text index, `languages` those of its connection.
     """
 
     id: int
@@ -31,6 +31,7 @@ class StreamRow:
     display_name: str | None
     fields: Mapping[str, int]
     searchable: frozenset[str]
+    languages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,17 +164,19 @@ class Scope:
         return any(one.limit or one.tests for one in self.selections)
 
 
-class Found(NamedTuple):
-    """A row of the full-text index: the record, the field, the number of the alternative it holds.
+class Rows(NamedTuple):
+    """Rows of the full-text index: `short` of whole values, `passages` of long ones.
 
-    `words` is the length of the row; `start` is set for a passage of a long value, in code points.
+    A short row is an opaque number, from which `Snapshot.records_of` tells its record; a passage is
+    (record, ordinal, start in code points).
     """
 
-    alternative: int
-    seq: int
-    ordinal: int
-    words: int
-    start: int | None = None
+    short: list[int]
+    passages: list[tuple[int, int, int]]
+
+    @property
+    def number(self) -> int:
+        return len(self.short) + len(self.passages)
 
 
 #: Terms any of which will do.
@@ -238,12 +241,6 @@ class Snapshot(Protocol):
         """The chunks `first` to `last`, counted from 0 and inclusive, of a large value."""
         ...
 
-    def chunks_with(
-        self, big: Big, terms: Sequence[Term], *, every: bool = True, limit: int | None = None
-    ) -> Iterator[int]:
-        """The numbers of chunks that hold every term, or any of them, ascending."""
-        ...
-
     # Search
 
     def statistics(self, streams: Sequence[int], fields: Sequence[int]) -> tuple[int, int]:
@@ -263,17 +260,20 @@ class Snapshot(Protocol):
         ...
 
     def rows(
-        self,
-        scope: Scope,
-        alternatives: Sequence[Sequence[Spellings]],
-        limit: int,
-        *,
-        newest: bool = False,
-    ) -> list[Found]:
-        """Index rows that hold one of every group of an alternative, at most `limit` for each.
+        self, scope: Scope, groups: Sequence[Spellings], limit: int, *, newest: bool = False
+    ) -> Rows:
+        """Index rows that hold one of every group, at most `limit` short ones and passages each.
 
         With `newest` those of the newest records of each field, otherwise any.
         """
+        ...
+
+    def records_of(self, short: Iterable[int]) -> list[int]:
+        """The records of short rows, in their order."""
+        ...
+
+    def lengths(self, short: Iterable[int]) -> dict[int, int]:
+        """{record: words} of short rows; the shortest one counts if a record has several."""
         ...
 
     def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> set[int]:
@@ -281,7 +281,7 @@ class Snapshot(Protocol):
         ...
 
     def passages_with(
-        self, seq: int, ordinal: int, groups: Sequence[Spellings], limit: int
+        self, seq: int, ordinal: int, groups: Sequence[Spellings], limit: int | None
     ) -> list[int]:
         """The starts, in code points, of passages of a long value that hold one of every group."""
         ...

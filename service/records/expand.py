@@ -1,9 +1,11 @@
 """Related records of a record: declared relations, inside the grant, one level deep."""
 
 from collections.abc import Collection
-from typing import Any
 
 from evidence.errors import InvalidRequest
+from evidence.handles import RecordRef
+from evidence.model import Source
+from evidence.records import Record, Related
 from service.records.engine import Order, Snapshot, Stored
 from service.records import documents
 from service.records.manifest import Expansion
@@ -20,7 +22,7 @@ def expand(
     parent: Stored,
     names: tuple[str, ...],
     limit_of: dict[str, int],
-) -> dict[str, Any]:
+) -> dict[str, Related]:
     """The related records of `parent`, by relation name.
 
     Raises 400 `invalid_expand` for limits the stream does not declare, and for every other name
@@ -83,22 +85,23 @@ def _related(
     relation: Expansion,
     target: StreamView,
     limit: int,
-) -> dict[str, Any] | None:
+) -> Related:
     order = Order(by_cursor=target.sort_field is not None, descending=target.sort_field is not None)
     ordinal, keys = target.ordinals[relation.foreign_key], _keys(parent.record_key)
     seqs = snapshot.related(target.selection(), ordinal, keys, order, limit + 1)
     stored = snapshot.load(seqs[:limit])
     found = [_record(snapshot, view, target, stored[seq]) for seq in seqs[:limit]]
     if relation.cardinality == "has_one":
-        return found[0] if found else None
-    listed: dict[str, Any] = {"object": "list", "has_more": len(seqs) > limit, "data": found}
-    if len(seqs) > limit and relation.foreign_key in target.manifest.exact_filters:
-        listed["more"] = {  # the arguments of the list that holds them all
-            "stream": target.name,
-            "connection_id": target.connection_id,
-            "filter": {relation.foreign_key: parent.record_key},
-        }
-    return listed
+        return Related(found[:1], single=True)
+    more = len(seqs) > limit
+    if not more or relation.foreign_key not in target.manifest.exact_filters:
+        return Related(found, more)
+    listing = {
+        "stream": target.name,
+        "connection_id": target.connection_id,
+        "filter": {relation.foreign_key: parent.record_key},
+    }
+    return Related(found, more, listing=listing)
 
 
 def _keys(record_key: str) -> tuple[str, int | str]:
@@ -107,12 +110,10 @@ def _keys(record_key: str) -> tuple[str, int | str]:
     return text, int(text) if text.isdecimal() and len(text) < SQLITE_DIGITS else text
 
 
-def _record(snapshot: Snapshot, view: View, target: StreamView, stored: Stored) -> dict[str, Any]:
-    return {
-        "object": "record",
-        "id": stored.record_key,
-        "stream": target.name,
-        "emitted_at": stored.emitted_at(target.granted),
-        "connection_id": target.connection_id,
-        "data": documents.show(snapshot, view, target, stored, target.fields),
-    }
+def _record(snapshot: Snapshot, view: View, target: StreamView, stored: Stored) -> Record:
+    return Record(
+        RecordRef(target.name, stored.record_key, target.connection_id),
+        Source(target.connection_id, None, None),
+        stored.emitted_at(target.granted),
+        documents.show(snapshot, view, target, stored, target.fields),
+    )

@@ -1,78 +1,96 @@
 """Where a query stands in one field, in the order a reader walks through its matches."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 
-from evidence import query as queries
 from evidence.find import literals, spans
 from evidence.fold import fold
+from evidence.passages import Passage, passages
 from evidence.query import Query, Term
+from evidence.ranking import Group
 from service.records.texts import Text
 
-# Spans of separate words considered in one large value before the tightest is chosen.
-SPANS_CONSIDERED = 64
+#: Passages of one piece of a text, and pieces that hold only some words, that are looked at.
+PASSAGES_LISTED = 8
 # Signs that only a search for the very text can tell apart: not words, not spaces between them.
 _PUNCTUATION = re.compile(r"[^\w\s]")
 
 
-def matches(text: Text, needle: str) -> Iterator[tuple[int, int]]:
+def matches(text: Text, needle: str, groups: Sequence[Group]) -> Iterator[tuple[int, int]]:
     """Ranges that match, in walking order.
 
-    The text itself first, in whole words: with its punctuation where it has some, else as a
-    phrase. Where that is nowhere, the tightest spans of its words; where those are nowhere, the
-    text anywhere, inside words too.
+    The text itself first, in whole words: with its punctuation if it has some, else as a phrase.
+    If that is nowhere, the passages that answer it best, by the words and forms of `groups`; if
+    there is none either, the text anywhere, inside words too.
     """
-    query = queries.parse(needle)
-    for finder in (_punctuated_matches, _phrase_matches, _word_matches, _inner_matches):
-        first = True
-        for found in finder(text, query):
-            first = False
-            yield found
-        if not first:
+    for finder in (_punctuated, _phrases):
+        if (yield from _some(finder(text, needle))):
             return
+    if not (yield from _some(_passages(text, groups))):
+        yield from _inside_words(text, needle)
 
 
-def _has_punctuation(query: Query) -> bool:
-    return _PUNCTUATION.search(query.text) is not None
+def _some(found: Iterator[tuple[int, int]]) -> Generator[tuple[int, int], None, bool]:
+    """Yields what was found; returns whether there was anything."""
+    first = True
+    for one in found:
+        first = False
+        yield one
+    return not first
 
 
-def _punctuated_matches(text: Text, query: Query) -> Iterator[tuple[int, int]]:
-    words = tuple(fold(query.text).split())
-    if not words or not _has_punctuation(query):
+def _words(needle: str) -> list[list[Term]]:
+    """The words of a text, each a group by itself; the last may go on."""
+    words = fold(needle).split()
+    return [[Term((word,), prefix=number == len(words))] for number, word in enumerate(words, 1)]
+
+
+def _punctuated(text: Text, needle: str) -> Iterator[tuple[int, int]]:
+    if not fold(needle).split() or not _PUNCTUATION.search(needle):
         return
-    for base, piece, own in text.pieces(query, (Term(words, prefix=True),)):
-        for start, end in literals(piece, query.text):
+    for base, piece, own in text.pieces(_words(needle)):
+        for start, end in literals(piece, needle):
             if start < own and _starts_word(piece, start):
                 yield base + start, base + end
 
 
-def _phrase_matches(text: Text, query: Query) -> Iterator[tuple[int, int]]:
-    words = tuple(fold(query.text).split())
+def _phrases(text: Text, needle: str) -> Iterator[tuple[int, int]]:
+    words = tuple(fold(needle).split())
     if not words:
         return
-    phrase = Query(query.text, (Term(words),))
-    for base, piece, own in text.pieces(query, phrase.terms):
+    phrase = Query(needle, (Term(words),))
+    for base, piece, own in text.pieces([[Term((word,))] for word in words]):
         for start, end in sorted((s.start, s.end) for s in spans(piece, phrase, limit=len(piece))):
             if start < own:
                 yield base + start, base + end
 
 
-def _word_matches(text: Text, query: Query) -> Iterator[tuple[int, int]]:
-    found = []
-    if query.wanted:
-        for base, piece, own in text.pieces(query, query.wanted):
-            for span in spans(piece, query, limit=SPANS_CONSIDERED):
-                if span.start < own:
-                    found.append((base + span.start, base + span.end))
-            if len(found) >= SPANS_CONSIDERED:
-                break
-    found.sort(key=lambda span: (span[1] - span[0], span[0]))
-    yield from found
+def _passages(text: Text, groups: Sequence[Group]) -> Iterator[tuple[int, int]]:
+    """Passages, best first, each once."""
+    found: list[tuple[int, Passage]] = []
+    for wanted in _narrowing(groups):
+        for base, piece, own in text.pieces(wanted):
+            for passage in passages(piece, groups, limit=PASSAGES_LISTED):
+                if passage.span.start < own:
+                    found.append((base, passage))
+        if found:
+            break
+    found.sort(key=lambda one: (-one[1].worth, one[1].span.end - one[1].span.start, one[0]))
+    for base, passage in found:
+        yield base + passage.span.start, base + passage.span.end
 
 
-def _inner_matches(text: Text, query: Query) -> Iterator[tuple[int, int]]:
-    for base, piece, own in text.pieces(query, ()):
-        for start, end in literals(piece, query.text):
+def _narrowing(groups: Sequence[Group]) -> Iterator[list[tuple[Term, ...]]]:
+    """What pieces must hold: all groups that occur, else any of them."""
+    held = [group.spellings for group in groups if group.count]
+    if held:
+        yield held
+        yield [tuple(term for spellings in held for term in spellings)]
+
+
+def _inside_words(text: Text, needle: str) -> Iterator[tuple[int, int]]:
+    for base, piece, own in text.pieces(()):
+        for start, end in literals(piece, needle):
             if start < own:
                 yield base + start, base + end
 

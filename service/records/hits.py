@@ -1,198 +1,167 @@
-"""From ranked rows to hits: the stored records of a page with their proven windows.
+"""A ranked record as a hit: what it is, and the passages that earned its rank."""
 
-A hit is told twice, each only where it is asked for: typed, for readers in this process, and as
-the row of a PDPP search body, which a reader of the REST contract would take for the same hit.
-"""
-
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Final
 
 from evidence import pointer
+from evidence.fold import fold
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import Hit, Match, Source, window_read
-from evidence.query import Query
-from service.records.engine import Stored
-from service.records.sqlite.snapshot import SqliteSnapshot as Snapshot
-from service.pdpp.decode import short
+from evidence.hits import Hit, Match
+from evidence.model import Source, window_read
+from evidence.passages import Passage, passages
+from evidence.query import needle
+from evidence.ranking import Group, Ranker
+from evidence.text import beginning, excerpt, mark
 from evidence import routes
 from service.records import lists
-from service.records.proof import Proof, prove
-from service.records.sqlite.terms import Wanted
-from service.records.view import StreamView, View
+from service.records.blocks import Ranked
+from service.records.engine import Snapshot
+from service.records.texts import text_of
+
+#: A further window of a hit is worth at least this share of its first one.
+WORTH_SHOWN: Final = 0.5
 
 
-@dataclass(slots=True)
-class Found:
-    """A record of the page: its best score and the fields that matched, best first."""
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A passage of one field with the text around it; offsets are code points of the field.
 
-    seq: int
-    score: float
-    ordinals: list[int] = field(default_factory=list)
+    `read_from` is where a read of it begins, 0 in a field that one read shows whole.
+    """
 
+    field: str
+    shown: str
+    start: int
+    end: int
+    total: int
+    match_start: int
+    match_end: int
+    read_from: int
+    worth: float
 
-class Proven(NamedTuple):
-    """A record of the page, as the store has it, with the fields that matched and their windows."""
-
-    stream: StreamView
-    record: Stored
-    fields: list[str]
-    proofs: list[Proof]
-
-
-class Hits:
-    """The hits of a page, best first; the first is number `offset` + 1 of the query."""
-
-    def __init__(self, proven: Sequence[Proven], query: str, offset: int) -> None:
-        self._proven, self._query, self._offset = proven, query, offset
-
-    def typed(self) -> list[Hit]:
-        """What `service.pdpp.decode.search` reads from the rows."""
-        by_query = _by_query(self._query)
-        return [_hit(found, by_query) for found in self._proven]
-
-    def rows(self) -> list[dict[str, Any]]:
-        """The `data` of a PDPP search body."""
-        ranked = enumerate(self._proven, start=self._offset + 1)
-        by_query = _by_query(self._query)
-        return [_row(found, by_query, rank) for rank, found in ranked]
+    @property
+    def whole(self) -> bool:
+        return self.start == 0 and self.end >= self.total
 
 
-def prove_page(
-    snapshot: Snapshot,
-    view: View,
-    page: Sequence[Found],
-    query: Query,
-    wanted: Sequence[Wanted],
-    offset: int,
-) -> Hits:
-    """The hits of a page of rows found by `wanted`, each with its windows."""
-    stored = snapshot.load([found.seq for found in page])
-    proven = []
-    for found in page:
-        stream, record = view.owners[found.ordinals[0]], stored[found.seq]
-        fields = [stream.searchable[ordinal] for ordinal in found.ordinals]
-        proven.append(
-            Proven(stream, record, fields, prove(snapshot, record, fields, query, wanted))
-        )
-    scores = [found.score for found in page]
-    if len(set(scores)) < len(scores):  # of equal ones the tightest span wins
-        ranked = sorted(zip(scores, proven), key=lambda one: (one[0], _tightness(one[1].proofs)))
-        proven = [found for _, found in ranked]
-    return Hits(proven, query.text, offset)
-
-
-def _tightness(proofs: Sequence[Proof]) -> int:
-    return min((proof.match_end - proof.match_start for proof in proofs), default=1 << 31)
-
-
-def _by_query(query: str) -> dict[str, Any]:
-    """The window arguments of reads by the query, in the words of read_record_field."""
-    return {
-        "query": query,
-        "before_chars": CONTRACT.match_before_chars,
-        "after_chars": CONTRACT.match_after_chars,
-    }
-
-
-def _window(proof: Proof, by_query: dict[str, Any]) -> dict[str, Any]:
-    """The window arguments of the read that lands on a match."""
-    if proof.by_query:
-        return by_query
-    return {} if proof.total <= CONTRACT.window_chars else {"offset_chars": proof.read_from}
-
-
-def _is_whole(proof: Proof) -> bool:
-    return proof.start == 0 and proof.end >= proof.total
-
-
-def _hit(found: Proven, by_query: dict[str, Any]) -> Hit:
-    stream, record, fields, proofs = found
+def hit_of(snapshot: Snapshot, ranker: Ranker, one: Ranked, rank: int) -> Hit:
+    """The hit of a ranked record, which is number `rank` of its question."""
+    stream, record = one.stream, one.record
     ref = RecordRef(stream.name, record.record_key, stream.connection_id)
+    windows = _windows(snapshot, ranker.groups, one)
+    held = [ranker.groups[number] for number in sorted(one.score.held)]
+    missing = [group for n, group in enumerate(ranker.groups) if n not in one.score.held]
     id = str(ref)
-    at = lists.time_of(stream, record, stream.granted) or record.emitted_at(stream.granted)
-    return Hit(  # named arguments would take thrice as long, here and for matches
-        ref,
-        id,
-        short(lists.title_of(stream, record) or None, BUDGETS.title_chars),
-        short(at or None, BUDGETS.time_chars),
-        _source(stream.connection_id, stream.connector_key, stream.display_name),
-        _address(stream, record),
-        fields,
-        [_match(id, proof, by_query) for proof in proofs],
+    return Hit(
+        ref=ref,
+        id=id,
+        title=lists.title_of(stream, record) or None,
+        authored_at=lists.time_of(stream, record, stream.granted),
+        emitted_at=record.emitted_at(stream.granted),
+        source=source_of(stream.connection_id, stream.connector_key, stream.display_name),
+        url=f"{routes.record(stream.name, record.record_key)}"
+        f"?connection_id={routes.name(stream.connection_id)}",
+        matched_fields=list(dict.fromkeys(window.field for window in windows)),
+        matches=[_match(id, window) for window in _shown(windows, stream.title_field)],
+        rank=rank,
+        coverage=round(ranker.coverage(one.score.held), 2),
+        matched_words=[group.word.typed for group in held],
+        missing_words=[group.word.typed for group in missing],
+        forms=dict(_forms(held, windows)),
     )
 
 
-def _match(id: str, proof: Proof, by_query: dict[str, Any]) -> Match:
-    path = pointer.path_of(proof.field)
+def _windows(snapshot: Snapshot, groups: Sequence[Group], one: Ranked) -> list[Window]:
+    """The passages of a record, best first: rarest words, then the shorter, then field order."""
+    found: list[tuple[float, int, Window]] = []
+    for name in one.stream.searchable.values():
+        for base, text, total in _texts(snapshot, one, name):
+            for passage in passages(text, groups, limit=CONTRACT.windows_per_hit):
+                window = _window(name, text, base, total, passage)
+                found.append((-passage.worth, window.match_end - window.match_start, window))
+    found.sort(key=lambda each: each[:2])
+    chosen: list[Window] = []
+    for _, _, window in found:
+        if not any(_overlap(window, other) for other in chosen):
+            chosen.append(window)
+    return chosen
+
+
+def _shown(windows: Sequence[Window], title: str | None) -> Sequence[Window]:
+    """The windows that a hit shows: not the title again, and none of little worth."""
+    beside = [window for window in windows if window.field != title] or list(windows)
+    worth = [one for one in beside if one.worth >= WORTH_SHOWN * beside[0].worth]
+    return worth[: CONTRACT.windows_per_hit]
+
+
+def _texts(snapshot: Snapshot, one: Ranked, name: str) -> Iterator[tuple[int, str, int]]:
+    """(offset, text, length of the field) of what is looked at of a field."""
+    if name not in one.passages:
+        value = one.record.data.get(name)
+        if isinstance(value, str) and value:
+            yield 0, value, len(value)
+        return
+    text = text_of(snapshot, one.record, name, None)
+    for start in one.passages[name]:
+        yield start, text.read(start, start + CONTRACT.passage_chars), text.total
+
+
+def _overlap(one: Window, other: Window) -> bool:
+    return one.field == other.field and one.start < other.end and other.start < one.end
+
+
+def _window(name: str, text: str, base: int, total: int, passage: Passage) -> Window:
+    span = passage.span
+    start, end = excerpt(text, span, size=BUDGETS.excerpt_chars)
+    shown, _ = mark(text, start=start, end=end, marks=span.marks)
+    read_from = 0
+    if total > CONTRACT.window_chars:
+        read_from = base + beginning(text, span.start - CONTRACT.match_before_chars)
+    return Window(
+        name,
+        shown,
+        base + start,
+        base + end,
+        total,
+        base + span.start,
+        base + span.end,
+        read_from,
+        passage.worth,
+    )
+
+
+def _match(id: str, window: Window) -> Match:
+    path = pointer.path_of(window.field)
+    at = {"offset_chars": window.read_from} if window.read_from else {}
     return Match(
-        path,
-        proof.preview,
-        proof.start,
-        proof.end,
-        proof.total,
-        proof.match_start,
-        proof.match_end,
-        _is_whole(proof),
-        window_read(id, path, _window(proof, by_query)),
+        field_path=path,
+        shown=window.shown,
+        start=window.start,
+        end=window.end,
+        total=window.total,
+        match_start=window.match_start,
+        match_end=window.match_end,
+        complete=window.whole,
+        read=window_read(id, path, at),
     )
+
+
+def _forms(held: Sequence[Group], windows: Sequence[Window]) -> Iterator[tuple[str, str]]:
+    """(word of the question, word of the text) of words that stand there in another form only."""
+    folded = [f" {fold(window.shown)} " for window in windows]
+    for group in held:
+        if not group.forms or any(needle(group.word)[0] in text for text in folded):
+            continue
+        for form in group.forms:
+            if any(needle(form)[0] in text for text in folded):
+                yield group.word.typed, " ".join(form.words)
+                break
 
 
 @lru_cache(maxsize=1024)
-def _source(connection_id: str, connector_key: str, display_name: str | None) -> Source:
-    return Source(connection_id, connector_key, short(display_name or None, BUDGETS.label_chars))
-
-
-def _address(stream: StreamView, record: Stored) -> str:
-    where = routes.name(stream.connection_id)
-    return f"{routes.record(stream.name, record.record_key)}?connection_id={where}"
-
-
-def _row(found: Proven, by_query: dict[str, Any], rank: int) -> dict[str, Any]:
-    stream, record, fields, proofs = found
-    row: dict[str, Any] = {
-        "object": "search_result",
-        "stream": stream.name,
-        "record_key": record.record_key,
-        "connector_id": stream.connector_key,
-        "connector_key": stream.connector_key,
-        "emitted_at": record.emitted_at(stream.granted),
-        "record_url": _address(stream, record),
-        **stream.source,
-        "matched_fields": fields,
-        "score": {"kind": "rank", "value": rank, "order": "lower_is_better"},
-    }
-    if title := lists.title_of(stream, record):
-        row["title"] = title
-    if at := lists.time_of(stream, record, stream.granted):
-        row["authored_at"] = at
-    if proofs:
-        row["snippet"] = {"field": proofs[0].field, "text": proofs[0].preview}
-    row["evidence_excerpts"] = [_excerpt(stream, record, proof, by_query) for proof in proofs]
-    return row
-
-
-def _excerpt(
-    stream: StreamView, record: Stored, proof: Proof, by_query: dict[str, Any]
-) -> dict[str, Any]:
-    window = {
-        "q" if name == "query" else name: value for name, value in _window(proof, by_query).items()
-    }
-    read = routes.field_window_read(
-        stream.name, record.record_key, stream.connection_id, proof.field, **window
-    )
-    return {
-        "object": "evidence_excerpt",
-        "field_path": pointer.path_of(proof.field),
-        "preview_text": proof.preview,
-        "provenance": "lexical_match",
-        "truncated": not _is_whole(proof),
-        "start_chars": proof.start,
-        "end_chars": proof.end,
-        "total_chars": proof.total,
-        "match_start_chars": proof.match_start,
-        "match_end_chars": proof.match_end,
-        "read": read,
-    }
+def source_of(connection_id: str, connector_key: str, display_name: str | None) -> Source:
+    """The source of a connection's records, one value for all of them."""
+    return Source(connection_id, connector_key, display_name or None)

@@ -8,6 +8,7 @@ A batch is large, because the full-text index takes the words of many records at
 than those of few. So it holds of each row only its JSON, and goes through them in small pieces.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ from service.records.sqlite.attachments import (
 )
 from service.records.sqlite.indexing import Index, order_of
 from service.records.intake import Refused, Row, check_name, check_nesting, record_key
+from service.records.sqlite.languages import Sample
 from service.records.sqlite.large import LargeValue, Place, find_large, read_chunks
 from service.records.sqlite.streams import StreamHandle
 from service.records.values import microseconds
@@ -38,6 +40,12 @@ _FIND = """
 SELECT r.record_key, r.seq, r.deleted, CAST(d.data AS BLOB), d.big, d.emitted_at, d.changed
 FROM record r LEFT JOIN document d ON d.seq = r.seq
 WHERE r.stream = ? AND r.record_key IN (SELECT value FROM json_each(?))
+"""
+_ADD_RECORD = """
+INSERT INTO record (seq, stream, record_key, at, cursor, thread, place) VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
+_CHANGE_RECORD = """
+UPDATE record SET at = ?, cursor = ?, thread = ?, place = ?, deleted = 0 WHERE seq = ?
 """
 
 
@@ -110,6 +118,7 @@ class Batch:
         self._rows: dict[tuple[int, str], _Arrival] = {}
         self._bytes = 0
         self._good_names: set[str] = set()
+        self._sample = Sample()
 
     def add(self, stream: StreamHandle, row: Row, *, line: int = 0) -> None:
         """Takes a row in, or counts it as refused with its line number."""
@@ -222,9 +231,11 @@ class Batch:
         )
 
     def _apply(self, changes: list[_Change]) -> None:
-        db, index, orphans = self.writer.db, Index(), set()
+        db, index, orphans = self.writer.db, Index(self.writer), set()
         count = len(changes)
+        live = Counter[int]()
         for change in changes:
+            live[change.arrival.stream.id] += (change.arrival.json is not None) - bool(change.old)
             if change.old is not None:
                 index.drop(change.arrival.stream.scopes, change.seq, change.fields)
                 for name, place in change.old.places.items():
@@ -232,13 +243,18 @@ class Batch:
                         index.drop_chunks(place)
                 orphans |= release_attachments(db, change.seq, change.fields)
         removed = bool(index.dropped or index.dropped_chunks)
-        index.apply_drops(db)
+        index.apply_drops()
         while changes:  # which lets go of what is stored
             piece = changes[:PIECE_RECORDS]
             del changes[:PIECE_RECORDS]
             self._store(piece, index)
-        index.apply_adds(db)
+        index.apply_adds()
+        self._sample.note(db)
         sweep(db, orphans)
+        db.executemany(
+            "UPDATE stream SET records = records + ? WHERE id = ?",
+            ((count, stream) for stream, count in live.items()),
+        )
         self.writer.note(count, removed=removed)
 
     def _bury(self, change: _Change) -> None:
@@ -259,26 +275,25 @@ class Batch:
                 self._bury(change)
                 continue
             data = orjson.loads(arrival.json)
+            self._sample.take(arrival.stream.connection, data)
             small, large = _split(data, arrival.json)
-            at, cursor = order_of(arrival.stream.manifest, data)
+            order = order_of(arrival.stream.manifest, data)
             if change.known:
-                known.append((at, cursor, seq))
+                known.append((*order, seq))
             else:
-                new.append((seq, arrival.stream.id, arrival.key, at, cursor))
+                new.append((seq, arrival.stream.id, arrival.key, *order))
             places = self._place(change, data, large, index)
             json = _dump(small) if large else arrival.json
             documents.append((seq, *_times(change), json.decode(), _text(places)))
-        db.executemany(
-            "INSERT INTO record (seq, stream, record_key, at, cursor) VALUES (?, ?, ?, ?, ?)", new
-        )
-        db.executemany("UPDATE record SET at = ?, cursor = ?, deleted = 0 WHERE seq = ?", known)
-        db.executemany("DELETE FROM tombstone WHERE seq = ?", ((row[2],) for row in known))
+        db.executemany(_ADD_RECORD, new)
+        db.executemany(_CHANGE_RECORD, known)
+        db.executemany("DELETE FROM tombstone WHERE seq = ?", ((row[-1],) for row in known))
         db.executemany(
             "INSERT OR REPLACE INTO document (seq, emitted_at, changed, data, big)"
             " VALUES (?, ?, ?, ?, ?)",
             documents,
         )
-        index.write(db)
+        index.write()
         db.executemany("INSERT INTO change (stream, seq, fields) VALUES (?, ?, ?)", _log(piece))
 
     def _place(
@@ -292,11 +307,7 @@ class Batch:
             used = [item for item in used if item.field in fields]
         if used:
             keep_attachments(self.writer.db, arrival.stream.connection, change.seq, used)
-        places = {
-            name: index.add_large(self.writer, value)
-            for name, value in large.items()
-            if name in data
-        }
+        places = {name: index.add_large(value) for name, value in large.items() if name in data}
         index.add(arrival.stream.manifest, arrival.stream.scopes, change.seq, data, places)
         if fields is None or old is None or not old.big:
             return places

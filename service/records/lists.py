@@ -1,6 +1,7 @@
 """Lists and single records: one statement over all connections, keyset cursors, projection."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -9,8 +10,10 @@ from evidence.continuation import Continuation
 from evidence.errors import Ambiguous, EvidenceError, InvalidRequest, NotFound
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
+from evidence.records import Count, Record, RecordPage, Span
 from service.records.engine import Order, Position, Row, Selection, Snapshot, Stored
 from service.cursors import Sealer
+from service.pdpp.encode.records import encode_row
 from service.ports import RecordQuery, RecordRead
 from service.records import documents
 from service.records.expand import expand, require
@@ -19,9 +22,7 @@ from service.records.values import moment
 from service.records.view import StreamView, View
 
 
-def list_records(
-    snapshot: Snapshot, view: View, query: RecordQuery, sealer: Sealer
-) -> dict[str, Any]:
+def list_records(snapshot: Snapshot, view: View, query: RecordQuery, sealer: Sealer) -> RecordPage:
     """A page of a stream, all granted connections merged under one order, limit and cursor."""
     streams = view.stream(query.stream, query.connection_id)
     require_shared(view, streams, query.fields, "fields")
@@ -34,22 +35,19 @@ def list_records(
     found = snapshot.page(selections, order, after, query.limit + 1)
 
     page, more = _page(snapshot, view, streams, found, projections, query)
-    body: dict[str, Any] = {
-        "object": "list",
-        "url": f"/v1/streams/{query.stream}/records",
-        "has_more": more,
-        "data": page,
-        "meta": {"count": _count(snapshot, selections, query), "warnings": []},
-    }
-    if more:
-        body["next_cursor"] = sealer.seal(list(found[len(page) - 1].position), bound=bound)
-    if query.window == "exact":
-        body["meta"]["window"] = _window(snapshot, streams, selections)
-    return body
+    cursor = sealer.seal(list(found[len(page) - 1].position), bound=bound) if more else None
+    return RecordPage(
+        stream=query.stream,
+        records=page,
+        has_more=more,
+        next_cursor=cursor,
+        count=_count(snapshot, selections, query),
+        span=_span(snapshot, streams, selections) if query.window == "exact" else None,
+    )
 
 
-def read_record(snapshot: Snapshot, view: View, read: RecordRead) -> dict[str, Any]:
-    """One record; 404 `not_found` where the grant does not show it, 409 where several match."""
+def read_record(snapshot: Snapshot, view: View, read: RecordRead) -> Record:
+    """One record; 404 `not_found` if the grant does not show it, 409 if several match."""
 
     def suits(stream: StreamView) -> None:
         stream.project(read.fields)
@@ -62,14 +60,16 @@ def read_record(snapshot: Snapshot, view: View, read: RecordRead) -> dict[str, A
     show = documents.show
     if read.whole:
         show = documents.show_named if read.fields else documents.show_over_rest
-    body = {"connector_key": stream.connector_key, **describe(stream, stored)}
-    body["data"] = show(snapshot, view, stream, stored, fields)
-    body["roles"] = {role: name for role, name in stream.roles.items() if name in fields}
-    if at := time_of(stream, stored, frozenset(fields)):
-        body["authored_at"] = at
+    related = {}
     if read.expand:
-        body["expanded"] = expand(snapshot, view, stream, stored, read.expand, read.expand_limit)
-    return body
+        related = expand(snapshot, view, stream, stored, read.expand, read.expand_limit)
+    return replace(
+        record_of(stream, stored, show(snapshot, view, stream, stored, fields)),
+        source=stream.origin._replace(connector_key=stream.connector_key),
+        roles={role: name for role, name in stream.roles.items() if name in fields},
+        authored_at=time_of(stream, stored, frozenset(fields)) or None,
+        expanded=related,
+    )
 
 
 def find(
@@ -151,15 +151,19 @@ def ambiguous(view: View, streams: Sequence[StreamView]) -> Ambiguous:
     )
 
 
-def describe(stream: StreamView, stored: Stored) -> dict[str, Any]:
-    """The envelope keys of a record, without its data."""
-    return {
-        "object": "record",
-        "id": stored.record_key,
-        "stream": stream.name,
-        "emitted_at": stored.emitted_at(stream.granted),
-        **stream.source,
-    }
+def record_of(stream: StreamView, stored: Stored, data: dict[str, Any]) -> Record:
+    """The record with the data that is shown of it."""
+    return Record(
+        RecordRef(stream.name, stored.record_key, stream.connection_id),
+        stream.origin,
+        stored.emitted_at(stream.granted),
+        data,
+    )
+
+
+def body_bytes(record: Record) -> int:
+    """The size of a record in a REST body."""
+    return len(orjson.dumps(encode_row(record)))
 
 
 def title_of(stream: StreamView, record: Stored) -> str | None:
@@ -224,38 +228,35 @@ def _page(
     found: Sequence[Row],
     projections: dict[int, tuple[str, ...]],
     query: RecordQuery,
-) -> tuple[list[dict[str, Any]], bool]:
+) -> tuple[list[Record], bool]:
     """The records of a page and whether more follow; ends early past the byte budget."""
     show = documents.show_over_rest if query.whole else documents.show
     rows = found[: query.limit]
-    page: list[dict[str, Any]] = []
+    page: list[Record] = []
     size = 0
-    for row, record in zip(rows, snapshot.each([row.seq for row in rows])):
+    for row, stored in zip(rows, snapshot.each([row.seq for row in rows])):
         stream = streams[row.position.selection]
-        shown = describe(stream, record)
-        shown["data"] = show(snapshot, view, stream, record, projections[stream.id])
+        data = show(snapshot, view, stream, stored, projections[stream.id])
+        record = record_of(stream, stored, data)
         if query.expand:
-            shown["expanded"] = expand(
-                snapshot, view, stream, record, query.expand, query.expand_limit
-            )
-        size += len(orjson.dumps(shown))
+            related = expand(snapshot, view, stream, stored, query.expand, query.expand_limit)
+            record = replace(record, expanded=related)
+        size += body_bytes(record)
         if page and size > BUDGETS.rest_page_bytes:
             return page, True
-        page.append(shown)
+        page.append(record)
     return page, len(found) > query.limit
 
 
-def _count(
-    snapshot: Snapshot, selections: Iterable[Selection], query: RecordQuery
-) -> dict[str, Any]:
+def _count(snapshot: Snapshot, selections: Iterable[Selection], query: RecordQuery) -> Count:
     if query.count == "none":
-        return {"kind": "none"}
-    return {"kind": "exact", "value": sum(map(snapshot.count, selections))}
+        return Count()
+    return Count("exact", sum(map(snapshot.count, selections)))
 
 
-def _window(
+def _span(
     snapshot: Snapshot, streams: Sequence[StreamView], selections: Sequence[Selection]
-) -> dict[str, Any]:
+) -> Span:
     """How many records there are and the times they span, over all pages."""
     total, times = 0, list[int]()
     for stream, selection in zip(streams, selections):
@@ -263,5 +264,4 @@ def _window(
         count, first, last = snapshot.span(selection)
         total += count
         times += [at for at in (first, last) if shown and at is not None]
-    span = {"earliest_at": moment(min(times)), "latest_at": moment(max(times))} if times else {}
-    return {"total": total, **span}
+    return Span(total, moment(min(times)), moment(max(times))) if times else Span(total)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evidence.limits import CONTRACT
+from service.ports import OPERATORS
 from service.records.manifest_parts import Part, fields_of, read_name
 from service.records.values import FieldType, microseconds, sortable
 
@@ -26,9 +27,10 @@ __all__ = [
     "sortable",
 ]
 
-OPERATORS = ("gte", "gt", "lte", "lt")
 METRICS = ("sum", "min", "max", "group_by", "group_by_time", "count_distinct")
 CARDINALITIES = ("has_many", "has_one")
+#: Roles that place a record: in time, and in its conversation.
+PLACING_ROLES = ("event-time", "thread", "position")
 _QUERY_WORDS = ("exact_filters", "range_filters", "aggregations", "search", "expand")
 
 
@@ -57,6 +59,7 @@ class View:
 class StreamManifest:
     """One stream, compiled. `relations` are all declared, `expansions` those that may be asked for.
 
+    `thread_field` says which conversation a record is of, `position_field` where in it it stands.
     `foreign_keys` are fields by which other streams of the connection refer to this one's records;
     `link` fills them in.
     """
@@ -76,6 +79,8 @@ class StreamManifest:
     expansions: dict[str, Expansion]
     views: dict[str, View]
     document: dict[str, Any] = field(repr=False)
+    thread_field: str | None = None
+    position_field: str | None = None
     foreign_keys: tuple[str, ...] = ()
 
     @property
@@ -86,17 +91,15 @@ class StreamManifest:
     @property
     def roles(self) -> dict[str, str]:
         """Role to field; the first field that declares a role has it."""
-        found: dict[str, str] = {}
-        for name, kind in self.fields.items():
-            if kind.role:
-                found.setdefault(kind.role, name)
-        return found
+        return _roles(self.fields)
 
     @property
     def cell_fields(self) -> tuple[str, ...]:
         """Scalar fields whose values are kept as cells, in declared order."""
         asked = {*self.exact_filters, *self.range_filters, *self.foreign_keys}
         asked.update(*self.aggregations.values())
+        roles = self.roles
+        asked.update(roles[role] for role in PLACING_ROLES if role in roles)
         return tuple(name for name, kind in self.fields.items() if name in asked and kind.is_scalar)
 
     def to_json(self) -> dict[str, Any]:
@@ -131,6 +134,7 @@ def link(streams: Iterable[StreamManifest]) -> list[StreamManifest]:
 def _read_stream(part: Part) -> StreamManifest:
     name = read_name(part, "name")
     fields = fields_of(part)
+    roles = _roles(fields)
     query = part.part("query")
     query.refuse_unknown(_QUERY_WORDS)
     cursor = part.field("cursor_field", fields)
@@ -158,7 +162,17 @@ def _read_stream(part: Part) -> StreamManifest:
         expansions=_read_expansions(query, relations),
         views=_read_views(part, fields),
         document=part.value,
+        thread_field=roles.get("thread"),
+        position_field=roles.get("position"),
     )
+
+
+def _roles(fields: Mapping[str, FieldType]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, kind in fields.items():
+        if kind.role:
+            found.setdefault(kind.role, name)
+    return found
 
 
 def _read_exact(query: Part, fields: Mapping[str, FieldType]) -> tuple[str, ...]:
@@ -171,7 +185,7 @@ def _read_ranges(part: Part, fields: Mapping[str, FieldType]) -> dict[str, tuple
     found = {}
     for name in part.value:
         part.known(name, fields, _is_measured)
-        found[name] = part.choices(name, OPERATORS)
+        found[name] = part.choices(name, tuple(OPERATORS))
     return found
 
 

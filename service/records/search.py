@@ -1,132 +1,274 @@
-"""Search in two steps: the best full-text rows inside the grant, then windows of the page."""
+"""Search: the records that answer a question best, with the passages that prove it.
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+Stage 1 (`candidates`) yields one ordered list of records from the index alone. Stage 2 (`blocks`)
+reads and ranks them in blocks of 100 with their neighbours; a page shows the next records of its
+block. A cursor holds the block, the offset in it and the figures that the ranking goes by.
+"""
 
-from evidence import query as queries
-from evidence.envelope import SearchEnvelope
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property
+from hashlib import blake2b
+from itertools import islice
+from typing import Any, Final
+
 from evidence.errors import InvalidRequest
-from evidence.limits import BUDGETS
-from evidence.query import Query
-from service.records.sqlite.snapshot import SqliteSnapshot as Snapshot
+from evidence.limits import BUDGETS, CONTRACT
+from evidence.hits import Counts, SearchPage
+from evidence.ranking import Group, Ranker, idf
 from service.cursors import Sealer
 from service.ports import SearchQuery
-from service.records import zero_hits, ranking, lists
-from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
-from service.records.filters import tests_of
-from service.records.hits import Found, prove_page
-from service.records.view import StreamView, View
+from service.records import candidates, zero_hits
+from service.records.blocks import Ranked, Reader, in_order
+from service.records.candidates import Candidates
+from service.records.engine import Snapshot
+from service.records.hits import hit_of
+from service.records.searched import Searched
+from service.records.view import View
+from service.records.words import groups_of
 
-DEEPEST_OFFSET = 10_000
-
-
-def search(snapshot: Snapshot, view: View, request: SearchQuery, sealer: Sealer) -> SearchEnvelope:
-    """A page of hits with their proven windows, as the PDPP search envelope."""
-    query = _parse(request.query)
-    streams = _streams(view, request)
-    bound = [view.grant.grant_id, *request.identity()]
-    offset = int(sealer.open(request.cursor, bound=bound)) if request.cursor else 0
-    lists.require_shared(view, streams, request.filter, "filter")
-    filters = {}
-    if request.filter:
-        filters = {
-            stream.id: stream.selection(tests_of(stream, request.filter)) for stream in streams
-        }
-    scope = ranking.scope_of(snapshot, view, streams, filters)
-    wanted = offset + request.limit + 1
-    ranked = ranking.rank(snapshot, scope, query, wanted * max(1, scope.widest))
-
-    found = _merge(ranked.rows, scope.ordinals)
-    page = found[offset : offset + request.limit]
-    more = len(found) > offset + request.limit
-    reachable = offset + request.limit < DEEPEST_OFFSET
-    hits = prove_page(snapshot, view, page, query, ranked.wanted, offset)
-    head: dict[str, Any] = {
-        "object": "list",
-        "url": "/v1/search",
-        "has_more": more,
-        "data": [],
-        "meta": _meta(ranked, found, scope.sources, deep=more and not reachable),
-    }
-    if not found and not offset and (words := zero_hits.look(snapshot, scope, query)):
-        head["meta"]["words"] = words
-    if more and reachable:
-        head["next_cursor"] = sealer.seal(offset + request.limit, bound=bound)
-    return SearchEnvelope(head, hits.typed, hits.rows)
+#: A first page ends, after the third hit, where the score falls below this share of the best.
+TAIL: Final = 0.2
+FULL_HITS: Final = 3
 
 
-def _parse(text: str) -> Query:
-    query = queries.parse(text)
-    if not query.wanted:
-        raise InvalidRequest(
-            "The query has no word to look for. Give at least one word, phrase or emoji; "
-            "words with a leading minus only exclude.",
-            param="query",
-        )
-    return query
+def search(snapshot: Snapshot, view: View, request: SearchQuery, sealer: Sealer) -> SearchPage:
+    """A page of hits, each with its proven passages."""
+    return Search(snapshot, view, request).page(sealer)
 
 
-def _streams(view: View, request: SearchQuery) -> Sequence[StreamView]:
-    """The granted streams a search covers; 403 for a stream name outside the grant."""
-    streams: Sequence[StreamView] = view.within(request.connection_id)
-    if request.streams:
-        names = dict.fromkeys(request.streams)
-        named = (view.stream(name, request.connection_id, param="streams") for name in names)
-        streams = [stream for group in named for stream in group]
-    if request.filter and len({stream.name for stream in streams}) != 1:
-        raise InvalidRequest(
-            "A filter in search needs exactly one stream. Retry with streams naming one stream.",
-            code="invalid_filter",
-            param="filter",
-            retry_with="streams",
-        )
-    return streams
+class Search:
+    """One question inside one grant."""
 
-
-def _merge(rows: Iterable[tuple[int, float]], allowed: frozenset[int]) -> list[Found]:
-    """One entry per record, in the order of its best row."""
-    found: dict[int, Found] = {}
-    for rowid, score in rows:
-        seq, ordinal = rowid & SEQ_MASK, rowid >> SEQ_BITS
-        if ordinal not in allowed:  # the grant, checked once more outside SQL
-            continue
-        entry = found.get(seq)
-        if entry is None:
-            entry = found[seq] = Found(seq, score)
-        entry.ordinals.append(ordinal)
-    return list(found.values())
-
-
-def _meta(
-    ranked: ranking.Ranked, found: Sequence[Found], sources: int, deep: bool
-) -> dict[str, Any]:
-    partial = ranked.bounded or bool(ranked.cut)
-    recall: dict[str, Any] = {
-        "complete": not partial,
-        "ranking_scope": "candidate_window" if ranked.bounded else "all_matches",
-        "truncated": partial,
-        "sources_searched_count": sources,
-    }
-    warnings = []
-    if ranked.bounded:
-        recall["candidate_window_limit"] = BUDGETS.rank_newest
-    if ranked.cut:
-        typed = ", ".join(term.typed for term in ranked.cut)
-        warnings.append(
-            _partial(
-                f"Too many different words match {typed}: "
-                "only the shortest were searched for. Type more letters."
+    def __init__(self, snapshot: Snapshot, view: View, request: SearchQuery) -> None:
+        self.snapshot, self.view, self.request = snapshot, view, request
+        self.searched = Searched(snapshot, view, request)
+        self.question = view.question(request.query)
+        if self.question.is_empty:
+            raise InvalidRequest(
+                "The query has no word to look for. Give at least one word, phrase or emoji; "
+                "words with a leading minus only exclude.",
+                param="query",
             )
+        self.every = request.words == "all"
+        self.vocabulary = view.vocabulary(snapshot)
+        self.records, self.mean = self.vocabulary.size
+        self.wanted = groups_of(self.question, self.vocabulary, strict=self.every)
+        self.ranker = Ranker([*self.wanted, *self._required_groups()], self.mean)
+
+    def _required_groups(self) -> Iterable[Group]:
+        """The required parts as groups, so that they are ranked and marked like words."""
+        for part in self.question.required:
+            if not part.term.excluded:
+                scope = self.searched.scope(part.role)
+                count = self.vocabulary.count(part.term, scope)
+                yield Group(part.term, (), False, count, idf(max(self.records, count), count))
+
+    @cached_property
+    def candidates(self) -> Candidates:
+        """Every candidate, before any is read."""
+        snapshot, scope, required = self.snapshot, self.searched.scope, self.question.required
+        if any(not part.term.excluded for part in required):
+            found = candidates.of_required(snapshot, scope, required)
+            if self.wanted:
+                found.keep_wanted(snapshot, scope(), self.wanted, every=self.every)
+        else:
+            found = candidates.of_words(snapshot, scope(), self.wanted)
+            if self.every:
+                kept = candidates.holding_all(snapshot, scope(), self.wanted, found.held)
+                found.keep(kept)
+            if required:
+                found.keep(candidates.meeting(snapshot, scope, required, found.held))
+        if self.question.only_period and self.question.period:
+            found.add_records(self._in_period())
+        return found
+
+    def _in_period(self) -> list[int]:
+        """The newest records whose event time is in the period of the question."""
+        period = self.question.period
+        assert period is not None
+        return self.searched.newest_in(period.since, period.until, BUDGETS.candidates_newest)
+
+    @cached_property
+    def order(self) -> list[int]:
+        return self.candidates.ordered(self.ranker.groups)
+
+    def block(self, number: int) -> list[Ranked]:
+        """The records of a block, best first; those of earlier blocks are not repeated."""
+        size = BUDGETS.candidates_ranked
+        first, chosen = number * size, self.order[number * size : (number + 1) * size]
+        before = set(self.order[:first])
+        threads = self.searched.threads
+        near = self.snapshot.neighbours(threads, chosen) if threads.selections else {}
+        added = {other for places in near.values() for other in places}
+        streams = {stream.id: stream for stream in self.searched.streams}
+        ranked = Reader(self.candidates, streams, self.ranker).ranked([*chosen, *added])
+        kept = self._matching(ranked)
+        if added - near.keys():
+            near |= self.snapshot.neighbours(threads, sorted(added - near.keys()))
+        ordered = in_order(kept, near, self.question, self.ranker)
+        return [kept[seq] for seq in ordered if seq not in before]
+
+    def _matching(self, ranked: dict[int, Ranked]) -> dict[int, Ranked]:
+        """Those of some records that match the query themselves."""
+        known = self.candidates.held
+        wanted = range(len(self.wanted))
+        found = {}
+        for seq, one in ranked.items():
+            if seq not in known and not any(number in one.score.held for number in wanted):
+                continue
+            found[seq] = one
+        strangers = found.keys() - known.keys()
+        if strangers and self.question.required:
+            scope, required = self.searched.scope, self.question.required
+            strangers -= candidates.meeting(self.snapshot, scope, required, strangers)
+            found = {seq: one for seq, one in found.items() if seq not in strangers}
+        if strangers and self.every:
+            kept = candidates.holding_all(
+                self.snapshot, self.searched.scope(), self.wanted, strangers
+            )
+            found = {s: one for s, one in found.items() if s in known or s in kept}
+        return found
+
+    def page(self, sealer: Sealer) -> SearchPage:
+        """The hits that the cursor of the request asks for."""
+        request = self.request
+        bound = ["search", self.view.grant.grant_id, *request.identity()]
+        number, offset, before = 0, 0, None
+        if request.cursor:
+            number, offset, before = sealer.open(request.cursor, bound=bound)
+        current = self._figures()
+        warnings = []
+        if before is not None and before != current:
+            warnings.append(
+                {
+                    "code": "store_changed",
+                    "message": "The store changed since the page before; hits may repeat or be "
+                    "missing.",
+                }
+            )
+        if self.searched.timeless:
+            left = self.searched.timeless
+            warnings.append(
+                {
+                    "code": "no_event_time",
+                    "message": f"{left} records without an event time were left out.",
+                }
+            )
+        if request.sort == "newest":
+            return self._newest(warnings)
+        ranked = self.block(number)
+        shown = ranked[offset : offset + request.limit]
+        cut = self._tail(shown) if request.cut_tail and not request.cursor else len(shown)
+        tail_cut, shown = cut < len(shown), shown[:cut]
+        next_place: tuple[int, int] | None = None
+        if offset + len(shown) < len(ranked):
+            next_place = number, offset + len(shown)
+        elif (number + 1) * BUDGETS.candidates_ranked < len(self.order):
+            next_place = number + 1, 0
+        cursor = None
+        if next_place is not None:
+            cursor = sealer.seal([*next_place, current], bound=bound)
+        counts = self._counts(ranked)
+        page = SearchPage(
+            args={},
+            hits=[
+                hit_of(self.snapshot, self.ranker, one, rank)
+                for rank, one in enumerate(
+                    shown, start=number * BUDGETS.candidates_ranked + offset + 1
+                )
+            ],
+            has_more=cursor is not None,
+            next_cursor=cursor,
+            counts=counts,
+            recall=self._recall(cursor is None and counts.some > len(self.order)),
+            warnings=warnings,
+            tail_cut=tail_cut,
         )
-    if deep:
-        warnings.append(_partial(f"Paging ends after {DEEPEST_OFFSET} hits. Narrow the query."))
-    return {
-        "count": len(found),
-        "count_accuracy": "exact" if ranked.exhausted and not partial else "lower_bound",
-        "recall": recall,
-        "warnings": warnings,
-    }
+        return page if page.hits or request.cursor else self._explained(page)
 
+    def _figures(self) -> str:
+        """What the order of all pages goes by. It counts granted records alone: a number of the
+        store as a whole would tell a client that something changed which its grant hides.
+        """
+        counts = [group.count for group in self.ranker.groups]
+        figures = [self.records, self.mean, len(self.order), *counts]
+        return blake2b(repr(figures).encode(), digest_size=6).hexdigest()
 
-def _partial(message: str) -> dict[str, str]:
-    return {"code": "partial_results", "message": message}
+    def _explained(self, page: SearchPage) -> SearchPage:
+        """A page without hits, with the words that are missing and a call that has hits."""
+        return replace(
+            page,
+            absent_words=zero_hits.absent(self.wanted),
+            nearest_words=zero_hits.nearest(self.wanted, self.vocabulary),
+            retry=self._retry(),
+        )
+
+    def _retry(self) -> dict[str, Any] | None:
+        """Arguments in place of which this search has hits, as a further search shows."""
+        asking_less = zero_hits.retries(self.question, self.wanted, every=self.every)
+        for changes in islice(asking_less, zero_hits.RETRIES_MAX):
+            if len(changes.get("query", "")) > CONTRACT.query_chars:
+                continue
+            if Search(self.snapshot, self.view, replace(self.request, **changes)).order:
+                return changes
+        return None
+
+    def _tail(self, shown: list[Ranked]) -> int:
+        """How many hits a first page shows before the scores fall off."""
+        if not shown:
+            return 0
+        least = shown[0].value * TAIL
+        for number, one in enumerate(shown):
+            if number >= FULL_HITS and one.value < least:
+                return number
+        return len(shown)
+
+    def _newest(self, warnings: list[dict[str, Any]]) -> SearchPage:
+        """The first block without its tail, by event time."""
+        ranked = self.block(0)
+        least = ranked[0].value * TAIL if ranked else 0.0
+        good = [one for one in ranked if one.value >= least]
+        far = -(2**62)
+
+        def newest(one: Ranked) -> tuple[int, str]:
+            at = one.stream.event_time(one.record)
+            return -(at if at is not None else far), one.record.record_key
+
+        shown = sorted(good, key=newest)[: self.request.limit]
+        counts = self._counts(ranked)
+        page = SearchPage(
+            args={},
+            hits=[
+                hit_of(self.snapshot, self.ranker, one, rank)
+                for rank, one in enumerate(shown, start=1)
+            ],
+            has_more=False,
+            next_cursor=None,
+            counts=counts,
+            recall=self._recall(False),
+            warnings=warnings,
+            left_out=max(0, counts.some - len(shown)),
+        )
+        return page if page.hits else self._explained(page)
+
+    def _counts(self, ranked: list[Ranked]) -> Counts:
+        """Records that match, and those that hold every wanted word; lower bounds if not exact."""
+        found, every = self.candidates, set(range(len(self.wanted)))
+        whole = {one.record.seq for one in ranked if every <= one.score.held}
+        if found.complete:
+            whole |= {seq for seq, held in found.held.items() if every <= held}
+        some = len(found.held.keys() | {one.record.seq for one in ranked})
+        return Counts(all=len(whole), some=max(some, len(whole)), exact=found.complete)
+
+    def _recall(self, ended: bool) -> dict[str, Any]:
+        bounded = not self.candidates.complete
+        recall: dict[str, Any] = {
+            "complete": not bounded,
+            "ranking_scope": "candidate_window" if bounded else "all_matches",
+            "truncated": bounded,
+            "sources_searched_count": self.searched.sources,
+        }
+        if bounded:
+            recall["candidate_window_limit"] = len(self.order)
+        return recall

@@ -1,18 +1,15 @@
-"""Texts that are read by ranges: in memory, or in chunk rows that an index finds matches in."""
+"""Texts that are read by ranges: in memory, or in chunk rows that an index finds passages in."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.query import Query, Term
 from evidence.work import Deadline
-from service.records.sqlite.snapshot import SqliteSnapshot as Snapshot
-from service.records import documents
-from service.records.engine import Big
-from service.records.proof import CHUNK_OVERLAP_CHARS, chunk_text, chunks_matching
-from service.records.sqlite.terms import bound, expression
+from service.records.engine import Big, Snapshot, Spellings, Stored
 
 CHUNK = CONTRACT.chunk_chars
+#: A piece runs over its own length by more than the longest query, so that no match is cut.
+OVERLAP = CONTRACT.passage_chars - CONTRACT.passage_stride_chars
 
 
 class Piece(NamedTuple):
@@ -30,8 +27,8 @@ class Text(Protocol):
 
     def read(self, start: int, end: int) -> str: ...
 
-    def pieces(self, query: Query, terms: tuple[Term, ...]) -> Iterator[Piece]:
-        """The pieces that can hold all `terms`, in order; all pieces without terms."""
+    def pieces(self, groups: Sequence[Spellings]) -> Iterator[Piece]:
+        """The pieces that can hold one of every group, in order; all pieces without groups."""
         ...
 
 
@@ -45,50 +42,56 @@ class InlineText:
     def read(self, start: int, end: int) -> str:
         return self._text[start:end]
 
-    def pieces(self, query: Query, terms: tuple[Term, ...]) -> Iterator[Piece]:
+    def pieces(self, groups: Sequence[Spellings]) -> Iterator[Piece]:
         yield Piece(0, self._text, self.total)
 
 
 class ChunkedText:
-    """A text in chunk rows: a range costs the rows it lies in, a find the rows that match."""
+    """A large value of a record: a range costs the rows it lies in, a find the passages that match.
 
-    def __init__(self, snapshot: Snapshot, big: Big) -> None:
-        self._snapshot = snapshot
-        self._big = big
+    `ordinal` is its field, None if the field is not in the index.
+    """
+
+    def __init__(self, snapshot: Snapshot, seq: int, big: Big, ordinal: int | None) -> None:
+        self._snapshot, self._seq, self._big, self._ordinal = snapshot, seq, big, ordinal
         self.total = big.chars
 
     def read(self, start: int, end: int) -> str:
+        end = min(end, self.total)
         if start >= end:
             return ""
         first = start // CHUNK
-        text = documents.read_chunks(self._snapshot, self._big, first, (end - 1) // CHUNK)
+        text = "".join(self._snapshot.chunks(self._big, first, (end - 1) // CHUNK))
         return text[start - first * CHUNK : end - first * CHUNK]
 
-    def pieces(self, query: Query, terms: tuple[Term, ...]) -> Iterator[Piece]:
-        overlap = max(CHUNK_OVERLAP_CHARS, 2 * len(query.text))
+    def pieces(self, groups: Sequence[Spellings]) -> Iterator[Piece]:
         deadline = Deadline.after(BUDGETS.store_seconds)
-        for piece in self._matching(terms, overlap) if terms else self._all(overlap):
+        found = self._all()
+        if groups and self._ordinal is not None:
+            found = self._passages(self._ordinal, groups)
+        for piece in found:
             deadline.check("looking for text in a very long field")
             yield piece
 
-    def _matching(self, terms: tuple[Term, ...], overlap: int) -> Iterator[Piece]:
-        found = bound(self._snapshot.db, "fts_chunk", terms, self._holds)
-        if found.cut:  # further words of a prefix may stand anywhere
-            yield from self._all(overlap)
-            return
-        for number in list(chunks_matching(self._snapshot, self._big, expression(found.terms))):
-            yield Piece(
-                number * CHUNK, chunk_text(self._snapshot, self._big, number, overlap), CHUNK
-            )
+    def _passages(self, ordinal: int, groups: Sequence[Spellings]) -> Iterator[Piece]:
+        starts = self._snapshot.passages_with(self._seq, ordinal, groups, None)
+        for start in sorted(starts):
+            text = self.read(start, start + CONTRACT.passage_chars)
+            yield Piece(start, text, CONTRACT.passage_stride_chars)
 
-    def _holds(self, term: Term) -> bool:
-        return any(True for _ in chunks_matching(self._snapshot, self._big, expression((term,)), 1))
-
-    def _all(self, overlap: int) -> Iterator[Piece]:
+    def _all(self) -> Iterator[Piece]:
         """Every chunk, each read once."""
         rows = self._snapshot.chunks(self._big)
         here = next(rows, "")
         for number, after in enumerate(rows):
-            yield Piece(number * CHUNK, here + after[:overlap], CHUNK)
+            yield Piece(number * CHUNK, here + after[:OVERLAP], CHUNK)
             here = after
         yield Piece((self._big.chunks - 1) * CHUNK, here, CHUNK)
+
+
+def text_of(snapshot: Snapshot, record: Stored, name: str, ordinal: int | None) -> Text:
+    """The text of a string field of a record."""
+    if name in record.big:
+        return ChunkedText(snapshot, record.seq, record.big[name], ordinal)
+    value = record.data.get(name)
+    return InlineText(value if isinstance(value, str) else "")

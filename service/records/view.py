@@ -10,9 +10,15 @@ from difflib import get_close_matches
 from typing import Any
 
 from evidence.errors import Forbidden, NotFound
-from service.records.engine import Limit, Selection, Snapshot, Test
+from evidence.model import Source
+from evidence.question import Question
+from evidence.question import parse as parse_question
+from evidence.ranking import Group
+from service.records.engine import Limit, Scope, Selection, Snapshot, Stored, Test
 from service.access.grants import Grant, StreamGrant
 from service.records.manifest import StreamManifest
+from service.records.values import microseconds
+from service.records.words import Vocabulary, groups_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,7 @@ class StreamView:
     #: The field that the times of a limit are of, granted or not.
     time_ordinal: int | None
     limit: Limit
+    languages: tuple[str, ...]
     #: Which connection this is, as every row of it says in PDPP's words.
     source: dict[str, Any]
     #: Where titles and times come from: declared roles and the cursor, where granted.
@@ -41,6 +48,11 @@ class StreamView:
     @property
     def name(self) -> str:
         return self.manifest.name
+
+    @property
+    def origin(self) -> Source:
+        """Which connection a record is from, without its connector."""
+        return Source(self.connection_id, None, self.display_name)
 
     @property
     def sort_field(self) -> str | None:
@@ -57,6 +69,20 @@ class StreamView:
             self.time_ordinal,
             self.manifest.cursor_field == self.manifest.time_field,
         )
+
+    def search_ordinal(self, field: str) -> int | None:
+        """The ordinal of a field in the full-text index; None if it is not in it."""
+        return self.ordinals[field] if field in self.searchable.values() else None
+
+    @property
+    def event_ordinal(self) -> int | None:
+        """The field with the event time, if the grant shows it and its values can be compared."""
+        return self.ordinals.get(self.roles.get("event-time", ""))
+
+    def event_time(self, record: Stored) -> int | None:
+        """The event time of a record in microseconds since 1970; None if it has or shows none."""
+        value = record.data.get(self.roles.get("event-time", ""))
+        return microseconds(value) if isinstance(value, str) else None
 
     def require(self, field: str, *, param: str = "fields") -> None:
         """Raises 403 `field_not_granted`, alike for hidden fields and fields that are not there."""
@@ -91,6 +117,36 @@ class View:
     streams: tuple[StreamView, ...]
     owners: dict[int, StreamView]
     remembered: dict[tuple[int, ...], Any]
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages of the connections of the grant; English if none is known."""
+        found = dict.fromkeys(code for stream in self.streams for code in stream.languages)
+        return tuple(found) or ("en",)
+
+    def question(self, text: str) -> Question:
+        """What a text asks of the grant: roles that it does not show are ordinary words."""
+        shown = frozenset(role for stream in self.streams for role in stream.roles)
+        return parse_question(text, self.languages, shown)
+
+    def vocabulary(self, snapshot: Snapshot) -> Vocabulary:
+        """The words of the grant."""
+        whole = [stream for stream in self.streams if not stream.limit]
+        limited = [stream for stream in self.streams if stream.limit]
+        return Vocabulary(
+            snapshot,
+            tuple(stream.id for stream in whole),
+            tuple(sorted(ordinal for stream in whole for ordinal in stream.searchable)),
+            Scope(
+                tuple(sorted(ordinal for stream in limited for ordinal in stream.searchable)),
+                tuple(stream.selection() for stream in limited),
+            ),
+            self.languages,
+        )
+
+    def groups(self, snapshot: Snapshot, text: str) -> list[Group]:
+        """The words of a text with everything in the grant that counts as them."""
+        return groups_of(self.question(text), self.vocabulary(snapshot), strict=False)
 
     @property
     def connection_ids(self) -> list[str]:
@@ -159,6 +215,7 @@ def _open_stream(snapshot: Snapshot, item: StreamGrant) -> StreamView | None:
             ordinal: field for field, ordinal in ordinals.items() if field in row.searchable
         },
         time_ordinal=row.fields.get(manifest.time_field or ""),
+        languages=row.languages,
         limit=Limit(item.since, item.until, item.resources),
         source=_source(item.connection_id, row.display_name),
         title_field=roles.get("primary-title"),

@@ -1,57 +1,58 @@
-"""Which words of a query without hits occur alone, and the search without the others."""
+"""What a search without hits reports: absent words, words like them, a call that has hits."""
 
-import sqlite3
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from evidence.limits import BUDGETS
-from evidence.query import Query, Term
-from service.records.sqlite.snapshot import SqliteSnapshot as Snapshot
-from service.records.ranking import Scope, count_up_to
+from evidence.question import Question
+from evidence.ranking import Group
+from evidence.spelling import REPAIRED_CHARS, edits
+from service.records.words import Vocabulary
 
-# What people type who expect operators: words like any other, and nothing to search for alone.
-_OPERATORS = ("AND", "OR", "NOT")
-
-
-def look(snapshot: Snapshot, scope: Scope, query: Query) -> dict[str, Any] | None:
-    """`{found, missing, query?}` for the longest words of a query that has several.
-
-    `query` is one that has hits in the same scope. None for a single word, and where the
-    statements would take longer than the search may.
-    """
-    if len(query.wanted) < 2:
-        return None
-    try:
-        return _look(snapshot, scope, query)
-    except sqlite3.OperationalError as error:
-        if "interrupted" not in str(error):
-            raise
-        return None
+#: Similar words that are named for each absent one.
+NEAREST_MAX = 3
+#: Further searches that are tried for one that has hits.
+RETRIES_MAX = 5
 
 
-def _look(snapshot: Snapshot, scope: Scope, query: Query) -> dict[str, Any]:
-    words = [term for term in query.wanted if term.typed not in _OPERATORS] or [*query.wanted]
-    longest = sorted(words, key=_length, reverse=True)[: BUDGETS.words_tried]
-    tried = [term for term in words if term in longest]
-    counts = count_up_to(snapshot, scope, (((term,), ()) for term in tried))
-    found = {term: count for term, count in zip(tried, counts) if count}
-    told: dict[str, Any] = {
-        "found": [term.typed for term in found],
-        "missing": [term.typed for term in tried if term not in found],
-    }
-    if found:
-        told["query"] = _fewer(snapshot, scope, query, found)
-    return told
+def absent(wanted: list[Group]) -> list[str]:
+    """The words that occur nowhere in the grant, as they were typed."""
+    return [group.word.typed for group in wanted if not group.count]
 
 
-def _fewer(snapshot: Snapshot, scope: Scope, query: Query, found: dict[Term, int]) -> str:
-    """A query that has hits: all that occur, where they do so together, else the rarest."""
-    rarest = min(found, key=lambda term: (found[term], -_length(term)))
-    tried = [(tuple(found), query.excluded), ((rarest,), query.excluded), ((rarest,), ())]
-    counts = count_up_to(snapshot, scope, tried)
-    wanted, excluded = next(pair for pair, count in zip(tried, counts) if count)
-    kept = {*wanted, *excluded}
-    return " ".join(term.typed for term in query.terms if term in kept)
+def nearest(wanted: list[Group], vocabulary: Vocabulary) -> dict[str, list[str]]:
+    """{absent word: words of the grant one edit away}, the most frequent first."""
+    found = {}
+    for group in wanted:
+        word, *others = group.word.words
+        if group.count or others or len(word) < REPAIRED_CHARS:
+            continue
+        counts = vocabulary.counts(edits(word, vocabulary.snapshot.letters()))
+        near = sorted(counts, key=lambda one: (-counts[one], one))[:NEAREST_MAX]
+        if near:
+            found[group.word.typed] = near
+    return found
 
 
-def _length(term: Term) -> int:
-    return sum(map(len, term.words))
+def retries(question: Question, wanted: list[Group], *, every: bool) -> Iterator[dict[str, Any]]:
+    """Arguments that ask for less, in place of those without hits; the nearest come first."""
+    present = [group.word.typed for group in wanted if group.count]
+    excluded = [part.term.typed for part in question.required if part.term.excluded]
+    required = [part.term.typed for part in question.required if not part.term.excluded]
+    mode = {"words": "any"} if every else {}
+    if every and present:
+        yield mode
+    if wanted and required:
+        yield _asking(part.term.typed for part in question.required)
+    if present and required:
+        yield _asking([*present, *excluded]) | mode
+    if len(required) > 1:
+        yield from (_asking([*excluded, part]) for part in required)
+    if excluded and (present or required):
+        yield _asking([*present, *required]) | mode
+        if present and required:
+            yield _asking(present) | mode
+
+
+def _asking(parts: Iterable[str]) -> dict[str, Any]:
+    # A quote that is not closed runs to the end; it is the last part of a question, and here.
+    return {"query": " ".join(dict.fromkeys(parts))}

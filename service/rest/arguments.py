@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from evidence.errors import InvalidRequest
+from evidence.limits import BUDGETS
 from service.operations.arguments import (
     ExpandLimit,
     Flag,
@@ -22,7 +23,6 @@ from service.operations.base import Operation, checked
 ALWAYS_KNOWN = ("connector_id", "connector_instance_id", "subject_id")
 CONNECTION = "connection_id"
 KNOWN_BY_LISTINGS = (CONNECTION, *ALWAYS_KNOWN)
-PARAMETERS_MAX = 256
 FLAGS = {"true": True, "false": False}
 
 _DIGITS = re.compile("[0-9]+")
@@ -116,9 +116,13 @@ def unknown(name: str, known: Collection[str]) -> InvalidRequest:
 def _parameters(query_string: str) -> Iterable[tuple[str, list[str], str]]:
     """(name, bracketed path, value) of each parameter."""
     try:
-        pairs = parse_qsl(query_string, keep_blank_values=True, max_num_fields=PARAMETERS_MAX)
+        pairs = parse_qsl(
+            query_string, keep_blank_values=True, max_num_fields=BUDGETS.query_parameters
+        )
     except ValueError as error:
-        raise InvalidRequest(f"At most {PARAMETERS_MAX} query parameters are taken.") from error
+        raise InvalidRequest(
+            f"At most {BUDGETS.query_parameters} query parameters are taken."
+        ) from error
     for key, value in pairs:
         found = _BRACKETS.fullmatch(key)
         if found is None:

@@ -1,4 +1,4 @@
-"""REST under /v1: one loop over the operations, the port's envelope as the body."""
+"""REST under /v1: one loop over the operations, the PDPP body of the port's answer."""
 
 from collections.abc import Callable
 from typing import Any
@@ -92,7 +92,7 @@ def _listing_view(listing: Listing) -> Callable[..., Response]:
     def view(**path: str) -> Response:
         connection_id, warnings = _connection()
         found = listing.ask(g.session, connection_id=connection_id, **path)
-        return web.page(bodies.linked(found.body, _here(), warnings))
+        return web.page(bodies.linked(bodies.served(found), _here(), warnings))
 
     return view
 

@@ -9,6 +9,8 @@ from flask import Blueprint, Flask, Response
 from evidence.version import VERSION
 from service.access.guard import metadata_paths, resource_metadata
 from service.bootstrap import Services
+from service.operations import search
+from service.ports import SEARCH_EXTENSIONS
 from service.rest.web import prefers_page
 from service.running.readiness import READY, readiness
 
@@ -45,15 +47,27 @@ def _index(services: Services) -> Response:
         links |= {"papers": "/papers/v1", "papers_mcp": "/mcp/papers", "mcp": "/mcp"}
     if services.authority is not None:
         links |= {"schema": "/v1/schema", "core_query_base": "/v1", "mcp": "/mcp"}
-    return _json(
-        {
-            "object": "pdpp_discovery_index",
-            "resource_name": "Rung",
-            "role": "resource_server",
-            "version": VERSION,
-            "links": links,
-        }
-    )
+    index: dict[str, Any] = {
+        "object": "pdpp_discovery_index",
+        "resource_name": "Rung",
+        "role": "resource_server",
+        "version": VERSION,
+        "links": links,
+    }
+    if services.store is not None and services.upstream is None:
+        index["capabilities"] = {"lexical_retrieval": _search()}
+    return _json(index)
+
+
+def _search() -> dict[str, Any]:
+    """What the search of a store takes beyond PDPP, for servers in front of it."""
+    known = search.OPERATION.arguments.fields
+    return {
+        "supported": True,
+        "endpoint": "/v1/search",
+        "parameters": [name for name in SEARCH_EXTENSIONS if name in known],
+        "score": {"supported": False},
+    }
 
 
 def _ready(services: Services) -> Response:

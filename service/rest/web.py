@@ -16,8 +16,10 @@ from werkzeug.routing import BaseConverter
 from evidence import account, json_text
 from evidence.errors import EvidenceError, Internal, InvalidRequest, TooLarge
 from evidence.limits import BUDGETS
-from service.access.guard import Access, Guard, request_id
+from service import http_edge
+from service.access.guard import Access, Guard
 from service.rest import errors
+from service.statuses import CODES
 
 ALWAYS = {
     "Cache-Control": "private, no-store",
@@ -25,15 +27,12 @@ ALWAYS = {
     "Vary": "Authorization, Origin",
 }
 
-#: Codes of what the framework refuses, by status.
-CODES = {404: "not_found", 405: "method_not_allowed", 415: "unsupported_media_type"}
 MOUNTS = "rung-rest"
 MISSING = "rung-missing"
 #: What is meant for programs: their errors are JSON, whatever a browser prefers.
 FOR_PROGRAMS = ("/v1", "/papers/v1", "/mcp")
 #: What an address can answer with, in the order in which a client without a preference gets it.
 KINDS = ("application/json", "text/html")
-PIECE_BYTES = 65_536
 
 logger = logging.getLogger(__name__)
 
@@ -111,7 +110,7 @@ def json_body() -> dict[str, Any]:
             "The body is JSON: send the header Content-Type: application/json."
         )
     try:
-        body = json_text.parse(_read_body())
+        body = json_text.parse(http_edge.read_body(request.environ))
     except (json_text.TooManyValues, json_text.TooDeeplyNested) as error:
         raise TooLarge(f"The body {error}. Send a smaller and flatter one.") from None
     except orjson.JSONDecodeError:
@@ -121,30 +120,10 @@ def json_body() -> dict[str, Any]:
     return body
 
 
-def _read_body() -> bytes:
-    """The whole body, chunked or not; raises `TooLarge`, if its length says so without reading."""
-    parts, size = list[bytes](), request.content_length or 0
-    size = 0 if size <= BUDGETS.body_bytes else size
-    while size <= BUDGETS.body_bytes:
-        try:
-            part = request.stream.read(PIECE_BYTES)
-        except Exception:  # a malformed chunk: each server has its own words for it
-            raise InvalidRequest("The body broke off before its end. Send it again.") from None
-        if not part:
-            return b"".join(parts)
-        parts.append(part)
-        size += len(part)
-    raise TooLarge(
-        f"The body is larger than {BUDGETS.body_bytes} bytes. Send a smaller one.",
-        limit=BUDGETS.body_bytes,
-    )
-
-
 def headers() -> dict[str, str]:
     """The headers of an answer. The request id is made once: body and headers agree."""
     if "request_id" not in g:
-        told = request.headers.get("Request-Id") or request.headers.get("X-Request-Id")
-        g.request_id = account.current().request_id or request_id(told)
+        g.request_id = http_edge.request_id(request.environ)
     mounts = current_app.extensions[MOUNTS].items()
     own: list[dict[str, str]] = [more for path, more in mounts if request.path.startswith(path)]
     return {
@@ -173,12 +152,9 @@ def page(body: dict[str, Any]) -> Response:
 def _failure(error: EvidenceError) -> Response:
     account.current().error = error.code
     status, body = errors.body(error, headers()["Request-Id"])
-    more = {}
-    if status == 401:
-        guard = g.get("guard") or Guard(access=Access.CLIENT_TOKEN)
-        more["WWW-Authenticate"] = guard.challenge(request.headers.get("Authorization"))
-    if "retry_after" in error.details:
-        more["Retry-After"] = str(error.details["retry_after"])
+    guard = g.get("guard") or Guard(access=Access.CLIENT_TOKEN)
+    authorization = request.headers.get("Authorization")
+    more = http_edge.refusal_headers(error, status, guard, authorization)
     return reply(body, status, **more)
 
 

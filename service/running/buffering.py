@@ -26,7 +26,6 @@ from service.running import wsgi_calls
 from service.running.connection import Connection
 from service.running.request_buffer import RequestBuffer
 
-PIECE_BYTES: Final = 65_536
 #: How often the deadlines of all connections are checked.
 CHECK_SECONDS: Final = 0.5
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -143,7 +142,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
 
     def _receive(self, connection: Connection) -> None:
         try:
-            piece = connection.sock.recv(PIECE_BYTES)
+            piece = connection.sock.recv(BUDGETS.piece_bytes)
         except (BlockingIOError, InterruptedError):
             return
         if piece:
@@ -317,7 +316,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
 
     def _discard(self, connection: Connection) -> None:
         try:
-            piece = connection.sock.recv(PIECE_BYTES)
+            piece = connection.sock.recv(BUDGETS.piece_bytes)
         except (BlockingIOError, InterruptedError):
             return
         connection.discarded += len(piece)

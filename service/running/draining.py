@@ -65,12 +65,6 @@ _REFUSALS: Final[tuple[tuple[tuple[type[Exception], ...], tuple[int, str, str]],
     ),
 )
 _FAILED: Final = (500, "Internal Server Error", "Something went wrong on our side. Try again.")
-_CODES: Final = {
-    500: "api_error",
-    503: "overloaded",
-    408: "request_timeout",
-    413: "request_too_large",
-}
 
 
 class DrainingWorker(BufferingWorker):
@@ -104,7 +98,7 @@ class DrainingWorker(BufferingWorker):
             self.log.info("request %s refused unread: %s", id, type(exc).__name__)
         found = {
             "type": _type(status),
-            "code": _CODES.get(status, "invalid_request"),
+            "code": statuses.CODES.get(status, "invalid_request"),
             "message": advice,
             "request_id": id,
         }

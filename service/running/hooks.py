@@ -17,7 +17,8 @@ from werkzeug.wsgi import ClosingIterator
 from evidence import account
 from evidence.account import Account, Trace, continued
 from service.running import answers, metrics
-from service.access.guard import Guard, peer, request_id
+from service.access.guard import Guard, peer
+from service.http_edge import sent_request_id
 from service.running.logs import tell_request
 from service.settings import Settings
 
@@ -68,7 +69,7 @@ def _accounted(application: Any, counting: bool) -> Any:
         began, told = perf_counter(), environ.get
         trace = continued(told("HTTP_TRACEPARENT"))
         opened = Account(
-            request_id(told("HTTP_REQUEST_ID") or told("HTTP_X_REQUEST_ID")),
+            sent_request_id(environ),
             told("REMOTE_ADDR", ""),
             trace or Trace.begun(),
             told=trace is not None,

@@ -36,8 +36,8 @@ CODES: Final = frozenset("""
     paper_not_found permission_error query_not_found range_not_satisfiable rate_limit_exceeded
     request_too_large response_too_large snapshot_refused snapshot_unavailable
     source_not_available store_unavailable template_not_available translation_not_available
-    unsupported_media_type unsupported_version upstream_busy upstream_invalid_response
-    upstream_timeout upstream_too_large upstream_unreachable
+    unsupported_by_source unsupported_media_type unsupported_version upstream_busy
+    upstream_invalid_response upstream_timeout upstream_too_large upstream_unreachable
     -32700 -32600 -32601 -32602 -32603 -32002 -32020 -32021 -32022
     """.split())
 SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0)

@@ -44,3 +44,8 @@ def imports(path: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: import by the full name, not relative to the file"
             yield from (f"{node.module}.{name.name}" for name in node.names)
+
+
+def inside(module: str, name: str) -> bool:
+    """Whether a dotted name is another one or inside it."""
+    return module == name or module.startswith(f"{name}.")

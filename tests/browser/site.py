@@ -46,8 +46,9 @@ def serving_site(**environ: str) -> Iterator[Site]:
 
 
 def _forged() -> Connection:
-    """One record whose every text is markup."""
+    """One record whose every text is markup; it goes on after what a search shows of it."""
     fields = {"title": worlds.text("primary-title"), "text": worlds.text("primary-text")}
     notes = worlds.stream("notes", fields, query={"search": {"lexical_fields": ["title", "text"]}})
-    row = worlds.row("notes", "one", title=f"Title {FORGED}", text=f"Text {FORGED} zebra")
+    text = f"Text {FORGED} zebra" + " and so on" * 60
+    row = worlds.row("notes", "one", title=f"Title {FORGED}", text=text)
     return Connection("forged", "notes", f"Label {FORGED}", (notes,), (row,))

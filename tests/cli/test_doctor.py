@@ -1,6 +1,5 @@
 """`rung doctor URL`: each way to break a way to a server is named, with the line to change."""
 
-import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,7 +16,7 @@ from service.doctor import remote
 from tests.helpers import fronts, small
 from tests.helpers.asset_server import asset_server, certificate
 from tests.helpers.fronts import front
-from tests.helpers.loopback import Asked, Reply, answering, as_json
+from tests.helpers.loopback import Asked, Reply, answering, as_json, free_port, silent
 from tests.helpers.papers import Library
 from tests.helpers.server import serving
 from tests.helpers.stores import build
@@ -220,16 +219,14 @@ def test_a_server_that_hangs_is_left_alone_and_the_step_is_named(server: Server)
 
 
 def test_a_port_that_accepts_and_says_nothing_is_named() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+    with silent() as url:
         steps = {found.step: found for found in remote.look(url, None, NOW, seconds=0.2)}
     assert steps["tcp"].verdict == "ok" and steps["health"].verdict == "FAIL"
     assert "log of the server" in steps["post"].change
 
 
 def test_a_closed_port_and_a_name_without_an_address_are_named() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
+    port = free_port()
     found = report(f"http://127.0.0.1:{port}")
     assert found.failed() == ["tcp"] and f"--port {port}" in found.steps["tcp"]["change"]
     found = report("https://rung.invalid/mcp")

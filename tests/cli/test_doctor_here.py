@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from service.__main__ import rung
 from service.settings import OWNER_VARIABLES, SETTINGS
 from service.records.sqlite.writer import open_writer
+from tests.helpers.loopback import free_port
 from tests.helpers import small
 from tests.helpers.snapshots import DATA
 from tests.helpers.stores import build
@@ -25,8 +26,7 @@ def house(tmp_path: Path) -> House:
     """A store of its own, and a port nobody uses."""
     found = build(small.connections(), tmp_path)
     found.grant()
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        found.environ["PORT"] = str(free.getsockname()[1])
+    found.environ["PORT"] = str(free_port())
     return found
 
 

@@ -99,6 +99,14 @@ def test_a_stream_as_csv_reads_back(shell: Shell, archive: Archive, out: Path) -
         assert (json.loads(row["tree"]) if row["tree"] else None) == data.get("tree")
 
 
+def test_a_view_as_csv_has_the_columns_of_the_view(shell: Shell, out: Path) -> None:
+    words = ("--view", "brief", "--format", "csv", "--filter", "id=n001", "-o", str(out))
+    shell.ok("export", "stream", "notes", *words)
+    head, row, _ = alone(out).split(b"\r\n")
+    assert head == b"id,connection_id,emitted_at,title,at"
+    assert row.startswith(b"home/notes:n001,home,") and b"Note 1" in row
+
+
 def test_csv_tells_empty_text_from_no_value(archive: Archive, out: Path) -> None:
     target = out.with_suffix(".CSV")
     words = ("--fields", "title,text", "--filter", "id=bytes", "-o", str(target))

@@ -1,7 +1,6 @@
 """What the commands say to somebody who begins: no server, a wrong token, words and numbers."""
 
 import re
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from service.cli.commands import Spelling, teaching
 from service.cli.opening import open_session
 from service.cli.source import Source, rung_url
 from service.ports import SchemaQuery
+from tests.helpers.loopback import free_port, silent
 from tests.helpers.archive import Archive
 from tests.helpers.papers import RELEASES, Library, Release
 from tests.helpers.shell import Shell
@@ -32,8 +32,7 @@ def test_a_server_that_is_not_there_is_named(url: str, why: str) -> None:
 
 
 def test_a_server_that_is_silent_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+    with silent() as url:
         source = Source(store=Path("none.db"), url=url, token="abc")
         with pytest.raises(SystemExit), teaching(Spelling((), ()), asked=source.server):
             open_session(source, seconds=0.1).rs.schema(SchemaQuery())
@@ -64,9 +63,7 @@ def test_words_of_a_paper_search_need_no_quotes() -> None:
 @contextmanager
 def somebodys(tmp_path: Path, **environ: str) -> Iterator[Shell]:
     """A machine without a store, where nobody listens at the port of a service."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
-    yield Shell({"PORT": port, "RUNG_STORE": str(tmp_path / "none.db"), **environ})
+    yield Shell({"PORT": str(free_port()), "RUNG_STORE": str(tmp_path / "none.db"), **environ})
 
 
 def test_the_doctor_goes_to_the_server_that_commands_read_from(

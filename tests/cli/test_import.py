@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from service.__main__ import rung
 from service.access.grants import find
+from service.access.sqlite import SqliteRegistry
 from service.records.sqlite.writer import open_writer
 from tests.helpers.shell import Shell
 
@@ -217,7 +218,7 @@ def test_short_words_of_a_table_are_found_and_grouped_by(home: Path) -> None:
     token = run("grant", "create").stdout.strip()
     asked = {"RUNG_TOKEN": token, "RUNG_STORE": str(home / "store/rung.db")}
     shell = Shell(asked)
-    assert "of=1" in shell.ok("search", "emma").stdout
+    assert "all=1 some=1 complete=true" in shell.ok("search", "emma").stdout
     assert "classic" in shell.ok("aggregate", "t", "count", "--group-by", "kind").stdout
 
 
@@ -258,7 +259,7 @@ def test_a_grant_prints_its_token_once_and_works_until_revoked(home: Path) -> No
     token = made.stdout.strip()
     assert "not shown again" in made.stderr
     with open_writer(home / "store/rung.db") as writer:
-        (stream,) = find(writer.db, token).streams
+        (stream,) = find(SqliteRegistry(writer), token).streams
     assert (stream.stream, stream.fields) == ("mail", ("id", "title"))
     listed = run("grant", "list")
     assert "active 'pc'" in listed.stdout and token not in listed.stdout

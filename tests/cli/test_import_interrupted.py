@@ -15,7 +15,8 @@ import pytest
 from service.records.manifest import parse
 from service.records.sqlite.reader import Reader
 from service.records.sqlite.streams import declare
-from service.records.sqlite.writer import UNMERGED, open_writer
+from service.records.sqlite.transactions import UNMERGED
+from service.records.sqlite.writer import open_writer
 from tests.helpers.notes import NOTES, check, segments
 from tests.helpers.stdio import ROOT, environment
 from tests.helpers.worlds import House

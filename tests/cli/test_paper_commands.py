@@ -111,7 +111,7 @@ def test_printed_commands_rebuild_a_text(release: Release, words: tuple[str, ...
         (("keyword", "e", "--limit", "9"), "next_page"),
         (("facets", "tag", "--limit", "9"), "next_page"),
         (("facets", "venue"), "papers"),
-        (("search", "transfomer"), "did_you_mean"),
+        (("search", "trnsfomer"), "did_you_mean"),
         (("show", ATTENTION), "summary"),
         (("show", ATTENTION), "outline"),
         (("show", ATTENTION), "translation"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evidence.errors import Forbidden, Unauthenticated
-from service.records import Store
+from service.records.store import Store
 from service.records.sqlite.reader import Reader
 from tests.helpers import worlds
 from tests.helpers.households import letters

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from evidence.envelope import Envelope
 from evidence.errors import EvidenceError
 from evidence.handles import RecordRef
 from service.ports import AggregateQuery, RecordQuery, ResourceServer, SchemaQuery, SearchQuery
@@ -45,12 +44,12 @@ class Subject:
     value: int
     groups: AggregateQuery
     missing: RecordRef
-    bad_cursors: tuple[Callable[[ResourceServer], Envelope], ...]
-    not_granted: tuple[Callable[[ResourceServer], Envelope], ...]
+    bad_cursors: tuple[Callable[[ResourceServer], object], ...]
+    not_granted: tuple[Callable[[ResourceServer], object], ...]
     keys: tuple[str, ...] | None = None
     text: str | None = None
 
-    def refused(self, ask: Callable[[ResourceServer], Envelope]) -> EvidenceError:
+    def refused(self, ask: Callable[[ResourceServer], object]) -> EvidenceError:
         """The error of a request that must fail."""
         with pytest.raises(EvidenceError) as raised:
             ask(self.open())
@@ -71,7 +70,7 @@ def _small(open: Open) -> Subject:
         text=small_world.LONG_BODY,
         total=len(small_world.LONG_BODY),
         search=SearchQuery("quarterly plan"),
-        found=(RecordRef("messages", "m_001", "mail-work"), "subject", "Quarterly"),
+        found=(RecordRef("messages", "m_001", "mail-work"), "body", "plan"),
         pages=SearchQuery("standup*", limit=5),
         count=AggregateQuery("diary", "count", connection_id="notes"),
         value=7,

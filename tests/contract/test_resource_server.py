@@ -6,56 +6,55 @@ from typing import Any
 import pytest
 
 from evidence.errors import Forbidden, InvalidRequest, NotFound
-from evidence.model import SearchPage
-from service.pdpp.decode import aggregate, field, records, schema, search
+from evidence.hits import SearchPage
+from evidence.records import Count, FieldRead
 from service.ports import RecordRead, SchemaQuery, SearchQuery, WindowRequest
 from tests.contract.subjects import Subject
 
 
 def found(subject: Subject, query: SearchQuery) -> SearchPage:
-    return search.read(subject.open().search(query), args={"query": query.query})
+    return subject.open().search(query).value
 
 
-def window(subject: Subject, **asked: Any) -> Any:
+def window(subject: Subject, **asked: Any) -> FieldRead:
     ref, path = subject.long
-    envelope = subject.open().field_window(ref, path, WindowRequest(**asked))
-    return field.read(envelope, ref=ref, field_path=path, args=asked)
+    return subject.open().field_window(ref, path, WindowRequest(**asked)).value
 
 
 def test_the_schema_names_every_stream(subject: Subject) -> None:
-    index = schema.read(subject.open().schema(SchemaQuery()), args={})
-    assert {row.name for row in index.rows} == subject.granted
+    index = subject.open().schema(SchemaQuery()).value
+    assert {row.stream.name for row in index.rows} == subject.granted
     assert all(source.connection_id for row in index.rows for source in row.connections)
 
 
 def test_the_schema_of_a_stream_names_its_fields(subject: Subject) -> None:
-    index = schema.read(subject.open().schema(SchemaQuery("messages")), args={"stream": "messages"})
-    assert {row.name for row in index.rows} == {"messages"}
-    assert {"id", "subject", "body"} <= set(index.rows[0].fields)
+    index = subject.open().schema(SchemaQuery("messages")).value
+    assert {row.stream.name for row in index.rows} == {"messages"}
+    assert {"id", "subject", "body"} <= set(index.rows[0].stream.fields)
 
 
 def test_streams_are_listed_for_each_connection(subject: Subject) -> None:
-    rows = subject.open().streams().body["data"]
-    assert {row["name"] for row in rows} == subject.granted
-    assert len({(row["name"], row["connection_id"]) for row in rows}) == len(rows)
+    rows = subject.open().streams().value.rows
+    assert {row.name for row in rows} == subject.granted
+    assert len({(row.name, row.source.connection_id) for row in rows}) == len(rows)
 
 
 def test_a_stream_describes_itself(subject: Subject) -> None:
-    assert subject.open().stream("messages").body["name"] == "messages"
+    assert subject.open().stream("messages").value.row.stream.name == "messages"
 
 
 def test_a_page_has_as_many_records_as_were_asked_for(subject: Subject) -> None:
-    page = records.read_page(subject.open().records(subject.stream), stream="x", args={})
+    page = subject.open().records(subject.stream).value
     assert len(page.records) == subject.stream.limit
     assert page.has_more and page.next_cursor
     assert {item.source.connection_id for item in page.records} == {subject.stream.connection_id}
 
 
 def test_pages_follow_each_other_without_repeating(subject: Subject) -> None:
-    first = subject.open().records(subject.stream).body
-    query = replace(subject.stream, cursor=first["next_cursor"])
-    second = subject.open().records(query).body
-    ids = [row["id"] for row in [*first["data"], *second["data"]]]
+    first = subject.open().records(subject.stream).value
+    query = replace(subject.stream, cursor=first.next_cursor)
+    second = subject.open().records(query).value
+    ids = [record.id for record in [*first.records, *second.records]]
     assert len(set(ids)) == 2 * subject.stream.limit
 
 
@@ -64,20 +63,20 @@ def test_paging_to_the_end_gives_every_record_once(subject: Subject) -> None:
         pytest.skip("nobody recorded every page")
     ids, query = list[str](), subject.stream
     while True:
-        body = subject.open().records(query).body
-        assert body["meta"]["count"] == {"kind": "exact", "value": len(subject.keys)}
-        ids += [row["id"] for row in body["data"]]
-        if not body["has_more"]:
+        page = subject.open().records(query).value
+        assert page.count == Count("exact", len(subject.keys))
+        ids += [record.ref.record_id for record in page.records]
+        if not page.has_more:
             break
-        query = replace(query, cursor=body["next_cursor"])
+        query = replace(query, cursor=page.next_cursor)
     assert tuple(ids) == subject.keys
 
 
 def test_one_record_has_its_data_and_its_connection(subject: Subject) -> None:
-    body = subject.open().record(RecordRead(subject.one)).body
-    assert {name: body["data"][name] for name in subject.data} == subject.data
-    assert (body["id"], body["stream"]) == (subject.one.record_id, subject.one.stream)
-    assert body["connection_id"]
+    record = subject.open().record(RecordRead(subject.one)).value
+    assert {name: record.data[name] for name in subject.data} == subject.data
+    assert record.ref[:2] == subject.one[:2]
+    assert record.ref.connection_id
 
 
 def test_a_window_lies_where_it_says(subject: Subject) -> None:
@@ -100,6 +99,7 @@ def test_windows_lead_to_the_end_and_hold_the_stored_text(subject: Subject) -> N
 
 def test_a_window_opens_at_a_match(subject: Subject) -> None:
     read = window(subject, query="invoice number", before_chars=20, after_chars=30)
+    assert read.match_start is not None and read.match_end is not None
     start, end = read.match_start - read.start, read.match_end - read.start
     assert read.text[start:end] == "invoice number"
     assert start == 20 and len(read.text) == 64
@@ -120,13 +120,13 @@ def test_a_search_pages_without_repeating(subject: Subject) -> None:
 
 
 def test_a_count_is_a_number(subject: Subject) -> None:
-    assert aggregate.read(subject.open().aggregate(subject.count), args={}).value == subject.value
+    assert subject.open().aggregate(subject.count).value.value == subject.value
 
 
 def test_groups_have_keys_and_counts(subject: Subject) -> None:
-    groups = aggregate.read(subject.open().aggregate(subject.groups), args={}).groups
-    assert groups and all(isinstance(group["count"], int) for group in groups)
-    assert len({group["key"] for group in groups}) == len(groups)
+    groups = subject.open().aggregate(subject.groups).value.groups
+    assert groups and all(isinstance(group.count, int) for group in groups)
+    assert len({group.key for group in groups}) == len(groups)
 
 
 def test_a_record_that_is_not_there_is_not_found(subject: Subject) -> None:

@@ -58,7 +58,11 @@ PAPER_CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "papers-search": ("search_papers", {"query": "residual learning", "limit": 3}),
     "papers-search-fields": ("search_papers", {"query": "author:bengio year:2014..2015"}),
     "papers-search-cjk": ("search_papers", {"query": "卷积神经网络", "limit": 2}),
-    "papers-search-nothing": ("search_papers", {"query": "transfomer"}),
+    "papers-search-forms": (
+        "search_papers",
+        {"query": "predicted protien foldings of zebrafish", "limit": 2},
+    ),
+    "papers-search-nothing": ("search_papers", {"query": "trnsfomer"}),
     "papers-keyword": ("search_papers_by_keyword", {"keyword": "slam"}),
     "papers-metadata": ("get_paper_metadata", {"paper_id": "arXiv:1706.03762"}),
     "papers-summary-cut": (

@@ -103,7 +103,8 @@ class Archive:
 
     @classmethod
     def make(cls, folder: Path, rows: list[Row]) -> "Archive":
-        manifest = stream("notes", FIELDS, "at", query=QUERY)
+        views = [{"id": "brief", "label": "Brief", "fields": ["title", "at"]}]
+        manifest = stream("notes", FIELDS, "at", query=QUERY, views=views)
         world = World((Connection("home", "notes", "Home", (manifest,), tuple(rows)),))
         house = build(world, folder)
         return cls(house, folder, house.grant()[1])

@@ -32,7 +32,9 @@ def journey(url: str, token: str) -> list[dict[str, Any]]:
     """The main job as a plan of calls: search, open the hit where it matched, fetch it."""
     found = _call(url, token, "search", {"query": NEEDLE})
     rung = found["structuredContent"]["content_ladder"]["records"][0]
-    read = rung["evidence"][0]["read"]
+    first = rung["evidence"][0]
+    field = {"id": rung["id"], "field_path": first["field_path"]}
+    read = first.get("read", {"tool": "read_record_field", "args": field})
     return [
         {"tool": "schema", "arguments": {}, "expect": "streams="},
         {"tool": "search", "arguments": {"query": NEEDLE}, "expect": rung["id"]},

@@ -5,7 +5,7 @@ with two(tmp_path) as pair:
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,10 @@ from evidence.work import Deadline
 from service import keys
 from service.sources.remote.joining import remote_member
 from service.access import packages
-from service.records.sqlite.writer import open_writer
+from service.access.registry import Member
+from service.access.sqlite import SqliteRegistry
+from service.records.sqlite.reader import Reader
+from service.records.sqlite.writer import Writer, open_writer
 from tests.helpers import worlds
 from tests.helpers.server import serving
 from tests.helpers.worlds import SECRET, Connection, House, World, row, text
@@ -64,8 +67,10 @@ class Pair:
         remote_grant, remote_token = self.there.grant()
         member = remote_member(self.url, remote_token, Deadline.after(10))
         with open_writer(self.here.path) as writer:
-            members = [packages.local_member(writer.db, local_grant), member]
-            made = packages.create(writer, members, keys.of_tokens(SECRET.encode()), **more)
+            members = [local_member(writer, local_grant), member]
+            made = packages.create(
+                SqliteRegistry(writer), members, keys.of_tokens(SECRET.encode()), **more
+            )
         return Package(*made, local_grant, remote_grant, remote_token)
 
 
@@ -78,3 +83,9 @@ def two(folder: Path) -> Iterator[Pair]:
     away = worlds.build(letters("abroad", THERE), there)
     with serving("wsgi:app", away.environment) as url:
         yield Pair(worlds.build(letters("home", HERE), here), away, url)
+
+
+def local_member(writer: Writer, name: str) -> Member:
+    """A grant of a store as a member, by its id or label."""
+    with closing(Reader(writer.path)) as reader, reader.snapshot() as snapshot:
+        return packages.local_member(SqliteRegistry(writer), snapshot, name)

@@ -89,7 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(reply.body)
         self.wfile.flush()
 
-    do_GET = do_HEAD = do_POST = _any
+    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = _any
 
     def send_response(self, code: int, message: str | None = None) -> None:
         """Without the headers a server adds by itself: a test says them all."""
@@ -113,3 +113,16 @@ def answering(answer: Answering) -> Iterator[Loopback]:
                 with suppress(OSError):
                     line.shutdown(socket.SHUT_RDWR)
             thread.join()
+
+
+def free_port() -> int:
+    """A port on which nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
+
+
+@contextmanager
+def silent() -> Iterator[str]:
+    """The address of a server that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"

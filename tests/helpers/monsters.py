@@ -1,15 +1,18 @@
 """Readings no sane upstream would send, for tests that nothing a renderer writes is unbounded."""
 
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-from evidence import binary, pointer
 from evidence.handles import RecordRef
+from evidence.hits import Counts, Hit, Match, SearchPage
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import Hit, Match, RecordItem, RecordPage, SearchPage, Source, window_read
-from evidence.text import mark
+from evidence.model import Source, window_read
+from evidence.records import Record, RecordPage
+from evidence.text import looks_binary, mark
+from evidence.values import BlobRef, Preview, base64_of
 
 Reading = TypeVar("Reading")
 
@@ -21,6 +24,7 @@ monstrous = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
+NOON = "2026-04-01T12:00:00Z"
 ALPHABETS = (
     "a",
     "ab c.",
@@ -105,12 +109,24 @@ def hits(draw: st.DrawFn) -> Hit:
         ref=ref,
         id=str(ref),
         title=draw(st.none() | texts(most=BUDGETS.title_chars)),
-        at=draw(st.none() | st.just("2026-04-01T00:00:00Z")),
+        authored_at=draw(st.none() | st.just("2026-04-01T00:00:00Z")),
+        emitted_at=draw(st.none() | st.just("2026-05-01T00:00:00Z")),
         source=source,
-        url="/v1/streams/x/records/y",
+        url="/v1/streams/x/records/y?connection_id=z",
         matched_fields=draw(st.lists(names(64), max_size=5)),
         matches=draw(st.lists(matches(str(ref)), max_size=3)),
+        rank=draw(st.none() | st.integers(1, 10**6)),
+        coverage=draw(st.none() | st.floats(0, 1)),
+        matched_words=draw(st.lists(names(64), max_size=3)),
+        missing_words=draw(st.lists(names(64), max_size=3)),
+        forms=draw(st.dictionaries(names(64), names(64), max_size=2)),
     )
+
+
+@st.composite
+def counted(draw: st.DrawFn) -> Counts:
+    some = draw(st.integers(0, 10**6))
+    return Counts(draw(st.none() | st.integers(0, some)), some, draw(st.booleans()))
 
 
 @st.composite
@@ -125,23 +141,21 @@ def pages(draw: st.DrawFn, *, most: int) -> SearchPage:
                 match.read = window_read(hit.id, match.field_path, by_query)
     return SearchPage(
         args={"query": query},
-        hits=[
-            Hit(h.ref, h.id, h.title, h.at, h.source, h.url, h.matched_fields, list(h.matches))
-            for h in (found * count)[:count]
-        ],
+        hits=[replace(h, matches=list(h.matches)) for h in (found * count)[:count]],
         has_more=True,
         next_cursor="c" * draw(st.integers(1, 200)),
-        count=draw(st.none() | st.integers(0, 10**6)),
-        count_accuracy="exact",
+        counts=draw(st.none() | counted()),
         recall={"complete": draw(st.booleans()), "candidate_window_limit": 4_000},
         warnings=[{"code": "partial_results", "message": draw(texts(most=200))}],
     )
 
 
-@st.composite
-def ordinary_pages(draw: st.DrawFn) -> SearchPage:
+def ordinary_pages() -> st.SearchStrategy[SearchPage]:
+    return st.sampled_from(["lorem ipsum ", "明日の会議は", "Straße Köln "]).map(ordinary_page)
+
+
+def ordinary_page(letter: str) -> SearchPage:
     """Ten hits as stores have them: ASCII or CJK, ids of some words, three full windows each."""
-    letter = draw(st.sampled_from(["lorem ipsum ", "明日の会議は", "Straße Köln "]))
     text = (letter * 60)[: BUDGETS.excerpt_chars]
     source = Source("gmail-work", "gmail", "Work mail")
     ref = RecordRef("messages", "m_0042", "gmail-work")
@@ -150,47 +164,33 @@ def ordinary_pages(draw: st.DrawFn) -> SearchPage:
     read = window_read(str(ref), "body", window)
     one = Match("body", shown, 0, len(text), 10**6, 9, 25, False, read)
     listed = [
-        Hit(ref, str(ref), letter * 3, "2026-04-01T00:00:00Z", source, "", ["body"], [one] * 3)
-        for _ in range(10)
+        Hit(ref, str(ref), letter * 3, NOON, NOON, source, "", ["body"], [one] * 3, rank)
+        for rank in range(1, 11)
     ]
-    return SearchPage({"query": "x"}, listed, True, "c" * 40, 99, "exact", {}, [])
+    return SearchPage({"query": "x"}, listed, True, "c" * 40, Counts(9, 99, True), {}, [])
 
 
 @st.composite
 def values(draw: st.DrawFn, *, most: int) -> Any:
     text = draw(texts(most=most))
     nested = {"deep": [{"text": text[:9_000]}] * 3}
-    preview = {
-        "object": "field_preview",
-        "preview_text": text,
-        "size_chars": 10**7,
-        "type": "string",
-    }
-    blob = {
-        "blob_id": "b" * 70,
-        "mime_type": "image/png",
-        "size_bytes": 9,
-        "fetch_url": "/v1/blobs/b",
-    }
-    return draw(
-        st.sampled_from([text, text[:200], nested, preview, blob, 7, None, True, "QUJD" * 90])
-    )
+    preview = Preview(text, 10**7, "string", 10**7)
+    blob = BlobRef({"blob_id": "b" * 70, "mime_type": "image/png", "size_bytes": 9})
+    described = (preview, blob, [blob, blob], base64_of("QUJD" * 90))
+    return draw(st.sampled_from([text, text[:200], nested, 7, None, True, *described]))
 
 
 @st.composite
-def items(draw: st.DrawFn) -> RecordItem:
+def items(draw: st.DrawFn) -> Record:
     source = draw(sources())
     ref = draw(refs(source))
     # A page of an upstream has some megabytes at most: long values or many fields, not both.
     count, most = draw(st.sampled_from([(1, 60_000), (3, 20_000), (30, 2_000), (2_000, 30)]))
     few = draw(st.lists(values(most=most), min_size=1, max_size=4))
     prefix = draw(names(40))
+    few = [base64_of(one) if looks_binary(one) else one for one in few]
     data = {f"{prefix}{n}": few[n % len(few)] for n in range(count)}
-    data = {
-        name: binary.described(value, ref, pointer.path_of(name)) for name, value in data.items()
-    }
-    held = [b for n, v in data.items() for b in binary.bytes_of(v, ref, pointer.path_of(n))]
-    return RecordItem(ref, str(ref), source, "2026-04-01T00:00:00Z", data, False, {}, bytes=held)
+    return Record(ref, source, "2026-04-01T00:00:00Z", data)
 
 
 @st.composite
@@ -198,6 +198,4 @@ def record_pages(draw: st.DrawFn) -> RecordPage:
     few = draw(st.lists(items(), min_size=1, max_size=2))
     most = 100 if all(len(item.data) <= 30 for item in few) else 3
     listed = (few * 100)[: draw(st.sampled_from([1, 2, 25, most]))][:most]
-    return RecordPage(
-        {"stream": "s", "limit": 100}, "s", listed, True, "c" * 80, None, {"kind": "none"}, []
-    )
+    return RecordPage("s", listed, True, "c" * 80, args={"stream": "s", "limit": 100})

@@ -7,6 +7,7 @@ from evidence.fold import fold
 from service.records.sqlite import checkup
 from service.records.ingest import Counts
 from service.records.sqlite.writer import Writer
+from tests.helpers import derived
 
 NOTES: dict[str, Any] = {
     "name": "notes",
@@ -37,6 +38,7 @@ def check(writer: Writer) -> None:
     for table in checkup.TABLES:
         writer.db.execute(f"INSERT INTO {table}({table}, rank) VALUES('integrity-check', 1)")
     assert writer.db.execute("PRAGMA foreign_key_check").fetchall() == []
+    derived.check(writer)
 
 
 def changes(writer: Writer) -> list[tuple[str, Any]]:
@@ -47,7 +49,12 @@ def changes(writer: Writer) -> list[tuple[str, Any]]:
 
 
 def matches(writer: Writer, words: str) -> int:
-    found = writer.db.execute("SELECT count(*) FROM fts WHERE fts MATCH ?", (fold(words),))
+    """How many values hold some words."""
+    found = writer.db.execute(
+        "SELECT (SELECT count(*) FROM fts WHERE fts MATCH :words) + (SELECT count(DISTINCT p.seq)"
+        " FROM fts_passage f JOIN passage p ON p.id = f.rowid WHERE fts_passage MATCH :words)",
+        {"words": fold(words)},
+    )
     return int(found.fetchone()[0])
 
 

@@ -40,6 +40,12 @@ def fenced(text: str) -> list[str]:
     return [found[2] for found in _FENCE.finditer(text)]
 
 
+def previews(rung: dict[str, Any]) -> list[str]:
+    """The windows of one hit of a content ladder, best first."""
+    further = [one["preview_text"] for one in rung.get("evidence", [])[1:]]
+    return [rung["evidence_preview"], *further] if "evidence_preview" in rung else []
+
+
 def ours(text: str) -> str:
     """The answer without its record texts."""
     return _FENCE.sub("", text)
@@ -51,6 +57,8 @@ def printed_calls(text: str) -> list[Call]:
         text = "\n".join(f"{name}: {call}" for name, call in _of_document(orjson.loads(text)))
     found = []
     for line in ours(text).split("\n"):
+        if line.startswith("to read any field: "):  # a form to fill in
+            continue
         for match in _CALL.finditer(line):
             args = None if _quoted(line, match.start(2)) else _json_at(line, match.start(3))
             if args is not None:

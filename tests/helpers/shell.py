@@ -36,6 +36,8 @@ for words in json.loads(sys.argv[1]):
         pass
 """
 
+#: Before a command to fill in, which a page has for the fields that it shows whole.
+FORM = "to read any field: "
 _COMMAND = re.compile(r"(?:^|\s)(?:(\w+): )?(rung .+)$")
 
 
@@ -114,5 +116,6 @@ def words_of(tool: str, args: Mapping[str, object]) -> list[str]:
 
 def printed(text: str, why: str | None = None) -> list[str]:
     """The commands that stand on the lines of a text, those of one kind where it is given."""
-    found = [match for line in text.split("\n") if (match := _COMMAND.search(line))]
+    lines = [line for line in text.split("\n") if not line.startswith(FORM)]
+    found = [match for line in lines if (match := _COMMAND.search(line))]
     return [match[2] for match in found if why is None or match[1] == why]

@@ -1,22 +1,29 @@
 """Sources of a package that answer from lists: truthful pages, and failures as they are planned.
 
 crowd = Crowd([Plan(hits=3), Plan(hits=5, outcomes=("late",))])
-envelope = crowd.search(limit=4)
+page = crowd.search(limit=4).value
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from evidence.envelope import Envelope
 from evidence.errors import Forbidden, InvalidRequest, Unavailable
 from evidence.handles import RecordRef
+from evidence.hits import SearchPage
+from evidence.model import Buckets, Source
+from evidence.records import FieldRead, Record, RecordPage
+from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
 from evidence.work import Deadline, Each, Late, Outcome, attempt, serial
 from service.cursors import Sealer
+from service.pdpp.decode import aggregate, schema
+from service.pdpp.decode import search as decode
+from service.pdpp.encode import body_of
 from service.sources.package import Child, PackageResourceServer
 from service.ports import Held
 from service.ports import (
     AggregateQuery,
+    Answer,
     Blob,
     RecordQuery,
     RecordRead,
@@ -24,7 +31,7 @@ from service.ports import (
     SearchQuery,
     WindowRequest,
 )
-from service.records import Store
+from service.records.store import Store
 from tests.helpers.worlds import House
 
 T = TypeVar("T")
@@ -40,7 +47,8 @@ class Plan:
     """One source: how many hits it has, and how it fares when it is asked, in turn; then well.
 
     `most` is the longest page it gives, `cursor_chars` the length of its cursors. `keys` names its
-    records otherwise than by number; `connection` shares the connection of another source.
+    records otherwise than by number; `connection` shares the connection of another source. `more`
+    is added to the hits, one each: coverage, excerpts, times. `meta` is added to that of its pages.
     """
 
     hits: int
@@ -50,6 +58,8 @@ class Plan:
     keys: tuple[str, ...] = ()
     connection: str | None = None
     streams: tuple[str, ...] = ("notes",)
+    more: tuple[dict[str, Any], ...] = ()
+    meta: dict[str, Any] = field(default_factory=dict)
 
 
 class TooSlow(BaseException):
@@ -64,9 +74,11 @@ class ListServer:
         self.calls: list[Any] = []
         keys = plan.keys or tuple(f"{name}-{number}" for number in range(plan.hits))
         self.rows = [self._hit(key) for key in keys]
+        for row, more in zip(self.rows, plan.more):
+            row |= more
         self._fates: Iterator[str] = iter(plan.outcomes)
 
-    def search(self, query: SearchQuery) -> Envelope:
+    def search(self, query: SearchQuery) -> Answer[SearchPage]:
         self._live(query)
         start = self._opened(query.cursor)
         stop = min(len(self.rows), start + min(query.limit, self.plan.most))
@@ -80,13 +92,14 @@ class ListServer:
                 "count_accuracy": "exact",
                 "recall": {"complete": True, "ranking_scope": "all_matches"},
                 "warnings": [],
+                **self.plan.meta,
             },
         }
         if more:
             body["next_cursor"] = f"{self.name}:{stop}".ljust(self.plan.cursor_chars, ".")
-        return Envelope(body)
+        return Answer(decode.read(body), body)
 
-    def schema(self, query: SchemaQuery) -> Envelope:
+    def schema(self, query: SchemaQuery) -> Answer[Schema]:
         self._live(query)
         connection = {"connection_id": self.connection_id, "display_name": self.name}
         connector = {
@@ -98,43 +111,49 @@ class ListServer:
             "granted_connections": [connection],
             "streams": [{"name": name, "primary_key": ["id"]} for name in self.plan.streams],
         }
-        return Envelope({"object": "schema", "detail": query.detail, "connectors": [connector]})
+        body = {"object": "schema", "detail": query.detail, "connectors": [connector]}
+        return Answer(schema.read(body), body)
 
-    def streams(self, *, connection_id: str | None = None) -> Envelope:
+    def streams(self, *, connection_id: str | None = None) -> Answer[StreamList]:
         self._live("streams")
         rows = [
             {"object": "stream", "name": name, "connection_id": self.connection_id}
             for name in self.plan.streams
         ]
-        return Envelope({"object": "list", "has_more": False, "data": rows})
+        return Answer(schema.streams({"object": "list", "has_more": False, "data": rows}))
 
-    def stream(self, name: str, *, connection_id: str | None = None) -> Envelope:
+    def stream(self, name: str, *, connection_id: str | None = None) -> Answer[StreamDetails]:
         self._live(("stream", name))
-        return Envelope({"object": "stream_metadata", "name": name})
+        return Answer(schema.stream({"object": "stream_metadata", "name": name}))
 
-    def connectors(self) -> Envelope:
-        found = self.schema(SchemaQuery()).body["connectors"]
-        return Envelope({"object": "list", "data": found})
+    def connectors(self) -> Answer[ConnectorList]:
+        return Answer(ConnectorList(self.schema(SchemaQuery()).value.connectors))
 
-    def records(self, query: RecordQuery) -> Envelope:
-        return self._say(query)
+    def records(self, query: RecordQuery) -> Answer[RecordPage]:
+        said = self._say(query)
+        return Answer(RecordPage(query.stream, [], has_more=False), said)
 
-    def record(self, read: RecordRead) -> Envelope:
-        return self._say(read)
+    def record(self, read: RecordRead) -> Answer[Record]:
+        said, source = self._say(read), Source(self.connection_id, None, None)
+        return Answer(Record(read.ref, source, None, {}), said)
 
-    def aggregate(self, query: AggregateQuery) -> Envelope:
-        return self._say(query)
+    def aggregate(self, query: AggregateQuery) -> Answer[Buckets]:
+        body = self._say(query)
+        return Answer(aggregate.read(body), body)
 
-    def field_window(self, ref: RecordRef, field_path: str, window: WindowRequest) -> Envelope:
-        return self._say((ref, field_path, window))
+    def field_window(
+        self, ref: RecordRef, field_path: str, window: WindowRequest
+    ) -> Answer[FieldRead]:
+        said, source = self._say((ref, field_path, window)), Source(self.connection_id, None, None)
+        return Answer(FieldRead(ref, source, field_path, "string"), said)
 
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob:
         self._live(("blob", blob_id))
         return Blob(blob_id, "text/plain", 0, "", lambda start, stop: iter(()))
 
-    def _say(self, question: Any) -> Envelope:
+    def _say(self, question: Any) -> dict[str, Any]:
         self._live(question)
-        return Envelope({"object": "said", "by": self.name})
+        return {"object": "said", "by": self.name}
 
     def _live(self, question: Any) -> None:
         self.calls.append(question)
@@ -194,14 +213,14 @@ class Crowd:
         each = self.each or planned
         return PackageResourceServer(self.children, each, Deadline.after(60), SEALER)
 
-    def search(self, **args: Any) -> Envelope:
+    def search(self, **args: Any) -> Answer[SearchPage]:
         return self.open().search(SearchQuery(QUERY, **args))
 
     def pages(self, limit: int, most: int = 2_000) -> Iterator[dict[str, Any]]:
         """Every page to the end; fails where it does not come."""
         cursor = None
         for _ in range(most):
-            body = self.search(limit=limit, cursor=cursor).body
+            body = body_of(self.search(limit=limit, cursor=cursor))
             yield body
             cursor = body.get("next_cursor")
             if cursor is None:
@@ -220,19 +239,11 @@ def of_grants(
 
 def _of_grant(store: Store, name: str, grant_id: str, token: str) -> Child:
     server = store.open(token)
-    keys = {
-        connection["connection_id"]: connector["connector_key"]
-        for connector in server.connectors().body["data"]
-        for connection in connector["granted_connections"]
-    }
+    rows = [row for one in server.connectors().value.connectors for row in one.rows]
     held = tuple(
-        Held(
-            row["name"],
-            row["connection_id"],
-            keys.get(row["connection_id"]),
-            row.get("display_name"),
-        )
-        for row in server.streams().body["data"]
+        Held(row.stream.name, source.connection_id or "", row.connector_key, source.display_name)
+        for row in rows
+        for source in row.connections
     )
     return Child(name, grant_id, held, lambda deadline: store.open(token))
 

@@ -20,6 +20,7 @@ from flask import Flask
 from service import bootstrap, settings
 from service.app import create_app
 from service.access import grants
+from service.access.sqlite import SqliteRegistry
 from service.records.ingest import Batch
 from service.records.intake import Row
 from service.records.manifest import parse
@@ -79,7 +80,7 @@ class House:
         with open_writer(self.path) as writer:
             found = writer.db.execute("SELECT connection_id FROM connection ORDER BY 1")
             named = entries or tuple({"connection_id": row[0]} for row in found.fetchall())
-            return grants.create(writer.db, {"streams": list(named)}, **more)
+            return grants.create(SqliteRegistry(writer), {"streams": list(named)}, **more)
 
     def api(self, *entries: dict[str, Any]) -> Api:
         """A client with a token for these entries of a grant document."""
@@ -90,9 +91,19 @@ class House:
         with open_writer(self.path) as writer:
             writer.db.execute(sql, values)
 
+    def add(self, connection_id: str, *rows: Row) -> None:
+        """Adds records to the store, as an import does."""
+        with open_writer(self.path) as writer:
+            batch = Batch(writer)
+            for one in rows:
+                batch.add(open_stream(writer, connection_id, one.stream or ""), one)
+            batch.flush()
+            assert not batch.counts.refused, batch.counts.refusals
+            writer.finish()
+
     def revoke(self, grant_id: str) -> None:
         with open_writer(self.path) as writer:
-            grants.revoke(writer.db, grant_id)
+            grants.revoke(SqliteRegistry(writer), grant_id)
 
 
 def build(world: World, folder: Path, **environ: str) -> House:

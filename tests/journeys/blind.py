@@ -56,7 +56,9 @@ class StructuredReader(TextReader):
         structured = answer.structured
         if "content_ladder" in structured:
             rungs = structured["content_ladder"]["records"]
-            return [self._call(one["read"]) for rung in rungs for one in rung["evidence"]]
+            shown = [one for rung in rungs for one in rung["evidence"]]
+            assert all("read" in one or one["complete"] for one in shown)
+            return [self._call(one["read"]) for one in shown if "read" in one]
         return [self._call(structured[why]) for why in ("previous", "next") if why in structured]
 
     def window(self, answer: Answer) -> str:

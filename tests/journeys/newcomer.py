@@ -7,7 +7,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -18,6 +17,7 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 from evidence.text import unescape
+from tests.helpers.loopback import free_port
 from tests.helpers import pages
 from tests.helpers.reading import Call, fenced, printed_calls
 from tests.helpers.server import QUICK, ROOT
@@ -66,8 +66,7 @@ def demo(folder: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """What `make demo` starts, at a free port: its address, and what it printed first."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     (recipe,) = re.findall(r"^demo:.*\n\t@\$\(VENV\)/bin/(rung .+)$", makefile, re.MULTILINE)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     process = subprocess.Popen(
         [sys.executable, "-m", "service", *recipe.replace("$(PORT)", str(port)).split()[1:]],
         cwd=folder,

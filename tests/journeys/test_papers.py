@@ -207,7 +207,7 @@ def test_everything_known_of_a_paper_can_be_read(library: Library) -> None:
 def test_every_link_of_every_kind_of_body_works(library: Library) -> None:
     for target in (
         "/papers/v1/search?q=attention",
-        "/papers/v1/search?q=transfomer",
+        "/papers/v1/search?q=trnsfomer",
         "/papers/v1/keywords?keyword=transformer",
         f"/papers/v1/papers/{ATTENTION}",
         f"/papers/v1/papers/{DEEP_LEARNING}/source?q=backpropagation",

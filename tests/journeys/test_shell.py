@@ -1,5 +1,7 @@
 """Journeys at a shell: from a question to the last character by commands that were printed."""
 
+import json
+import re
 import shlex
 from pathlib import Path
 from urllib.parse import unquote
@@ -12,7 +14,7 @@ from service.cli.deferred import loaded
 from service.cli.reading import ENTRIES
 from tests.helpers import worlds
 from tests.helpers.demo import NEEDLE
-from tests.helpers.shell import SPELL, Shell, printed
+from tests.helpers.shell import FORM, SPELL, Shell, printed
 from tests.helpers.worlds import SECRET, House
 from tests.spec.scenarios import scenario
 
@@ -90,14 +92,27 @@ def test_what_the_schema_prints_runs(shell: Shell) -> None:
 
 def test_records_with_odd_ids_are_read_by_printed_commands(odd: Shell) -> None:
     found = odd.ok("search", "oddity", "--limit", "100").stdout
-    commands = printed(found)
-    assert len(commands) == len(worlds.ODD_IDS)
+    (form,) = [line.removeprefix(FORM) for line in found.split("\n") if line.startswith(FORM)]
+    commands = [filled(form, id, path) for id, path in shown(found)]
+    assert len(commands) == len(worlds.ODD_IDS) and not printed(found)
     read = [odd.line(command) for command in commands]
     assert {window.stdout for window in read} == {
         f"the oddity number{number}" for number in range(1, len(worlds.ODD_IDS) + 1)
     }
     fetched = [odd.ok("fetch", "--", shlex.split(command)[2]) for command in commands[:6]]
     assert all(f"{worlds.ODD_STREAM}" in unquote(one.stderr) for one in fetched)
+
+
+def shown(found: str) -> list[tuple[str, str]]:
+    """(id, field) of every hit of a page, each from the two lines that begin it."""
+    hits = re.findall(r"^\d+ (\S+) .*\n  (\".+?\"|\S+) \d+\.\.", found, re.MULTILINE)
+    return [(id, json.loads(path) if path[0] == '"' else path) for id, path in hits]
+
+
+def filled(form: str, id: str, path: str) -> str:
+    """The command with an id and a field put in, each quoted as bash has it."""
+    given = {"<id of the hit>": id, "<field>": path}
+    return shlex.join(given.get(word, word) for word in shlex.split(form))
 
 
 WORDS = (

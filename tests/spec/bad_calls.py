@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+from evidence.limits import CONTRACT
 from tests.helpers.api import record_path
 
 STATUS = {
@@ -110,15 +111,15 @@ CASES: dict[str, Bad] = {
     # bounds and types
     "limit 0": listed("invalid_request", LIMIT, limit=0),
     "limit -1": listed("invalid_request", LIMIT, limit=-1),
-    "limit 101": clamped("limit", listed("invalid_request", LIMIT, limit=101)),
+    "limit 101": clamped("limit", listed("invalid_request", LIMIT, limit=CONTRACT.page_items + 1)),
     "limit 1e9": listed("invalid_request", LIMIT, limit=1e9),
     "limit true": listed("invalid_request", LIMIT, limit=True),
     "limit as text": listed("invalid_request", LIMIT, "", limit="5"),
     "limit 5.5": listed("invalid_request", LIMIT, limit=5.5),
     "search: limit 0": search("x", says=LIMIT, limit=0),
-    "search: limit 101": clamped("limit", search("x", says=LIMIT, limit=101)),
+    "search: limit 101": clamped("limit", search("x", says=LIMIT, limit=CONTRACT.page_items + 1)),
     "groups: limit 101": counted(
-        "invalid_request", LIMIT, metric="count", group_by="folder", limit=101
+        "invalid_request", LIMIT, metric="count", group_by="folder", limit=CONTRACT.page_items + 1
     ),
     "groups: limit 0": counted(
         "invalid_request", LIMIT, metric="count", group_by="folder", limit=0
@@ -126,7 +127,9 @@ CASES: dict[str, Bad] = {
     "limit without groups": counted("invalid_request", "group_by", metric="count", limit=5),
     "no fields": listed("invalid_request", "fields", RECORDS + "fields=", fields=[]),
     "fields as text": listed("invalid_request", "list", "", fields="id"),
-    "too many fields": listed("invalid_request", "100", fields=["id"] * 101),
+    "too many fields": listed(
+        "invalid_request", f"{CONTRACT.names_in_list}", fields=["id"] * (CONTRACT.names_in_list + 1)
+    ),
     "count": listed("invalid_request", "exact", count="all"),
     "detail": Bad("schema", {"detail": "all"}, "invalid_request", "compact"),
     "full without stream": Bad("schema", {"detail": "full"}, "invalid_request", "stream"),

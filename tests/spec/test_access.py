@@ -98,7 +98,8 @@ def test_a_field_outside_the_grant_cannot_be_read_filtered_sorted_or_counted(
 def test_words_of_a_field_outside_the_grant_are_not_found(narrow: Local, small: Local) -> None:
     assert small.ok("search", query="settled").structured["results"]
     answer = narrow.ok("search", query="settled")
-    assert answer.structured["results"] == [] and "of=0" in answer.lines[0]
+    assert answer.structured["results"] == [] and " all=0 some=0 " in answer.lines[0]
+    assert answer.structured["data"]["meta"]["absent_words"] == ["settled"]
     found = narrow.ok("search", query="invoice")
     assert {result["id"] for result in found.structured["results"]} == {
         "mail-work/messages:m_002",

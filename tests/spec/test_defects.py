@@ -168,10 +168,11 @@ def test_silent_and_absent_sources_cost_their_own_hits_and_are_told_in_text(
 def test_every_odd_id_is_printed_whole_and_leads_to_its_record(remote: Caller) -> None:
     met = list[str]()
     for answer in pages(remote, "search", query="oddity", limit=100):
-        for result in answer.structured["results"]:
+        rungs = answer.structured["content_ladder"]["records"]
+        for result, rung in zip(answer.structured["results"], rungs, strict=True):
             assert numbered(answer).count(result["id"]) == 1
-            (read,) = [c for c in printed_calls(answer.text) if c.args.get("id") == result["id"]]
-            assert "oddity" in remote.ok(read.tool, **read.args).structured["window"]["text"]
+            read = {"id": result["id"], "field_path": rung["evidence"][0]["field_path"]}
+            assert "oddity" in remote.ok("read_record_field", **read).structured["window"]["text"]
             document = remote.ok("fetch", id=result["id"]).structured
             met.append(document["metadata"]["record_id"])
     assert sorted(met) == sorted(worlds.ODD_IDS)

@@ -19,7 +19,15 @@ from service.app import create_app
 from tests.helpers.api import REQUEST_ID, Api
 from tests.helpers.caller import Caller
 from tests.helpers.loopback import Answering, Asked, Loopback, Reply, answering, as_json
-from tests.helpers.reading import Call, fenced, named, ours, printed_calls, structured_calls, walk
+from tests.helpers.reading import (
+    Call,
+    fenced,
+    previews,
+    ours,
+    printed_calls,
+    structured_calls,
+    walk,
+)
 from tests.helpers.remote import caller_of, opener
 from tests.helpers.replay import recorded, refusals, replaying
 from tests.helpers.small import PIXELS
@@ -92,9 +100,12 @@ def test_windows_that_are_cut_keep_their_match_and_balanced_marks(mark: str) -> 
     long = f"{'far from it ' * 90}{mark} {f'and then {mark} ' * 40}"
     with before(listed([hit(number, long) for number in range(25)])) as (_, caller):
         answer = caller.ok("search", query="two words", limit=25)
-    windows = fenced(answer.text)
+    rungs = answer.structured["content_ladder"]["records"]
+    windows = [previews(rung)[0] for rung in rungs]
     assert len(windows) == 25 and len(answer.text.encode()) <= BUDGETS.text_bytes
-    for window in (*windows, *named(answer.structured, "preview_text")):
+    assert fenced(answer.text) == windows[:3]
+    assert all(orjson.dumps(window).decode() in answer.text for window in windows[3:])
+    for window in windows:
         assert len(window) < len(long) and "<mark>" in window
         pieces = window.replace("</mark>", "<mark>").split("<mark>")
         assert len(pieces) % 2 == 1

@@ -1,23 +1,24 @@
 """Search shows evidence first, small fields stand inline, large ones escalate on purpose."""
 
 import re
+from typing import Any
 
 import pytest
 
-from evidence import wire
-from evidence.envelope import Envelope
+from evidence import hits_wire
 from service.pdpp.decode import search as reading
 from evidence.text import unmark
 from renderers import search as renderer
 from renderers.rendering import Context
 from tests.helpers.caller import Local
-from tests.helpers.reading import fenced, named, printed_calls, structured_calls
+from tests.helpers.reading import fenced, named, previews, printed_calls, structured_calls
 from tests.helpers.small import LONG_BODY, LONG_ID
 from tests.spec.scenarios import scenario
 
 QUERIES = ("invoice", "copper key", "Möwen", "青い灯台", "🎉", '"the old library"', "garden*")
 
-UNPROVEN = {
+READ_ANY = 'to read any field: read_record_field {"id":"<id of the hit>","field_path":"<field>"}'
+UNPROVEN: dict[str, Any] = {
     "object": "search_result",
     "stream": "messages",
     "record_key": "m_1",
@@ -36,15 +37,21 @@ def test_a_proven_window_stands_in_text_in_results_and_in_the_ladder(small: Loca
     shown = fenced(answer.text)
     results = answer.structured["results"]
     ladder = answer.structured["content_ladder"]["records"]
-    assert len(shown) == len(results) == len(ladder) == 2
+    assert len(shown) == len(results) == len(ladder) == 3
     for text, result, rung in zip(shown, results, ladder):
-        assert "<mark>invoice</mark> <mark>number</mark>" in text
+        assert "<mark>invoice</mark>" in text
+        has_both = "<mark>invoice</mark> <mark>number</mark>" in text
+        assert result.get("missing_words", []) == ([] if has_both else ["number"])
         assert text == result["evidence_preview"] == rung["evidence_preview"]
-        assert text == rung["evidence"][0]["preview_text"]
+        assert "preview_text" not in rung["evidence"][0], "the same text is not repeated"
         assert result["id"] == rung["id"] and rung["id"] in answer.text
-        call = rung["evidence"][0]["read"]
-        assert call["tool"] == "read_record_field"
-        assert call["args"]["field_path"] == rung["evidence"][0]["field_path"] == "body"
+        evidence = rung["evidence"][0]
+        assert evidence["field_path"] == "body"
+        if evidence["complete"]:
+            assert "read" not in evidence and f"\n{READ_ANY}\n" in f"{answer.text}\n"
+            continue
+        call = evidence["read"]
+        assert call["tool"] == "read_record_field" and call["args"]["field_path"] == "body"
         assert call["args"] in [found.args for found in printed_calls(answer.text)]
 
 
@@ -52,11 +59,12 @@ def test_a_proven_window_stands_in_text_in_results_and_in_the_ladder(small: Loca
 @scenario("000/ladder/context-around-the-mark")
 def test_a_window_is_never_the_term_alone_where_the_field_has_more(demo: Local, query: str) -> None:
     answer = demo.ok("search", query=query)
-    evidence = [e for e in named(answer.structured, "evidence") for e in e]
+    rungs = answer.structured["content_ladder"]["records"]
+    evidence = [pair for rung in rungs for pair in zip(rung["evidence"], previews(rung))]
     assert evidence
-    for one in evidence:
-        marked = "".join(re.findall("<mark>(.*?)</mark>", one["preview_text"], re.DOTALL))
-        plain = unmark(one["preview_text"])
+    for one, shown in evidence:
+        marked = "".join(re.findall("<mark>(.*?)</mark>", shown, re.DOTALL))
+        plain = unmark(shown)
         assert marked
         if one["total_chars"] > len(marked):
             assert len(plain.strip()) > len(marked), one
@@ -66,8 +74,8 @@ def test_a_window_is_never_the_term_alone_where_the_field_has_more(demo: Local, 
 
 @scenario("000/ladder/no-proof-no-window", "003/search/unproven-shows-identity")
 def test_a_hit_without_proof_shows_who_it_is_and_how_to_open_it_but_no_text() -> None:
-    envelope = Envelope({"object": "list", "has_more": False, "data": [UNPROVEN]})
-    page = reading.read(envelope, args={"query": "invoice"})
+    body = {"object": "list", "has_more": False, "data": [UNPROVEN]}
+    page = reading.read(body)
     rendering = renderer.render(page, Context())
     text, structured = rendering.blocks[0], rendering.structured
     assert fenced(text) == [] and "without a mark" not in text
@@ -88,7 +96,7 @@ def test_the_first_lines_are_the_header_with_the_first_id_and_then_the_evidence(
     assert lines[0].startswith("search query=invoice ")
     assert "first_id=mail-" in lines[0]
     assert lines[1].startswith("1 mail-")
-    assert " read_record_field {" in lines[2] and lines[2].lstrip().startswith(("subject", "body"))
+    assert re.match(r"  (subject|body) \d+\.\.\d+ of \d+ match=\d+\.\.\d+", lines[2])
     assert lines[3].startswith("<<<") and "<mark>" in lines[4]
     general = [n for n, line in enumerate(lines) if line.startswith(("sources:", "next_page:"))]
     assert general and min(general) > max(n for n, line in enumerate(lines) if ">>>" in line)
@@ -100,15 +108,18 @@ def test_hits_show_ids_that_calls_take_and_no_uri_anywhere(small: Local) -> None
     assert "pdpp://" not in answer.text
     assert not any("pdpp://" in str(found) for found in named(answer.structured, "id", "url"))
     for result in answer.structured["results"]:
-        reads = [call for call in printed_calls(answer.text) if call.args.get("id") == result["id"]]
-        assert reads and all(call.tool == "read_record_field" for call in reads)
+        calls = [call for call in printed_calls(answer.text) if call.args.get("id") == result["id"]]
+        assert all(call.tool == "read_record_field" for call in calls)
+    rungs = answer.structured["content_ladder"]["records"]
+    assert all("read" in one or one["complete"] for rung in rungs for one in rung["evidence"])
+    assert READ_ANY in answer.lines
 
 
 @scenario("003/order/ids-not-uris")
 def test_a_record_uri_of_an_upstream_becomes_the_id_of_the_same_record() -> None:
     body = {**UNPROVEN, "record_uri": "pdpp://record/mail/messages:m_1"}
     body["evidence_excerpts"] = [{"field_path": "body", "preview_text": "a <mark>word</mark>"}]
-    page = reading.read(Envelope({"data": [body]}), args={"query": "word"})
+    page = reading.read({"data": [body]})
     rendering = renderer.render(page, Context())
     assert "pdpp://" not in rendering.blocks[0]
     assert "pdpp://" not in str(rendering.structured)
@@ -177,7 +188,7 @@ def test_nothing_is_invented_between_the_channels(demo: Local) -> None:
     """Each excerpt that is shown is the text of its field at the offsets it claims."""
     answer = demo.ok("search", query="invoice harbour")
     for rung in answer.structured["content_ladder"]["records"]:
-        for one in rung["evidence"]:
+        for one, shown in zip(rung["evidence"], previews(rung)):
             size = one["end_chars"] - one["start_chars"]
             window = demo.ok(
                 "read_record_field",
@@ -186,7 +197,7 @@ def test_nothing_is_invented_between_the_channels(demo: Local) -> None:
                 offset_chars=one["start_chars"],
                 limit_chars=size,
             ).structured["window"]
-            assert window["text"] == unmark(one["preview_text"])
+            assert window["text"] == unmark(shown)
             assert one["start_chars"] <= one["match_start_chars"] < one["end_chars"]
 
 
@@ -194,4 +205,4 @@ def test_a_call_is_spelled_the_same_in_both_channels(small: Local) -> None:
     answer = small.ok("search", query="standup", limit=3)
     for call in structured_calls(answer.structured):
         assert any(call.key() == printed.key() for printed in printed_calls(answer.text)), call
-    assert wire.title(reading.read(Envelope({"data": [UNPROVEN]}), args={}).hits[0])
+    assert hits_wire.title(reading.read({"data": [UNPROVEN]}).hits[0])

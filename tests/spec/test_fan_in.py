@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence import wire
-from evidence.envelope import Envelope
+from evidence import hits_wire
 from evidence.errors import EvidenceError, InvalidRequest
 from evidence.limits import BUDGETS
 from service.pdpp.decode import search as reading
+from service.pdpp.encode import body_of
 from renderers import search as renderer
 from renderers.rendering import Context
 from tests.helpers.sources import DOWN, LATE, OK, QUERY, REVOKED, Crowd, Plan, ids
@@ -37,8 +37,8 @@ def many(plans: st.SearchStrategy[Plan], most: int = 70) -> st.SearchStrategy[li
 
 def both_channels(body: dict[str, Any], limit: int) -> tuple[str, dict[str, Any]]:
     """What a model sees of a page: the text, and the structured content."""
-    page = reading.read(Envelope(body), args={"query": QUERY, "limit": limit})
-    rendering = renderer.render(page, Context())
+    page = replace(reading.read(body), args={"query": QUERY, "limit": limit})
+    rendering = renderer.render(renderer.fit(page, BUDGETS), Context())
     return "\n".join(rendering.blocks), rendering.structured
 
 
@@ -130,7 +130,7 @@ def test_a_cursor_that_was_altered_or_asked_otherwise_is_refused(
     plans: list[Plan], data: st.DataObject
 ) -> None:
     crowd = Crowd([*plans, Plan(hits=3)])
-    cursor = crowd.search(limit=1).body.get("next_cursor")
+    cursor = crowd.search(limit=1).value.next_cursor
     assert cursor is not None
     place = data.draw(st.integers(0, len(cursor) - 2))
     other = cursor[:place] + ("B" if cursor[place] == "A" else "A") + cursor[place + 1 :]
@@ -161,7 +161,7 @@ def test_grants_that_overlap_show_each_record_once(orders: list[list[str]], limi
 
 
 def test_hits_of_all_sources_take_turns() -> None:
-    body = Crowd([Plan(hits=5), Plan(hits=1), Plan(hits=5)]).search(limit=6).body
+    body = body_of(Crowd([Plan(hits=5), Plan(hits=1), Plan(hits=5)]).search(limit=6))
     turns = [hit["connection_id"].removeprefix("source-") for hit in body["data"]]
     assert turns == ["0", "1", "2", "0", "2", "0"]
 
@@ -201,14 +201,14 @@ def test_a_source_that_never_answers_is_given_up_and_stays_told() -> None:
 def test_the_count_is_that_of_all_sources_and_says_when_it_is_not_exact() -> None:
     whole = [body["meta"] for body in Crowd([Plan(hits=3), Plan(hits=4)]).pages(2)]
     assert {(meta["count"], meta["count_accuracy"]) for meta in whole} == {(7, "exact")}
-    partly = Crowd([Plan(hits=3), Plan(hits=4, outcomes=(LATE,))]).search(limit=9).body["meta"]
+    partly = body_of(Crowd([Plan(hits=3), Plan(hits=4, outcomes=(LATE,))]).search(limit=9))["meta"]
     assert (partly["count"], partly["count_accuracy"]) == (3, "lower_bound")
 
 
 def test_wire_and_text_say_the_same_of_the_sources() -> None:
-    body = Crowd([Plan(hits=2), Plan(hits=0), Plan(hits=1, outcomes=(DOWN,))]).search(limit=5).body
-    page = reading.read(Envelope(body), args={"query": QUERY})
-    told = wire.search(page)["data"]["meta"]["package"]
+    crowd = Crowd([Plan(hits=2), Plan(hits=0), Plan(hits=1, outcomes=(DOWN,))])
+    page = replace(crowd.search(limit=5).value, args={"query": QUERY})
+    told = hits_wire.search(page)["data"]["meta"]["package"]
     assert {name: told[name] for name in told if name.endswith("count")} == {
         "member_count": 3,
         "waiting_count": 0,
@@ -227,10 +227,10 @@ def test_a_page_of_many_sources_half_of_them_down_stays_in_its_budget(
 ) -> None:
     crowd = Crowd([Plan(hits=3, outcomes=(DOWN,) * (number % 2)) for number in range(200)])
     crowd.children = [replace(child, name=label + child.name) for child in crowd.children]
-    page = reading.read(crowd.search(limit=100), args={"query": QUERY, "limit": 100})
-    kept = renderer.fits(page, BUDGETS)
-    page = reading.read(crowd.search(limit=kept), args={"query": QUERY, "limit": 100})
-    rendering = renderer.render(page, Context())
+    page = replace(crowd.search(limit=100).value, args={"query": QUERY, "limit": 100})
+    kept = len(renderer.fit(page, BUDGETS).hits)
+    page = replace(crowd.search(limit=kept).value, args={"query": QUERY, "limit": 100})
+    rendering = renderer.render(renderer.fit(page, BUDGETS), Context())
     assert len("".join(rendering.blocks).encode()) <= BUDGETS.text_bytes
     assert len(orjson.dumps(rendering.structured)) <= BUDGETS.structured_bytes
     assert kept > least

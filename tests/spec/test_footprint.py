@@ -34,7 +34,7 @@ def test_there_are_exactly_these_six_tools_in_this_order(tools: list[dict[str, A
 @scenario("004/footprint/budget-and-members")
 def test_the_whole_list_stays_inside_its_budget(small: Local) -> None:
     size = len(orjson.dumps(small.result("tools/list")))
-    assert size <= BUDGETS.tools_list_bytes == 10_240, f"tools/list has {size} bytes"
+    assert size <= BUDGETS.tools_list_bytes == 8_192, f"tools/list has {size} bytes"
 
 
 @scenario("002/endpoint/tools-explain-themselves")

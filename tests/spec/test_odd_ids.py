@@ -67,8 +67,11 @@ def test_a_found_id_is_fetched(api: Api, key: str) -> None:
 
 
 def test_the_read_of_a_hit_reads_its_field(api: Api, key: str) -> None:
-    (evidence,) = hit_of(api, key)["evidence"]
-    found = api.mcp(evidence["read"]["tool"], **evidence["read"]["args"])["structuredContent"]
+    hit = hit_of(api, key)
+    (evidence,) = hit["evidence"]
+    assert "read" not in evidence, "a field that is shown whole has no call of its own"
+    args = {"id": hit["id"], "field_path": evidence["field_path"]}
+    found = api.mcp("read_record_field", **args)["structuredContent"]
     assert found["window"]["text"] == text_of(key)
     assert found["record"]["record_id"] == key
 

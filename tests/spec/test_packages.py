@@ -10,6 +10,8 @@ import pytest
 from service import keys
 from service.ports import Held
 from service.access import packages
+from service.access.sqlite import SqliteRegistry
+from service.access.registry import Member
 from service.records.sqlite.writer import open_writer
 from tests.helpers.api import Answer, Api
 from tests.helpers.households import HERE, THERE, Package, Pair, two
@@ -17,6 +19,7 @@ from tests.helpers.loopback import Asked, Reply, answering
 from tests.helpers.posting import JSON
 from tests.helpers.server import serving
 from tests.helpers.worlds import SECRET, House
+from tests.helpers.households import local_member
 
 EVERYTHING = {f"home-{n}" for n in range(HERE)} | {f"abroad-{n}" for n in range(THERE)}
 
@@ -45,7 +48,7 @@ def api(front: str, package: Package) -> Api:
 
 def revoke(pair: Pair, name: str) -> None:
     with open_writer(pair.here.path) as writer:
-        packages.revoke(writer, name)
+        packages.revoke(SqliteRegistry(writer), name)
 
 
 def post(api: Api, **body: Any) -> Answer:
@@ -179,10 +182,10 @@ def test_the_dead_token_of_a_member_is_neither_shown_nor_taken_for_that_of_the_c
             return Reply(401, text.encode())
 
         with answering(refuse) as server, open_writer(pair.here.path) as writer:
-            member = packages.Member("Away", "grt_away", held, server.url, token)
-            members = [packages.local_member(writer.db, local), member]
+            member = Member("Away", "grt_away", held, server.url, token)
+            members = [local_member(writer, local), member]
             sealer = keys.of_tokens(SECRET.encode())
-            api = Api(pair.here.app, packages.create(writer, members, sealer)[1])
+            api = Api(pair.here.app, packages.create(SqliteRegistry(writer), members, sealer)[1])
             refused = api.get(f"{path}connection_id=away")
             whole = api.rest("/v1/search", q="lantern")
             assert server.asked[0].token == token
@@ -196,9 +199,9 @@ def test_the_dead_token_of_a_member_is_neither_shown_nor_taken_for_that_of_the_c
 def test_a_package_of_one_answers_as_its_grant(pair: Pair) -> None:
     grant_id, token = pair.here.grant(label="alone")
     with open_writer(pair.here.path) as writer:
-        member = packages.local_member(writer.db, "alone")
+        member = local_member(writer, "alone")
         _, package = packages.create(
-            writer, [member], pair.here.app.extensions["rung"].store.sealer
+            SqliteRegistry(writer), [member], pair.here.app.extensions["rung"].store.sealer
         )
     for target in ("/v1/schema", "/v1/search?q=lantern&limit=3", "/v1/streams/letters/records"):
         one, other = Api(pair.here.app, token).get(target), Api(pair.here.app, package).get(target)

@@ -5,6 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
+from evidence.limits import CONTRACT
 from tests.helpers.papers import DEEP_LEARNING, Library, ids
 from tests.helpers.reading import printed_calls
 from tests.spec.scenarios import scenario
@@ -56,9 +57,9 @@ def test_a_page_of_100_is_taken_and_one_of_101_is_not(
     library: Library, tool: str, argument: str, route: str, parameter: str, name: str
 ) -> None:
     asked = {argument: "e" if argument == "keyword" else "learning"}
-    assert len(ids(library.ok(tool, **asked, **{name: 100}))) > 10
-    assert refusal(library, tool, **asked, **{name: 101})["param"] == name
-    for size, status in ((100, 200), (101, 400), (0, 400)):
+    assert len(ids(library.ok(tool, **asked, **{name: CONTRACT.page_items}))) > 10
+    assert refusal(library, tool, **asked, **{name: CONTRACT.page_items + 1})["param"] == name
+    for size, status in ((CONTRACT.page_items, 200), (CONTRACT.page_items + 1, 400), (0, 400)):
         answer = library.api.rest(f"/papers/v1/{route}", **{parameter: "learning", name: size})
         assert answer.status == status
 
@@ -191,10 +192,12 @@ def test_a_place_past_the_end_is_refused_with_the_places_there_are(
     assert refused["total_chars"] == 340_736 and "0 to 340736" in refused["message"]
 
 
-@pytest.mark.parametrize("limit", [0, -1, 101, "5", True])
+@pytest.mark.parametrize("limit", [0, -1, CONTRACT.page_items + 1, "5", True])
 def test_facets_are_bounded_too(library: Library, limit: Any) -> None:
     assert refusal(library, "list_top_facets", category="tag", limit=limit)["param"] == "limit"
-    assert library.ok("list_top_facets", category="author", limit=100).structured["data"]
+    assert library.ok("list_top_facets", category="author", limit=CONTRACT.page_items).structured[
+        "data"
+    ]
 
 
 def test_an_unknown_category_is_refused_with_those_there_are(library: Library) -> None:
@@ -231,7 +234,7 @@ def test_query_and_outline_are_one_or_the_other(library: Library) -> None:
 
 def test_a_page_of_a_hundred_stays_inside_the_size_of_a_result(library: Library) -> None:
     for tool, argument in (("search_papers", "query"), ("search_papers_by_keyword", "keyword")):
-        for limit in (10, 11, 50, 100):
+        for limit in (10, 11, 50, CONTRACT.page_items):
             answer = library.ok(tool, **{argument: "learning", "limit": limit})
             assert len(answer.text.encode()) <= (8_192 if limit <= 10 else 24_576)
             assert len(orjson.dumps(answer.structured)) <= 40_960

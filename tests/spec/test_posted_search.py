@@ -92,3 +92,10 @@ def test_a_next_page_whose_address_would_be_too_long_is_offered_by_its_cursor(
     long = small.api.rest("/v1/search", **asked, subject_id="x" * BUDGETS.link_bytes).body
     assert long["links"]["next"] is None and long["has_more"]
     assert long["next_cursor"] == short["next_cursor"]
+
+
+def test_both_http_surfaces_refuse_a_large_body_in_the_same_words(small: Local) -> None:
+    raw = b'"' + b"x" * BUDGETS.body_bytes + b'"'
+    rest, mcp = post(small, raw).error, small.api.post(raw).body["error"]["data"]
+    same = ("code", "message", "hint", "limit")
+    assert [rest.get(name) for name in same] == [mcp.get(name) for name in same]

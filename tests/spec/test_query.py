@@ -5,6 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
+from evidence.limits import CONTRACT
 from tests.helpers.caller import Answer, Local
 from tests.helpers.reading import fenced, printed_calls
 from tests.helpers.stores import TEXT, TIME, Connection, Stream, bring, build, client
@@ -117,7 +118,7 @@ def test_a_filter_of_another_form_is_refused_and_never_ignored(small: Local, fil
         ({"expand": ["nothing"]}, "invalid_expand"),
         ({"cursor": "abc"}, "invalid_cursor"),
         ({"changes_since": "abc"}, "invalid_cursor"),
-        ({"limit": 101}, "invalid_request"),
+        ({"limit": CONTRACT.page_items + 1}, "invalid_request"),
         ({"limit": "5"}, "invalid_request"),
         ({"count": "maybe"}, "invalid_request"),
     ],

@@ -38,7 +38,8 @@ APART = {
     "changes_begin": {"data.data"},
     "connectors": {"data.streams"},
     # Told where they are known: a page that was not counted, a size nobody asked for, no times.
-    "search_basic": {"meta.recall.ranked_candidate_count"},
+    # A score would reveal how often words occur outside the grant: `rank` stands instead.
+    "search_basic": {"meta.recall.ranked_candidate_count", "data.score"},
     "record_get_shared_conn": {"data", "record_json_bytes"},
     "streams_list": {"data.last_updated", "data.freshness.captured_at"},
 }

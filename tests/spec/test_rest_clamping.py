@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from evidence.limits import CONTRACT
 from tests.helpers import worlds
 from tests.helpers.api import Answer, Api, path, record_path
 from tests.helpers.server import serving
@@ -16,8 +17,8 @@ MAIL = "connection_id=mail-work"
 WINDOW = f"{record_path('messages', 'm1', 'field-window')}?{MAIL}&field=body"
 #: A route that clamps, its parameter and its maximum.
 CLAMPED = [
-    (f"{RECORDS}?", "limit", 100),
-    ("/v1/search?q=lantern&", "limit", 100),
+    (f"{RECORDS}?", "limit", CONTRACT.page_items),
+    ("/v1/search?q=lantern&", "limit", CONTRACT.page_items),
     (f"{WINDOW}&", "limit_chars", 16_384),
 ]
 
@@ -84,7 +85,11 @@ def test_a_posted_limit_is_clamped(api: Api) -> None:
     for sent, told in ((b"500", 500), (b"500.0", 500), (b"18446744073709551616", 2.0**64)):
         body = b'{"q": "lantern", "limit": ' + sent + b"}"
         [found] = clamps(api.send("POST", "/v1/search", body, json))
-        assert found == {"requested_limit": told, "max_limit": 100, "param": "limit"}
+        assert found == {
+            "requested_limit": told,
+            "max_limit": CONTRACT.page_items,
+            "param": "limit",
+        }
     for sent in (b"0", b"-5", b'"500"', b"true", b"5.5"):
         body = b'{"q": "lantern", "limit": ' + sent + b"}"
         assert api.send("POST", "/v1/search", body, json).status == 400, sent
@@ -93,9 +98,10 @@ def test_a_posted_limit_is_clamped(api: Api) -> None:
 @pytest.mark.parametrize(
     "target",
     [
-        f"{path('messages', 'aggregate')}?metric=count&group_by=folder&limit=101",
+        f"{path('messages', 'aggregate')}?metric=count&group_by=folder"
+        f"&limit={CONTRACT.page_items + 1}",
         f"{RECORDS}?{MAIL}&expand=attachments&expand_limit[attachments]=51",
-        "/papers/v1/search?q=tides&limit=101",
+        f"/papers/v1/search?q=tides&limit={CONTRACT.page_items + 1}",
     ],
 )
 def test_other_limits_over_their_maximum_are_refused(house: worlds.House, target: str) -> None:
@@ -107,8 +113,8 @@ def test_other_limits_over_their_maximum_are_refused(house: worlds.House, target
 
 def test_tools_refuse_what_rest_clamps(api: Api) -> None:
     for tool, args in (
-        ("query_records", {"stream": "messages", "limit": 101}),
-        ("search", {"query": "lantern", "limit": 101}),
+        ("query_records", {"stream": "messages", "limit": CONTRACT.page_items + 1}),
+        ("search", {"query": "lantern", "limit": CONTRACT.page_items + 1}),
         ("query_records", {"stream": "messages", "count": "estimated"}),
     ):
         assert api.mcp(tool, **args)["isError"], tool

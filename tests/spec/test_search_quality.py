@@ -1,11 +1,7 @@
 """How often search finds the right record, on the collection of our own and over papers."""
 
-import pytest
-
 from quality import collections, runs
 from quality.runs import Run
-
-BEFORE = "search requires every word of a question in one field; the new matching is not here yet"
 
 
 def missed(run: Run) -> list[str]:
@@ -17,11 +13,9 @@ def missed(run: Run) -> list[str]:
     ]
 
 
-@pytest.mark.xfail(reason=BEFORE, strict=False)
 def test_questions_as_people_ask_them_find_their_record() -> None:
     assert not missed(runs.run(collections.read(collections.OWN), baselines=False))
 
 
-@pytest.mark.xfail(reason=BEFORE, strict=False)
 def test_plurals_inflections_and_typos_find_the_expected_paper() -> None:
     assert not missed(runs.run_papers())

@@ -1,7 +1,6 @@
 """`rung stdio` before a PDPP provider: whose token it takes, and what a bad provider costs."""
 
 import io
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from service.mcp.stdio import serve
 from service.operations.base import Session
 from service.sources.remote.origin import Origin
 from service.sources.remote.remote_authority import RemoteAuthority
+from tests.helpers.loopback import free_port, silent
 from tests.helpers.caller import Local
 from tests.helpers.posting import legacy_body
 from tests.helpers.stdio import ERAS, started, stdio
@@ -36,7 +36,7 @@ HERE = {"NO_PROXY": "127.0.0.1"}
 
 CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("schema", {}),
-    ("search", {"query": "invoice number"}),
+    ("search", {"query": "invoice number", "words": "all"}),
     ("read_record_field", {"id": "mail-work/messages:m_long", "field_path": "body"}),
     ("fetch", {"id": "mail-work/messages:m_002"}),
     ("query_records", {"stream": "messages", "connection_id": "mail-work", "limit": 2}),
@@ -137,8 +137,7 @@ def test_the_command_line_comes_before_the_environment(
 
 
 def test_a_provider_may_come_and_go(provider: Provider) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port = found.getsockname()[1]
+    port = free_port()
     url = f"http://127.0.0.1:{port}"
     with stdio("--provider-url", url, RUNG_TOKEN=CLIENT, **HERE) as pipe:
         caller = pipe.caller()
@@ -157,8 +156,8 @@ def test_a_hung_provider_costs_each_call_its_deadline_and_nothing_more() -> None
         legacy_body("ping"),
     ]
     patience = Deadline.after(BUDGETS.start_seconds)
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        authority = RemoteAuthority(Origin(f"http://127.0.0.1:{silent.getsockname()[1]}"))
+    with silent() as url:
+        authority = RemoteAuthority(Origin(url))
         source, out = io.BytesIO(b"\n".join(map(orjson.dumps, messages))), io.BytesIO()
         serve(
             RecordsSurface(),

@@ -13,8 +13,8 @@ from evidence import pointer
 from evidence.errors import NotText, TooLarge
 from evidence.handles import RecordRef
 from evidence.limits import CONTRACT
-from service.pdpp.decode import field as reading
 from service.pdpp.decode import text_of
+from service.pdpp.encode import body_of
 from evidence.text import looks_binary
 from service.cli.export.asking import Asker
 from service.cli.export.texts import Window
@@ -32,8 +32,7 @@ class FieldText:
     def window(self, offset: int, limit: int | None = None) -> Window:
         """Raises `NotText` for a field of bytes, and whatever the source says."""
         asked = WindowRequest(offset_chars=offset, limit_chars=limit or CONTRACT.window_chars_max)
-        envelope = self.asker.ask(lambda rs: rs.field_window(self.ref, self.path, asked))
-        found = reading.read(envelope, ref=self.ref, field_path=self.path, args={})
+        found = self.asker.ask(lambda rs: rs.field_window(self.ref, self.path, asked)).value
         if found.binary is not None:
             raise NotText(
                 f"{self.path} holds bytes, not text.",
@@ -46,21 +45,22 @@ class FieldText:
         """When the record was last emitted; empty where the source does not say it."""
         try:
             # Without `fields`: large values that are named come whole over HTTP.
-            found = self.asker.ask(lambda rs: rs.record(RecordRead(self.ref))).body
+            found = self.asker.ask(lambda rs: rs.record(RecordRead(self.ref))).value
         except TooLarge:  # a server that gives no previews
             return ""
-        return text_of(found, "emitted_at") or ""
+        return found.emitted_at or ""
 
 
 def value_of(rs: ResourceServer, ref: RecordRef, name: str) -> Any:
     """The whole value of a top-level field; raises `TooLarge` above 32 MB."""
-    return rs.record(RecordRead(ref, (name,), whole=True)).body["data"].get(name)
+    answer = rs.record(RecordRead(ref, (name,), whole=True))
+    return body_of(answer)["data"].get(name)
 
 
 def blob_of(rs: ResourceServer, ref: RecordRef, path: str) -> Blob:
     """The bytes a field means: those of its blob, or of its base64 text."""
     name = pointer.top_level(path)
-    body = rs.record(RecordRead(ref, (name,))).body
+    body = body_of(rs.record(RecordRead(ref, (name,))))
     value = body["data"].get(name)
     if is_cut(value):
         value = value_of(rs, ref, name)

@@ -9,7 +9,8 @@ import orjson
 from evidence.errors import InvalidRequest, Unavailable
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
-from service.pdpp.decode import schema, reference, rows, source_of, text_of, warnings_of
+from evidence.values import previewed
+from service.pdpp.decode import reference, rows, source_of, text_of, warnings_of
 from renderers.lines import warning
 from service.cli.export import texts, whole
 from service.cli.export.asking import Asker
@@ -18,6 +19,8 @@ from service.cli.export.sinks import Sink
 from service.cli.progress import Meter
 from service.cli.rows import RECORD_COLUMNS, column
 from service.cli.output import say
+from service.pdpp.encode import body_of
+from service.pdpp.encode.values import encode_data
 from service.ports import RecordQuery, SchemaQuery
 
 Body = dict[str, Any]
@@ -136,7 +139,7 @@ def _page(asker: Asker, query: RecordQuery, sink: Sink, form: Form, progress: Pr
             progress.say("warning: a row without the id of a record is left out")
             continue
         refs.append(ref)
-        for data in form.row(row, ref):
+        for data in form.row(row if query.whole else _previewed(row, ref), ref):
             sink.write(data)
     following = text_of(body, "next_cursor") or text_of(body.get("meta"), "next_cursor")
     more = bool(body.get("has_more"))
@@ -157,14 +160,29 @@ def _asked(
 ) -> tuple[Body, int | None]:
     """(page, how many records there are in all, where the source counts them)."""
     if not counted:
-        return asker.ask(lambda rs: rs.records(query)).body, total
+        return _body(asker, query), total
     try:
-        body = asker.ask(lambda rs: rs.records(replace(query, count="exact"))).body
+        body = _body(asker, replace(query, count="exact"))
     except InvalidRequest:
-        return asker.ask(lambda rs: rs.records(query)).body, None
+        return _body(asker, query), None
     count = (body.get("meta") or {}).get("count")
     value = count.get("value") if isinstance(count, dict) else count
     return body, value if isinstance(value, int) and value >= 0 else None
+
+
+def _body(asker: Asker, query: RecordQuery) -> Body:
+    return body_of(asker.ask(lambda rs: rs.records(query)))
+
+
+def _previewed(row: Body, ref: RecordRef) -> Body:
+    """The row with values over 64 KiB as previews, as not every source has them."""
+    data = row.get("data")
+    if not isinstance(data, dict):
+        return row
+    shown = {
+        name: previewed(value, most_bytes=CONTRACT.inline_bytes) for name, value in data.items()
+    }
+    return {**row, "data": encode_data(shown, ref)}
 
 
 def fields_of(asker: Asker, query: RecordQuery) -> tuple[str, ...]:
@@ -172,12 +190,12 @@ def fields_of(asker: Asker, query: RecordQuery) -> tuple[str, ...]:
     if query.fields:
         return query.fields
     asked = SchemaQuery(stream=query.stream, connection_id=query.connection_id)
-    index = schema.read(asker.ask(lambda rs: rs.schema(asked)), args={})
-    found = [row for row in index.rows if row.name == query.stream]
-    names = [name for row in found for name in row.fields]
+    rows_of = asker.ask(lambda rs: rs.schema(asked)).value.rows
+    found = [row.stream for row in rows_of if row.stream.name == query.stream]
+    names = [name for stream in found for name in stream.fields]
     if query.view:
-        views = [view for row in found for view in row.views if view.get("name") == query.view]
-        names = [name for view in views for name in view.get("fields", ())]
+        views = [view for stream in found for view in stream.views if view.id == query.view]
+        names = [name for view in views for name in view.fields]
         if not views:
             return ()  # the source says so, and which views there are
     if not names:

@@ -14,6 +14,7 @@ from service.cli.export.sinks import Sink
 from service.cli.export.texts import Changed, Text
 from service.cli.progress import Meter
 from service.cli.output import say
+from service.pdpp.encode import body_of
 from service.ports import Blob, RecordRead, ResourceServer
 
 KEPT_BYTES = 1 << 20
@@ -38,7 +39,8 @@ def record(asker: Asker, ref: RecordRef, sink: Sink, meter: Meter) -> None:
     """A record with all its granted fields, whole, as one line of JSON."""
 
     def work() -> None:
-        body = asker.ask(lambda rs: rs.record(RecordRead(ref, whole=True))).body
+        answer = asker.ask(lambda rs: rs.record(RecordRead(ref, whole=True)))
+        body = body_of(answer)
         found = whole.segments(asker, body, ref)
         is_of = hashlib.sha256(orjson.dumps(body)).hexdigest()
         if sink.state and sink.state["record"] != is_of:

@@ -14,8 +14,8 @@ from service.ports import PaperSearch
 
 class SearchPapersArguments(PagedArguments):
     query = arguments.Text(
-        'Words that must all occur; "a phrase", prefix*, -without, title:word, author:"ada '
-        'brandt", venue:, keyword:, tag:, year:2019..2021; a DOI or arXiv id.',
+        'Words, in any form. Required: "a phrase", prefix*, -without, title:word, author:"ada '
+        'brandt", venue:, keyword:, tag:, year:2019..2021, a DOI or arXiv id.',
         longest=CONTRACT.query_chars,
         required=True,
     )
@@ -32,9 +32,10 @@ OPERATION = PaperOperation(
     name=SEARCH,
     title="Search papers",
     description=(
-        "Full-text search over titles, summaries, sources and translations, best match first. Use "
-        "it to find papers on a subject. Each hit has its paper_id and the marked text that "
-        "matched; pass the paper_id to get_paper_metadata, get_paper_summary or get_paper_source."
+        "Full-text search over titles, summaries, sources and translations, best match first. A "
+        "paper needs one of the words; each hit names those it lacks, its paper_id and the marked "
+        "text that matched. Pass the paper_id to get_paper_metadata, get_paper_summary or "
+        "get_paper_source."
     ),
     arguments=SearchPapersArguments(),
     run=run,

@@ -1,11 +1,11 @@
-"""From envelopes to typed values: the only place that knows how upstreams spell things."""
+"""From PDPP bodies to typed values: the only place that knows how upstreams spell things."""
 
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
 from evidence.handles import RecordRef
-from evidence.limits import BUDGETS
+from evidence.limits import CONTRACT
 from evidence.model import Source
 
 
@@ -50,7 +50,7 @@ def source_of(body: dict[str, Any]) -> Source:
     return _source(
         text_of(body, "connection_id", "connector_instance_id"),
         text_of(body, "connector_key", "connector_id"),
-        short(text_of(body, "display_name"), BUDGETS.label_chars),
+        short(text_of(body, "display_name"), CONTRACT.name_chars),
     )
 
 
@@ -71,7 +71,7 @@ def warnings_of(body: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def without(body: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """The envelope without some of its keys."""
+    """The body without some of its keys."""
     dropped = frozenset(names)
     return {key: value for key, value in body.items() if key not in dropped}
 

@@ -1,33 +1,31 @@
-"""The aggregation envelope -> `Buckets`."""
+"""The aggregation body -> `Buckets`."""
 
 from typing import Any
 
-from evidence.envelope import Envelope
-from evidence.model import Buckets
+from evidence.model import Buckets, Group
 from service.pdpp.decode import number_of, rows, text_of, warnings_of
 
 
-def read(envelope: Envelope, *, args: dict[str, Any]) -> Buckets:
-    """The figure or the groups an upstream answered `aggregate` with."""
-    body = envelope.body
+def read(body: dict[str, Any], *, stream: str = "", metric: str = "") -> Buckets:
+    """The figure or the groups of a body; `stream` and `metric` if it does not repeat its own."""
     inner = body.get("data")
-    if body.get("object") != "aggregation" and isinstance(inner, dict):
-        body = inner
-    grouped = isinstance(body.get("groups"), list)
+    found = inner if body.get("object") != "aggregation" and isinstance(inner, dict) else body
+    groups = tuple(Group(row.get("key"), number_of(row, "count")) for row in rows(found, "groups"))
     return Buckets(
-        args=args,
-        stream=text_of(body, "stream") or str(args.get("stream", "")),
-        metric=text_of(body, "metric") or str(args.get("metric", "")),
-        field=text_of(body, "field"),
-        value=body.get("value"),
-        groups=rows(body, "groups") if grouped else None,
-        group_by=text_of(body, "group_by", "group_by_time"),
-        granularity=text_of(body, "granularity"),
-        time_zone=text_of(body, "effective_time_zone", "time_zone"),
-        other_count=number_of(body, "other_count"),
-        group_count=number_of(body, "group_count"),
-        next_cursor=text_of(body, "next_cursor"),
-        filtered_record_count=number_of(body, "filtered_record_count"),
-        warnings=warnings_of(envelope.body),
-        envelope=body,
+        stream=text_of(found, "stream") or stream,
+        metric=text_of(found, "metric") or metric,
+        field=text_of(found, "field"),
+        value=found.get("value"),
+        groups=groups if isinstance(found.get("groups"), list) else None,
+        group_by=text_of(found, "group_by"),
+        group_by_time=text_of(found, "group_by_time"),
+        granularity=text_of(found, "granularity"),
+        time_zone=text_of(found, "effective_time_zone", "time_zone"),
+        approximate=found.get("approximate") is True,
+        filtered_record_count=number_of(found, "filtered_record_count"),
+        limit=number_of(found, "limit"),
+        other_count=number_of(found, "other_count"),
+        group_count=number_of(found, "group_count"),
+        next_cursor=text_of(found, "next_cursor"),
+        warnings=warnings_of(body),
     )

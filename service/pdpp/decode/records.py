@@ -1,86 +1,92 @@
-"""Record envelopes -> `RecordPage`: binary values as metadata, related records as ids."""
+"""PDPP bodies of lists and records -> `RecordPage` and `Record`."""
 
 from typing import Any
 
-from evidence import binary, pointer
-from evidence.continuation import Continuation
-from evidence.envelope import Envelope
 from evidence.handles import RecordRef
-from evidence.model import RecordItem, RecordPage
-from service.pdpp.decode import object_of, pick, reference, rows, source_of, text_of, warnings_of
-from service.pdpp.decode import without
+from evidence.model import Source
+from evidence.records import Count, Record, RecordPage, Related, Span
+from service.pdpp.decode import number_of, object_of, pick, reference, rows, source_of, text_of
+from service.pdpp.decode import values, warnings_of
+
+Body = dict[str, Any]
 
 
-def read_page(envelope: Envelope, *, stream: str, args: dict[str, Any]) -> RecordPage:
-    """The page an upstream answered `query_records` with."""
-    body = envelope.body
+def decode_page(body: Body, stream: str, *, whole: bool = False) -> RecordPage:
+    """The page of a list body. Rows that name no record are left out.
+
+    `whole` leaves base64 text as it is.
+    """
     meta = body.get("meta") or {}
-    count = pick(meta, "count")
-    found = [_item(row, stream) for row in rows(body, "data", "records")]
+    found = [_row(row, stream, None, whole) for row in rows(body, "data", "records")]
     return RecordPage(
-        args=args,
         stream=stream,
-        records=[item for item in found if item],
+        records=[record for record in found if record],
         has_more=bool(body.get("has_more")),
         next_cursor=text_of(body, "next_cursor") or text_of(meta, "next_cursor"),
         next_changes_since=text_of(body, "next_changes_since")
         or text_of(meta, "next_changes_since"),
-        count=count if isinstance(count, dict) else {"kind": "none"},
+        count=_count(pick(meta, "count")),
+        span=_span(pick(meta, "window")),
         warnings=warnings_of(body),
     )
 
 
-def _item(row: dict[str, Any], stream: str) -> RecordItem | None:
+def decode_record(body: Body, ref: RecordRef, *, whole: bool = False) -> Record:
+    """The record of a detail body. `ref` is the record that was asked for."""
+    source = source_of(body)
+    key = text_of(body, "record_key", "record_id", "id") or ref.record_id
+    found = RecordRef(ref.stream, key, source.connection_id or ref.connection_id)
+    return _record(body, found, source, whole)
+
+
+def _row(row: Body, stream: str | None, parent: RecordRef | None, whole: bool) -> Record | None:
+    """A record of a list; related records are of the connection of their parent by default."""
     source = source_of(row)
     ref = reference(row, stream, source)
     if ref is None:
         return None
-    data = {
-        name: binary.described(value, ref, pointer.path_of(name))
-        for name, value in object_of(row, "data").items()
-    }
-    return RecordItem(
+    if parent is not None and ref.connection_id is None:
+        ref = ref._replace(connection_id=parent.connection_id)
+    return _record(row, ref, source, whole)
+
+
+def _record(row: Body, ref: RecordRef, source: Source, whole: bool) -> Record:
+    roles = object_of(row, "roles").items()
+    return Record(
         ref=ref,
-        id=str(ref),
         source=source,
         emitted_at=text_of(row, "emitted_at"),
-        data=data,
+        data={
+            name: values.decode(value, whole=whole)
+            for name, value in object_of(row, "data").items()
+        },
+        authored_at=text_of(row, "authored_at"),
+        roles={role: name for role, name in roles if isinstance(name, str)},
         deleted=row.get("deleted") is True,
-        envelope=_envelope(row, ref),
-        related=[
-            rest for part in object_of(row, "expanded").values() if (rest := rest_of_related(part))
-        ],
-        bytes=[
-            one
-            for name, value in data.items()
-            for one in binary.bytes_of(value, ref, pointer.path_of(name))
-        ],
+        deleted_at=text_of(row, "deleted_at"),
+        expanded={name: _related(found, ref) for name, found in object_of(row, "expanded").items()},
+        warnings=warnings_of(row),
     )
 
 
-def _envelope(row: dict[str, Any], ref: RecordRef) -> dict[str, Any]:
-    """A record's own keys without its data; related records become their ids."""
-    kept = without(row, ("data", "connector_instance_id"))
-    if related := object_of(row, "expanded"):
-        kept["expanded"] = {name: handles_of(rows, ref) for name, rows in related.items()}
-    return kept
+def _related(found: Any, parent: RecordRef) -> Related:
+    if not isinstance(found, dict):
+        return Related([], single=True)
+    single = "data" not in found or "id" in found
+    listed = [found] if single else rows(found, "data")
+    records = [record for row in listed if (record := _row(row, None, parent, False))]
+    more = found.get("more")
+    listing = more if isinstance(more, dict) else None
+    return Related(records, found.get("has_more") is True, single, listing)
 
 
-def handles_of(related: Any, parent: RecordRef) -> dict[str, Any]:
-    """The ids of related records, each one fetchable."""
-    if not isinstance(related, dict):
-        return {"ids": [], "has_more": False}
-    listed = rows(related, "data") if "data" in related and "id" not in related else [related]
-    refs = [reference(row, None, source_of(row)) for row in listed]
-    ids = [
-        str(RecordRef(ref.stream, ref.record_id, ref.connection_id or parent.connection_id))
-        for ref in refs
-        if ref
-    ]
-    return {"ids": ids, "has_more": related.get("has_more") is True}
+def _count(found: Any) -> Count:
+    kind = text_of(found, "kind")
+    return Count(kind, number_of(found, "value")) if kind else Count()
 
 
-def rest_of_related(related: Any) -> Continuation | None:
-    """The call that lists all related records, where an expansion does not show them all."""
-    more = related.get("more") if isinstance(related, dict) else None
-    return Continuation("query_records", more, "related") if isinstance(more, dict) else None
+def _span(found: Any) -> Span | None:
+    total = number_of(found, "total")
+    if total is None:
+        return None
+    return Span(total, text_of(found, "earliest_at"), text_of(found, "latest_at"))

@@ -1,124 +1,206 @@
-"""The schema envelope -> `SchemaIndex`: one row per distinct description of a stream."""
+"""Bodies that describe streams -> `Schema`, `StreamList`, `StreamDetails`, `ConnectorList`."""
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
-from evidence.envelope import Envelope
-from evidence.model import SchemaIndex, Source, StreamRow
-from service.pdpp.decode import rows, text_of, warnings_of
+from evidence.model import Source
+from evidence.schema import (
+    COMPACT,
+    FULL,
+    NAMED,
+    Bearer,
+    Connector,
+    ConnectorList,
+    FieldCapability,
+    Relation,
+    Schema,
+    StreamCount,
+    StreamDetails,
+    StreamList,
+    StreamRow,
+    StreamSchema,
+    View,
+    parse_flags,
+)
+from service.pdpp.decode import number_of, object_of, pick, rows, source_of, text_of, warnings_of
+
+#: Members that only full descriptions have, and those that all but names have.
+_FULL = ("schema", "query", "selection")
+_COMPACT = ("field_capabilities", "primary_key", "cursor_field", "expand_capabilities", "views")
+
+Body = dict[str, Any]
 
 
-class Connector(NamedTuple):
-    """One connector, by every name it has, and the ids of its connections."""
-
-    names: frozenset[str]
-    connections: tuple[str, ...]
-
-
-def read(envelope: Envelope, *, args: dict[str, Any]) -> SchemaIndex:
-    """The rows of a schema document, in the order the upstream gave."""
-    body = envelope.body
-    inner = body.get("data")
-    if isinstance(inner, dict) and "connectors" not in body:
-        body = inner
-    found = [row for connector in rows(body, "connectors") for row in _streams(connector)]
-    if not found:
-        found = [_row(stream, None, []) for stream in rows(body, "streams")]
-    return SchemaIndex(
-        args=args,
-        rows=[row for row in found if row.name],
-        detail=text_of(args, "detail") or "compact",
+def read(body: Body) -> Schema:
+    """The schema document, its connectors and streams in the order they came in."""
+    inner = _unwrapped(body, "connectors")
+    connectors = [_connector(each) for each in rows(inner, "connectors")]
+    if not any(one.rows for one in connectors):
+        connectors = _by_key(_row(stream, None, []) for stream in rows(inner, "streams"))
+    bearer = inner.get("bearer")
+    return Schema(
+        tuple(connectors),
+        compact=inner.get("detail") == COMPACT,
+        bearer=_bearer(bearer) if isinstance(bearer, dict) else None,
         warnings=warnings_of(body),
-        envelope=body,
     )
 
 
-def connectors(envelope: Envelope) -> list[Connector]:
-    """The connectors of a schema document, with the ids of their connections."""
-    body = envelope.body
+def connectors(body: Body) -> ConnectorList:
+    """The list of connectors."""
+    listed = rows(body, "data", "connectors")
+    return ConnectorList(tuple(_connector(each) for each in listed), warnings_of(body))
+
+
+def streams(body: Body) -> StreamList:
+    """The list of streams; rows without a name are left out."""
+    found = (_count(row) for row in rows(body, "data", "streams"))
+    return StreamList(tuple(row for row in found if row.name), warnings_of(body))
+
+
+def stream(body: Body) -> StreamDetails:
+    """The metadata of one stream."""
+    return StreamDetails(_row(_unwrapped(body, "name"), None, []), warnings_of(body))
+
+
+def _unwrapped(body: Body, name: str) -> Body:
+    """What some servers put into `data`."""
     inner = body.get("data")
-    return [
-        _connector(each) for each in rows(inner if isinstance(inner, dict) else body, "connectors")
-    ]
+    return inner if isinstance(inner, dict) and name not in body else body
 
 
-def _connector(body: dict[str, Any]) -> Connector:
-    names = (text_of(body, "connector_key"), text_of(body, "connector_id"))
-    found = (source.connection_id for row in _streams(body) for source in row.connections)
+def _bearer(body: Body) -> Bearer:
+    return Bearer(text_of(body, "scope"), text_of(body, "token_kind"), text_of(body, "grant_id"))
+
+
+def _by_key(found: Iterable[StreamRow]) -> list[Connector]:
+    """Streams that came without connectors, under those they name."""
+    grouped: dict[str | None, list[StreamRow]] = {}
+    for row in found:
+        if row.stream.name:
+            grouped.setdefault(row.connector_key, []).append(row)
+    return [Connector(key, key, key, tuple(listed)) for key, listed in grouped.items()]
+
+
+def _connector(body: Body) -> Connector:
+    key = text_of(body, "connector_key", "connector_id")
+    shared = rows(body, "granted_connections")
+    found = (_row(stream, key, shared) for stream in rows(body, "streams"))
     return Connector(
-        frozenset(name for name in (*names, text_of(body.get("source"), "id")) if name),
-        tuple(dict.fromkeys(one for one in found if one)),
+        key,
+        text_of(body, "connector_id"),
+        text_of(body.get("source"), "id"),
+        tuple(row for row in found if row.stream.name),
     )
 
 
-def _streams(connector: dict[str, Any]) -> list[StreamRow]:
-    key = text_of(connector, "connector_key", "connector_id")
-    shared = rows(connector, "granted_connections")
-    return [_row(stream, key, shared) for stream in rows(connector, "streams")]
-
-
-def _row(stream: dict[str, Any], key: str | None, shared: list[dict[str, Any]]) -> StreamRow:
+def _row(stream: Body, key: str | None, shared: list[Body]) -> StreamRow:
     key = text_of(stream, "connector_key", "connector_id") or key
     listed = rows(stream, "granted_connections") or shared
     if not listed and text_of(stream, "connection_id"):
         listed = [stream]
-    connections = [
+    connections = (
         Source(text_of(one, "connection_id"), key, text_of(one, "display_name")) for one in listed
-    ]
-    keys = stream.get("primary_key")
-    return StreamRow(
-        name=text_of(stream, "name") or "",
-        connector_key=key,
-        label=text_of(stream, "label", "display_name"),
-        connections=connections,
-        fields=_fields(stream.get("field_capabilities")),
-        relations=[r for r in rows(stream, "expand_capabilities") if r.get("usable") is not False],
-        views=rows(stream, "views"),
-        primary_key=keys if isinstance(keys, list) else [],
-        cursor_field=text_of(stream, "cursor_field"),
-        envelope=stream,
+    )
+    return StreamRow(_stream(stream), key, tuple(connections))
+
+
+def _stream(body: Body) -> StreamSchema:
+    query = object_of(object_of(body, "query"), "aggregations")
+    limit = object_of(body, "time_constraint")
+    views = (_view(one) for one in rows(body, "views"))
+    return StreamSchema(
+        name=text_of(body, "name") or "",
+        detail=_detail(body),
+        label=text_of(body, "label", "display_name"),
+        primary_key=_names(body.get("primary_key")),
+        cursor_field=text_of(body, "cursor_field"),
+        fields=_fields(
+            body.get("field_capabilities"), object_of(object_of(body, "schema"), "properties")
+        ),
+        relations=tuple(
+            _relation(one)
+            for one in rows(body, "expand_capabilities")
+            if one.get("usable") is not False and text_of(one, "name")
+        ),
+        views=tuple(view for view in views if view.id),
+        counts=query.get("count") is not False,
+        time_field=text_of(body, "consent_time_field"),
+        since=text_of(limit, "since"),
+        until=text_of(limit, "until"),
     )
 
 
-def _fields(found: Any) -> dict[str, str]:
-    """Capability flags by field, from flag strings, objects, or a list of objects."""
+def _detail(body: Body) -> str:
+    if any(name in body for name in _FULL):
+        return FULL
+    return COMPACT if any(name in body for name in _COMPACT) else NAMED
+
+
+def _names(found: Any) -> tuple[str, ...]:
+    return tuple(n for n in found if isinstance(n, str)) if isinstance(found, list) else ()
+
+
+def _relation(body: Body) -> Relation:
+    return Relation(
+        text_of(body, "name") or "",
+        text_of(body, "target_stream", "stream"),
+        text_of(body, "foreign_key"),
+        text_of(body, "cardinality"),
+        number_of(body, "default_limit"),
+        number_of(body, "max_limit"),
+    )
+
+
+def _view(body: Body) -> View:
+    return View(
+        text_of(body, "id", "name") or "", text_of(body, "label"), _names(body.get("fields"))
+    )
+
+
+def _fields(found: Any, schemas: Body) -> dict[str, FieldCapability]:
+    """Capabilities by field, from flags, objects, or a list of objects."""
     if isinstance(found, list):
         found = {text_of(one, "name", "field", "path") or "": one for one in found}
     if not isinstance(found, dict):
         return {}
     return {
-        name: flags if isinstance(flags, str) else _flags(flags)
-        for name, flags in found.items()
-        if name and (not isinstance(flags, dict) or flags.get("granted") is not False)
+        name: _capability(one, schemas.get(name))
+        for name, one in found.items()
+        if name and (not isinstance(one, dict) or one.get("granted") is not False)
     }
 
 
-def _flags(capabilities: Any) -> str:
-    """The compact flags of a full capability object."""
-    if not isinstance(capabilities, dict):
-        return "declared"
-    flags = []
-    schema = capabilities.get("schema")
-    word = text_of(capabilities, "type") or text_of(schema, "format", "type")
-    if word:
-        flags.append(f"t={word}")
-    if role := text_of(capabilities, "role"):
-        flags.append(f"role={role}")
-    if _usable(capabilities, "exact_filter"):
-        flags.append("eq")
-    if _usable(capabilities, "range_filter"):
-        operators = capabilities["range_filter"].get("operators") or []
-        flags.append("r=" + "|".join(map(str, operators)))
-    if _usable(capabilities, "lexical_search"):
-        flags.append("lex")
-    offered = capabilities.get("aggregation")
-    kinds = (
-        [name for name in offered if _usable(offered, name)] if isinstance(offered, dict) else []
+def _capability(found: Any, schema: Any) -> FieldCapability:
+    """The capabilities of a field from compact flags or from a full object."""
+    if not isinstance(found, dict):
+        known = parse_flags(found if isinstance(found, str) else "")
+        return known if schema is None else replace(known, schema=schema)
+    offered = object_of(found, "aggregation")
+    operators = _names(object_of(found, "range_filter").get("operators"))
+    return FieldCapability(
+        type=text_of(found, "type"),
+        role=text_of(found, "role"),
+        exact=_usable(found, "exact_filter"),
+        operators=operators if _usable(found, "range_filter") else None,
+        lexical=_usable(found, "lexical_search"),
+        aggregations=tuple(sorted(name for name in offered if _usable(offered, name))),
+        schema=pick(found, "schema") if schema is None else schema,
     )
-    if kinds:
-        flags.append("a=" + "|".join(sorted(kinds)))
-    return ",".join(flags) or "declared"
 
 
-def _usable(capabilities: dict[str, Any], name: str) -> bool:
-    found = capabilities.get(name)
-    return isinstance(found, dict) and found.get("usable") is True
+def _usable(capabilities: Body, name: str) -> bool:
+    return object_of(capabilities, name).get("usable") is True
+
+
+def _count(row: Body) -> StreamCount:
+    freshness = row.get("freshness")
+    captured = text_of(freshness, "captured_at")
+    return StreamCount(
+        text_of(row, "name") or "",
+        source_of(row),
+        number_of(row, "record_count"),
+        text_of(row, "last_updated") or captured,
+        text_of(freshness, "status"),
+    )

@@ -1,14 +1,15 @@
-"""The search envelope -> `SearchPage`: hits, proven windows, titles from what the upstream said."""
+"""PDPP search body -> `SearchPage`: hits with their proven windows, tolerant of what is missing."""
 
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from evidence.envelope import Envelope, SearchEnvelope
 from evidence.handles import RecordRef
+from evidence.hits import Counts, FanIn, Hit, Match, SearchPage, SourceReport
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import FanIn, Hit, Match, SearchPage, SourceReport, WordsAlone, window_read
-from service.pdpp.decode import number_of, pick, reference, rows, source_of, text_of, warnings_of
-from service.pdpp.decode import short
+from evidence.model import window_read
+from service.pdpp.decode import number_of, object_of, pick, reference, rows, short, source_of
+from service.pdpp.decode import text_of, warnings_of
 from evidence.text import balanced, is_marked, split
 
 _WINDOW_ARGUMENTS = (
@@ -20,50 +21,98 @@ _WINDOW_ARGUMENTS = (
     ("before_chars", "before_chars"),
     ("after_chars", "after_chars"),
 )
-_TIMES = ("sent_at", "authored_at", "occurred_at", "created_at", "emitted_at")
+_TIMES = ("sent_at", "authored_at", "occurred_at", "created_at")
+#: Arguments of search that a source may offer another value of.
+_RETRIED = ("query", "words", "since", "until", "sort")
 _EXCERPTS = ("evidence_excerpts", "match_windows", "field_windows", "matches")
 
 
-def read(envelope: Envelope, *, args: dict[str, Any]) -> SearchPage:
-    """The page an upstream answered `search` with; rows that name no record are left out."""
-    if isinstance(envelope, SearchEnvelope):
-        return _page(envelope.head, envelope.hits(), args)
-    found = rows(envelope.body, "data", "results", "hits")
-    return _page(envelope.body, [hit for row in found if (hit := _hit(row))], args)
-
-
-def _page(body: dict[str, Any], hits: list[Hit], args: dict[str, Any]) -> SearchPage:
-    """The page around the hits: what the envelope says of them together."""
-    meta = body.get("meta") or {}
-    count = pick(meta, "count")
+def read(body: dict[str, Any]) -> SearchPage:
+    """The page that a source answered `search` with; rows that name no record are left out."""
+    found = rows(body, "data", "results", "hits")
+    meta = object_of(body, "meta")
+    left_out = number_of(meta, "left_out")
     return SearchPage(
-        args=args,
-        hits=hits,
-        has_more=bool(body.get("has_more")),
+        args={},
+        hits=[hit for row in found if (hit := _hit(row))],
+        has_more=bool(body.get("has_more", text_of(body, "next_cursor"))),
         next_cursor=text_of(body, "next_cursor"),
-        count=count if isinstance(count, int) else number_of(count, "value"),
-        count_accuracy=text_of(meta, "count_accuracy"),
-        recall=pick(meta, "recall") or {},
+        counts=_counts(meta),
+        recall=object_of(meta, "recall"),
         warnings=warnings_of(body),
+        absent_words=_words(meta.get("absent_words")),
+        nearest_words={
+            word: near
+            for word, listed in object_of(meta, "nearest_words").items()
+            if len(word) <= CONTRACT.query_chars and (near := _words(listed))
+        },
+        retry=_retry(meta.get("retry")),
+        tail_cut=meta.get("tail_cut") is True,
+        left_out=left_out,
         fan_in=_fan_in(pick(meta, "package")),
-        words=_words(pick(meta, "words"), str(args.get("query", ""))),
     )
 
 
-def _words(told: Any, query: str) -> WordsAlone | None:
-    """What an upstream says of the single words of a query; nothing that is not in the query."""
-    if not isinstance(told, dict):
+def within(page: SearchPage, query: str) -> SearchPage:
+    """The page of a source that is not ours, with no other words than the query can explain."""
+    nearest = {
+        word: kept
+        for word, near in page.nearest_words.items()
+        if word in query and (kept := [one for one in near if _is_word(one)])
+    }
+    near = {one for listed in nearest.values() for one in listed}
+    retry = page.retry
+    if retry and not all(word in query or word in near for word in retry.get("query", "").split()):
+        retry = None
+    return replace(
+        page,
+        hits=[_hit_within(hit, query) for hit in page.hits],
+        absent_words=[word for word in page.absent_words if word in query],
+        nearest_words=nearest,
+        retry=retry,
+    )
+
+
+def _hit_within(hit: Hit, query: str) -> Hit:
+    return replace(
+        hit,
+        matched_words=[word for word in hit.matched_words if word in query],
+        missing_words=[word for word in hit.missing_words if word in query],
+        forms={word: one for word, one in hit.forms.items() if word in query and _is_word(one)},
+    )
+
+
+def _is_word(text: str) -> bool:
+    return len(text) <= CONTRACT.name_bytes and text.isprintable() and " " not in text
+
+
+def _counts(meta: dict[str, Any]) -> Counts | None:
+    """How many records match; `some` is PDPP's count."""
+    counts, count = object_of(meta, "counts"), meta.get("count")
+    some = number_of(counts, "some")
+    if some is None:
+        some = number_of(meta, "count") if isinstance(count, int) else number_of(count, "value")
+    if some is None:
         return None
-    listed = (told.get("found"), told.get("missing"))
-    found, missing = (
-        [word for word in names if isinstance(word, str) and word and word in query][
-            : BUDGETS.words_tried
-        ]
-        for names in (each if isinstance(each, list) else [] for each in listed)
-    )
-    fewer = text_of(told, "query") or ""
-    known = fewer.strip() and fewer != query and all(word in query for word in fewer.split())
-    return WordsAlone(found, missing, fewer if known else None)
+    accuracy = text_of(counts, "accuracy") or text_of(meta, "count_accuracy")
+    return Counts(number_of(counts, "all"), some, accuracy == "exact")
+
+
+def _words(listed: Any) -> list[str]:
+    """The words of a list, as far as a query could have them."""
+    if not isinstance(listed, list):
+        return []
+    words = (word for word in listed if isinstance(word, str))
+    return [word for word in words if 0 < len(word) <= CONTRACT.query_chars][: CONTRACT.query_chars]
+
+
+def _retry(given: Any) -> dict[str, Any] | None:
+    """The arguments that a source offers instead: nothing but words and times."""
+    if not isinstance(given, dict):
+        return None
+    found = {name: text for name in _RETRIED if (text := text_of(given, name))}
+    short_enough = all(len(text) <= CONTRACT.query_chars for text in found.values())
+    return found if found and short_enough else None
 
 
 def _fan_in(package: Any) -> FanIn | None:
@@ -92,19 +141,31 @@ def _hit(row: dict[str, Any]) -> Hit | None:
     if ref is None:
         return None
     id = str(ref)
+    coverage = row.get("coverage")
+    known = isinstance(coverage, (int, float)) and 0 <= coverage <= 1
     return Hit(
         ref=ref,
         id=id,
-        title=short(text_of(row, "title"), BUDGETS.title_chars),
-        at=short(text_of(row, *_TIMES), BUDGETS.time_chars),
+        title=text_of(row, "title"),
+        authored_at=text_of(row, *_TIMES),
+        emitted_at=text_of(row, "emitted_at"),
         source=source,
-        url=_address(text_of(row, "record_url", "url") or "", ref),
+        url=address(text_of(row, "record_url", "url") or "", ref),
         matched_fields=[name for name in row.get("matched_fields") or () if isinstance(name, str)],
         matches=_matches(row, id),
+        rank=number_of(row, "rank"),
+        coverage=coverage if known else None,
+        matched_words=_words(row.get("matched_words")),
+        missing_words=_words(row.get("missing_words")),
+        forms={
+            word: form
+            for word, form in object_of(row, "forms").items()
+            if isinstance(form, str) and max(len(word), len(form)) <= CONTRACT.query_chars
+        },
     )
 
 
-def _address(told: str, ref: RecordRef) -> str:
+def address(told: str, ref: RecordRef) -> str:
     """The path of the record, with the connection where an upstream left it out."""
     if not told.startswith("/") or ref.connection_id is None or "connection_id=" in told:
         return told

@@ -14,15 +14,15 @@ from evidence.fold import FOLD_VERSION
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.access import tokens
-from service.records.sqlite import index_check, recent_index
+from service.records.sqlite import index_check
 from service.records.sqlite.ddl import MIGRATIONS, READABLE
 from service.records.sqlite.reader import STEPS_BETWEEN_CHECKS
 
 NEWEST = len(MIGRATIONS)
 LOG_MARK = slice(18, 20)  # of the header: the versions for writing and reading
 SQLITE = sqlite3.sqlite_version
-#: The full-text tables, and the layouts from which on a store has them.
-TABLES = {"fts": 1, "fts_chunk": 1, "fts_recent": recent_index.SINCE_LAYOUT}
+#: The full-text tables.
+TABLES = ("fts", "fts_passage")
 #: How SQLite begins to say that a file is none of its own, or has other tables.
 FOREIGN = ("file is not a database", "no such table", "no such column")
 
@@ -53,6 +53,11 @@ class Checkup:
     private: bool
     damage: str | None
     checked: bool
+
+    @property
+    def readable(self) -> bool:
+        """Whether this version can read its tables and its indexes."""
+        return self.layout in READABLE and self.same_fold
 
 
 def has_full_text() -> bool:
@@ -114,8 +119,7 @@ def _examined(path: Path, deadline: Deadline, alone: bool) -> Checkup:
         (records,) = db.execute("SELECT count(*) FROM record WHERE deleted = 0").fetchone()
         grants = _grants(db, layout)
         db.set_progress_handler(deadline.expired, STEPS_BETWEEN_CHECKS)
-        tables = [name for name, since in TABLES.items() if since <= layout]
-        damage, checked = _damage(db, tables, deadline.expired)
+        damage, checked = _damage(db, TABLES if layout in READABLE else (), deadline.expired)
     return Checkup(
         layout=layout,
         same_fold=meta.get("fold_version") == FOLD_VERSION,

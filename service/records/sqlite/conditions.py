@@ -29,21 +29,23 @@ class Condition:
         return " AND ".join(self.clauses) or "1"
 
 
-def of_limit(limit: Limit, condition: Condition | None = None) -> Condition:
-    """The condition that a record `r` is inside a limit."""
+def of_limit(limit: Limit, condition: Condition | None = None, *, record: str = "r") -> Condition:
+    """The condition that a record is inside a limit; `record` is its alias."""
     found = condition or Condition()
     if limit.since is not None:
-        found.add("r.at >= ?", limit.since)
+        found.add(f"{record}.at >= ?", limit.since)
     if limit.until is not None:
-        found.add("r.at < ?", limit.until)
+        found.add(f"{record}.at < ?", limit.until)
     if limit.keys is not None:
         listed = orjson.dumps(sorted(limit.keys)).decode()
-        found.add("r.record_key IN (SELECT value FROM json_each(?))", listed)
+        found.add(f"{record}.record_key IN (SELECT value FROM json_each(?))", listed)
     return found
 
 
-def of_tests(db: sqlite3.Connection, tests: tuple[Test, ...], found: Condition) -> None:
-    """Adds the condition that a record `r` passes every test."""
+def of_tests(
+    db: sqlite3.Connection, tests: tuple[Test, ...], found: Condition, *, record: str = "r"
+) -> None:
+    """Adds the condition that a record passes every test."""
     by_field: dict[int, list[Test]] = {}
     for test in tests:
         by_field.setdefault(test.ordinal, []).append(test)
@@ -51,25 +53,26 @@ def of_tests(db: sqlite3.Connection, tests: tuple[Test, ...], found: Condition) 
         body = " AND ".join(f"c.value {SQL[test.operator]} ?" for test in group)
         values = [test.value for test in group]
         if _few(db, ordinal, body, values):
-            clause = f"r.seq IN (SELECT c.seq FROM cell c WHERE c.ordinal = ? AND {body})"
+            clause = f"{record}.seq IN (SELECT c.seq FROM cell c WHERE c.ordinal = ? AND {body})"
         else:
             clause = (
-                f"EXISTS (SELECT 1 FROM cell c WHERE c.seq = r.seq AND c.ordinal = ? AND {body})"
+                f"EXISTS (SELECT 1 FROM cell c WHERE c.seq = {record}.seq "
+                f"AND c.ordinal = ? AND {body})"
             )
         found.add(clause, ordinal, *values)
 
 
-def of_records(db: sqlite3.Connection, selection: Selection) -> Condition:
-    """The condition that a record `r` is selected."""
+def of_records(db: sqlite3.Connection, selection: Selection, *, record: str = "r") -> Condition:
+    """The condition that a record is selected; `record` is its alias."""
     found = Condition()
-    found.add("r.stream = ?", selection.stream)
-    found.add("r.deleted = 0")
-    of_tests(db, selection.tests, found)
-    of_limit(selection.limit, found)
+    found.add(f"{record}.stream = ?", selection.stream)
+    found.add(f"{record}.deleted = 0")
+    of_tests(db, selection.tests, found, record=record)
+    of_limit(selection.limit, found, record=record)
     if selection.by_time:
         for bound, operator in ((selection.limit.since, ">="), (selection.limit.until, "<")):
             if bound is not None:  # lets the index on the cursor start at the limit
-                found.add(f"r.cursor {operator} ?", bound)
+                found.add(f"{record}.cursor {operator} ?", bound)
     return found
 
 

@@ -4,35 +4,41 @@ How it fits together:
 
 * `scope` gives each (stream, field) an ordinal; ordinals come in blocks, connection > stream >
   field, so that a grant of a whole connection is one range of full-text row ids.
-* A full-text row is one (record, searchable field): rowid = ordinal << 32 | seq. The text lives in
-  `document` (or in `chunk` when large); `fts` indexes the folded text it reads through a view.
+* A full-text row is one (record, searchable field) of at most 2,048 characters: rowid = ordinal <<
+  32 | seq. The text lives in `document`; `fts` indexes the folded text it reads through a view.
+* A longer value is indexed as passages that overlap: rowid = ordinal << 32 | number in
+  `fts_passage`, numbers count through the whole store. `passage` says whose they are and where they
+  start, `value` which passages a value has, and how many words. See passages.py.
+* `word` is the vocabulary, `word_count` how many records hold a word in a field. A pair of adjacent
+  characters of a script without spaces is a word too. `scope.words` is the length of all values of
+  a field. See vocabulary.py.
 * `record` is narrow: the time limit of a grant probes it once per match. `document` holds the JSON
   of a record without its large fields; `document.big` says where those are:
   {field: [first chunk, chunks, chars, bytes, JSON type]}. `document.emitted_at` is the time of the
   record's first version, `document.changed` the times of later changes, oldest first:
   {field: emitted_at}. A grant sees the time of the last change among its own fields.
-* `chunk` rows hold 16,384 code points; the id after a value's last chunk is never used, so that a
-  chunk can be indexed with the beginning of the next one.
+* `record.thread` and `record.place` are the values of the fields with the roles `thread` and
+  `position`, so that the neighbours of a record in its conversation are found by index.
+* `chunk` rows hold 16,384 code points of a value over 64 KiB.
 * `cell` holds the scalar fields a manifest declares for filters, aggregations and relations:
   times as integer microseconds since 1970, booleans as 0 and 1.
 * `change` is the log behind `changes_since`: `fields` is NULL for a new or deleted record, else
   the JSON list of the top-level fields that changed.
-* `fts_recent` indexes once more the full-text rows of the newest records, each listed in `recent`.
-  Its row ids are seq << 31 | ordinal: in their order, from the end, are the newest matches. See
-  recent.py.
+* `stream.records` counts the live records, `connection.languages` lists what its texts are in.
 * `member` is a grant of a package: one of this store, or with `origin` one at another server, whose
   `token` is sealed; `held` is the JSON list of [stream, connection id, connector key, label].
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+
+from evidence.limits import CONTRACT
 
 TOKENIZER = "unicode61 remove_diacritics 0 categories 'L* N* Co Mn Mc'"
 SEQ_BITS = 32
 SEQ_MASK = (1 << SEQ_BITS) - 1
-# Of row ids that begin with the seq, in `recent`: ordinals have what is left of 63 bits.
-ORDINAL_BITS = 31
-ORDINAL_MASK = (1 << ORDINAL_BITS) - 1
+CHUNK = CONTRACT.chunk_chars
+PASSAGE = CONTRACT.passage_chars
 STREAM_BLOCK = 64
 CONNECTION_BLOCK = 16_384
 BLOB_PART_BYTES = 262_144
@@ -195,43 +201,105 @@ _VERSION_3 = f"""
 CREATE TABLE recent (id INTEGER PRIMARY KEY);
 CREATE VIEW recent_text AS
   SELECT r.id AS id, t.body AS body FROM recent r
-  JOIN fts_text t
-    ON t.id = ((r.id & {ORDINAL_MASK}) << {SEQ_BITS}) | (r.id >> {ORDINAL_BITS});
+  JOIN fts_text t ON t.id = ((r.id & 2147483647) << 32) | (r.id >> 31);
 CREATE VIRTUAL TABLE fts_recent USING fts5(
   body, content='recent_text', content_rowid='id', tokenize="{TOKENIZER}");
-INSERT INTO fts_recent (fts_recent, rank) VALUES ('hashsize', 67108864);
 """
 
-MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3)
-#: The layouts that can be read as they are: the third adds nothing an answer cannot do without.
-READABLE = range(2, len(MIGRATIONS) + 1)
+_VERSION_4 = f"""
+DROP TABLE fts_recent;
+DROP VIEW recent_text;
+DROP TABLE recent;
+DROP TABLE fts_chunk;
+DROP VIEW chunk_text;
+DROP TABLE fts;
+DROP VIEW fts_text;
+DELETE FROM meta WHERE key = 'recent_floor';
+
+ALTER TABLE connection ADD COLUMN languages TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE stream ADD COLUMN records INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE scope ADD COLUMN words INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE record ADD COLUMN thread;
+ALTER TABLE record ADD COLUMN place;
+CREATE INDEX record_thread ON record(stream, thread, place, record_key)
+  WHERE deleted = 0 AND thread IS NOT NULL;
+ALTER TABLE value ADD COLUMN first_passage INTEGER;
+ALTER TABLE value ADD COLUMN passages INTEGER;
+ALTER TABLE value ADD COLUMN words INTEGER;
+
+CREATE TABLE passage (
+  id INTEGER PRIMARY KEY,
+  seq INTEGER NOT NULL,
+  start INTEGER NOT NULL
+);
+CREATE TABLE word (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+CREATE TABLE word_count (
+  word INTEGER NOT NULL,
+  ordinal INTEGER NOT NULL,
+  n INTEGER NOT NULL,
+  PRIMARY KEY (word, ordinal)
+) WITHOUT ROWID;
+
+CREATE VIEW fts_text AS
+  SELECT v.id AS id, fold_field(d.data, s.field) AS body
+  FROM value v
+  JOIN document d ON d.seq = v.id & {SEQ_MASK}
+  JOIN scope s ON s.ordinal = v.id >> {SEQ_BITS}
+  WHERE v.passages IS NULL;
+CREATE VIRTUAL TABLE fts USING fts5(
+  body, content='fts_text', content_rowid='id', tokenize="{TOKENIZER}");
+
+CREATE VIEW passage_text AS
+  SELECT p.id AS id, fold_passage(
+    CASE WHEN v.first IS NULL THEN text_field(d.data, s.field)
+    ELSE (SELECT group_concat(text, '') FROM (SELECT text FROM chunk
+      WHERE id BETWEEN v.first + p.start / {CHUNK} AND min(v.first + v.chunks - 1,
+        v.first + (p.start + {PASSAGE - 1}) / {CHUNK}) ORDER BY id))
+    END,
+    CASE WHEN v.first IS NULL THEN p.start ELSE p.start % {CHUNK} END,
+    p.start > 0,
+    p.id & {SEQ_MASK} = v.first_passage + v.passages - 1) AS body
+  FROM passage p
+  JOIN value v ON v.id = (p.id >> {SEQ_BITS} << {SEQ_BITS}) | p.seq
+  JOIN document d ON d.seq = p.seq
+  JOIN scope s ON s.ordinal = p.id >> {SEQ_BITS};
+CREATE VIRTUAL TABLE fts_passage USING fts5(
+  body, content='passage_text', content_rowid='id', tokenize="{TOKENIZER}");
+"""
+
+MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4)
+#: The layout that can be read; an older one lacks what search needs.
+READABLE = range(len(MIGRATIONS), len(MIGRATIONS) + 1)
 
 
-def migrate(db: sqlite3.Connection) -> None:
-    """Brings a store to the newest layout, one transaction per version. Never goes back.
+def migrate(db: sqlite3.Connection, derive: Callable[[], None]) -> None:
+    """Brings a store to the newest layout in one transaction. Never goes back.
 
-    The version is read inside the lock: two processes may open a new store at the same moment.
+    `derive` fills the tables that are made from records, in a store that has some. The version is
+    read inside the lock: two processes may open a new store at the same moment.
     """
-    for number, script in enumerate(MIGRATIONS, start=1):
-        if _version(db) >= number:
-            continue
-        db.execute("BEGIN IMMEDIATE")
-        try:
-            if _version(db) < number:
-                for statement in _statements(script):
-                    db.execute(statement)
-                db.execute(f"PRAGMA user_version = {number}")
-            db.execute("COMMIT")
-        except BaseException:
-            db.execute("ROLLBACK")
-            raise
+    if _version(db) >= len(MIGRATIONS):
+        return
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        found = _version(db)
+        for script in MIGRATIONS[found:]:
+            for statement in statements(script):
+                db.execute(statement)
+        db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        if 0 < found < len(MIGRATIONS):
+            derive()
+        db.execute("COMMIT")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
 
 
 def _version(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _statements(script: str) -> Iterator[str]:
+def statements(script: str) -> Iterator[str]:
     """The statements of a script, which `executescript` would commit one by one."""
     statement = ""
     for line in script.splitlines(keepends=True):

@@ -10,21 +10,16 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-import orjson
-
 from evidence.fold import fold
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
-from service.records.sqlite import recent_index
 from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
+from service.records.sqlite.passages import fold_passage, read_text, starts
 from service.records.sqlite.reader import index_damaged
 
-SAMPLE_CHARS = 2_048
-
-_TEXT = f"""
-SELECT d.data, s.field, (SELECT text FROM chunk WHERE id = v.first) FROM value v
-JOIN document d ON d.seq = v.id & {SEQ_MASK} JOIN scope s ON s.ordinal = v.id >> {SEQ_BITS}
-WHERE v.id = ?
+_PASSAGE = f"""
+SELECT p.seq, p.start, v.first, v.chunks FROM passage p
+JOIN value v ON v.id = (p.id >> {SEQ_BITS} << {SEQ_BITS}) | p.seq WHERE p.id = ?
 """
 
 
@@ -75,13 +70,10 @@ def missing(db: sqlite3.Connection, places: list[Place]) -> list[Place]:
 
 
 def _is_found(db: sqlite3.Connection, place: Place) -> bool:
-    text = _TEXTS[place.table](db, place.row) or ""
-    words = fold(text[:SAMPLE_CHARS]).split()
-    if len(text) > SAMPLE_CHARS:
-        del words[-1:]
+    table, row = place
+    words = _WORDS[table](db, row).split()
     if not words:
         return True
-    table, row = place
     found = db.execute(
         f"SELECT 1 FROM {table} WHERE {table} MATCH ? AND rowid = ?",
         (f'"{random.choice(words)}"', row),
@@ -98,17 +90,9 @@ def _draw_value(db: sqlite3.Connection) -> int | None:
     return _at(db, "value", ordinal << SEQ_BITS | random.randint(0, newest))
 
 
-def _draw_chunk(db: sqlite3.Connection) -> int | None:
-    (last,) = db.execute("SELECT max(id) FROM chunk").fetchone()
-    return None if last is None else _at(db, "chunk", random.randint(0, last))
-
-
-def _draw_recent(db: sqlite3.Connection) -> int | None:
-    if not recent_index.whole(db):
-        return None
-    (first,) = db.execute("SELECT min(id) FROM recent").fetchone()
-    (last,) = db.execute("SELECT max(id) FROM recent").fetchone()
-    return None if first is None else _at(db, "recent", random.randint(first, last))
+def _draw_passage(db: sqlite3.Connection) -> int | None:
+    found = db.execute("SELECT min(id), max(id) FROM passage").fetchone()
+    return None if found[0] is None else _at(db, "passage", random.randint(*found))
 
 
 def _at(db: sqlite3.Connection, table: str, row: int) -> int | None:
@@ -118,32 +102,29 @@ def _at(db: sqlite3.Connection, table: str, row: int) -> int | None:
     return None if first is None or first[0] is None else int(first[0])
 
 
-def _value_text(db: sqlite3.Connection, row: int) -> str | None:
-    found = db.execute(_TEXT, (row,)).fetchone()
+def _words_of_value(db: sqlite3.Connection, row: int) -> str:
+    """The folded text of a row of `fts`; empty if there is none."""
+    found = db.execute("SELECT passages FROM value WHERE id = ?", (row,)).fetchone()
+    if found is None or found[0] is not None:
+        return ""
+    return fold(read_text(db, row & SEQ_MASK, row >> SEQ_BITS, None, None))
+
+
+def _words_of_passage(db: sqlite3.Connection, row: int) -> str:
+    """The same of a row of `fts_passage`."""
+    found = db.execute(_PASSAGE, (row,)).fetchone()
     if found is None:
-        return None
-    data, field, chunk = found
-    value = orjson.loads(data).get(field) if chunk is None else chunk
-    return value if isinstance(value, str) else None
-
-
-def _chunk_text(db: sqlite3.Connection, row: int) -> str | None:
-    found = db.execute("SELECT text FROM chunk WHERE id = ?", (row,)).fetchone()
-    return None if found is None else str(found[0])
-
-
-def _recent_text(db: sqlite3.Connection, row: int) -> str | None:
-    listed = db.execute("SELECT 1 FROM recent WHERE id = ?", (row,)).fetchone()
-    return _value_text(db, recent_index.row_of(row)) if listed and recent_index.whole(db) else None
+        return ""
+    seq, start, first, chunks = found
+    text = read_text(db, seq, row >> SEQ_BITS, first, chunks)
+    return fold_passage(text, start, start > 0, start == starts(len(text))[-1])
 
 
 _DRAWS: Mapping[str, Callable[[sqlite3.Connection], int | None]] = {
     "fts": _draw_value,
-    "fts_chunk": _draw_chunk,
-    "fts_recent": _draw_recent,
+    "fts_passage": _draw_passage,
 }
-_TEXTS: Mapping[str, Callable[[sqlite3.Connection, int], str | None]] = {
-    "fts": _value_text,
-    "fts_chunk": _chunk_text,
-    "fts_recent": _recent_text,
+_WORDS: Mapping[str, Callable[[sqlite3.Connection, int], str]] = {
+    "fts": _words_of_value,
+    "fts_passage": _words_of_passage,
 }

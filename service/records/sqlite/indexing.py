@@ -1,13 +1,12 @@
 """What is derived from records: full-text rows and cells, kept in step with them.
 
-The full-text tables read their old text back through views. So a row must leave its index
-before the record, the value or the chunk changes, and may enter only afterwards; `Index` gathers
-both sides, and a caller changes the tables between `apply_drops` and `apply_adds`. Row ids go in
-ascending order, which is several times faster.
+A row leaves a full-text table with the text that went in, which is read from the record. So it
+must leave before the record, the value or the chunk changes, and may enter only afterwards; `Index`
+gathers both sides, and a caller changes the tables between `apply_drops` and `apply_adds`. Row ids
+go in ascending order, which is several times faster.
 """
 
-import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
@@ -15,30 +14,44 @@ from typing import Any
 import orjson
 
 from evidence.fold import fold
-from service.records.sqlite import recent_index
-from service.records.sqlite.ddl import NO_CURSOR
-from service.records.sqlite.large import GAP, LargeValue, Place, read_chunks
 from service.records.manifest import StreamManifest
+from service.records.sqlite.ddl import NO_CURSOR, SEQ_BITS, SEQ_MASK
+from service.records.sqlite.large import LargeValue, Place, read_chunks
+from service.records.sqlite.passages import fold_passages, read_text, starts
 from service.records.sqlite.scopes import Scopes, row_id
+from service.records.sqlite.vocabulary import Vocabulary
+from service.records.sqlite.transactions import Writer
 from service.records.values import Stored, sortable
-from service.records.sqlite.writer import Writer
 
 REINDEX_BYTES = 67_108_864
 REINDEX_RECORDS = 5_000
+
+_VALUE = "SELECT first, chunks, first_passage, passages FROM value WHERE id = ?"
+_ADD_VALUE = """
+INSERT INTO value (id, first, chunks, first_passage, passages, words) VALUES (?, ?, ?, ?, ?, ?)
+"""
+#: Takes a row out of a full-text table, given the text that went in.
+_LEAVE = "INSERT INTO {0} ({0}, rowid, body) VALUES ('delete', ?, ?)"
+_REORDER = "UPDATE record SET at = ?, cursor = ?, thread = ?, place = ? WHERE seq = ?"
+
+#: id, first chunk, chunks, first passage, passages, words; the latter five only if it is long.
+_Value = tuple[int, int | None, int | None, int | None, int | None, int | None]
 
 
 @dataclass(slots=True)
 class Index:
     """One batch of full-text rows, chunks and cells to drop and to add."""
 
+    writer: Writer
     dropped: list[int] = field(default_factory=list)
     dropped_chunks: list[int] = field(default_factory=list)
     dropped_cells: list[tuple[int, int]] = field(default_factory=list)
-    values: list[tuple[int, int | None, int | None]] = field(default_factory=list)
+    values: list[_Value] = field(default_factory=list)
     folded: list[tuple[int, str]] = field(default_factory=list)
+    long: list[tuple[int, int, str]] = field(default_factory=list)
     chunks: list[tuple[int, str]] = field(default_factory=list)
-    chunk_texts: list[tuple[int, str]] = field(default_factory=list)
     cells: list[tuple[int, int, Stored]] = field(default_factory=list)
+    vocabulary: Vocabulary = field(default_factory=Vocabulary)
 
     def drop(self, scopes: Scopes, seq: int, fields: Iterable[str] | None = None) -> None:
         """Notes the full-text rows and cells of a record's fields, of all where none are named."""
@@ -53,23 +66,34 @@ class Index:
         first, chunks = place[:2]
         self.dropped_chunks.extend(range(first, first + chunks))
 
-    def apply_drops(self, db: sqlite3.Connection) -> None:
+    def apply_drops(self) -> None:
         """Takes the noted rows out, before the records they came from change."""
-        recent_index.leave(db, self.dropped)
+        db = self.writer.db
+        for row in sorted(self.dropped):
+            found = db.execute(_VALUE, (row,)).fetchone()
+            if found is None:
+                continue
+            first, chunks, first_passage, passages = found
+            ordinal, seq = row >> SEQ_BITS, row & SEQ_MASK
+            text = read_text(db, seq, ordinal, first, chunks)
+            folded = fold(text)
+            self.vocabulary.remove(ordinal, folded)
+            if passages is None:
+                db.execute(_LEAVE.format("fts"), (row, folded))
+                continue
+            number = row_id(ordinal, first_passage)
+            rows = enumerate(fold_passages(text), start=number)
+            db.executemany(_LEAVE.format("fts_passage"), rows)
+            db.execute("DELETE FROM passage WHERE id >= ? AND id < ?", (number, number + passages))
         ids = [(row,) for row in sorted(self.dropped)]
-        db.executemany("DELETE FROM fts WHERE rowid = ?", ids)
         db.executemany("DELETE FROM value WHERE id = ?", ids)
-        chunks = [(row,) for row in sorted(self.dropped_chunks)]
-        db.executemany("DELETE FROM fts_chunk WHERE rowid = ?", chunks)
-        db.executemany("DELETE FROM chunk WHERE id = ?", chunks)
+        db.executemany("DELETE FROM chunk WHERE id = ?", ((row,) for row in self.dropped_chunks))
         db.executemany("DELETE FROM cell WHERE seq = ? AND ordinal = ?", self.dropped_cells)
 
-    def add_large(self, writer: Writer, large: LargeValue) -> Place:
+    def add_large(self, large: LargeValue) -> Place:
         """Notes the chunks of a large value under fresh ids; returns where they will be."""
-        first = writer.take("next_chunk", large.chunks + GAP)
-        for number, (text, indexed) in enumerate(large.pieces(), start=first):
-            self.chunks.append((number, text))
-            self.chunk_texts.append((number, indexed))
+        first = self.writer.take("next_chunk", large.chunks)
+        self.chunks.extend(enumerate(large.pieces(), start=first))
         return large.place(first)
 
     def add(
@@ -84,43 +108,75 @@ class Index:
         for name, ordinal in scopes.searchable.items():
             value = data.get(name)
             if isinstance(value, str) and value:
-                row = row_id(ordinal, seq)
                 first, chunks = places[name][:2] if name in places else (None, None)
-                self.values.append((row, first, chunks))
-                self.folded.append((row, fold(value)))
+                self._add_text(ordinal, seq, value, first, chunks)
         for name, ordinal in scopes.cells.items():
             if name in data:
                 stored = sortable(data[name], manifest.fields[name])
                 if stored is not None:
                     self.cells.append((seq, ordinal, stored))
 
-    def apply_adds(self, db: sqlite3.Connection) -> None:
+    def _add_text(
+        self, ordinal: int, seq: int, text: str, first: int | None, chunks: int | None
+    ) -> None:
+        row, folded = row_id(ordinal, seq), fold(text)
+        words = self.vocabulary.add(ordinal, folded)
+        passages = len(starts(len(text)))
+        if not passages:
+            self.values.append((row, None, None, None, None, None))
+            self.folded.append((row, folded))
+            return
+        number = self.writer.take("next_passage", passages)
+        self.values.append((row, first, chunks, number, passages, words))
+        # The fold of an ASCII text folds to itself, character by character.
+        self.long.append((row_id(ordinal, number), seq, folded if text.isascii() else text))
+
+    def apply_adds(self) -> None:
         """Puts the noted rows in, after their records are stored."""
-        self.write(db)
+        self.write()
+        db = self.writer.db
         self.folded.sort(key=itemgetter(0))
         db.executemany("INSERT INTO fts (rowid, body) VALUES (?, ?)", self.folded)
+        self.long.sort(key=itemgetter(0))
+        db.executemany("INSERT INTO passage (id, seq, start) VALUES (?, ?, ?)", self._passages())
+        db.executemany("INSERT INTO fts_passage (rowid, body) VALUES (?, ?)", self._passage_texts())
+        self.vocabulary.apply(db)
 
-    def write(self, db: sqlite3.Connection) -> None:
-        """Puts in what need not wait for the whole batch: all but the full-text rows of fields."""
+    def write(self) -> None:
+        """Puts in what need not wait for the whole batch: all but the full-text rows."""
+        db = self.writer.db
         self.values.sort(key=itemgetter(0))
         self.cells.sort(key=itemgetter(0, 1))
         db.executemany("INSERT INTO chunk (id, text) VALUES (?, ?)", self.chunks)
-        db.executemany("INSERT INTO value (id, first, chunks) VALUES (?, ?, ?)", self.values)
+        db.executemany(_ADD_VALUE, self.values)
         db.executemany("INSERT INTO cell (seq, ordinal, value) VALUES (?, ?, ?)", self.cells)
-        db.executemany(
-            "INSERT INTO fts_chunk (rowid, body) VALUES (?, ?)",
-            ((row, fold(text)) for row, text in self.chunk_texts),
-        )
-        for noted in (self.chunks, self.values, self.cells, self.chunk_texts):
+        for noted in (self.chunks, self.values, self.cells):
             noted.clear()
 
+    def _passages(self) -> Iterator[tuple[int, int, int]]:
+        for first, seq, text in self.long:
+            for row, start in enumerate(starts(len(text)), start=first):
+                yield row, seq, start
 
-def order_of(manifest: StreamManifest, data: dict[str, Any]) -> tuple[int | None, Stored]:
-    """(`record.at`, `record.cursor`) of a record."""
+    def _passage_texts(self) -> Iterator[tuple[int, str]]:
+        for first, _, text in self.long:
+            for row, folded in enumerate(fold_passages(text), start=first):
+                yield row, folded
+
+
+def order_of(
+    manifest: StreamManifest, data: dict[str, Any]
+) -> tuple[int | None, Stored, Stored | None, Stored | None]:
+    """(`record.at`, `record.cursor`, `record.thread`, `record.place`) of a record."""
     at = _stored(manifest, manifest.time_field, data)
     same = manifest.cursor_field == manifest.time_field
     cursor = at if same else _stored(manifest, manifest.cursor_field, data)
-    return at if isinstance(at, int) else None, NO_CURSOR if cursor is None else cursor
+    return (
+        at if isinstance(at, int) else None,
+        NO_CURSOR if cursor is None else cursor,
+        _stored(manifest, manifest.thread_field, data),
+        _stored(manifest, manifest.position_field, data),
+    )
 
 
 def reindex(
@@ -132,15 +188,30 @@ def reindex(
     """Derives everything anew for the records of a stream whose manifest has changed."""
     if _derives(*old) == _derives(*new):
         return
+    if count := derive(writer, stream, new, replaced=old[1]):
+        writer.note(count, removed=True)
+
+
+def derive(
+    writer: Writer,
+    stream: int,
+    new: tuple[StreamManifest, Scopes],
+    *,
+    replaced: Scopes | None = None,
+    look: Callable[[dict[str, Any]], None] = lambda data: None,
+) -> int:
+    """Fills the indexes with the records of a stream, whose rows in them, if any, are `replaced`.
+
+    Calls `look` with each; returns how many records there are.
+    """
     last = count = 0
     while True:
-        index, seqs, size = Index(), [], 0
+        index, orders, size = Index(writer), [], 0
         rows = writer.db.execute(
             "SELECT seq, data, big FROM document JOIN record USING (seq)"
             " WHERE stream = ? AND deleted = 0 AND seq > ? ORDER BY seq LIMIT ?",
             (stream, last, REINDEX_RECORDS),
         )
-        orders = []
         for seq, text, big in rows:
             places: dict[str, Place] = orjson.loads(big) if big else {}
             data = orjson.loads(text) | {
@@ -148,28 +219,32 @@ def reindex(
                 for name, place in places.items()
                 if place[4] == "string"
             }
-            index.drop(old[1], seq)
+            if replaced is not None:
+                index.drop(replaced, seq)
             index.add(*new, seq, data, places)
+            look(data)
             orders.append((*order_of(new[0], data), seq))
-            seqs.append(seq)
             size += len(text) + sum(place[3] for place in places.values())
             if size > REINDEX_BYTES:
                 break
-        if not seqs:
-            if count:
-                writer.note(count, removed=True)
-            return
         rows.close()
-        index.apply_drops(writer.db)
-        writer.db.executemany("UPDATE record SET at = ?, cursor = ? WHERE seq = ?", orders)
-        index.apply_adds(writer.db)
-        last = seqs[-1]
-        count += len(seqs)
+        if not orders:
+            return count
+        index.apply_drops()
+        writer.db.executemany(_REORDER, orders)
+        index.apply_adds()
+        last = orders[-1][-1]
+        count += len(orders)
 
 
 def _derives(manifest: StreamManifest, scopes: Scopes) -> tuple[Any, ...]:
     kinds = {name: manifest.fields[name] for name in scopes.cells}
-    order = manifest.time_field, manifest.cursor_field
+    order = (
+        manifest.time_field,
+        manifest.cursor_field,
+        manifest.thread_field,
+        manifest.position_field,
+    )
     return scopes, kinds, order, [manifest.fields[name] for name in order if name]
 
 

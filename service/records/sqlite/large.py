@@ -13,9 +13,6 @@ import orjson
 
 from evidence.limits import CONTRACT
 
-OVERLAP_CHARS = 64
-GAP = 1
-
 Place = tuple[int, int, int, int, str]
 
 
@@ -35,11 +32,10 @@ class LargeValue:
         """The value's entry in `document.big` when its first chunk has the id `first`."""
         return first, self.chunks, len(self.text), self.size_bytes, self.type
 
-    def pieces(self) -> Iterator[tuple[str, str]]:
-        """(text of a chunk, text to index it with): the latter runs on into the next chunk."""
+    def pieces(self) -> Iterator[str]:
+        """The texts of the chunks."""
         size = CONTRACT.chunk_chars
-        for start in range(0, len(self.text), size):
-            yield self.text[start : start + size], self.text[start : start + size + OVERLAP_CHARS]
+        return (self.text[start : start + size] for start in range(0, len(self.text), size))
 
 
 def find_large(data: dict[str, Any], json: bytes) -> dict[str, LargeValue]:

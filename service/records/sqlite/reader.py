@@ -15,7 +15,7 @@ from evidence.fold import FOLD_VERSION
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.records.sqlite.snapshot import SqliteSnapshot
-from service.records.sqlite import files, terms
+from service.records.sqlite import files
 from service.records.engine import BlobRow
 from service.records.sqlite.ddl import BLOB_PART_BYTES, READABLE
 from service.records.sqlite.files import Stamp
@@ -185,7 +185,6 @@ class Reader:
             if not self._fixed:
                 files.forget_stale_index(db, self.path)
             _check_layout(db)
-            terms.prepare(db)
             db.execute("PRAGMA trusted_schema = OFF")
             db.execute("PRAGMA query_only = ON")
             db.execute(f"PRAGMA mmap_size = {MMAP_BYTES}")

@@ -5,13 +5,12 @@ the grant acts inside the statement: one range of row ids if its fields are one 
 """
 
 import sqlite3
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import orjson
 
-from service.records.engine import Found, Scope, Spellings
+from service.records.engine import Rows, Scope, Spellings
 from service.records.sqlite.conditions import of_records
 from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
 from service.records.sqlite.expressions import expression
@@ -25,19 +24,26 @@ SELECT
   (SELECT coalesce(sum(records), 0) FROM stream WHERE id IN (SELECT value FROM json_each(?))),
   (SELECT coalesce(sum(words), 0) FROM scope WHERE ordinal IN (SELECT value FROM json_each(?)))
 """
-_LIKE = """
-SELECT w.text, sum(c.n) FROM word w JOIN word_count c ON c.word = w.id
-WHERE w.text >= ? AND w.text < ? AND {fields} GROUP BY w.id LIMIT ?
+#: How many values of some fields hold a word `w`.
+_COUNT = "(SELECT sum(c.n) FROM word_count c WHERE c.word = w.id AND {fields})"
+_LIKE = f"""
+SELECT w.text, {_COUNT} AS total FROM word w WHERE w.text >= ? AND w.text < ? AND total > 0 LIMIT ?
 """
-_COUNTS = """
-SELECT w.text, sum(c.n) FROM json_each(?) j JOIN word w ON w.text = j.value
-JOIN word_count c ON c.word = w.id WHERE {fields} GROUP BY w.id
+_COUNTS = f"""
+SELECT w.text, {_COUNT} AS total FROM json_each(?) j CROSS JOIN word w ON w.text = j.value
+WHERE total > 0
 """
-#: One and two places before and after a record in its thread, by index.
-_SIDES = """
-SELECT * FROM (SELECT r.seq, {away} FROM record r WHERE r.stream = ? AND r.thread = ?
-  AND (r.place, r.record_key) {beyond} (?, ?) AND {selected}
-  ORDER BY r.place {order}, r.record_key {order} LIMIT 2)
+#: The two records on either side of each of some records in its thread, nearest first, by index.
+_NEIGHBOURS = """
+SELECT r.seq,
+  (SELECT json_group_array(seq) FROM (SELECT n.seq AS seq FROM record n
+    WHERE n.thread = r.thread AND (n.place, n.record_key) < (r.place, r.record_key) AND {selected}
+    ORDER BY n.place DESC, n.record_key DESC LIMIT 2)),
+  (SELECT json_group_array(seq) FROM (SELECT n.seq AS seq FROM record n
+    WHERE n.thread = r.thread AND (n.place, n.record_key) > (r.place, r.record_key) AND {selected}
+    ORDER BY n.place, n.record_key LIMIT 2))
+FROM record r
+WHERE r.seq IN (SELECT value FROM json_each(?)) AND r.stream = ? AND r.thread IS NOT NULL
 """
 
 
@@ -45,6 +51,7 @@ class SearchVerbs:
     """The verbs of search of a snapshot. See `engine.Snapshot`."""
 
     db: sqlite3.Connection
+    _blocks: dict[tuple[int, int, int], bool]
 
     def statistics(self, streams: Sequence[int], fields: Sequence[int]) -> tuple[int, int]:
         row = self.db.execute(_STATISTICS, (_json(streams), _json(fields))).fetchone()
@@ -53,73 +60,69 @@ class SearchVerbs:
     def words_like(self, fields: Sequence[int], prefix: str) -> dict[str, int]:
         inside, values = self._inside(fields, "c.ordinal")
         sql = _LIKE.format(fields=inside)
-        return dict(self.db.execute(sql, (prefix, prefix + _LAST, *values, WORDS_MOST)))
+        return dict(self.db.execute(sql, (*values, prefix, prefix + _LAST, WORDS_MOST)))
 
     def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> dict[str, int]:
         inside, values = self._inside(fields, "c.ordinal")
-        return dict(self.db.execute(_COUNTS.format(fields=inside), (_json(list(words)), *values)))
+        return dict(self.db.execute(_COUNTS.format(fields=inside), (*values, _json(words))))
 
     def letters(self) -> str:
         row = self.db.execute("SELECT value FROM meta WHERE key = 'letters'").fetchone()
         return "" if row is None else str(row[0])
 
     def rows(
-        self,
-        scope: Scope,
-        alternatives: Sequence[Sequence[Spellings]],
-        limit: int,
-        *,
-        newest: bool = False,
-    ) -> list[Found]:
+        self, scope: Scope, groups: Sequence[Spellings], limit: int, *, newest: bool = False
+    ) -> Rows:
         if not scope.fields:
-            return []
-        found: list[Found] = []
-        for number, groups in enumerate(alternatives):
-            match = conjunction(groups)
-            for passages in (False, True):
-                found += self._rows(scope, number, match, limit, passages=passages, newest=newest)
-        return found
+            return Rows([], [])
+        match = conjunction(groups)
+        blocks = [(ordinal,) for ordinal in scope.fields] if newest else [scope.fields]
+        short: list[int] = []
+        passages: list[tuple[int, int, int]] = []
+        for fields in blocks:
+            rows = self._rows(scope, fields, match, limit, newest, "fts")
+            short += [row for (row,) in rows]
+            passages += self._rows(scope, fields, match, limit, newest, "fts_passage")
+        return Rows(short, passages)
 
     def _rows(
-        self, scope: Scope, number: int, match: str, limit: int, *, passages: bool, newest: bool
-    ) -> Iterator[Found]:
-        """Rows of one table for one expression."""
-        blocks = [scope.fields]
-        if newest and len(scope.fields) > 1:
-            blocks = [(ordinal,) for ordinal in scope.fields]
-        for fields in blocks:
-            yield from self._block(scope, fields, number, match, limit, passages, newest)
-
-    def _block(
         self,
         scope: Scope,
         fields: Sequence[int],
-        number: int,
         match: str,
         limit: int,
-        passages: bool,
         newest: bool,
-    ) -> Iterator[Found]:
-        table = "fts_passage" if passages else "fts"
+        table: str,
+    ) -> list[Any]:
+        """Rows of one table: row ids of `fts`, (record, ordinal, start) of passages."""
         inside, values = self._inside(fields, f"{table}.rowid", ids=True)
-        seq = "p.seq" if passages else f"{table}.rowid & {SEQ_MASK}"
-        joined, where = "", f"{table} MATCH ? AND {inside}"
-        start = "p.start" if passages else "NULL"
-        if passages:
-            joined = f"CROSS JOIN passage p ON p.id = {table}.rowid"
+        columns, seq, joined = "fts.rowid", f"fts.rowid & {SEQ_MASK}", ""
+        if table == "fts_passage":
+            columns, seq = f"p.seq, p.id >> {SEQ_BITS}, p.start", "p.seq"
+            joined = "CROSS JOIN passage p ON p.id = fts_passage.rowid"
+        where = f"{table} MATCH ? AND {inside}"
         if scope.limited:
             joined += f" CROSS JOIN record r ON r.seq = {seq}"
             limits, bound = self._selected(scope)
             where += f" AND {limits}"
             values += bound
         order = f"ORDER BY {table}.rowid DESC" if newest else ""
+        sql = f"SELECT {columns} FROM {table} {joined} WHERE {where} {order} LIMIT ?"
+        return self.db.execute(sql, (match, *values, limit)).fetchall()
+
+    def records_of(self, short: Iterable[int]) -> list[int]:
+        return [row & SEQ_MASK for row in short]
+
+    def lengths(self, short: Iterable[int]) -> dict[int, int]:
+        found: dict[int, int] = {}
         rows = self.db.execute(
-            f"SELECT {seq}, {table}.rowid >> {SEQ_BITS}, d.sz, {start} FROM {table} {joined} "
-            f"JOIN {table}_docsize d ON d.id = {table}.rowid WHERE {where} {order} LIMIT ?",
-            (match, *values, limit),
+            "SELECT id, sz FROM fts_docsize WHERE id IN (SELECT value FROM json_each(?))",
+            (_json(short),),
         )
-        for record, ordinal, size, place in rows:
-            yield Found(number, record, ordinal, _varint(size), place)
+        for row, size in rows:
+            seq, words = row & SEQ_MASK, _varint(size)
+            found[seq] = min(words, found.get(seq, words))
+        return found
 
     def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> set[int]:
         listed = _json(list(seqs))
@@ -143,7 +146,7 @@ class SearchVerbs:
         return found
 
     def passages_with(
-        self, seq: int, ordinal: int, groups: Sequence[Spellings], limit: int
+        self, seq: int, ordinal: int, groups: Sequence[Spellings], limit: int | None
     ) -> list[int]:
         place = self.db.execute(
             "SELECT first_passage, passages FROM value WHERE id = ?", (ordinal << SEQ_BITS | seq,)
@@ -154,28 +157,24 @@ class SearchVerbs:
         rows = self.db.execute(
             "SELECT p.start FROM fts_passage CROSS JOIN passage p ON p.id = fts_passage.rowid "
             "WHERE fts_passage MATCH ? AND fts_passage.rowid BETWEEN ? AND ? LIMIT ?",
-            (conjunction(groups), first, first + place[1] - 1, limit),
+            (conjunction(groups), first, first + place[1] - 1, -1 if limit is None else limit),
         )
         return [start for (start,) in rows]
 
     def neighbours(self, scope: Scope, seqs: Sequence[int]) -> dict[int, dict[int, int]]:
-        rows = self.db.execute(
-            "SELECT seq, stream, thread, place, record_key FROM record "
-            "WHERE seq IN (SELECT value FROM json_each(?)) "
-            "AND thread IS NOT NULL AND place IS NOT NULL",
-            (_json(seqs),),
-        ).fetchall()
-        by_stream = {one.stream: of_records(self.db, one) for one in scope.selections}
-        found: dict[int, dict[int, int]] = defaultdict(dict)
-        for seq, stream, thread, place, key in rows:
-            if stream not in by_stream:
-                continue
-            selected = by_stream[stream]
-            for beyond, order in (("<", "DESC"), (">", "ASC")):
-                sql = _SIDES.format(away=0, beyond=beyond, order=order, selected=selected.sql())
-                near = self.db.execute(sql, (stream, thread, place, key, *selected.values))
-                for away, (other, _) in enumerate(near, start=1):
-                    found[seq][other] = away
+        found: dict[int, dict[int, int]] = {}
+        for selection in scope.selections:
+            selected = of_records(self.db, selection, record="n")
+            rows = self.db.execute(
+                _NEIGHBOURS.format(selected=selected.sql()),
+                (*selected.values, *selected.values, _json(seqs), selection.stream),
+            )
+            for seq, *sides in rows:
+                found[seq] = {
+                    other: away
+                    for side in sides
+                    for away, other in enumerate(orjson.loads(side), start=1)
+                }
         return found
 
     def _inside(
@@ -193,14 +192,16 @@ class SearchVerbs:
         return f"{ordinal} IN (SELECT value FROM json_each(?))", [_json(fields)]
 
     def _is_block(self, fields: Sequence[int]) -> bool:
-        """Whether no other searchable field has an ordinal between these."""
+        """Whether no other searchable field has an ordinal between these; remembered."""
         if len(fields) == 1:
             return True
-        (inside,) = self.db.execute(
-            "SELECT count(*) FROM scope WHERE searchable AND ordinal BETWEEN ? AND ?",
-            (fields[0], fields[-1]),
-        ).fetchone()
-        return bool(inside == len(fields))
+        key = (fields[0], fields[-1], len(fields))
+        if key not in self._blocks:
+            (inside,) = self.db.execute(
+                "SELECT count(*) FROM scope WHERE searchable AND ordinal BETWEEN ? AND ?", key[:2]
+            ).fetchone()
+            self._blocks[key] = inside == len(fields)
+        return self._blocks[key]
 
     def _selected(self, scope: Scope) -> tuple[str, list[Any]]:
         """(condition, parameters) that a record `r` is in one of the selections."""

@@ -8,7 +8,6 @@ from typing import Any
 
 import orjson
 
-from evidence.query import Term
 from service.records.engine import (
     Big,
     BlobRow,
@@ -23,11 +22,10 @@ from service.records.engine import (
 )
 from service.records.manifest import StreamManifest, parse
 from service.records.sqlite.conditions import of_limit, of_records, of_values
-from service.records.sqlite.expressions import expression
 from service.records.sqlite.search import SearchVerbs
 
 _STREAM = """
-SELECT s.id, s.manifest, c.connector_key, c.display_name,
+SELECT s.id, s.manifest, c.connector_key, c.display_name, c.languages,
   (SELECT json_group_array(json_array(o.ordinal, o.field, o.searchable))
      FROM scope o WHERE o.stream = s.id)
 FROM stream s JOIN connection c ON c.id = s.connection
@@ -54,6 +52,7 @@ class SqliteSnapshot(SearchVerbs):
     def __init__(self, db: sqlite3.Connection, generation: tuple[int, int]) -> None:
         self.db = db
         self._generation = generation
+        self._blocks = {}
 
     def generation(self) -> tuple[int, int]:
         return self._generation
@@ -66,7 +65,7 @@ class SqliteSnapshot(SearchVerbs):
         row = self.db.execute(_STREAM, (connection_id, name)).fetchone()
         if row is None:
             return None
-        id, text, connector_key, display_name, scopes = row
+        id, text, connector_key, display_name, languages, scopes = row
         listed = orjson.loads(scopes)
         return StreamRow(
             id,
@@ -75,6 +74,7 @@ class SqliteSnapshot(SearchVerbs):
             display_name,
             {field: ordinal for ordinal, field, _ in listed},
             frozenset(field for _, field, searchable in listed if searchable),
+            tuple(orjson.loads(languages)),
         )
 
     # Records
@@ -157,21 +157,6 @@ class SqliteSnapshot(SearchVerbs):
             (big.first + first, big.first + stop),
         )
         return (text for (text,) in rows)
-
-    def chunks_with(
-        self, big: Big, terms: Sequence[Term], *, every: bool = True, limit: int | None = None
-    ) -> Iterator[int]:
-        rows = self.db.execute(
-            "SELECT rowid FROM fts_chunk WHERE fts_chunk MATCH ? AND rowid BETWEEN ? AND ? "
-            "ORDER BY rowid LIMIT ?",
-            (
-                expression(terms, joined=" AND " if every else " OR "),
-                big.first,
-                big.first + big.chunks - 1,
-                -1 if limit is None else limit,
-            ),
-        )
-        return (rowid - big.first for (rowid,) in rows)
 
     # Values of fields
 

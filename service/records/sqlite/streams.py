@@ -10,7 +10,7 @@ from service.records.sqlite.indexing import reindex
 from service.records.intake import check_connection_id
 from service.records.manifest import StreamManifest, link, parse
 from service.records.sqlite.scopes import Scopes, allot, first_ordinal
-from service.records.sqlite.writer import Writer
+from service.records.sqlite.transactions import Writer
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,13 @@ that is asked about, its answer is given as it is.
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from evidence.envelope import Envelope
 from evidence.errors import EvidenceError, Forbidden, InvalidRequest, NotFound
 from evidence.handles import RecordRef
+from evidence.hits import SearchPage
 from evidence.limits import BUDGETS
+from evidence.model import Buckets
+from evidence.records import FieldRead, Record, RecordPage
+from evidence.schema import Bearer, ConnectorList, Schema, StreamDetails, StreamList, merged
 from evidence.work import Deadline, Each
 from service.cursors import Sealer
 from service.sources.package import schema as schemas
@@ -26,6 +29,7 @@ from service.sources.package.membership import (
 from service.sources.package.search import Search, covered, narrowed
 from service.ports import (
     AggregateQuery,
+    Answer,
     Blob,
     RecordQuery,
     RecordRead,
@@ -36,6 +40,7 @@ from service.ports import (
 )
 
 T = TypeVar("T")
+V = TypeVar("V", bound=schemas.Warned)
 
 __all__ = ["Child", "PackageResourceServer"]
 
@@ -52,7 +57,7 @@ class PackageResourceServer:
         self._members = Membership(children)
         self._each, self._deadline, self._sealer = each, deadline, sealer
 
-    def schema(self, query: SchemaQuery) -> Envelope:
+    def schema(self, query: SchemaQuery) -> Answer[Schema]:
         if query.detail == "full" and query.stream is None:
             raise InvalidRequest(
                 'detail="full" needs a stream. Retry with stream, and connection_id where the '
@@ -69,47 +74,51 @@ class PackageResourceServer:
         if query.detail == "full":
             raise ambiguous_detail(places)
         found = self._gather(children, lambda rs: rs.schema(query))
-        return Envelope(schemas.document(found, places, compact=query.detail == "compact"))
+        known = [connector for schema in found.values for connector in schema.connectors]
+        connectors = merged([*known, *schemas.by_membership(found.silent, places)])
+        bearer = Bearer("package", "client")
+        return Answer(Schema(connectors, query.detail == "compact", bearer, found.warnings))
 
-    def streams(self, *, connection_id: str | None = None) -> Envelope:
+    def streams(self, *, connection_id: str | None = None) -> Answer[StreamList]:
         children = children_of(self._members.within(connection_id))
         if len(children) == 1:
             return self._server(children[0]).streams(connection_id=connection_id)
         found = self._gather(children, lambda rs: rs.streams(connection_id=connection_id))
-        rows = found.listed("data")
-        rows.sort(key=lambda row: (row.get("name") or "", row.get("connection_id") or ""))
-        return Envelope({"object": "list", "has_more": False, "data": rows, "meta": found.meta})
+        rows = (row for listed in found.values for row in listed.rows)
+        ordered = sorted(rows, key=lambda row: (row.name, row.source.connection_id or ""))
+        return Answer(StreamList(tuple(ordered), found.warnings))
 
-    def stream(self, name: str, *, connection_id: str | None = None) -> Envelope:
+    def stream(self, name: str, *, connection_id: str | None = None) -> Answer[StreamDetails]:
         places = self._members.stream(name, connection_id)
         children = children_of(places)
         if len(children) == 1:
             return self._server(children[0]).stream(name, connection_id=connection_id)
         found = self._gather(children, lambda rs: rs.stream(name, connection_id=connection_id))
-        return Envelope(schemas.stream(found, places))
+        return Answer(schemas.stream(found, places))
 
-    def connectors(self) -> Envelope:
+    def connectors(self) -> Answer[ConnectorList]:
         children = self._members.children
         if len(children) == 1:
             return self._server(children[0]).connectors()
         found = self._gather(children, lambda rs: rs.connectors())
-        known = found.listed("data")
-        known += schemas.by_membership(found.silent, self._members.places)
-        data = schemas.merged(known, compact=True)
-        return Envelope({"object": "list", "data": data, "meta": found.meta})
+        known = [connector for listed in found.values for connector in listed.connectors]
+        silent = schemas.by_membership(found.silent, self._members.places)
+        return Answer(ConnectorList(merged([*known, *silent]), found.warnings))
 
-    def records(self, query: RecordQuery) -> Envelope:
+    def records(self, query: RecordQuery) -> Answer[RecordPage]:
         places = self._members.stream(query.stream, query.connection_id)
         return self._server(self._one(places, query.connection_id)).records(query)
 
-    def aggregate(self, query: AggregateQuery) -> Envelope:
+    def aggregate(self, query: AggregateQuery) -> Answer[Buckets]:
         places = self._members.stream(query.stream, query.connection_id)
         return self._server(self._one(places, query.connection_id)).aggregate(query)
 
-    def record(self, read: RecordRead) -> Envelope:
+    def record(self, read: RecordRead) -> Answer[Record]:
         return self._point(read.ref, lambda rs: rs.record(read))
 
-    def field_window(self, ref: RecordRef, field_path: str, window: WindowRequest) -> Envelope:
+    def field_window(
+        self, ref: RecordRef, field_path: str, window: WindowRequest
+    ) -> Answer[FieldRead]:
         return self._point(ref, lambda rs: rs.field_window(ref, field_path, window))
 
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob:
@@ -118,7 +127,7 @@ class PackageResourceServer:
         self._one(places, connection_id)
         return self._first(places, lambda rs: rs.blob(blob_id, connection_id=connection_id))
 
-    def search(self, query: SearchQuery) -> Envelope:
+    def search(self, query: SearchQuery) -> Answer[SearchPage]:
         places = covered(self._members, query)
         children = children_of(places)
         if len(children) == 1:
@@ -132,8 +141,8 @@ class PackageResourceServer:
             raise ambiguous(places)
         return children[0]
 
-    def _point(self, ref: RecordRef, ask: Callable[[ResourceServer], Envelope]) -> Envelope:
-        """What the holder of a record says; the next one where grants overlap and it has none."""
+    def _point(self, ref: RecordRef, ask: Callable[[ResourceServer], T]) -> T:
+        """The answer of the first holder of a record that has it; grants may overlap."""
         places = self._members.stream(ref.stream, ref.connection_id)
         self._one(places, ref.connection_id)
         return self._first(places, ask)
@@ -150,8 +159,8 @@ class PackageResourceServer:
         raise first
 
     def _gather(
-        self, children: Sequence[Child], ask: Callable[[ResourceServer], Envelope]
-    ) -> schemas.Gathered:
+        self, children: Sequence[Child], ask: Callable[[ResourceServer], Answer[V]]
+    ) -> schemas.Gathered[V]:
         """What all children say, as far as they do in time."""
         deadline = self._deadline.share(BUDGETS.fan_in_share, most=BUDGETS.source_seconds)
         outcomes = self._each(lambda child: ask(child.open(deadline)), children, deadline)

@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from evidence.hits import Counts
 from evidence.limits import BUDGETS
 from service.cursors import Sealer
 
@@ -65,14 +66,16 @@ class Progress:
 
 @dataclass(slots=True)
 class State:
-    """What the next page must know. `count` is the number of hits, None where not all say it.
+    """What the next page must know.
 
-    `seen` are marks of hits that another source may bring too, the newest of them.
+    `counts` are the records that match in the sources of which something was shown, None where
+    grants overlap. `shown` is the number of hits on earlier pages. `seen` are marks of hits that
+    another source may bring too, the newest of them.
     """
 
     sources: list[Progress]
-    count: int | None = 0
-    exact: bool = True
+    counts: Counts | None = Counts(0, 0, True)
+    shown: int = 0
     seen: deque[bytes] = field(default_factory=lambda: deque(maxlen=BUDGETS.package_seen_hits))
 
     @property
@@ -82,16 +85,21 @@ class State:
 
 
 def seal(state: State, sealer: Sealer, bound: Any) -> str:
-    """The state as a cursor: own cursors as far as there is room, then what was seen lately."""
+    """The state as a cursor: own cursors as far as there is room, then what was seen lately.
+
+    Short ones go first: more of them have room.
+    """
     packed = [progress.packed(marked=False) for progress in state.sources]
-    head = {"n": state.count, "e": state.exact, "s": packed, "w": ""}
+    counts = state.counts and [state.counts.all, state.counts.some, state.counts.exact]
+    head = {"n": counts, "k": state.shown, "s": packed, "w": ""}
     room = ROOM - len(orjson.dumps(head))
-    for number, progress in enumerate(state.sources):
-        marked = progress.packed(marked=True)
-        cost = len(orjson.dumps(marked)) - len(orjson.dumps(packed[number]))
-        if cost <= room:
-            packed[number] = marked
-            room -= cost
+    marked = [progress.packed(marked=True) for progress in state.sources]
+    costs = [len(orjson.dumps(one)) - len(orjson.dumps(two)) for one, two in zip(marked, packed)]
+    for number in sorted(range(len(costs)), key=costs.__getitem__):
+        if costs[number] > room:
+            break
+        packed[number] = marked[number]
+        room -= costs[number]
     kept = list(state.seen)[-(room // SEEN_CHARS) :] if room >= SEEN_CHARS else []
     head["w"] = base64.b64encode(b"".join(kept)).decode()
     return sealer.seal(head, bound=bound)
@@ -102,7 +110,7 @@ def unseal(text: str, sealer: Sealer, bound: Any, size: int) -> State:
     head = sealer.open(text, bound=bound)
     sources = [Progress.unpacked(value) for value in head["s"]]
     assert len(sources) == size, "a cursor is bound to the members of its package"
-    state = State(sources, head["n"], head["e"])
+    state = State(sources, head["n"] and Counts(*head["n"]), head["k"])
     state.seen.extend(_split(base64.b64decode(head["w"])))
     return state
 

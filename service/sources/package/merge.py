@@ -1,20 +1,24 @@
-"""From the pages of many sources to one page: round-robin by rank, no record twice."""
+"""From the pages of many sources to one page: best coverage first, no record twice."""
 
 import hashlib
+import math
 from collections import Counter, deque
-from collections.abc import Collection
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 import orjson
 
 from evidence.errors import EvidenceError
+from evidence.hits import Counts, Hit, SearchPage
 from evidence.limits import BUDGETS, CONTRACT
-from service.pdpp.decode import number_of, pick, reference, rows, source_of, text_of
+from evidence.model import Source
+from evidence.proven import Judge, Order
+from service.pdpp.decode.search import address
+from service.ports import Held
 from service.sources.package.cursor import END, LOST, MARK_BYTES, Progress, State
 from service.sources.package.membership import Child
 
-Hit = dict[str, Any]
 #: What may be different when asked again; everything else stays as it is.
 PASSING = frozenset({"rate_limited", "unavailable", "timed_out", "internal", "gone"})
 
@@ -25,30 +29,25 @@ class Page:
 
     cursor: str | None
     at: int
-    body: dict[str, Any] = field(default_factory=dict)
+    found: SearchPage | None = None
 
     def size(self, taken: int, limit: int) -> int:
-        """How many hits to ask for: enough to reach behind those that were taken of it."""
-        skip = taken - self.at
-        return limit if skip < limit else min(CONTRACT.page_items, skip + limit)
+        """How many hits to ask for: enough for a page of them behind those that were taken."""
+        return min(CONTRACT.page_items, taken - self.at + limit)
 
     @property
     def hits(self) -> list[Hit]:
-        return rows(self.body, "data", "results", "hits")
-
-    @property
-    def next_cursor(self) -> str | None:
-        return text_of(self.body, "next_cursor")
+        return self.found.hits if self.found else []
 
     @property
     def has_more(self) -> bool:
-        return self.body.get("has_more", self.next_cursor is not None) is True
+        return self.found is not None and self.found.has_more
 
     def following(self) -> "Page | None":
         """The page after it, unread, where there is a way to it."""
-        if not self.has_more or self.next_cursor is None:
+        if self.found is None or not self.found.has_more or self.found.next_cursor is None:
             return None
-        return Page(self.next_cursor, self.at + len(self.hits))
+        return Page(self.found.next_cursor, self.at + len(self.hits))
 
 
 class SourceReader:
@@ -59,6 +58,8 @@ class SourceReader:
         self.hits: deque[Hit] = deque()
         self.begun = self.asked = self.stuck = False
         self.shown = 0
+        #: Its next hit with its place in the order, once that was looked at.
+        self.judged: tuple[Order, Hit] | None = None
         self.error: EvidenceError | None = None
         self.late = False
         self._began, self._new = progress.taken, progress.fresh
@@ -77,6 +78,11 @@ class SourceReader:
         """Whether it did not answer when it was asked last."""
         return self.late or self.error is not None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it answered and goes on after the hits that were taken of it."""
+        return self.asked and not (self.hits or self.failed or self.progress.state or self.stuck)
+
     def absorb(self, page: Page) -> None:
         """Takes in a page, less what was shown of it."""
         progress = self.progress
@@ -90,7 +96,7 @@ class SourceReader:
 
     def take(self) -> Hit:
         """The next hit. After the last of a page the next one opens."""
-        hit = self.hits.popleft()
+        hit, self.judged = self.hits.popleft(), None
         self.progress.taken += 1
         if not self.hits:
             self._turn()
@@ -106,8 +112,8 @@ class SourceReader:
     def close(self, state: State) -> None:
         """Settles the account of this request: who brings nothing too often is lost."""
         progress = self.progress
-        if self._new and not progress.fresh and self._page.body:
-            self._count_in(state)
+        if self._new and not progress.fresh and self._page.found is not None:
+            state.counts = added(state.counts, self.counts)
         if not self.asked or progress.state:
             return
         if progress.taken > self._began or self.hits:
@@ -119,8 +125,13 @@ class SourceReader:
 
     @property
     def uncounted(self) -> bool:
-        """Whether it answered and has shown nothing yet: its hits are counted when it does."""
-        return self.progress.fresh and bool(self._page.body)
+        """Whether it answered and has shown nothing yet; the cursor counts its hits later."""
+        return self.progress.fresh and self._page.found is not None
+
+    @property
+    def counts(self) -> Counts | None:
+        """The records that match in it, as far as it counts them."""
+        return None if self._page.found is None else self._page.found.counts
 
     def _turn(self) -> None:
         """The page is read: on to the next, or, where it has none, to more of the same."""
@@ -130,34 +141,100 @@ class SourceReader:
         elif following is not None:
             self.progress.cursor, self.progress.at = following.cursor, following.at
 
-    def _count_in(self, state: State) -> None:
-        """Adds what the source says of its number of hits, once."""
-        meta = self._page.body.get("meta") or {}
-        found = pick(meta, "count")
-        number = found if isinstance(found, int) else number_of(found, "value")
-        state.count = None if number is None or state.count is None else state.count + number
-        state.exact &= text_of(meta, "count_accuracy") == "exact"
-
     def _named(self, hit: Hit) -> Hit:
         """The hit with its connection, where only one of the child can be meant."""
-        stream = text_of(hit, "stream", "stream_name") or ""
-        held = self._names.get(stream)
-        if held is None or source_of(hit).connection_id or self._shared[stream] > 1:
+        held = self._names.get(hit.ref.stream)
+        if held is None or hit.source.connection_id or self._shared[hit.ref.stream] > 1:
             return hit
-        named = {"connection_id": held.connection_id, "connector_key": held.connector_key}
-        return {**hit, **named, "display_name": held.display_name}
+        return _of_connection(hit, held)
 
 
-def fill(page: list[Hit], limit: int, readers: list[SourceReader], seen: "Seen") -> None:
-    """Takes hits in turns, the best of each source first, until the page or they are full."""
-    while len(page) < limit and any(reader.hits for reader in readers):
-        for reader in readers:
-            while reader.hits and len(page) < limit:
-                hit = reader.take()
-                if seen.first(hit, reader.child):
-                    page.append(hit)
-                    reader.shown += 1
-                    break
+def _of_connection(hit: Hit, held: Held) -> Hit:
+    """The hit with its connection in its id, its address and its calls."""
+    ref = hit.ref._replace(connection_id=held.connection_id)
+    id = str(ref)
+    calls = [replace(match.read, args={**match.read.args, "id": id}) for match in hit.matches]
+    return replace(
+        hit,
+        ref=ref,
+        id=id,
+        source=Source(held.connection_id, held.connector_key, held.display_name),
+        url=address(hit.url, ref),
+        matches=[replace(match, read=call) for match, call in zip(hit.matches, calls)],
+    )
+
+
+def added(known: Counts | None, more: Counts | None) -> Counts | None:
+    """The counts of some sources and of one more; one that does not count leaves a lower bound."""
+    if known is None:
+        return None
+    if more is None:
+        return Counts(None, known.some, False)
+    both = None if known.all is None or more.all is None else known.all + more.all
+    return Counts(both, known.some + more.some, known.exact and more.exact)
+
+
+class Turns:
+    """Which source gives the next hit of a page; each keeps its own order.
+
+    The best hit comes first, as `Order` has it. Of equal ones that of a source which has shown
+    nothing yet comes first, then that of the source with the fewest hits on the page.
+    """
+
+    def __init__(self, query: str) -> None:
+        self._judge = Judge(query)
+
+    def next(self, readers: Sequence[SourceReader]) -> SourceReader | None:
+        """The source whose turn it is; None if there is none, or if it cannot be known yet."""
+        able = [reader for reader in readers if reader.hits]
+        return min(able, key=self._turn, default=None)
+
+    def head(self, reader: SourceReader) -> Hit:
+        """The next hit of a source that has one, with the coverage its windows prove."""
+        return self._judged(reader)[1]
+
+    def _turn(self, reader: SourceReader) -> tuple[Order, bool, int]:
+        return self._judged(reader)[0], not reader.progress.fresh, reader.shown
+
+    def _judged(self, reader: SourceReader) -> tuple[Order, Hit]:
+        if reader.judged is None:
+            reader.judged = self._judge.judged(reader.hits[0])
+        return reader.judged
+
+
+class NewestFirst(Turns):
+    """The same in the order of event times. Waits for sources whose next hit is not known."""
+
+    def next(self, readers: Sequence[SourceReader]) -> SourceReader | None:
+        if any(reader.is_open for reader in readers):
+            return None
+        able = [reader for reader in readers if reader.hits]
+        return min(able, key=self._time, default=None)
+
+    def _time(self, reader: SourceReader) -> tuple[float, str]:
+        hit = self.head(reader)
+        return -_moment(hit.authored_at or ""), hit.id
+
+
+def _moment(text: str) -> float:
+    """Seconds from 1970 UTC to a date or date-time; the earliest of all if it is neither."""
+    try:
+        at = datetime.fromisoformat(text)
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return -math.inf
+
+
+def fill(
+    page: list[Hit], limit: int, readers: Sequence[SourceReader], turns: Turns, seen: "Seen"
+) -> None:
+    """Takes hits in turns, until the page is full or no turn is left."""
+    while len(page) < limit and (reader := turns.next(readers)):
+        hit = turns.head(reader)
+        reader.take()
+        if seen.first(hit, reader.child):
+            page.append(hit)
+            reader.shown += 1
 
 
 class Seen:
@@ -169,9 +246,7 @@ class Seen:
 
     def first(self, hit: Hit, child: Child) -> bool:
         """Whether the record was not there yet; then it is from now on."""
-        ref = reference(hit, None, source_of(hit))
-        if ref is None:
-            return True
+        ref = hit.ref
         owner = ref.connection_id or f"\0{child.grant_id}"
         raw = orjson.dumps([owner, ref.stream, ref.record_id])
         mark = hashlib.blake2b(raw, digest_size=MARK_BYTES).digest()

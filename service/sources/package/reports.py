@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from evidence.errors import EvidenceError, TimedOut
+from evidence.hits import SourceReport
 from evidence.limits import BUDGETS
-from service.pdpp.decode import short
+from evidence.text import clip
 from service.sources.remote.origin import RENEW
 from service.sources.package.cursor import LOST
 from service.sources.package.membership import Child
@@ -17,8 +18,8 @@ ITSELF = "Ask again with the connection_id of this source for what it says."
 _STEPS = {"unauthenticated": RENEW, "forbidden": RENEW, "invalid": ITSELF, "too_large": ITSELF}
 
 
-def sources(readers: Sequence[SourceReader]) -> list[dict[str, Any]]:
-    """One row for each source that was asked, or is not asked any more."""
+def sources(readers: Sequence[SourceReader]) -> list[SourceReport]:
+    """One report for each source that was asked, or is not asked any more."""
     return [_row(r) for r in readers if r.asked or r.progress.state == LOST]
 
 
@@ -29,7 +30,7 @@ def failure(child: Child, error: EvidenceError | None) -> dict[str, Any]:
     message = f"{child.name} {what}. {row['next_step']}"
     return {
         "code": "source_unavailable",
-        "message": short(message, BUDGETS.message_chars),
+        "message": clip(message, BUDGETS.message_chars),
         "grant_id": child.grant_id,
     }
 
@@ -45,32 +46,30 @@ def stuck(child: Child) -> dict[str, Any]:
     message = f"{child.name} has more hits but no next page. Narrow the query, or ask it alone."
     return {
         "code": "partial_results",
-        "message": short(message, BUDGETS.message_chars),
+        "message": clip(message, BUDGETS.message_chars),
         "grant_id": child.grant_id,
     }
 
 
-def _row(reader: SourceReader) -> dict[str, Any]:
-    lost = reader.progress.state == LOST
-    known = {"name": reader.child.name, "grant_id": reader.child.grant_id}
+def _row(reader: SourceReader) -> SourceReport:
+    lost, child = reader.progress.state == LOST, reader.child
+    name = clip(child.name, BUDGETS.label_chars)
     if not lost and not reader.failed:
-        return {**known, "state": "answered", "hits": reader.shown}
+        return SourceReport(name, "answered", reader.shown, child.grant_id)
     late = reader.late or isinstance(reader.error, TimedOut)
-    found = {**known, "state": "timed_out" if late else "failed", "hits": reader.shown}
-    if reader.failed:
-        found |= _why(reader.error)
-    else:
-        found |= {"code": "given_up", "next_step": LATER}
+    why = _why(reader.error) if reader.failed else {"code": "given_up", "next_step": LATER}
     if not lost:
-        found["next_step"] = NEXT_PAGE
-    return found
+        why["next_step"] = NEXT_PAGE
+    state = "timed_out" if late else "failed"
+    return SourceReport(name, state, reader.shown, child.grant_id, **why)
 
 
-def _why(error: EvidenceError | None) -> dict[str, Any]:
+def _why(error: EvidenceError | None) -> dict[str, str | None]:
+    """Code, message and next step of a source that did not answer."""
     if error is None:
         return {"code": "deadline_exceeded", "next_step": LATER}
     return {
         "code": error.code,
-        "message": short(error.message, BUDGETS.title_chars),
+        "message": clip(error.message, BUDGETS.title_chars),
         "next_step": _STEPS.get(error.kind, LATER),
     }

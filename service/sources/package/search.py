@@ -1,27 +1,26 @@
-"""Search over many sources: one limit, one order, one cursor, and a word on who answered.
+"""Search over many sources: one limit, one order, one cursor, and a report of who answered.
 
-A page first asks the sources that have shown nothing yet, then a first group of those that have
-more. So every source with hits is met as early as the limit allows, and the cursor needs to hold
-the cursors of one group only.
+A page asks the sources that have shown nothing yet, and a first group of those that have more.
+What they bring is merged by coverage and passage. So every source with hits is met as early as the
+limit and better hits of others allow, and the cursor holds the cursors of one group only.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from evidence.envelope import Envelope
 from evidence.errors import InvalidRequest
+from evidence.hits import Counts, FanIn, Hit, SearchPage
 from evidence.limits import BUDGETS, CONTRACT
-from service.pdpp.decode import pick, warnings_of
 from evidence.work import Deadline, Done, Each, Failed
 from service.cursors import Sealer
+from service.ports import Answer, ResourceServer, SearchQuery
 from service.sources.package import reports
 from service.sources.package.cursor import LOST, Progress, State, seal, unseal
 from service.sources.package.membership import Child, Membership, Place, children_of
-from service.sources.package.merge import Hit, Page, Seen, SourceReader, fill
-from service.ports import ResourceServer, SearchQuery
+from service.sources.package.merge import NewestFirst, Page, Seen, SourceReader, Turns, added, fill
 
 
 def covered(members: Membership, request: SearchQuery) -> tuple[Place, ...]:
@@ -33,7 +32,7 @@ def covered(members: Membership, request: SearchQuery) -> tuple[Place, ...]:
         places = tuple(place for group in groups for place in group)
     if request.filter and len({place.held.stream for place in places}) != 1:
         raise InvalidRequest(
-            "A filter in search needs exactly one stream. Retry with streams naming one stream.",
+            "A filter in search needs exactly one stream. Retry with streams naming one.",
             code="invalid_filter",
             param="filter",
             retry_with="streams",
@@ -59,21 +58,22 @@ class Search:
         self._places, self._request, self._sealer = places, request, sealer
         children = children_of(places)
         members = [[child.name, child.grant_id] for child in children]
-        self._bound: list[Any] = ["package search", members, request.query]
-        self._bound += [request.streams, request.connection_id, request.filter]
+        self._bound: list[Any] = ["package search", members, *request.identity()]
         if request.cursor:
             self._state = unseal(request.cursor, sealer, self._bound, len(children))
         else:
             self._state = State([Progress() for _ in children])
         self._readers = [SourceReader(*pair) for pair in zip(children, self._state.sources)]
-        self._answers: list[dict[str, Any]] = []
+        self._by_time = request.sort == "newest"
+        self._turns = NewestFirst(request.query) if self._by_time else Turns(request.query)
+        self._answers: list[SearchPage] = []
 
-    def page(self, each: Each, deadline: Deadline) -> Envelope:
-        """The envelope of the page; raises the first error where every source fails."""
+    def page(self, each: Each, deadline: Deadline) -> Answer[SearchPage]:
+        """The merged page; raises the first error where every source fails."""
         pairs = Counter((p.held.stream, p.held.connection_id) for p in self._places)
         shared = {pair for pair, holders in pairs.items() if holders > 1}
         if shared:
-            self._state.count = None
+            self._state.counts = None
         deadline.check("opening the sources of a package")
         seen, hits = Seen(self._state, shared), list[Hit]()
         for _ in range(BUDGETS.fan_in_rounds):
@@ -83,25 +83,28 @@ class Search:
             part = deadline.share(BUDGETS.fan_in_share, most=BUDGETS.source_seconds)
             self._ask(wanted, each, part)
             if not any(reader.unmet for reader in self._readers):
-                fill(hits, self._request.limit, self._readers, seen)
-        fill(hits, self._request.limit, self._readers, seen)
+                fill(hits, self._request.limit, self._readers, self._turns, seen)
+        fill(hits, self._request.limit, self._readers, self._turns, seen)
         first, failed = not self._request.cursor, all(reader.failed for reader in self._readers)
         asked = any(reader.asked for reader in self._readers)
         if not hits and (not asked or (first and failed)):
             raise reports.first_error(reader.error for reader in self._readers)
         for reader in self._readers:
             reader.close(self._state)
-        return self._envelope(hits)
+        return Answer(self._merged(hits))
 
     def _wanted(self, room: int) -> list[SourceReader]:
         """Whom to ask next, where so much of the page is not taken."""
-        room -= sum(bool(reader.hits) for reader in self._readers)
         if room <= 0:
             return []
         able = [r for r in self._readers if not (r.progress.state or r.failed or r.hits)]
         fresh = sorted((r for r in able if r.progress.fresh), key=lambda r: r.progress.tries)
         begun = [reader for reader in able if not reader.progress.fresh]
-        return fresh[: BUDGETS.fan_in_width] or begun[: BUDGETS.fan_in_group]
+        if self._by_time:
+            return [*fresh, *begun][: BUDGETS.fan_in_width]
+        if room <= sum(bool(reader.hits) for reader in self._readers):
+            return []
+        return [*fresh, *begun[: BUDGETS.fan_in_group]][: BUDGETS.fan_in_width]
 
     def _ask(self, wanted: Sequence[SourceReader], each: Each, deadline: Deadline) -> None:
         answer = partial(self._answer, deadline)
@@ -111,7 +114,8 @@ class Search:
             reader.asked = True
             if isinstance(outcome, Done):
                 reader.absorb(outcome.value)
-                self._answers.append(outcome.value.body)
+                if outcome.value.found is not None:
+                    self._answers.append(outcome.value.found)
             elif isinstance(outcome, Failed):
                 reader.refuse(outcome.error)
             else:
@@ -132,55 +136,85 @@ class Search:
         return page
 
     def _read(self, server: ResourceServer, reader: SourceReader, page: Page) -> Page:
+        """A page of a source. Only what nobody has read of it yet may be widened."""
         request = narrowed(self._request, reader.child, self._places)
-        size = page.size(reader.progress.taken, request.limit)
-        answer = server.search(replace(request, limit=size, cursor=page.cursor))
-        return replace(page, body=answer.body)
+        taken = reader.progress.taken
+        request = replace(
+            request,
+            limit=page.size(taken, request.limit),
+            cursor=page.cursor,
+            widen=request.widen and not taken and page.cursor is None,
+            cut_tail=False,
+        )
+        answer = server.search(request)
+        return replace(page, cursor=answer.reopen or page.cursor, found=answer.value)
 
-    def _envelope(self, hits: list[Hit]) -> Envelope:
-        state, readers = self._state, self._readers
-        left = state.left
+    def _merged(self, hits: list[Hit]) -> SearchPage:
+        """The page around the hits: what the sources report, taken together."""
+        state, readers, answers = self._state, self._readers, self._answers
+        before, state.shown = state.shown, state.shown + len(hits)
         waiting = sum(reader.unmet for reader in readers)
-        missing = waiting or any(r.failed or r.progress.state == LOST for r in readers)
-        exact = state.exact and not missing and not any(r.uncounted for r in readers)
-        warnings = [found for answer in self._answers for found in warnings_of(answer)]
+        silent = sum(reader.failed or reader.progress.state == LOST for reader in readers)
+        missing = bool(waiting or silent)
+        warnings = [found for answer in answers for found in answer.warnings]
         warnings += [reports.stuck(reader.child) for reader in readers if reader.stuck]
-        body: dict[str, Any] = {
-            "object": "list",
-            "url": "/v1/search",
-            "has_more": left or any(reader.stuck for reader in readers),
-            "data": hits,
-            "meta": {
-                "count": state.count,
-                "count_accuracy": "exact" if exact else "lower_bound",
-                "recall": _recall(self._answers, complete=not missing),
-                "warnings": _once(warnings)[: CONTRACT.candidates],
-                "package": {
-                    "member_count": len(readers),
-                    "waiting_count": waiting,
-                    "partial": any(reader.failed for reader in readers),
-                    "sources": reports.sources(readers),
-                },
-            },
-        }
-        if left:
-            body["next_cursor"] = seal(state, self._sealer, self._bound)
-        return Envelope(body)
+        absent = [] if missing or self._request.cursor else _in_all(a.absent_words for a in answers)
+        left_out = [answer.left_out for answer in answers if answer.left_out is not None]
+        return SearchPage(
+            args={},
+            hits=[replace(hit, rank=rank) for rank, hit in enumerate(hits, start=before + 1)],
+            has_more=state.left or any(reader.stuck for reader in readers),
+            next_cursor=seal(state, self._sealer, self._bound) if state.left else None,
+            counts=self._counts(exact=not missing),
+            recall=_recall(answers, len(readers) - waiting - silent, complete=not missing),
+            warnings=_once(warnings)[: CONTRACT.candidates],
+            absent_words=absent,
+            nearest_words={word: near for word in absent if (near := _nearest(answers, word))},
+            retry=next((answer.retry for answer in answers if answer.retry), None),
+            left_out=sum(left_out) if left_out else None,
+            fan_in=FanIn(len(readers), waiting, reports.sources(readers)),
+        )
+
+    def _counts(self, *, exact: bool) -> Counts | None:
+        """What all sources that answered count, added up."""
+        found = self._state.counts
+        for reader in self._readers:
+            if reader.uncounted:
+                found = added(found, reader.counts)
+        return found and replace(found, exact=found.exact and exact)
 
 
-def _recall(answers: Sequence[dict[str, Any]], *, complete: bool) -> dict[str, Any]:
-    """What the sources said of how far they looked, together."""
-    said = [pick(answer.get("meta") or {}, "recall") or {} for answer in answers]
-    bounded = [each for each in said if each.get("complete") is False]
+def _recall(answers: Sequence[SearchPage], searched: int, *, complete: bool) -> dict[str, Any]:
+    """How far the sources looked, taken together; `searched` is the number that answered."""
+    given = [answer.recall for answer in answers]
+    bounded = [each for each in given if each.get("complete") is False]
     found: dict[str, Any] = {
         "complete": complete and not bounded,
         "ranking_scope": "candidate_window" if bounded else "all_matches",
         "truncated": bool(bounded),
+        "sources_searched_count": searched,
     }
     limits = [
         each["candidate_window_limit"] for each in bounded if "candidate_window_limit" in each
     ]
-    return found | ({"candidate_window_limit": min(limits)} if limits else {})
+    if limits:
+        found["candidate_window_limit"] = min(limits)
+    narrower = [query for each in given for query in each.get("narrower_searches", ())]
+    if narrower:
+        found["narrower_searches"] = list(dict.fromkeys(narrower))
+    return found
+
+
+def _in_all(lists: Iterable[Sequence[str]]) -> list[str]:
+    """The words that are in every list, in the order of the first."""
+    first, *others = [*lists] or [()]
+    return [word for word in first if all(word in other for other in others)]
+
+
+def _nearest(answers: Sequence[SearchPage], word: str) -> list[str]:
+    """What the sources have that is spelled most like a word, in turn, each once."""
+    found = (near for answer in answers for near in answer.nearest_words.get(word, ()))
+    return list(dict.fromkeys(found))[: CONTRACT.candidates]
 
 
 def _once(warnings: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

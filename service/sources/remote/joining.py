@@ -4,14 +4,14 @@ import hashlib
 
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS
-from service.pdpp.decode import schema, short, text_of
+from service.pdpp.decode import short
 from evidence.work import Deadline
-from service.sources.remote import bodies
 from service.sources.remote.origin import Origin
 from service.ports import Held
 from service.ports import SchemaQuery
 from service.sources.remote.remote_authority import RemoteAuthority
-from service.access.packages import Member, name_of
+from service.access.packages import name_of
+from service.access.registry import Member
 
 
 def remote_member(url: str, token: str, deadline: Deadline) -> Member:
@@ -21,15 +21,15 @@ def remote_member(url: str, token: str, deadline: Deadline) -> Member:
     that names no connections.
     """
     server = RemoteAuthority(Origin(url), reserved=None).open(token, deadline)
-    found = server.schema(SchemaQuery())
+    found = server.schema(SchemaQuery()).value
     held = dict.fromkeys(
         Held(
-            row.name,
+            row.stream.name,
             source.connection_id,
             source.connector_key,
             short(source.display_name, BUDGETS.label_chars),
         )
-        for row in schema.read(found, args={}).rows
+        for row in found.rows
         for source in row.connections
         if source.connection_id
     )
@@ -38,8 +38,6 @@ def remote_member(url: str, token: str, deadline: Deadline) -> Member:
             "The schema of that token names no connections, so nothing of it can be asked for. "
             "Join a grant with at least one stream."
         )
-    bearer = bodies.unwrapped(found.body).get("bearer")
-    grant_id = (
-        text_of(bearer, "grant_id") or f"grt_{hashlib.sha256(token.encode()).hexdigest()[:16]}"
-    )
+    named = found.bearer.grant_id if found.bearer else None
+    grant_id = named or f"grt_{hashlib.sha256(token.encode()).hexdigest()[:16]}"
     return Member(name_of(tuple(held)), grant_id, tuple(held), url, token)

@@ -8,8 +8,6 @@ from evidence.limits import BUDGETS
 
 Body = dict[str, Any]
 
-WARNINGS = 20
-
 
 def bounded(body: Body) -> Body:
     """The body with as many and as long warnings as fit an answer; no `meta` that is none."""
@@ -20,7 +18,7 @@ def bounded(body: Body) -> Body:
     if not told:
         return body
     listed = told if isinstance(told, list) else []
-    kept = [_short(one) for one in listed[:WARNINGS] if isinstance(one, dict)]
+    kept = [_short(one) for one in listed[: BUDGETS.upstream_warnings] if isinstance(one, dict)]
     return {**body, "meta": {**meta, "warnings": kept}}
 
 

@@ -14,6 +14,7 @@ from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.sources.remote import outbound, remote_errors
 from service.sources.remote.breaker import Breaker, Seat
+from service.sources.remote.declared import Declared
 from service.sources.remote.outbound import Answer, Opened
 
 JSON = {"Accept": "application/json"}
@@ -38,6 +39,7 @@ class Origin:
     url: str
     breaker: Breaker = field(default_factory=Breaker)
     pause: Callable[[float], None] = _pause
+    declared: Declared = field(default_factory=Declared)
 
     @property
     def accepts(self) -> dict[str, str]:

@@ -20,6 +20,7 @@ from urllib.parse import urljoin
 
 from evidence import account
 from evidence.errors import EvidenceError, NotFound, TooLarge
+from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.ports import Late, Unreached
 from service.sources.remote.deadline_sockets import Watch
@@ -27,8 +28,6 @@ from service.sources.remote.deadline_sockets import Watch
 if TYPE_CHECKING:
     from requests import Response
 
-REDIRECTS_MAX = 3
-READ_BYTES = 65_536
 
 Parameters = Sequence[tuple[str, str]]
 
@@ -68,7 +67,7 @@ class Opened:
         try:
             _check_length(self._response, most_bytes)
             size = 0
-            for piece in self._response.iter_content(READ_BYTES):
+            for piece in self._response.iter_content(BUDGETS.piece_bytes):
                 size += len(piece)
                 if size > most_bytes:
                     raise _too_large()
@@ -182,7 +181,7 @@ def _followed(url: str, headers: Mapping[str, str], watch: Watch) -> Iterator["R
     from service.sources.remote import connections
 
     auth = connections.auth(url)
-    for _ in range(REDIRECTS_MAX + 1):
+    for _ in range(BUDGETS.redirects + 1):
         response = connections.send(watch, "GET", url, headers, auth=auth)
         with response:
             if not response.is_redirect:

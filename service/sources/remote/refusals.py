@@ -6,7 +6,7 @@ from evidence.continuation import Continuation
 from evidence.errors import EvidenceError, Forbidden, InvalidRequest, NotFound
 from evidence.handles import RecordRef
 from evidence.limits import CONTRACT
-from service.ports import Filter, RecordQuery, SchemaQuery
+from service.ports import Filter, RecordQuery, SchemaQuery, SearchQuery
 
 NO_FILTER = (
     "This source takes no filter from your token. Search for the words instead, or read the list "
@@ -17,6 +17,47 @@ NO_EXPAND = (
     "This source adds no related records for your token. List their stream with query_records "
     "instead."
 )
+
+#: The warning of a source that is not asked for all words of a search.
+WORDS = {
+    "code": "unsupported_by_source",
+    "message": "This source does not declare words: it matches the query in its own way. Put words "
+    "that must stand together in quotes, and check what the excerpts show.",
+    "param": "words",
+}
+_WITHOUT = {
+    "since": "Leave it out, and read the times of the hits",
+    "until": "Leave it out, and read the times of the hits",
+    "sort": "Leave it out: hits come in the order of the source",
+}
+
+
+def of_argument(name: str, query: SearchQuery) -> InvalidRequest:
+    """Refuse an argument of a search that a source does not declare, with the call without it."""
+    given: dict[str, Any] = {
+        "query": query.query,
+        "words": query.words,
+        "streams": list(query.streams),
+        "connection_id": query.connection_id,
+        "since": query.since,
+        "until": query.until,
+        "sort": query.sort,
+        "filter": query.filter,
+    }
+    default = {"words": "any", "sort": "relevance"}
+    kept = {
+        key: value
+        for key, value in given.items()
+        if value and value != default.get(key) and key != name
+    }
+    return InvalidRequest(
+        f"This source does not declare {name} for searches.",
+        code="unsupported_by_source",
+        param=name,
+        hint=f"{_WITHOUT[name]}, or list the stream with query_records, sorted or filtered by a "
+        "time field that schema shows.",
+        calls=(Continuation("search", kept, f"without_{name}"),),
+    )
 
 
 def of_list(error: EvidenceError, query: RecordQuery) -> EvidenceError:

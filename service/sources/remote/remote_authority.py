@@ -153,7 +153,7 @@ class RemoteAuthority:
 def _asked(server: HttpResourceServer) -> Verdict:
     """What the schema says of the bearer. Only a refusal of the token itself is remembered."""
     try:
-        body = server.schema(SchemaQuery()).body
+        body = server.schema(SchemaQuery()).body or {}
     except (Unauthenticated, Forbidden) as error:
         return _refusal(partial(type(error), error.message, code=error.code, hint=error.hint))
     bearer = bodies.unwrapped(body).get("bearer")

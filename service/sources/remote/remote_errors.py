@@ -58,9 +58,6 @@ RETRIES = ("connection_id", "stream", "streams")
 CONNECTION_KEYS = ("connection_id", "connector_key", "grant_id", "display_name", "stream")
 TEXTS = ("param", "field")
 OPERATIONS = ("schema", "query_records", "aggregate", "search", "fetch", "read_record_field")
-SUGGESTIONS = 5
-PAGE_BYTES = 16_384
-CALLS = 3
 
 _ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s\"'<>`)\]}]+", re.IGNORECASE)
 _PAGE_TITLE = re.compile(rb"<title[^>]*>([^<]{1,1000})", re.IGNORECASE)
@@ -90,7 +87,7 @@ def failure(answer: Answer) -> EvidenceError:
 
 def noted(error: EvidenceError, answer: Answer) -> EvidenceError:
     """The error with a note for who looks at that server: what page of a proxy this was."""
-    if title := _PAGE_TITLE.search(answer.body[:PAGE_BYTES]):
+    if title := _PAGE_TITLE.search(answer.body[: BUDGETS.error_page_bytes]):
         shown = _text(unescape(title[1].decode("utf-8", "replace")))
         error.add_note(f"It answers with status {answer.status} and a web page: {shown}")
     return error
@@ -204,7 +201,7 @@ def _details(said: dict[str, Any]) -> dict[str, Any]:
             found["available_connection_count"] = total
     near = said.get("did_you_mean")
     if isinstance(near, list):
-        words = [text for one in near[:SUGGESTIONS] if (text := _text(one))]
+        words = [text for one in near[: BUDGETS.upstream_suggestions] if (text := _text(one))]
         found["did_you_mean"] = words or None
     arguments = said.get("retry_arguments")
     if isinstance(arguments, dict) and _is_small(arguments):
@@ -223,7 +220,7 @@ def _calls(told: Any) -> tuple[Continuation, ...]:
     listed = told if isinstance(told, list) else []
     return tuple(
         Continuation(one["tool"], one["args"], one["why"])
-        for one in listed[:CALLS]
+        for one in listed[: BUDGETS.retries_shown]
         if isinstance(one, dict)
         and one.get("tool") in OPERATIONS
         and isinstance(one.get("args"), dict)

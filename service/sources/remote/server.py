@@ -7,18 +7,31 @@ from typing import Any
 from urllib.parse import quote
 
 from evidence import pointer, routes
-from evidence.envelope import Envelope
 from evidence.errors import EvidenceError, InvalidRequest, NotText, TooLarge
 from evidence.handles import RecordRef
+from evidence.hits import SearchPage
 from evidence.limits import BUDGETS
+from evidence.model import Buckets
+from evidence.records import FieldRead, Record, RecordPage
+from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
 from evidence.work import Deadline
-from service.sources.remote import bodies, notices, refusals, remote_errors, whole_values
+from service.sources.remote import (
+    bodies,
+    notices,
+    refusals,
+    remote_errors,
+    search,
+    whole_values,
+)
+from service.pdpp.decode import aggregate, schema
 from service.pdpp.brackets import Pair, expand_pairs, filter_pairs, parameters
+from service.pdpp.decode.field import decode_field
+from service.pdpp.decode.records import decode_page, decode_record
 from service.sources.remote.breaker import Seat
 from service.sources.remote.origin import Origin
-from service.sources.remote.outbound import READ_BYTES, Answer
 from service.ports import (
     AggregateQuery,
+    Answer,
     Blob,
     RecordQuery,
     RecordRead,
@@ -34,7 +47,6 @@ UNREAD = "upstream_too_large"
 #: How a server says that it takes a pointer for the name of a field.
 NO_POINTERS = ("field_not_granted", "invalid_field_path", "unknown_field")
 
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _SHA256 = re.compile(r'"([0-9a-f]{64})"')
 
 Body = dict[str, Any]
@@ -59,40 +71,44 @@ class HttpResourceServer:
     ) -> None:
         self._line = origin.line(token, deadline, seat or Seat(), own=own)
 
-    def schema(self, query: SchemaQuery) -> Envelope:
+    def schema(self, query: SchemaQuery) -> Answer[Schema]:
         where = parameters(stream=query.stream, connection_id=query.connection_id)
         if query.detail == "compact":
-            body, answer = self._compact(where)
+            body = self._compact(where)
         else:
             full = [("detail", "full")] if query.detail == "full" else []
-            body, answer = self._line.read("/v1/schema", [*full, *where])
+            body, _ = self._line.read("/v1/schema", [*full, *where])
         streams = bodies.streams(body)
         bodies.require(streams is not None, "schema")
         if where and not streams:
             raise refusals.nothing_there(query)
-        return _envelope(bodies.schema(body, query), answer)
+        body = notices.bounded(bodies.schema(body, query))
+        return Answer(schema.read(body), body)
 
-    def _compact(self, where: list[Pair]) -> tuple[Body, Answer]:
+    def _compact(self, where: list[Pair]) -> Body:
         """The compact document, or the whole one where the server has no other."""
         try:
-            body, answer = self._line.read("/v1/schema", [("view", "compact"), *where])
+            body, _ = self._line.read("/v1/schema", [("view", "compact"), *where])
             if bodies.streams(body) is not None:
-                return body, answer
+                return body
         except InvalidRequest as error:
             if error.code not in NO_COMPACT:
                 raise
-        return self._line.read("/v1/schema", where)
+        return self._line.read("/v1/schema", where)[0]
 
-    def streams(self, *, connection_id: str | None = None) -> Envelope:
-        return self._list("/v1/streams", parameters(connection_id=connection_id))
+    def streams(self, *, connection_id: str | None = None) -> Answer[StreamList]:
+        body = self._list("/v1/streams", parameters(connection_id=connection_id))
+        return Answer(schema.streams(body), body)
 
-    def stream(self, name: str, *, connection_id: str | None = None) -> Envelope:
-        return self._get(_stream(name), parameters(connection_id=connection_id))
+    def stream(self, name: str, *, connection_id: str | None = None) -> Answer[StreamDetails]:
+        body = self._body(_stream(name), parameters(connection_id=connection_id))
+        return Answer(schema.stream(body), body)
 
-    def connectors(self) -> Envelope:
-        return self._list("/v1/connectors", [])
+    def connectors(self) -> Answer[ConnectorList]:
+        body = self._list("/v1/connectors", [])
+        return Answer(schema.connectors(body), body)
 
-    def records(self, query: RecordQuery) -> Envelope:
+    def records(self, query: RecordQuery) -> Answer[RecordPage]:
         """A page. It is shorter than requested if a longer one is too large to be read."""
         while True:
             try:
@@ -102,7 +118,7 @@ class HttpResourceServer:
                     raise
                 query = replace(query, limit=max(1, query.limit // 4))
 
-    def _page(self, query: RecordQuery) -> Envelope:
+    def _page(self, query: RecordQuery) -> Answer[RecordPage]:
         params = [
             *parameters(
                 connection_id=query.connection_id,
@@ -120,18 +136,18 @@ class HttpResourceServer:
             *expand_pairs(query.expand, query.expand_limit),
         ]
 
-        def check(body: Body) -> Body:
-            page = bodies.page(body, query)
-            return page if query.whole else whole_values.previewed_rows(page, query.stream)
-
-        return self._get(
+        body = self._body(
             f"{_stream(query.stream)}/records",
             params,
-            check=check,
+            check=lambda body: bodies.page(body, query),
             explain=lambda error: refusals.of_list(error, query),
         )
+        page = decode_page(body, query.stream, whole=query.whole)
+        if not query.whole:
+            page = replace(page, records=list(map(whole_values.previewed, page.records)))
+        return Answer(page, body)
 
-    def record(self, read: RecordRead) -> Envelope:
+    def record(self, read: RecordRead) -> Answer[Record]:
         params = [
             *parameters(connection_id=read.ref.connection_id, fields=read.fields),
             *expand_pairs(read.expand, read.expand_limit),
@@ -141,19 +157,19 @@ class HttpResourceServer:
 
         def check(body: Body) -> Body:
             bodies.require(isinstance(body.get("data"), dict), "record")
-            if read.whole:
-                return body
-            return {**body, "data": whole_values.previewed(body["data"], read.ref)}
+            return body
 
-        return self._get(
+        body = self._body(
             _record(read.ref),
             params,
             check=check,
             explain=lambda error: refusals.of_record(error, read.ref, read.expand),
             most_bytes=BUDGETS.upstream_record_bytes if named else BUDGETS.upstream_bytes,
         )
+        record = decode_record(body, read.ref, whole=read.whole)
+        return Answer(record if read.whole else whole_values.previewed(record), body)
 
-    def aggregate(self, query: AggregateQuery) -> Envelope:
+    def aggregate(self, query: AggregateQuery) -> Answer[Buckets]:
         params = [
             *parameters(
                 metric=query.metric,
@@ -169,32 +185,20 @@ class HttpResourceServer:
             *filter_pairs(query.filter),
         ]
 
-        return self._get(
+        body = self._body(
             f"{_stream(query.stream)}/aggregate",
             params,
             check=lambda body: bodies.figure(body, query),
             explain=lambda error: refusals.of_filter(error, query.filter),
         )
+        return Answer(aggregate.read(body, stream=query.stream, metric=query.metric), body)
 
-    def search(self, query: SearchQuery) -> Envelope:
-        params = [
-            *parameters(
-                q=query.query,
-                streams=query.streams,
-                connection_id=query.connection_id,
-                limit=query.limit,
-                cursor=query.cursor,
-            ),
-            *filter_pairs(query.filter),
-        ]
-        return self._get(
-            "/v1/search",
-            params,
-            check=lambda body: bodies.hits(body, query),
-            explain=lambda error: refusals.of_filter(error, query.filter),
-        )
+    def search(self, query: SearchQuery) -> Answer[SearchPage]:
+        return search.search(self._line, query)
 
-    def field_window(self, ref: RecordRef, field_path: str, window: WindowRequest) -> Envelope:
+    def field_window(
+        self, ref: RecordRef, field_path: str, window: WindowRequest
+    ) -> Answer[FieldRead]:
         params = parameters(
             field=field_path,
             connection_id=ref.connection_id,
@@ -214,29 +218,30 @@ class HttpResourceServer:
             return right
 
         try:
-            return self._get(f"{_record(ref)}/field-window", params, check=check)
+            body = self._body(f"{_record(ref)}/field-window", params, check=check)
         except EvidenceError as error:
             if not _may_be_inside(error, field_path):
                 raise
-            return self._window_of_record(ref, field_path, window, error)
+            return Answer(self._window_of_record(ref, field_path, window, error))
+        return Answer(decode_field(body, ref, field_path), body)
 
     def _window_of_record(
         self, ref: RecordRef, field_path: str, window: WindowRequest, error: EvidenceError
-    ) -> Envelope:
-        """A window of a value this server does not window; its own error where there is none."""
+    ) -> FieldRead:
+        """A window of a value that this server gives whole only; raises `error` without one."""
         read = RecordRead(ref, (pointer.top_level(field_path),), whole=True)
         try:
-            envelope = self.record(read)
+            answer = self.record(read)
         except EvidenceError:
             raise error from None
-        body = whole_values.window(envelope.body, field_path, window)
-        return Envelope(body, envelope.request_id)
+        data = (answer.body or {})["data"]
+        return whole_values.window(answer.value, data, field_path, window)
 
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob:
         path, params = f"/v1/blobs/{_segment(blob_id)}", parameters(connection_id=connection_id)
         answer = self._line.ask("HEAD", path, params, {}, 0)
         if answer.status != 200:  # the body of a HEAD cannot say why
-            answer = self._line.ask("GET", path, params, {}, READ_BYTES)
+            answer = self._line.ask("GET", path, params, {}, BUDGETS.piece_bytes)
             raise self._line.refusal(answer)
         length = answer.headers.get("Content-Length", "")
         bodies.require(length.isascii() and length.isdigit(), "length of a blob")
@@ -269,14 +274,14 @@ class HttpResourceServer:
                 if place >= stop:
                     return
 
-    def _list(self, path: str, params: list[Pair]) -> Envelope:
+    def _list(self, path: str, params: list[Pair]) -> Body:
         def check(body: Body) -> Body:
             bodies.rows(body, ("data",))
             return body
 
-        return self._get(path, params, check=check)
+        return self._body(path, params, check=check)
 
-    def _get(
+    def _body(
         self,
         path: str,
         params: list[Pair],
@@ -284,22 +289,16 @@ class HttpResourceServer:
         check: Callable[[Body], Body] = lambda body: body,
         explain: Explain = lambda error: error,
         most_bytes: int = BUDGETS.upstream_bytes,
-    ) -> Envelope:
+    ) -> Body:
         """The body at a path as it passes its check; errors come explained."""
         try:
-            body, answer = self._line.read(path, params, most_bytes=most_bytes)
+            body, _ = self._line.read(path, params, most_bytes=most_bytes)
         except TooLarge as error:
             error.hint = error.hint or "Name fewer fields, or read one by read_record_field."
             raise
         except EvidenceError as error:
             raise explain(error)
-        return _envelope(check(body), answer)
-
-
-def _envelope(body: Body, answer: Answer) -> Envelope:
-    told = answer.headers.get("Request-Id") or answer.headers.get("X-Request-Id") or ""
-    known = told if _REQUEST_ID.fullmatch(told) else None
-    return Envelope(notices.bounded(body), known)
+        return notices.bounded(check(body))
 
 
 def _segment(text: str) -> str:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from evidence import json_text
 from evidence.limits import BUDGETS
 
-ROOM = json_text.PIECE_BYTES
+ROOM = BUDGETS.piece_bytes
 odd = st.text(st.sampled_from('\\"[]{},:/ uné\n'))
 values = st.recursive(
     st.none() | st.booleans() | st.integers(0, 9) | odd,

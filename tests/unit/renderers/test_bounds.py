@@ -1,26 +1,22 @@
 """Monstrous readings: whatever an upstream sends, an answer stays inside its budget and whole."""
 
+from dataclasses import replace
+
 import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence import wire
+from evidence import hits_wire, wire
 from evidence.continuation import Continuation
-from evidence.envelope import Envelope
+from evidence.hits import SearchPage
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import (
-    Document,
-    FieldRead,
-    RecordItem,
-    RecordPage,
-    SchemaIndex,
-    SearchPage,
-    Source,
-    StreamRow,
-)
-from service.pdpp.decode import document as reading
+from evidence.model import Source
+from evidence.records import FieldRead, Record, RecordPage
+from evidence.schema import Connector, Schema, StreamRow, StreamSchema, parse_flags
+from service.pdpp.decode.records import decode_record
 from service.pdpp.decode import search as search_reading
 from renderers import document as documents
+from renderers.document_layout import lay_out
 from renderers import field, records, schema, search
 from renderers.rendering import Context, Rendering
 from tests.helpers.monsters import (
@@ -62,22 +58,30 @@ def carries(rendering: Rendering, continuations: list[Continuation]) -> None:
 @given(held(pages(most=100)))
 def test_a_search_page_of_any_hits_is_bounded_and_no_id_is_cut(monster: Held[SearchPage]) -> None:
     page = monster.reading
-    while (kept := search.fits(page, BUDGETS)) < len(page.hits):
-        page.hits = page.hits[: max(1, kept)]  # as a server asks again for a smaller page
-    rendering = search.render(page, Context())
+    fitted = search.fit(page, BUDGETS)
+    while len(fitted.hits) < len(page.hits):
+        page.hits = page.hits[: len(fitted.hits)]  # as a server asks again for a smaller page
+        fitted = search.fit(page, BUDGETS)
+    rendering = search.render(fitted, Context())
     text = bounded(rendering)
     assert all(f" {hit.id} " in text for hit in page.hits)
-    first = [hit.matches[0].read if hit.matches else hit.fetch for hit in page.hits]
-    carries(rendering, [*first, *page.continuations()])
+    assert all(
+        bool(hit.matches) == bool(shown.matches) for hit, shown in zip(page.hits, fitted.hits)
+    )
+    first = [hit.matches[0] if hit.matches else None for hit in fitted.hits]
+    reads = [one.read for one in first if one and not one.complete]
+    fetches = [hit.fetch for hit in fitted.hits if not hit.matches]
+    carries(rendering, [*reads, *fetches, *page.continuations()])
 
 
 @monstrous
 @given(held(ordinary_pages()))
 def test_ten_ordinary_hits_all_fit_8_kb_each_with_a_window(monster: Held[SearchPage]) -> None:
     page = monster.reading
-    assert search.fits(page, BUDGETS) == 10
-    text = bounded(search.render(page, Context()), BUDGETS.search_text_bytes)
-    assert len(fenced(text)) >= 10
+    fitted = search.fit(page, BUDGETS)
+    assert len(fitted.hits) == 10 and all(hit.matches for hit in fitted.hits)
+    text = bounded(search.render(fitted, Context()), BUDGETS.search_text_bytes)
+    assert len(fenced(text)) >= CONTRACT.full_hits
 
 
 @monstrous
@@ -86,8 +90,9 @@ def test_a_page_of_any_records_is_bounded_and_what_is_cut_can_be_read(
     monster: Held[RecordPage],
 ) -> None:
     page = monster.reading
-    while (kept := records.fits(page, BUDGETS)) < len(page.records):
-        page.records = page.records[: max(1, kept)]
+    while len((fitted := records.fit(page, BUDGETS)).records) < len(page.records):
+        page = replace(page, records=page.records[: len(fitted.records)])
+    page = fitted
     rendering = records.render(page, Context())
     text = bounded(rendering)
     assert all(f" {item.id} " in text for item in page.records)
@@ -103,9 +108,7 @@ def test_a_window_of_any_text_is_bounded_and_leads_on(source: Source, data: st.D
     text = data.draw(texts(most=CONTRACT.window_chars_max))
     start = data.draw(st.integers(0, 10**6))
     path = data.draw(names(64))
-    read = FieldRead(
-        ref, str(ref), source, path, "string", text, start, start + len(text), 10**7, 16_384
-    )
+    read = FieldRead(ref, source, path, "string", text, start, 10**7, 16_384)
     read = field.fit(read, BUDGETS)
     rendering = field.render(read, Context())
     shown = bounded(rendering)
@@ -116,12 +119,10 @@ def test_a_window_of_any_text_is_bounded_and_leads_on(source: Source, data: st.D
 
 @monstrous
 @given(held(items()))
-def test_a_document_of_any_record_is_bounded_and_mirrored(monster: Held[RecordItem]) -> None:
+def test_a_document_of_any_record_is_bounded_and_mirrored(monster: Held[Record]) -> None:
     item = monster.reading
     roles = {"primary-title": next(iter(item.data)), "primary-text": list(item.data)[-1]}
-    body = {"id": item.ref.record_id, "connection_id": item.ref.connection_id, "roles": roles}
-    envelope = Envelope({**body, "data": item.data, "display_name": item.source.display_name})
-    document: Document = reading.read_document(envelope, ref=item.ref)
+    document = lay_out(replace(item, roles=roles))
     rendering = documents.render(document, Context())
     text = bounded(rendering)
     assert orjson.loads(text) == rendering.structured
@@ -138,11 +139,12 @@ def test_an_index_of_500_streams_and_64_connections_names_every_stream(data: st.
     connections = [Source(f"connection-{n}", f"key-{n % 5}", label) for n in range(64)]
     rows = [
         StreamRow(
-            f"{stem}_{n}", f"key-{n % 5}", label, connections[n % 5 :: 5], {}, [], [], [], None, {}
+            StreamSchema(f"{stem}_{n}", label=label), f"key-{n % 5}", tuple(connections[n % 5 :: 5])
         )
         for n in range(500)
     ]
-    rendering = schema.render(SchemaIndex({}, rows, "compact", [], {}), Context())
+    grouped = (Connector(k, k, k, tuple(rows[n::5])) for n in range(5) for k in [f"key-{n}"])
+    rendering = schema.render(Schema(tuple(grouped), compact=True), Context())
     assert len(rendering.blocks[0].encode()) <= BUDGETS.schema_bytes
     assert len(orjson.dumps(rendering.structured)) <= BUDGETS.schema_bytes
     named = {
@@ -150,7 +152,7 @@ def test_an_index_of_500_streams_and_64_connections_names_every_stream(data: st.
         for connector in rendering.structured["data"]["connectors"]
         for stream in connector["streams"]
     }
-    assert named == {row.name for row in rows}
+    assert named == {row.stream.name for row in rows}
 
 
 @monstrous
@@ -159,14 +161,13 @@ def test_details_of_thousands_of_fields_are_bounded_and_paged(data: st.DataObjec
     stem = data.draw(names(50))
     count = data.draw(st.sampled_from([1, 40, 3_000]))
     copies = data.draw(st.sampled_from([1, 2, 8, 64]))
-    flags = {f"{stem}{n}": "t=text,eq,lex,a=group_by|count_distinct" for n in range(count)}
-    rows = [
-        StreamRow(
-            "s", f"k{n}", None, [Source(f"c{n}", f"k{n}", None)], flags, [], [], ["id"], "at", {}
-        )
-        for n in range(copies)
-    ]
-    index = SchemaIndex({"stream": "s"}, rows, "compact", [], {})
+    flags = parse_flags("t=text,eq,lex,a=group_by|count_distinct")
+    fields = {f"{stem}{n}": flags for n in range(count)}
+    stream = StreamSchema("s", primary_key=("id",), cursor_field="at", fields=fields)
+    keys = [f"k{n}" for n in range(copies)]
+    rows = [StreamRow(stream, key, (Source(f"c{key}", key, None),)) for key in keys]
+    connectors = (Connector(key, key, key, (row,)) for key, row in zip(keys, rows))
+    index = Schema(tuple(connectors), compact=True, args={"stream": "s"})
     rendering = schema.render(index, Context())
     assert len(rendering.blocks[0].encode()) <= BUDGETS.schema_bytes
     assert len(orjson.dumps(rendering.structured)) <= BUDGETS.structured_bytes
@@ -175,8 +176,8 @@ def test_details_of_thousands_of_fields_are_bounded_and_paged(data: st.DataObjec
 
 def test_titles_of_any_length_are_short_before_they_are_rendered() -> None:
     row = {"stream": "s", "record_key": "r", "connection_id": "c", "title": "T" * 50_000}
-    page = search_reading.read(Envelope({"data": [row]}), args={"query": "x"})
-    assert len(page.hits[0].title or "") <= BUDGETS.title_chars
+    page = search_reading.read({"data": [row]})
+    assert len(hits_wire.title(page.hits[0])) <= BUDGETS.title_chars
     body = {"id": "r", "data": {"t": "T" * 50_000}, "roles": {"primary-title": "t"}}
-    document = reading.read_document(Envelope(body), ref=page.hits[0].ref)
+    document = lay_out(decode_record(body, page.hits[0].ref))
     assert len(document.title) <= 300 and document.metadata["title_field"] == "t"

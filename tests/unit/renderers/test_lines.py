@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence.model import SearchPage
+from evidence.hits import SearchPage
 from evidence.text import escape, mark
 from renderers.lines import quoted, value_of
 from renderers.rendering import Context

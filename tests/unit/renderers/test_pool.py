@@ -5,19 +5,13 @@ import subprocess
 import sys
 import threading
 from contextvars import ContextVar
-from dataclasses import replace
 from pathlib import Path
 
-import pytest
 
-from evidence.errors import Internal, NotFound
-from evidence.handles import RecordRef
+from evidence.errors import NotFound
 from evidence.limits import BUDGETS
-from evidence.model import Hit, Match, SearchPage, Source, window_read
-from evidence.work import Deadline, Done, Failed, Late, Outcome, serial
-from renderers import search
-from renderers.pool import WorkerPool, render_many
-from renderers.rendering import Context
+from evidence.work import Deadline, Done, Failed, Late, Outcome
+from renderers.pool import WorkerPool
 
 ROOT = Path(__file__).parents[3]
 LONG, SHORT = 30.0, 0.05
@@ -153,50 +147,3 @@ def test_a_process_ends_although_its_pool_hangs() -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, timeout=LONG, check=True
     )
     assert found.stdout == b"[Late(), Late()]\n"
-
-
-def test_a_hit_that_is_late_or_fails_becomes_its_card_with_the_call_that_fetches_it() -> None:
-    text = "word " * 40
-    read = window_read("home/notes:n0", "text", {"query": "word"})
-    hits = [
-        Hit(
-            RecordRef("notes", f"n{number}", "home"),
-            f"home/notes:n{number}",
-            f"Note {number}",
-            None,
-            Source("home", "notes", "Home"),
-            "",
-            ["text"],
-            [Match("text", text, 0, len(text), len(text), 0, 4, True, read)],
-        )
-        for number in range(3)
-    ]
-    page = SearchPage({"query": "word"}, hits, False, None, 3, "exact", {}, [])
-
-    def each(fn, items, deadline, /):  # type: ignore[no-untyped-def]
-        first, *_ = serial(fn, items, deadline)
-        return [first, Late(), Failed(Internal())]
-
-    heavy = replace(BUDGETS, render_inline_chars=10)
-    rendering = search.render(page, Context(budgets=heavy, each=each))
-    (shown,) = rendering.blocks
-    assert shown.count(text) == 1 and shown.count("no proven window; fetch: fetch") == 2
-    rungs = rendering.structured["content_ladder"]["records"]
-    assert [next(iter(set(rung) - {"id", "evidence_preview"})) for rung in rungs] == [
-        "evidence",
-        "fetch",
-        "fetch",
-    ]
-    assert all(hit.id in shown for hit in hits)
-
-
-@pytest.mark.parametrize("weight, pooled", [(BUDGETS.render_inline_chars, 0), (10**9, 1)])
-def test_only_heavy_pages_are_given_to_the_pool(weight: int, pooled: int) -> None:
-    asked = list[int]()
-
-    def each(fn, items, deadline, /):  # type: ignore[no-untyped-def]
-        asked.append(len(items))
-        return serial(fn, items, deadline)
-
-    found = render_many(each, str, [1, 2], weight=weight, budgets=BUDGETS)
-    assert found == [Done("1"), Done("2")] and len(asked) == pooled

@@ -1,19 +1,22 @@
 """What fits a page of records, by a definition that cuts every record anew for every size."""
 
+from dataclasses import replace
 from typing import Any
 
 import orjson
 from hypothesis import given
 
-from evidence import binary, pointer, wire
+from evidence import pointer, wire
+from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import RecordItem, RecordPage
+from evidence.records import Record, RecordPage
 from evidence.text import escape, json_line
+from evidence.values import Base64, Preview, as_json, bytes_of, data_as_json
 from renderers import records
 from tests.helpers.monsters import Held, held, monstrous, record_pages
 
 
-def bytes_of(value: Any) -> int:
+def size_of(value: Any) -> int:
     return len(orjson.dumps(value))
 
 
@@ -22,43 +25,43 @@ def beginning(text: str, size: int) -> str:
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if bytes_of(text[:middle]) - 2 <= size else (low, middle - 1)
+        low, high = (middle, high) if size_of(text[:middle]) - 2 <= size else (low, middle - 1)
     return text[:low]
 
 
-def shown_as(value: Any, size: int) -> tuple[Any, int | None]:
+def shown_as(value: Any, ref: RecordRef, size: int) -> tuple[Any, int | None]:
     """(a value as it is shown, the code points shown of it: None for a whole one)."""
-    if binary.is_described(value):
+    if isinstance(value, Base64):
         return value, 0
     text, total, kind = value, None, "string"
-    if isinstance(value, dict) and value.get("object") == "field_preview":
-        text, total, kind = value["preview_text"], value["size_chars"], value["type"]
-    elif isinstance(value, dict) and "blob_id" in value or not isinstance(value, (str, dict, list)):
+    if isinstance(value, Preview):
+        text, total, kind = value.text, value.size_chars, str(value.type)
+    elif not isinstance(value, (str, dict, list)):
         return value, None
     elif not isinstance(value, str):
-        text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+        shown = as_json(value, ref, "")
+        text = orjson.dumps(shown, option=orjson.OPT_SORT_KEYS).decode()
         kind = "object" if isinstance(value, dict) else "array"
-    if total is None and bytes_of(text) <= size + records.PREVIEW_COST:
+    if total is None and size_of(text) <= size + records.PREVIEW_COST:
         return value, None
     cut = beginning(text, size)
-    told = {"size_chars": len(text) if total is None else total, "type": kind}
-    return {"object": "field_preview", "preview_text": cut, **told}, len(cut)
+    return Preview(cut, len(text) if total is None else total, kind), len(cut)
 
 
-def trimmed(item: RecordItem, size: int) -> tuple[dict[str, Any], list[str], list[str]]:
+def trimmed(item: Record, size: int) -> tuple[dict[str, Any], list[str], list[str]]:
     """(data, the fields shown in part, the fields left out) of a record."""
     data: dict[str, Any] = {}
     partial, left_out, room = [], [], BUDGETS.text_bytes // 2
     for name, value in item.data.items():
-        shown, end = shown_as(value, size)
-        room -= bytes_of({name: shown})
+        shown, end = shown_as(value, item.ref, size)
+        room -= size_of(data_as_json({name: shown}, item.ref))
         if end is not None:
             args: dict[str, Any] = {"id": item.id, "field_path": pointer.path_of(name)}
-            if end and end < shown["size_chars"]:
+            if end and end < shown.size_chars:
                 args |= {"offset_chars": end, "limit_chars": CONTRACT.window_chars}
             call = json_line(args)
             room -= len(f"read_record_field {call}".encode()) + records.PARTIAL_BYTES
-        for one in binary.bytes_of(shown, item.ref, pointer.path_of(name)):
+        for one in bytes_of(shown, item.ref, pointer.path_of(name)):
             room -= len(wire.bytes_line(one).encode()) + records.PARTIAL_BYTES
         if room < 0 and data:
             left_out.append(name)
@@ -68,19 +71,19 @@ def trimmed(item: RecordItem, size: int) -> tuple[dict[str, Any], list[str], lis
     return data, partial, left_out
 
 
-def what_is_shown(item: RecordItem) -> tuple[dict[str, Any], list[str], list[str]]:
+def what_is_shown(item: Record) -> tuple[dict[str, Any], list[str], list[str]]:
     fields = {pointer.path_of(name): name for name in item.data}
     return item.data, [fields[part.field_path] for part in item.partial], item.left_out
 
 
-def cost(item: RecordItem) -> tuple[int, int]:
-    payload = escape(orjson.dumps(item.data).decode())[0]
+def cost(item: Record) -> tuple[int, int]:
+    payload = escape(orjson.dumps(data_as_json(item.data, item.ref)).decode())[0]
     lines = [records.line(1, item), *records.reads(item), payload]
     text = sum(len(line.encode()) + 1 for line in lines) + 60
-    return text, bytes_of([wire.record(item), wire.record_rung(item)])
+    return text, size_of([wire.record(item), wire.record_rung(item)])
 
 
-def is_within(items: list[RecordItem]) -> bool:
+def is_within(items: list[Record]) -> bool:
     costs = [cost(item) for item in items]
     return (
         sum(text for text, _ in costs) <= BUDGETS.text_bytes - records.PAGE_BYTES
@@ -94,9 +97,9 @@ def test_the_largest_previews_are_taken_with_which_all_records_fit(
     monster: Held[RecordPage],
 ) -> None:
     page, before = monster.reading, list(monster.reading.records)
-    kept = records.fits(page, BUDGETS)
-    if kept < len(before):
-        assert page.records == before, "who asks again for fewer trims those"
+    page = records.fit(page, BUDGETS)
+    if len(page.records) < len(before):
+        assert page.records == records.fit(replace(page, records=before), BUDGETS).records
         return
     sizes = iter(records.PREVIEW_BYTES)
     shown = [what_is_shown(item) for item in page.records]

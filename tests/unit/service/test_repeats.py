@@ -5,10 +5,6 @@ from typing import Any, NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence import account
-from evidence.account import Account
-from evidence.work import Deadline, Late, serial
-from service.bootstrap import noted
 from service.mcp.repeats import ENTRY_BYTES, Call, Repeats
 
 
@@ -67,19 +63,3 @@ def test_a_session_without_a_version_has_nothing_kept() -> None:
     repeats = Repeats(10_000)
     for session in (Caller(None), object(), None):
         assert repeats.call(session, "2025-11-25", "schema", {}) is None
-
-
-def test_an_answer_that_lacks_what_was_late_is_not_kept() -> None:
-    repeats = Repeats(10_000)
-    call, never, always = call_of(repeats, 1, 1), Deadline(0.0), Deadline(float("inf"))
-    account.begin(Account("one"))
-    try:
-        assert noted(serial)(str, [1, 2], always) == serial(str, [1, 2], always)
-        assert not account.current().cut
-        assert noted(serial)(str, [1], never) == [Late()]
-        repeats.keep(call, Caller(1), b"{}")
-        assert repeats.find(call) is None
-    finally:
-        account.end()
-    repeats.keep(call, Caller(1), b"{}")
-    assert repeats.find(call) == b"{}"

@@ -11,23 +11,36 @@ from service.papers.query import FIELDS, Name, parse
 
 def test_words_are_wanted_and_minus_refuses() -> None:
     query = parse('Graph "neural networks" transform* -survey -"short paper"')
-    assert query.terms == (
-        Term(("graph",)),
-        Term(("neural", "networks")),
-        Term(("transform",), prefix=True),
-    )
+    assert query.words == (Term(("graph",)),)
+    assert query.required == (Term(("neural", "networks")), Term(("transform",), prefix=True))
     assert query.refused == (
         Term(("survey",), excluded=True),
         Term(("short", "paper"), excluded=True),
     )
-    assert query.free == 'Graph "neural networks" transform*'
+
+
+@pytest.mark.parametrize("number", ["10.1038/nature14539", "arXiv:1706.03762", "1706.03762"])
+def test_a_number_is_required_as_it_is(number: str) -> None:
+    query = parse(f"attention {number}")
+    assert query.words == (Term(("attention",)),)
+    assert [len(term.words) > 1 for term in query.required] == [True]
+
+
+def test_function_words_never_select_unless_there_is_nothing_else() -> None:
+    assert parse("what is the attention").words == (Term(("attention",)),)
+    assert parse("what is the").words == (Term(("what",)), Term(("is",)), Term(("the",)))
+    assert parse("the author:vaswani").words == ()
+
+
+def test_characters_of_unspaced_scripts_are_wanted_in_pairs() -> None:
+    pairs = (Term(("知", "识")), Term(("识", "图")), Term(("图", "谱")))
+    assert parse("知识图谱").words == pairs
 
 
 @pytest.mark.parametrize("word", ["AND", "OR", "NOT", "NEAR", "and", "near"])
 def test_operators_are_words(word: str) -> None:
-    assert parse(f"lidar {word} slam").terms == tuple(
-        Term((each,)) for each in ("lidar", word.lower(), "slam")
-    )
+    assert parse(f"lidar {word} slam").words == parse(f"lidar {word.lower()} slam").words
+    assert parse(word).words == (Term((word.lower(),)),)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +64,7 @@ def test_title_words_are_kept_apart_from_the_others() -> None:
     query = parse('title:"deep learning" title:net* -title:review vision')
     assert query.titles == (Term(("deep", "learning")), Term(("net",), prefix=True))
     assert query.refused_titles == (Term(("review",), excluded=True),)
-    assert query.free == "vision"
+    assert query.words == (Term(("vision",)),)
 
 
 def test_a_field_inside_quotes_or_words_is_no_field() -> None:
@@ -99,5 +112,5 @@ def test_every_text_is_understood_or_refused(text: str) -> None:
     except InvalidRequest as refused:
         assert refused.code == "invalid_query"
         return
-    assert query.ranked or query.names
+    assert query.terms or query.names
     assert all(any(map(str.isalnum, "".join(term.words))) for term in query.terms)

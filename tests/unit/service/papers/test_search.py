@@ -91,7 +91,7 @@ def test_not_is_a_word_and_minus_excludes(snapshot: Snapshot) -> None:
     slam = set(ids(snapshot, "slam"))
     assert lidar & slam and lidar - slam
     assert set(ids(snapshot, "lidar -slam")) == lidar - slam
-    assert set(ids(snapshot, "lidar NOT slam")) == set(ids(snapshot, "not")) & lidar & slam
+    assert set(ids(snapshot, "lidar NOT slam")) == lidar | slam
 
 
 def test_excluded_fields_and_titles_are_left_out(snapshot: Snapshot) -> None:
@@ -106,7 +106,7 @@ def test_a_phrase_finds_less_than_its_words(snapshot: Snapshot) -> None:
 
 
 def test_a_prefix_finds_more_than_its_word(snapshot: Snapshot) -> None:
-    assert set(ids(snapshot, "transformer")) < set(ids(snapshot, "transform*"))
+    assert set(ids(snapshot, '"transformer"')) < set(ids(snapshot, "transform*"))
 
 
 def test_year_ranges_are_inclusive_and_leave_out_the_unknown(snapshot: Snapshot) -> None:
@@ -187,6 +187,28 @@ def test_pages_have_every_hit_once_in_the_order_of_one_page(snapshot: Snapshot, 
     assert read == whole and not page.has_more and len(read) > 3
 
 
+def test_pages_of_any_size_run_through_the_same_order_past_a_ranked_block(tmp_path: Path) -> None:
+    brewed = ("zymurgy", "zymurgies and hops", "hops", "zymurgy zymurgy of hops and malt")
+    count = 2 * BUDGETS.paper_block_items + 9
+    papers = (
+        Made(f"p{n:03}", title=f"Notes {n}", summary=brewed[n % 4], year=str(1900 + n % 7))
+        for n in range(count)
+    )
+    snapshot = made(tmp_path, *papers)
+
+    def walk(size: int) -> list[str]:
+        found = list[str]()
+        for offset in range(0, count, size):
+            wanted = PaperSearch("zymurgy hops", size, offset=offset)
+            found += [hit.paper_id for hit in search(snapshot, wanted).hits]
+        return found
+
+    whole = walk(100)
+    assert len(whole) == len(set(whole)) == count
+    assert walk(33) == whole
+    snapshot.close()
+
+
 def test_a_named_paper_is_not_repeated_among_the_matches(snapshot: Snapshot) -> None:
     found = ids(snapshot, "10.1038/nature14539")
     assert found[0] == DEEP_LEARNING and found.count(DEEP_LEARNING) == 1
@@ -256,12 +278,14 @@ def test_a_year_of_thousands_of_digits_is_no_year(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("query", "near"),
     [
-        ("attenton", "attention"),
+        ("atenton", "attention"),
         ("title:recogniton", "title:recognition"),
-        ("residaul lerning", "residual learning"),
+        ("rsidaul lernung", "residual learning"),
     ],
 )
-def test_misspelt_words_are_put_right(snapshot: Snapshot, query: str, near: str) -> None:
+def test_words_too_far_from_any_to_be_corrected_are_suggested(
+    snapshot: Snapshot, query: str, near: str
+) -> None:
     page = search(snapshot, PaperSearch(query, 10))
     assert page.hits == [] and len(page.did_you_mean) <= BUDGETS.paper_suggestions
     assert near in page.did_you_mean
@@ -270,8 +294,8 @@ def test_misspelt_words_are_put_right(snapshot: Snapshot, query: str, near: str)
 
 
 def test_what_would_find_nothing_either_is_not_suggested(snapshot: Snapshot) -> None:
-    assert ids(snapshot, "kaiming") and ids(snapshot, "shannon") and ids(snapshot, "attention")
-    page = search(snapshot, PaperSearch("attenton kaiming shannon", 10))
+    assert ids(snapshot, "kaiming") and ids(snapshot, "title:attention")
+    page = search(snapshot, PaperSearch("title:attenton title:kaiming", 10))
     assert page.hits == [] and page.did_you_mean == []
 
 

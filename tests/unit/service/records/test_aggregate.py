@@ -14,6 +14,7 @@ import pytest
 from service.cursors import Sealer
 from service.ports import AggregateQuery
 from service.access import grants
+from service.access.sqlite import SqliteRegistry
 from service.records.sqlite.snapshot import SqliteSnapshot
 from service.records import aggregate
 from service.records.ingest import put
@@ -116,13 +117,13 @@ def test_figures_and_groups_are_those_of_the_records_one_by_one(tmp_path: Path, 
                 for (_, key), data in kept.items()
                 if _granted(key, data, limits) and _is(data, wanted)
             ]
-            assert found["filtered_record_count"] == len(shown)
+            assert found.filtered_record_count == len(shown)
             if "group_by" in asked or "group_by_time" in asked:
-                groups = {group["key"]: group["count"] for group in found["groups"]}
+                groups = {group.key: group.count for group in found.groups or ()}
                 assert groups == Counter(_keys(shown, asked)), (limits, wanted, asked)
-                assert found["group_count"] == len(groups) and found["other_count"] == 0
+                assert found.group_count == len(groups) and found.other_count == 0
             else:
-                assert _figure(found["value"]) == _value(shown, asked), (limits, wanted, asked)
+                assert _figure(found.value) == _value(shown, asked), (limits, wanted, asked)
 
 
 def test_groups_beyond_the_limit_are_the_later_ones_and_counted(tmp_path: Path) -> None:
@@ -137,8 +138,8 @@ def test_groups_beyond_the_limit_are_the_later_ones_and_counted(tmp_path: Path) 
         found = aggregate.aggregate(
             SqliteSnapshot(writer.db, (0, 0)), _view(writer, {}), query, SEALER
         )
-    assert [group["key"] for group in found["groups"]] == ["2026-01-01", "2026-02-01"]
-    assert (found["other_count"], found["group_count"]) == (2, 4)
+    assert [group.key for group in found.groups or ()] == ["2026-01-01", "2026-02-01"]
+    assert (found.other_count, found.group_count) == (2, 4)
 
 
 def test_counts_by_time_do_not_look_at_records(tmp_path: Path) -> None:
@@ -207,8 +208,10 @@ def _view(writer: Writer, limits: dict[str, Any]) -> View:
     """What a grant of everything within these limits shows."""
     held = writer.db.execute("SELECT connection_id FROM connection")
     entries = [{"connection_id": name, **limits} for (name,) in held.fetchall()]
-    _, token = grants.create(writer.db, {"streams": entries})
-    return open_view(SqliteSnapshot(writer.db, (0, 0)), grants.find(writer.db, token=token))
+    _, token = grants.create(SqliteRegistry(writer), {"streams": entries})
+    return open_view(
+        SqliteSnapshot(writer.db, (0, 0)), grants.find(SqliteRegistry(writer), token=token)
+    )
 
 
 def _moment(value: Any) -> datetime | None:

@@ -1,5 +1,6 @@
 import io
 import json
+from dataclasses import replace
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
@@ -7,8 +8,10 @@ from typing import Any
 import pytest
 
 from evidence.errors import InvalidRequest
-from service.importing import formats
-from service.importing.formats import Source, detect, read_rows
+from evidence.limits import BUDGETS
+from service.importing import ndjson
+from service.importing.formats import FORMATS, detect
+from service.importing.source import Source
 from service.records.intake import Row
 from service.records.manifest import parse
 from service.importing.mbox import MANIFEST, strip_html
@@ -17,7 +20,7 @@ from service.importing.text_repair import Repair
 
 def read(form: str, content: bytes | str, name: str = "work.file") -> list[tuple[int, Row | str]]:
     raw = content if isinstance(content, bytes) else content.encode()
-    return list(read_rows(Source(name, form, io.BytesIO(raw), Repair())))
+    return list(FORMATS[form].read(Source(name, form, io.BytesIO(raw), Repair())))
 
 
 def data(form: str, content: bytes | str) -> list[dict[str, Any]]:
@@ -72,7 +75,7 @@ def test_an_escaped_backslash_before_u0000_is_no_nul() -> None:
 
 
 def test_a_line_over_the_bound_is_skipped_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formats, "LINE_BYTES", 20)
+    monkeypatch.setattr(ndjson, "BUDGETS", replace(BUDGETS, import_row_bytes=20))
     found = read("ndjson", '{"a": "' + "x" * 100 + '"}\n{"b": 1}\n')
     assert [number for number, _ in found] == [1, 2]
     assert isinstance(found[0][1], str) and found[1][1] == Row({"b": 1})
@@ -100,7 +103,7 @@ def test_ndjson_taken_for_json_gets_a_hint() -> None:
 
 def test_nuls_in_json_are_replaced_one_for_one_and_counted() -> None:
     source = Source("x", "json", io.BytesIO(b'[{"a": ["x\\u0000\\u0000y"]}]'), Repair())
-    ((_, row),) = read_rows(source)
+    ((_, row),) = FORMATS[source.format].read(source)
     assert row == Row({"a": ["x\ufffd\ufffdy"]})
     assert source.repair.count == 2
 
@@ -125,7 +128,7 @@ def test_a_row_with_another_number_of_cells_is_reported_by_line() -> None:
 
 def test_csv_keeps_what_is_not_utf_8_as_replacement_characters() -> None:
     source = Source("x", "csv", io.BytesIO(b"a,b\nx\0y,\xff\xe4\n"), Repair())
-    ((_, row),) = read_rows(source)
+    ((_, row),) = FORMATS[source.format].read(source)
     assert row == Row({"a": "x\ufffdy", "b": "\ufffd\ufffd"})
     assert source.repair.count == 3
 

@@ -1,5 +1,5 @@
-import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -8,8 +8,10 @@ import pytest
 
 from evidence.errors import Forbidden, InvalidRequest, NotFound, Unauthenticated
 from service.access.grants import StreamGrant, create, find, list_grants, revoke
+from service.access.sqlite import SqliteRegistry, SqliteRegistryReader
 from service.records.manifest import parse
 from service.records.sqlite.streams import declare
+from service.records.sqlite.reader import Reader
 from service.records.sqlite.writer import Writer, open_writer
 
 STREAMS = [
@@ -39,27 +41,26 @@ def entry(**members: Any) -> dict[str, Any]:
 
 
 def test_a_token_finds_its_grant_through_any_connection(store: Writer) -> None:
-    grant_id, token = create(store.db, entry(stream="notes"), label="laptop")
-    reader = sqlite3.connect(f"file:{store.path}?mode=ro", uri=True)
-    found = find(reader, token)
-    reader.close()
+    grant_id, token = create(SqliteRegistry(store), entry(stream="notes"), label="laptop")
+    with closing(Reader(store.path)) as reader, reader.snapshot() as snapshot:
+        found = find(SqliteRegistryReader(snapshot), token)
     assert (found.grant_id, found.label) == (grant_id, "laptop")
     assert found.streams == (StreamGrant("c", "notes", ("id", "at")),)
 
 
 def test_ids_and_tokens_have_their_promised_form(store: Writer) -> None:
-    grant_id, token = create(store.db, entry())
+    grant_id, token = create(SqliteRegistry(store), entry())
     assert grant_id.startswith("grt_") and len(bytes.fromhex(grant_id[4:])) == 8
     assert token.startswith("rung_") and len(token) == len("rung_") + 43
 
 
 def test_a_grant_is_frozen_when_it_is_made(store: Writer) -> None:
-    _, token = create(store.db, entry())
+    _, token = create(SqliteRegistry(store), entry())
     more = STREAMS[1] | {
         "schema": {"properties": {"id": {"type": "string"}, "new": {"type": "object"}}}
     }
     declare(store, "c", parse({"streams": [more, {**STREAMS[0], "name": "later"}]}))
-    assert [(item.stream, item.fields) for item in find(store.db, token).streams] == [
+    assert [(item.stream, item.fields) for item in find(SqliteRegistry(store), token).streams] == [
         ("notes", ("id", "at")),
         ("tags", ("id",)),
     ]
@@ -72,15 +73,15 @@ def test_times_and_records_narrow_a_stream(store: Writer) -> None:
         time_constraint={"since": "1970-01-01T00:00:01Z", "until": "1970-01-02"},
         resources=["a", "b"],
     )
-    _, token = create(store.db, limits)
-    (found,) = find(store.db, token).streams
+    _, token = create(SqliteRegistry(store), limits)
+    (found,) = find(SqliteRegistry(store), token).streams
     assert found == StreamGrant(
         "c", "notes", ("id",), 1_000_000, 86_400_000_000, frozenset({"a", "b"})
     )
 
 
 def test_only_the_hash_of_a_token_is_stored(store: Writer) -> None:
-    _, token = create(store.db, entry())
+    _, token = create(SqliteRegistry(store), entry())
     assert token not in "\n".join(store.db.iterdump())
 
 
@@ -96,38 +97,38 @@ def test_finding_a_grant_is_one_indexed_look_up(store: Writer) -> None:
 def test_an_unknown_token_is_not_authenticated(store: Writer) -> None:
     for token in ("", "rung_", "rung_" + "x" * 43, "\udcff"):
         with pytest.raises(Unauthenticated) as caught:
-            find(store.db, token)
+            find(SqliteRegistry(store), token)
         assert caught.value.code == "invalid_token"
 
 
 def test_owner_tokens_are_refused(store: Writer) -> None:
     with pytest.raises(Forbidden, match="Owner tokens are refused") as caught:
-        find(store.db, "rung_owner_abc")
+        find(SqliteRegistry(store), "rung_owner_abc")
     assert caught.value.code == "permission_error"
 
 
 def test_a_revoked_grant_ends_at_once(store: Writer) -> None:
-    grant_id, token = create(store.db, entry(), label="old")
-    assert revoke(store.db, "old") == [grant_id]
+    grant_id, token = create(SqliteRegistry(store), entry(), label="old")
+    assert revoke(SqliteRegistry(store), "old") == [grant_id]
     with pytest.raises(Unauthenticated) as caught:
-        find(store.db, token)
+        find(SqliteRegistry(store), token)
     assert caught.value.code == "grant_revoked"
     with pytest.raises(NotFound, match="rung grant list"):
-        revoke(store.db, "old")
+        revoke(SqliteRegistry(store), "old")
 
 
 def test_a_grant_can_be_revoked_by_its_id(store: Writer) -> None:
-    grant_id, _ = create(store.db, entry())
-    create(store.db, entry())
-    assert revoke(store.db, grant_id) == [grant_id]
-    assert [item.state() for item in list_grants(store.db)] == ["revoked", "active"]
+    grant_id, _ = create(SqliteRegistry(store), entry())
+    create(SqliteRegistry(store), entry())
+    assert revoke(SqliteRegistry(store), grant_id) == [grant_id]
+    assert [item.state() for item in list_grants(SqliteRegistry(store))] == ["revoked", "active"]
 
 
 def test_a_grant_expires_on_its_hour(store: Writer) -> None:
-    _, token = create(store.db, entry(), expires_at="2030-01-01T00:00:00Z")
-    assert find(store.db, token, now=datetime(2029, 12, 31, 23, 59, 59, tzinfo=UTC))
+    _, token = create(SqliteRegistry(store), entry(), expires_at="2030-01-01T00:00:00Z")
+    assert find(SqliteRegistry(store), token, now=datetime(2029, 12, 31, 23, 59, 59, tzinfo=UTC))
     with pytest.raises(Unauthenticated) as caught:
-        find(store.db, token, now=datetime(2030, 1, 1, tzinfo=UTC))
+        find(SqliteRegistry(store), token, now=datetime(2030, 1, 1, tzinfo=UTC))
     assert caught.value.code == "grant_expired"
 
 
@@ -156,12 +157,12 @@ def test_a_document_that_cannot_be_granted_says_why(
     store: Writer, document: Any, advice: str
 ) -> None:
     with pytest.raises(InvalidRequest, match=advice):
-        create(store.db, document)
+        create(SqliteRegistry(store), document)
 
 
 def test_no_more_than_500_streams_are_granted(store: Writer) -> None:
     many = [{"name": f"s{n}", "schema": STREAMS[1]["schema"]} for n in range(499)]
     declare(store, "d", parse({"streams": many}))
-    assert create(store.db, {"streams": [{"connection_id": "d"}]})
+    assert create(SqliteRegistry(store), {"streams": [{"connection_id": "d"}]})
     with pytest.raises(InvalidRequest, match="make two grants"):
-        create(store.db, {"streams": [{"connection_id": "d"}, {"connection_id": "c"}]})
+        create(SqliteRegistry(store), {"streams": [{"connection_id": "d"}, {"connection_id": "c"}]})

@@ -21,8 +21,9 @@ def kept(writer: Writer, notes: StreamHandle, text: str) -> ChunkedText:
     """The text as the store keeps it: in chunk rows."""
     put(writer, notes, [Row({"id": "a", "text": text})])
     (seq,) = writer.db.execute("SELECT seq FROM record").fetchone()
+    (ordinal,) = writer.db.execute("SELECT ordinal FROM scope WHERE field = 'text'").fetchone()
     snapshot = SqliteSnapshot(writer.db, (0, 0))
-    return ChunkedText(snapshot, snapshot.load([seq])[seq].big["text"])
+    return ChunkedText(snapshot, seq, snapshot.load([seq])[seq].big["text"], ordinal)
 
 
 @pytest.mark.parametrize("around", ["z", "ß", "é", "ﬁ", "Ж", "\u0301"])
@@ -36,7 +37,7 @@ def test_parts_of_words_are_found_at_every_border_of_chunks(
         letters[begin : begin + len(NEEDLE) + 2] = f"{around}{NEEDLE.upper()}{around}"
     text = "".join(letters)
     text = text[: -len(NEEDLE) - 1] + f"z{NEEDLE}"
-    found = list(matches(kept(writer, notes, text), NEEDLE))
-    assert found == list(matches(InlineText(text), NEEDLE))
+    found = list(matches(kept(writer, notes, text), NEEDLE, []))
+    assert found == list(matches(InlineText(text), NEEDLE, []))
     assert len(found) >= 5
     assert all(text[start:end].lower().startswith(NEEDLE) for start, end in found)

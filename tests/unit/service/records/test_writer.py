@@ -10,14 +10,15 @@ import pytest
 
 from evidence.errors import InvalidRequest, Unavailable
 from evidence.fold import FOLD_VERSION, fold
-from service.records.sqlite import writer as writer_module
+from service.records.sqlite import indexing, transactions, writer as writer_module
 from service.records.sqlite.ddl import CONNECTION_BLOCK, NO_CURSOR, SEQ_BITS, STREAM_BLOCK
 from service.records.ingest import put
 from service.records.intake import Row
 from service.records.manifest import parse
 from service.records.sqlite.reader import Reader
 from service.records.sqlite.streams import StreamHandle, connect, declare, open_stream
-from service.records.sqlite.writer import UNMERGED, Writer, open_writer
+from service.records.sqlite.transactions import UNMERGED
+from service.records.sqlite.writer import Writer, open_writer
 from tests.helpers.notes import LONG, NOTES, changes, check, matches, one, segments
 
 
@@ -79,7 +80,8 @@ def test_a_new_fold_rebuilds_the_indexes(
 ) -> None:
     put(writer, notes, [Row({"id": "a", "title": "owl", "text": LONG})])
     monkeypatch.setattr(writer_module, "FOLD_VERSION", FOLD_VERSION + "+")
-    monkeypatch.setattr(writer_module, "fold", lambda text: fold(text).replace("owl", "eule"))
+    for module in (writer_module, indexing):
+        monkeypatch.setattr(module, "fold", lambda text: fold(text).replace("owl", "eule"))
     with open_writer(writer.path) as again:
         assert (matches(again, "owl"), matches(again, "eule")) == (0, 1)
         assert again.meta("fold_version") == FOLD_VERSION + "+"
@@ -138,7 +140,7 @@ def test_words_that_are_gone_are_merged_away_however_few_they_are(
 def test_a_merge_in_small_steps_leaves_one_piece_that_finds_everything(
     writer: Writer, notes: StreamHandle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer_module, "MERGE_PAGES", 1)
+    monkeypatch.setattr(transactions, "MERGE_PAGES", 1)
     for batch in range(3):
         texts = [" ".join(f"word{n * batch % 977}x{m}" for m in range(40)) for n in range(400)]
         put(writer, notes, [Row({"id": f"{batch}/{n}", "text": t}) for n, t in enumerate(texts)])
@@ -158,7 +160,7 @@ def test_what_another_process_wrote_during_a_merge_is_not_taken_for_merged(
     with open_writer(writer.path) as second:
 
         def meanwhile(self: Writer, index: str) -> None:
-            if index == "fts_chunk":
+            if index == "fts_passage":
                 put(second, open_stream(second, "c", "notes"), [Row({"id": "late"})])
             merge(self, index)
 
@@ -174,7 +176,7 @@ def test_what_another_process_wrote_during_a_merge_is_not_taken_for_merged(
 def test_the_log_begins_anew_though_somebody_always_reads(
     writer: Writer, notes: StreamHandle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer_module, "LOG_BYTES", 300_000)
+    monkeypatch.setattr(transactions, "LOG_BYTES", 300_000)
     log, sizes, done = writer.path.with_name(f"{writer.path.name}-wal"), list[int](), Event()
 
     def read() -> None:

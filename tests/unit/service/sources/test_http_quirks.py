@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 
-from evidence.envelope import Envelope
 from evidence.errors import InvalidRequest
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS
-from service.pdpp.decode import field, search
+from evidence.records import RecordPage
+from evidence.values import Preview, is_binary
 from evidence.work import Deadline
 from service.sources.remote.server import HttpResourceServer
 from service.sources.remote.origin import Origin
 from service.ports import (
     AggregateQuery,
+    Answer,
     RecordQuery,
     RecordRead,
     ResourceServer,
@@ -44,7 +45,7 @@ def reference() -> Iterator[Callable[[], HttpResourceServer]]:
 REF = RecordRef("messages", "m_emoji", "cin_demo_work")
 
 
-def listed(rs: ResourceServer) -> Envelope:
+def listed(rs: ResourceServer) -> Answer[RecordPage]:
     return rs.records(RecordQuery("messages"))
 
 
@@ -66,21 +67,21 @@ def test_a_schema_that_tells_nothing_says_what_works(
         query = SchemaQuery("messages", "cin_demo_work", detail)
         if detail == "compact":
             query = SchemaQuery("messages")
-        warnings = reference().schema(query).body["meta"]["warnings"]
+        warnings = reference().schema(query).value.warnings
         assert [one["code"] for one in warnings] == ["compatibility_fallback"]
         assert "filter" in warnings[0]["message"] and "search" in warnings[0]["message"]
-    assert reference().schema(SchemaQuery()).body["meta"]["warnings"] == []
+    assert reference().schema(SchemaQuery()).value.warnings == []
 
 
 def test_a_schema_that_tells_something_says_nothing_more(world: Scripted) -> None:
     world.gives(as_json(recorded("schema_compact_owner")["body"]))
-    assert world.open().schema(SchemaQuery("messages")).body["meta"]["warnings"] == []
+    assert world.open().schema(SchemaQuery("messages")).value.warnings == []
 
 
 def test_a_list_over_several_connections_shows_some_of_each_and_says_how_to_go_on(
     reference: Callable[[], HttpResourceServer],
 ) -> None:
-    body = reference().records(RecordQuery("messages", limit=2)).body
+    body = reference().records(RecordQuery("messages", limit=2)).body or {}
     assert len(recorded("records_limit2")["body"]["data"]) == 4
     assert [row["connection_id"] for row in body["data"]] == ["cin_demo_personal", "cin_demo_work"]
     assert body["has_more"] and "next_cursor" not in body
@@ -91,11 +92,11 @@ def test_a_list_over_several_connections_shows_some_of_each_and_says_how_to_go_o
 
 def test_windows_go_on_where_their_text_ends(reference: Callable[[], HttpResourceServer]) -> None:
     query = WindowRequest(limit_chars=5)
-    body = reference().field_window(REF, "body", query).body
+    answer = reference().field_window(REF, "body", query)
+    body, read = answer.body or {}, answer.value
     assert recorded("fw_emoji")["body"]["window"]["next_offset_chars"] == 10
     assert body["window"]["text"] == "😀" * 5
     assert body["window"]["end_chars"] == body["window"]["next_offset_chars"] == 5
-    read = field.read(Envelope(body), ref=REF, field_path="body", args={"limit_chars": 5})
     assert (read.end, read.continuations()[0].args["offset_chars"]) == (5, 5)
 
 
@@ -103,12 +104,12 @@ def test_a_match_that_was_counted_in_utf_16_ends_where_it_ends(world: Scripted) 
     window = {"text": "ab😀cd", "start_chars": 0, "end_chars": 6, "total_chars": 5}
     window |= {"match_start_chars": 2, "match_end_chars": 4}
     world.gives(as_json({"window": window}))
-    body = world.open().field_window(REF, "body", WindowRequest(query="😀")).body
-    assert body["window"]["match_end_chars"] == 3 and body["window"]["complete"]
+    read = world.open().field_window(REF, "body", WindowRequest(query="😀")).value
+    assert read.match_end == 3 and read.complete
     right = {**window, "end_chars": 5}
     world.gives(as_json({"window": right}))
-    body = world.open().field_window(REF, "body", WindowRequest(query="😀")).body
-    assert body["window"]["match_end_chars"] == 4
+    read = world.open().field_window(REF, "body", WindowRequest(query="😀")).value
+    assert read.match_end == 4
 
 
 def test_a_further_match_that_was_not_looked_for_is_no_answer(world: Scripted) -> None:
@@ -121,22 +122,25 @@ def test_a_further_match_that_was_not_looked_for_is_no_answer(world: Scripted) -
 
 def test_a_search_that_cannot_go_on_says_so(world: Scripted) -> None:
     world.gives(as_json(recorded("hybrid")["body"]))
-    envelope = world.open().search(SearchQuery("invoice", limit=2))
-    page = search.read(envelope, args={"query": "invoice"})
-    assert page.has_more and page.next_cursor is None and page.count is None
+    page = world.open().search(SearchQuery("invoice", limit=2)).value
+    assert page.has_more and page.next_cursor is None and page.counts is None
     assert [one["code"] for one in page.warnings] == ["partial_results"]
 
 
 def test_a_server_says_nothing_of_words_that_were_not_asked_for(world: Scripted) -> None:
-    told: dict[str, Any] = {"found": ["elm", "", 7, "obey"], "missing": "oak", "query": "obey"}
-    for words, query in ((told, None), ({**told, "query": "elm"}, "elm"), ([told], None)):
-        world.gives(as_json({"data": [], "has_more": False, "meta": {"words": words}}))
-        page = search.read(
-            world.open().search(SearchQuery("elm oak")), args={"query": "elm oak", "cursor": "c"}
-        )
-        assert page.words is None or (page.words.found, page.words.missing) == (["elm"], [])
-        retries = [one.args for one in page.continuations() if one.why == "retry"]
-        assert retries == ([{"query": query}] if query else [])
+    hit = {"stream": "s", "record_key": "r", "matched_words": ["elm", "obey"]}
+    for query, retry in (("obey", None), ("elm", "elm"), ("eln", "eln"), ("elm obey", None)):
+        meta = {
+            "absent_words": ["elm", "", 7, "obey"],
+            "nearest_words": {"oak": ["eln", "do as I say"], "obey": ["oak"]},
+            "retry": {"query": query},
+        }
+        forms = {"elm": "elms", "oak": "obey all of it", "obey": "oak"}
+        world.gives(as_json({"data": [{**hit, "forms": forms}], "meta": meta}))
+        page = world.open().search(SearchQuery("elm oak")).value
+        assert (page.absent_words, page.nearest_words) == (["elm"], {"oak": ["eln"]})
+        assert page.retry == ({"query": retry} if retry else None)
+        assert page.hits[0].matched_words == ["elm"] and page.hits[0].forms == {"elm": "elms"}
 
 
 @pytest.mark.parametrize(
@@ -207,11 +211,10 @@ def test_values_that_are_no_text_are_read_all_the_same(
 ) -> None:
     world.server.answer = windowless
     ref = RecordRef("s", "m", "c")
-    envelope = world.open().field_window(ref, path, WindowRequest(limit_chars=5))
-    read = field.read(envelope, ref=ref, field_path=path, args={"limit_chars": 5})
+    read = world.open().field_window(ref, path, WindowRequest(limit_chars=5)).value
     assert (read.type, read.text, read.total) == (kind, text[:5], len(text))
-    found = world.open().field_window(ref, path, WindowRequest(query=text[-3:])).body["window"]
-    assert text[found["match_start_chars"] : found["match_end_chars"]] == text[-3:]
+    found = world.open().field_window(ref, path, WindowRequest(query=text[-3:])).value
+    assert text[found.match_start : found.match_end] == text[-3:]
     error = world.refused(lambda rs: rs.field_window(ref, path, WindowRequest(query="zebra")))
     assert error.code == "query_not_found"
 
@@ -242,25 +245,24 @@ def test_binary_values_come_as_what_is_known_of_them(world: Scripted, value: Any
         )
 
     world.server.answer = answer
-    body = world.open().field_window(REF, "file", WindowRequest()).body
-    assert body["field"]["type"] == "binary" and "window" not in body and body["binary"]
+    read = world.open().field_window(REF, "file", WindowRequest()).value
+    assert read.type == "binary" and not read.text and is_binary(read.binary)
 
 
 def test_large_values_of_a_record_come_as_previews_unless_whole(world: Scripted) -> None:
     data = {"text": "ü" * 40_000, "rows": [{"b": 1, "a": 2}] * 9_999, "small": "x", "n": 1}
     world.gives(as_json({"id": "m", "data": data}))
-    shown = world.open().record(RecordRead(REF)).body["data"]
+    shown = world.open().record(RecordRead(REF)).value.data
     assert (shown["small"], shown["n"]) == ("x", 1)
-    assert shown["text"]["size_chars"] == 40_000 and shown["text"]["size_bytes"] == 80_000
-    assert shown["text"]["preview_text"] == "ü" * BUDGETS.preview_chars
-    assert shown["rows"]["preview_text"].startswith('[{"a":2,"b":1}')
-    assert world.open().record(RecordRead(REF, ("text",), whole=True)).body["data"] == data
+    assert shown["text"] == Preview("ü" * BUDGETS.preview_chars, 40_000, "string", 80_000)
+    assert shown["rows"].text.startswith('[{"a":2,"b":1}')
+    assert world.open().record(RecordRead(REF, ("text",), whole=True)).value.data == data
 
 
 def test_warnings_are_few_and_short(world: Scripted) -> None:
     told = [{"code": "c", "message": "m" * 9_999, "detail": {}, "odd": [1]}] * 99
     world.gives(as_json({**LIST, "meta": {"warnings": [*told, 7]}}))
-    warnings = listed(world.open()).body["meta"]["warnings"]
+    warnings = (listed(world.open()).body or {})["meta"]["warnings"]
     assert len(warnings) == 20
     assert len(warnings[0]["message"]) == BUDGETS.message_chars and "odd" not in warnings[0]
 

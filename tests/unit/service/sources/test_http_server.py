@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from evidence.envelope import Envelope
 from evidence.errors import InvalidRequest, RateLimited, TooLarge, Unavailable
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS
+from evidence.records import RecordPage
 from service.sources.remote.origin import Origin
 from service.ports import (
     AggregateQuery,
+    Answer,
     RecordQuery,
     RecordRead,
     ResourceServer,
@@ -32,7 +33,7 @@ def world() -> Iterator[Scripted]:
 REF = RecordRef("messages", "m_emoji", "cin_demo_work")
 
 
-def listed(rs: ResourceServer) -> Envelope:
+def listed(rs: ResourceServer) -> Answer[RecordPage]:
     return rs.records(RecordQuery("messages"))
 
 
@@ -126,14 +127,6 @@ def test_no_name_climbs_to_another_path(world: Scripted, name: str) -> None:
 def test_an_empty_id_is_not_asked_for(world: Scripted) -> None:
     error = world.refused(lambda rs: rs.record(RecordRead(RecordRef("s", ""))))
     assert isinstance(error, InvalidRequest) and world.targets == []
-
-
-@pytest.mark.parametrize("header", ["Request-Id", "X-Request-Id"])
-def test_the_request_id_is_read_from_either_header(world: Scripted, header: str) -> None:
-    world.gives(as_json(LIST, **{header: "req_1"}))
-    assert listed(world.open()).request_id == "req_1"
-    world.gives(as_json(LIST, **{header: "no <id>"}))
-    assert listed(world.open()).request_id is None
 
 
 @pytest.mark.parametrize("status", [502, 503, 504])

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from evidence.envelope import Envelope
 from evidence.errors import TimedOut
+from evidence.hits import SearchPage
 from evidence.work import Deadline, Each
 from renderers.pool import WorkerPool
 from service.sources.package import Child, PackageResourceServer
-from service.ports import ResourceServer, SearchQuery
+from service.pdpp.encode import body_of
+from service.ports import Answer, ResourceServer, SearchQuery
 from tests.helpers.sources import QUERY, SEALER, Crowd, ListServer, Plan
 
 LONG = 30.0
@@ -24,7 +25,7 @@ class Waiting(ListServer):
         super().__init__("waiting", "waiting", Plan(hits=1))
         self.wait = wait
 
-    def search(self, query: SearchQuery) -> Envelope:
+    def search(self, query: SearchQuery) -> Answer[SearchPage]:
         self.wait.wait(LONG)
         return super().search(query)
 
@@ -51,7 +52,7 @@ def test_eight_sources_are_asked_at_once() -> None:
     for number in range(8):
         waiting(crowd, number, all_asked)
     package = over(crowd.children, WorkerPool(8, "test").map, Deadline.after(LONG))
-    rows = package.search(SearchQuery(QUERY)).body["meta"]["package"]["sources"]
+    rows = body_of(package.search(SearchQuery(QUERY)))["meta"]["package"]["sources"]
     assert [row["state"] for row in rows] == ["answered"] * 8
 
 
@@ -62,14 +63,14 @@ def test_a_source_that_hangs_holds_the_page_for_its_share_and_is_asked_again(
     healthy = crowd.children[1]
     waiting(crowd, 1, gate)
     pool, request = WorkerPool(4, "test"), Deadline.after(0.5)
-    body = over(crowd.children, pool.map, request).search(SearchQuery(QUERY)).body
+    body = body_of(over(crowd.children, pool.map, request).search(SearchQuery(QUERY)))
     assert not request.expired()
     assert {hit["connection_id"] for hit in body["data"]} == {"source-0", "source-2"}
     states = [row["state"] for row in body["meta"]["package"]["sources"]]
     assert states == ["answered", "timed_out", "answered"]
     crowd.children[1] = healthy
     query = SearchQuery(QUERY, cursor=body["next_cursor"])
-    later = over(crowd.children, pool.map, Deadline.after(LONG)).search(query).body
+    later = body_of(over(crowd.children, pool.map, Deadline.after(LONG)).search(query))
     assert {hit["connection_id"] for hit in later["data"]} == {"source-1"}
     assert not later["has_more"]
 
@@ -80,7 +81,7 @@ def test_sources_that_hang_on_every_thread_leave_the_page_to_those_behind_them()
         *(replace(child, open=_hung) for child in crowd.children[:2]),
         *(replace(child, open=_in_time(child)) for child in crowd.children[2:]),
     ]
-    found = over(crowd.children, pool.map, Deadline.after(1)).search(SearchQuery(QUERY)).body
+    found = body_of(over(crowd.children, pool.map, Deadline.after(1)).search(SearchQuery(QUERY)))
     shown = {hit["connection_id"] for hit in found["data"]}
     assert shown == {"source-2", "source-3", "source-4", "source-5"}
     states = [row["state"] for row in found["meta"]["package"]["sources"]]

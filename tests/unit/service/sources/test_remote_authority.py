@@ -76,7 +76,7 @@ def refused(authority: RemoteAuthority, token: str = TOKEN) -> EvidenceError:
 
 def test_a_client_token_opens_the_server_it_is_sent_to(world: World) -> None:
     server = world.authority().open(TOKEN, soon())
-    assert server.schema(SchemaQuery()).body["bearer"]["token_kind"] == "client"
+    assert server.schema(SchemaQuery()).value.bearer.token_kind == "client"
     assert {asked.token for asked in world.server.asked} == {TOKEN}
 
 

@@ -1,94 +1,72 @@
-"""A record envelope -> `Document`: declared roles only, and calls for what is left out."""
+"""A record as a document: the title and text its roles name, and calls for what is left out."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import orjson
 
-from evidence import binary, pointer, wire
+from evidence import pointer, values, wire
 from evidence.continuation import Continuation
-from evidence.envelope import Envelope
-from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.binary import Bytes
-from evidence.model import READ_FIELD, Document, Source
-from service.pdpp.decode import (
-    number_of,
-    object_of,
-    short,
-    source_of,
-    text_of,
-    warnings_of,
-    without,
-)
-from service.pdpp.decode.records import handles_of, rest_of_related
+from evidence.model import READ_FIELD, Source
+from evidence.records import Document, Record
 from evidence.size import fit_json, json_bytes
+from evidence.text import clip
+from evidence.values import Bytes, Preview
 
-LISTED_FIELDS = 20
 TITLE_CHARS = 300
 
-IDENTITY = (
-    "object",
-    "stream",
-    "connection_id",
-    "connector_key",
-    "display_name",
-    "emitted_at",
-)
 
-
-def read_document(
-    envelope: Envelope,
+def lay_out(
+    record: Record,
     *,
-    ref: RecordRef,
     url: str = "",
     body_text: str | None = None,
     following: Sequence[str] = (),
 ) -> Document:
-    """One record as a document: the title and text its declared roles name, within bounds.
+    """Returns the document of a record, within bounds.
 
     What does not fit is named in `metadata`, with the calls that read it. `body_text` is the
-    beginning of the text field where the envelope holds only a preview of it. `following` are
-    fields of the record that come after those of the envelope: the next call names them too.
+    beginning of the text field if the record has only a preview of it. `following` are
+    fields of the record that come after those of `data`: the next call names them too.
     """
-    body = envelope.body
-    source = source_of(body)
-    key = text_of(body, "record_key", "record_id", "id") or ref.record_id
-    found = RecordRef(ref.stream, key, source.connection_id or ref.connection_id)
-    data = {
-        name: binary.described(value, found, pointer.path_of(name))
-        for name, value in object_of(body, "data").items()
-    }
-    roles = object_of(body, "roles")
-    at = _text(data, roles.get("event-time")) or text_of(body, "authored_at", "emitted_at")
+    data, roles = record.data, record.roles
+    at = _text(data, roles.get("event-time")) or record.authored_at or record.emitted_at
     titled = _text(data, roles.get("primary-title"))
-    title = titled or fallback_title(source, found.stream, at)
-    document = Document(str(found), title, "", url, _metadata(body, found))
+    title = titled or fallback_title(record.source, record.ref.stream, at)
+    document = Document(record.id, title, "", url, _metadata(record))
     if len(title) > TITLE_CHARS:
-        _cut_title(document, str(roles.get("primary-title") or ""))
-    shown = data.get(text_field(body) or "")
-    beside = {text_field(body), roles.get("primary-title") if titled else None}
-    if isinstance(shown, str):
-        _fill_others(document, data, beside, found, following)
-        _fill_text(document, shown, len(shown), str(text_field(body)))
-    elif isinstance(shown, dict) and shown.get("object") == "field_preview":
-        text = body_text if body_text is not None else text_of(shown, "preview_text") or ""
-        _fill_others(document, data, beside, found, following)
-        _fill_text(document, text, number_of(shown, "size_chars") or 0, str(text_field(body)))
+        _cut_title(document, roles.get("primary-title", ""))
+    name = record.text_field
+    shown = data[name] if name else None
+    beside = {name, roles.get("primary-title") if titled else None}
+    if name and isinstance(shown, str):
+        _fill_others(document, record, beside, following)
+        _fill_text(document, shown, len(shown), name)
+    elif name and isinstance(shown, Preview):
+        text = shown.text if body_text is None else body_text
+        _fill_others(document, record, beside, following)
+        _fill_text(document, text, shown.size_chars, name)
     else:
-        _fill_json(document, data, found, following)
-    _add_related(document, body, found)
+        _fill_json(document, record, following)
+    _add_related(document, record)
     document.metadata["untrusted"] = True
     return document
 
 
-def _metadata(body: dict[str, Any], found: RecordRef) -> dict[str, Any]:
-    metadata: dict[str, Any] = {name: text_of(body, name) for name in IDENTITY}
-    metadata |= {"connection_id": found.connection_id, "stream": found.stream}
-    metadata["record_id"] = found.record_id
-    if told := warnings_of(body):
-        said = " ".join(f"{text_of(one, 'code')}: {text_of(one, 'message')}" for one in told)
-        metadata["warnings"] = short(said, BUDGETS.message_chars)
+def _metadata(record: Record) -> dict[str, Any]:
+    metadata: dict[str, Any] = {
+        "object": "record",
+        "stream": record.ref.stream,
+        "connection_id": record.ref.connection_id,
+        "connector_key": record.source.connector_key,
+        "display_name": record.source.display_name,
+        "emitted_at": record.emitted_at,
+        "record_id": record.ref.record_id,
+    }
+    if record.warnings:
+        said = " ".join(f"{one.get('code')}: {one.get('message')}" for one in record.warnings)
+        metadata["warnings"] = clip(said, BUDGETS.message_chars)
     return {name: value for name, value in metadata.items() if value is not None}
 
 
@@ -100,19 +78,12 @@ def _cut_title(document: Document, field: str) -> None:
         document.more["title_read"] = Continuation(READ_FIELD, args, "read")
 
 
-def _add_related(document: Document, body: dict[str, Any], found: RecordRef) -> None:
-    for name, listed in object_of(body, "expanded").items():
-        handles = handles_of(listed, found)
-        document.metadata[f"expanded.{name}"] = " ".join(handles["ids"])
-        document.metadata[f"expanded.{name}.has_more"] = handles["has_more"]
-        if rest := rest_of_related(listed):
+def _add_related(document: Document, record: Record) -> None:
+    for name, found in record.expanded.items():
+        document.metadata[f"expanded.{name}"] = " ".join(one.id for one in found.records)
+        document.metadata[f"expanded.{name}.has_more"] = found.has_more
+        if rest := found.rest:
             document.more[f"expanded.{name}.next"] = rest
-
-
-def text_field(body: dict[str, Any]) -> str | None:
-    """The field whose declared role makes it the text of the document."""
-    name = object_of(body, "roles").get("primary-text")
-    return name if isinstance(name, str) and name in object_of(body, "data") else None
 
 
 def fallback_title(source: Source, stream: str, at: str | None) -> str:
@@ -120,8 +91,8 @@ def fallback_title(source: Source, stream: str, at: str | None) -> str:
     return " · ".join(part for part in (source.label, stream, at) if part)
 
 
-def _text(data: dict[str, Any], field: Any) -> str | None:
-    value = data.get(field) if isinstance(field, str) else None
+def _text(data: dict[str, Any], field: str | None) -> str | None:
+    value = data.get(field) if field else None
     return value if isinstance(value, str) and value else None
 
 
@@ -140,22 +111,19 @@ def _fill_text(document: Document, text: str, total: int, field: str) -> None:
 
 
 def _fill_others(
-    document: Document,
-    data: dict[str, Any],
-    shown: set[Any],
-    ref: RecordRef,
-    following: Sequence[str],
+    document: Document, record: Record, shown: set[str | None], following: Sequence[str]
 ) -> None:
     """The fields beside title and text: short ones as flat keys, the others by a call."""
     room, left_out = BUDGETS.metadata_bytes, list[str]()
-    for name, value in data.items():
+    for name, value in values.data_as_json(record.data, record.ref).items():
         if name in shown:
             continue
         plain = value if isinstance(value, (str, int, float, bool)) else _dump_line(value)
-        held = binary.bytes_of(value, ref, pointer.path_of(name))
+        held = values.bytes_of(record.data[name], record.ref, pointer.path_of(name))
         cost = len(orjson.dumps([name, plain]))
         whole = cost + _routes_cost(held)
-        if cost > BUDGETS.metadata_value_bytes or whole > room or _is_preview(value):
+        cut = isinstance(record.data[name], Preview)
+        if cost > BUDGETS.metadata_value_bytes or whole > room or cut:
             left_out.append(name)
             continue
         room -= whole
@@ -164,13 +132,15 @@ def _fill_others(
     _offer(document, [*left_out, *following])
 
 
-def _fill_json(
-    document: Document, data: dict[str, Any], ref: RecordRef, following: Sequence[str]
-) -> None:
+def _fill_json(document: Document, record: Record, following: Sequence[str]) -> None:
     """The fields as JSON, the smaller ones first; what does not fit is named, with its reads."""
-    bytes_of = {n: binary.bytes_of(v, ref, pointer.path_of(n)) for n, v in data.items()}
+    data = values.data_as_json(record.data, record.ref)
+    bytes_of = {
+        name: values.bytes_of(value, record.ref, pointer.path_of(name))
+        for name, value in record.data.items()
+    }
     sizes = {
-        name: json_bytes(_dump({name: _plain(value)}).decode()) + _routes_cost(bytes_of[name])
+        name: json_bytes(_dump({name: value}).decode()) + _routes_cost(bytes_of[name])
         for name, value in data.items()
     }
     room = _room(document)
@@ -183,13 +153,13 @@ def _fill_json(
             kept.add(name)
         else:
             left_out.append(name)
-    document.text = _dump({name: _plain(data[name]) for name in data if name in kept}).decode()
+    document.text = _dump({name: data[name] for name in data if name in kept}).decode()
     document.bytes = [one for name in data if name in kept for one in bytes_of[name]]
-    previews = [name for name in data if name in kept and _is_preview(data[name])]
+    previews = [name for name in data if name in kept and isinstance(record.data[name], Preview)]
     unread = previews + [name for name in data if name not in kept]
     document.metadata["text_complete"] = not unread
     if unread:
-        document.metadata["incomplete_fields"] = ", ".join(unread[:LISTED_FIELDS])
+        document.metadata["incomplete_fields"] = ", ".join(unread[: BUDGETS.names_shown])
         document.metadata["incomplete_field_count"] = len(unread)
         first = previews[0] if previews else left_out[-1]  # the largest
         args = {"id": document.id, "field_path": pointer.path_of(first)}
@@ -240,17 +210,6 @@ def _room(document: Document) -> int:
     said = json_bytes(document.metadata.get("warnings", ""))
     calls = sum(json_bytes(wire.spelled(one)) for one in document.more.values())
     return BUDGETS.document_bytes - 2 * len(document.id.encode()) - said - calls
-
-
-def _is_preview(value: Any) -> bool:
-    return isinstance(value, dict) and value.get("object") == "field_preview"
-
-
-def _plain(value: Any) -> Any:
-    """A value without its REST address."""
-    if isinstance(value, dict) and "read" in value and "object" in value:
-        return without(value, ("read",))
-    return value
 
 
 def _dump_line(value: Any) -> str:

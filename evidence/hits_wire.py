@@ -1,0 +1,143 @@
+"""A search page -> the JSON of MCP `structuredContent`. The text channel says the same."""
+
+from typing import Any
+
+from evidence.continuation import Continuation
+from evidence.hits import FanIn, Hit, Match, SearchPage, SourceReport
+from evidence.limits import BUDGETS, CONTRACT
+from evidence.model import READ_FIELD
+from evidence.text import clip
+from evidence.wire import absolute, call, paged, source_of, spelled
+
+#: How any field of a hit is read: windows of whole fields have no call of their own.
+READ_ANY_FIELD = Continuation(
+    READ_FIELD, {"id": "<id of the hit>", "field_path": "<field>"}, "read_any_field"
+)
+
+
+def search(page: SearchPage, *, base_url: str = "") -> dict[str, Any]:
+    """`{data, results, content_ladder}`; the hits stand in `results` only."""
+    data: dict[str, Any] = {
+        "object": "list",
+        "has_more": page.has_more,
+        "next_cursor": page.next_cursor,
+        "meta": _meta(page),
+    }
+    ladder: dict[str, Any] = {"kind": "search_results", "read_tool": "read_record_field"}
+    if shows_whole_fields(page):
+        ladder["read_any_field"] = spelled(READ_ANY_FIELD)
+    return {
+        "data": paged(data, page.continuations(), page.ended_early),
+        "results": [result(hit, base_url) for hit in page.hits],
+        "content_ladder": {**ladder, "records": [rung(hit) for hit in page.hits]},
+        "untrusted": True,
+    }
+
+
+def shows_whole_fields(page: SearchPage) -> bool:
+    """Whether a window of the page is a whole field, so that it has no call of its own."""
+    return any(match.complete for hit in page.hits for match in hit.matches)
+
+
+def _meta(page: SearchPage) -> dict[str, Any]:
+    meta: dict[str, Any] = {"recall": page.recall, "warnings": page.warnings}
+    if page.counts:
+        accuracy = "exact" if page.counts.exact else "lower_bound"
+        meta["counts"] = {"some": page.counts.some, "accuracy": accuracy}
+        if page.counts.all is not None:
+            meta["counts"]["all"] = page.counts.all
+    if page.absent_words:
+        meta["absent_words"] = page.absent_words
+    if page.nearest_words:
+        meta["nearest_words"] = page.nearest_words
+    if page.tail_cut:
+        meta["tail_cut"] = True
+    if page.left_out is not None:
+        meta["left_out"] = page.left_out
+    if page.fan_in:
+        meta["package"] = _fan_in(page.fan_in)
+    return meta
+
+
+def _fan_in(found: FanIn) -> dict[str, Any]:
+    """Who answered: the numbers, and the sources with hits and without an answer, 12 each."""
+    listed = [source for source in found.of("answered") if source.hits][: CONTRACT.candidates]
+    return {
+        "member_count": found.members,
+        "waiting_count": found.waiting,
+        "answered_count": len(found.of("answered")),
+        "failed_count": len(found.of("failed")),
+        "timed_out_count": len(found.of("timed_out")),
+        "sources": [_report(one) for one in listed + found.silent[: CONTRACT.candidates]],
+    }
+
+
+def _report(source: SourceReport) -> dict[str, Any]:
+    shown = {"name": source.name, "state": source.state, "hits": source.hits}
+    more = {
+        "grant_id": source.grant_id,
+        "code": source.code,
+        "message": source.message,
+        "next_step": source.next_step,
+    }
+    return shown | {name: value for name, value in more.items() if value is not None}
+
+
+def result(hit: Hit, base_url: str) -> dict[str, Any]:
+    """One hit of `results`: what it is, how it matches, and its first window."""
+    shown = {
+        "id": hit.id,
+        "title": title(hit),
+        "url": absolute(base_url, hit.url),
+        **source_of(hit.source),
+        "stream": hit.ref.stream,
+        "record_id": hit.ref.record_id,
+    }
+    facts: dict[str, Any] = {
+        "at": hit.at,
+        "rank": hit.rank,
+        "coverage": hit.coverage,
+        "matched_words": hit.matched_words,
+        "missing_words": hit.missing_words,
+        "forms": hit.forms,
+        "matched_fields": hit.matched_fields,
+    }
+    shown |= {name: value for name, value in facts.items() if value not in (None, [], {})}
+    if hit.matches:
+        shown["evidence_preview"] = hit.matches[0].shown
+    return shown
+
+
+def rung(hit: Hit) -> dict[str, Any]:
+    """One hit of the content ladder: where its windows are, and the calls that open them."""
+    if not hit.matches:
+        return {"id": hit.id, "fetch": call(hit.fetch)}
+    first, *others = hit.matches
+    further = [{**_evidence(match), "preview_text": match.shown} for match in others]
+    return {
+        "id": hit.id,
+        "evidence_preview": first.shown,
+        "evidence": [_evidence(first), *further],
+    }
+
+
+def _evidence(match: Match) -> dict[str, Any]:
+    """Where a window is; the text of a hit's first one is its `evidence_preview`."""
+    found: dict[str, Any] = {"field_path": match.field_path}
+    if match.start is not None:
+        found["start_chars"], found["end_chars"] = match.start, match.end
+        found["total_chars"] = match.total
+    if match.match_start is not None:
+        found["match_start_chars"] = match.match_start
+        found["match_end_chars"] = match.match_end
+    found["complete"] = match.complete
+    if not match.complete:
+        found["read"] = call(match.read)
+    return found
+
+
+def title(hit: Hit) -> str:
+    """A hit's own title, else what it is: `label · stream · time`."""
+    label = clip(hit.source.label, BUDGETS.label_chars)
+    found = hit.title or " · ".join(p for p in (label, hit.ref.stream, hit.at) if p)
+    return clip(found, BUDGETS.title_chars)

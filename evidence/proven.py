@@ -1,0 +1,110 @@
+"""Coverage and best passage of hits, from their proven windows: one measure for all sources.
+
+Sources report coverage by their own statistics or not at all. Where a source reports none, every
+wanted word of the question counts the same, and what no window shows does not count.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from evidence.fold import fold
+from evidence.hits import Hit
+from evidence.language import detect, stem
+from evidence.passages import passages
+from evidence.query import Term
+from evidence.question import Question, parse
+from evidence.ranking import Group, Ranker
+from evidence.text import split
+
+_EDGES: Final = re.compile(r"^\W+|\W+$")
+
+
+class Order(NamedTuple):
+    """How good a hit is, best first: covers most, in the passage with most words, in the shortest.
+
+    All are numbers that are smaller for better hits.
+    """
+
+    coverage: float = 0.0
+    worth: float = 0.0
+    length: int = 0
+
+
+class Judge:
+    """Orders the hits of several sources for one question."""
+
+    def __init__(self, text: str) -> None:
+        self._languages = languages_of(text)
+        self._words = wanted(parse(text, self._languages))
+        groups = [Group(word, count=1, idf=1.0) for word in self._words]
+        self._ranker = Ranker(groups, 1.0)
+
+    def judged(self, hit: Hit) -> tuple[Order, Hit]:
+        """The place of a hit in the order, and the hit with the coverage its windows prove."""
+        texts = [split(match.shown)[0] for match in hit.matches]
+        if not texts or not self._words:
+            return Order(-(hit.coverage or 0.0)), hit
+        groups = self._groups(texts)
+        found = [one for text in texts for one in passages(text, groups)]
+        held = {number for one in found for number in one.held}
+        best = min(((-one.worth, one.span.end - one.span.start) for one in found), default=(0.0, 0))
+        if hit.coverage is not None:
+            return Order(-hit.coverage, *best), hit
+        coverage = self._ranker.coverage(held)
+        forms = {
+            spelling(group.word): group.forms[0].words[0]
+            for number, group in enumerate(groups)
+            if number in held and group.forms and not self._literal(group.word, texts)
+        }
+        matched = [spelling(self._words[number]) for number in sorted(held)]
+        told = replace(hit, coverage=coverage, matched_words=matched, forms=forms)
+        return Order(-coverage, *best), told
+
+    def _groups(self, texts: list[str]) -> list[Group]:
+        """The words of the question, each with the forms of it that stand in some texts."""
+        stems: dict[str, set[str]] = {}
+        for word in {word for text in texts for word in fold(text).split()}:
+            for one in self._stems(word):
+                stems.setdefault(one, set()).add(word)
+        return [
+            Group(
+                word,
+                tuple(Term((form,)) for form in sorted(self._forms(word, stems))),
+                count=1,
+                idf=1.0,
+            )
+            for word in self._words
+        ]
+
+    def _forms(self, word: Term, stems: dict[str, set[str]]) -> set[str]:
+        if len(word.words) > 1 or word.prefix:
+            return set()
+        found = (stems.get(one, set()) for one in self._stems(word.words[0]))
+        return set().union(*found) - {word.words[0]}
+
+    def _stems(self, word: str) -> Iterator[str]:
+        return (stem(word, language) for language in self._languages)
+
+    def _literal(self, word: Term, texts: list[str]) -> bool:
+        """Whether a text holds the word as it was asked for."""
+        return any(passages(text, [Group(word, count=1, idf=1.0)], limit=1) for text in texts)
+
+
+def languages_of(text: str) -> tuple[str, ...]:
+    """The languages a question is in; English where it is too short to tell."""
+    return detect([text]) or ("en",)
+
+
+def wanted(question: Question) -> tuple[Term, ...]:
+    """The words of a question, else what it requires."""
+    if question.words or question.only_period:
+        return question.words
+    return tuple(part.term for part in question.required if not part.term.excluded)
+
+
+def spelling(word: Term) -> str:
+    """A word as it was typed, without the punctuation at its edges."""
+    typed = _EDGES.sub("", word.typed)
+    return typed if tuple(fold(typed).split()) == word.words else " ".join(word.words)

@@ -1,0 +1,239 @@
+"""Typed answers about records: a record, a page of a stream, a document, a window of a field.
+
+`data` holds JSON values, and for values that are not shown whole the types of `evidence.values`.
+Offsets and sizes are code points of the stored text.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from evidence.continuation import Continuation
+from evidence.handles import RecordRef
+from evidence.limits import BUDGETS, CONTRACT
+from evidence.model import READ_FIELD, Source, next_page
+from evidence.values import Binary, Bytes, bytes_in
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """A value shown in part: `end` of `total` code points, and the call that reads it.
+
+    `total` is None for bytes, of which no text is shown.
+    """
+
+    field_path: str
+    end: int
+    total: int | None
+    read: Continuation
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """The records of one relation. `single` relations have one record at most.
+
+    `listing` are the arguments of the `query_records` call that lists all of them, if the relation
+    has more records and they can be listed.
+    """
+
+    records: list["Record"]
+    has_more: bool = False
+    single: bool = False
+    listing: dict[str, Any] | None = None
+
+    @property
+    def rest(self) -> Continuation | None:
+        """The call that lists all records of the relation."""
+        if self.listing is None:
+            return None
+        return Continuation("query_records", self.listing, "related")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record as its grant shows it.
+
+    `roles` name the fields that are its title, text and time. `warnings` are those of its source.
+    Renderers fill `partial` and `left_out`: the values shown as previews, and the fields for which
+    a page has no room.
+    """
+
+    ref: RecordRef
+    source: Source
+    emitted_at: str | None
+    data: dict[str, Any]
+    authored_at: str | None = None
+    roles: dict[str, str] = field(default_factory=dict)
+    deleted: bool = False
+    deleted_at: str | None = None
+    expanded: dict[str, Related] = field(default_factory=dict)
+    warnings: list[dict[str, Any]] = field(default_factory=list)
+    partial: list[Partial] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+    @property
+    def id(self) -> str:
+        """The printed handle."""
+        return str(self.ref)
+
+    @property
+    def bytes(self) -> list[Bytes]:
+        """The blobs and base64 texts in `data`."""
+        return bytes_in(self.data, self.ref)
+
+    @property
+    def text_field(self) -> str | None:
+        """The field of `data` whose declared role makes it the text of the record."""
+        name = self.roles.get("primary-text")
+        return name if name in self.data else None
+
+    def rest(self) -> Continuation | None:
+        """The call that shows the fields left out, by name or with all the others."""
+        if not self.left_out:
+            return None
+        few = len(self.left_out) <= BUDGETS.names_shown
+        names = {"fields": self.left_out} if few else {}
+        return Continuation("fetch", {"id": self.id, **names}, "fields")
+
+    def related(self) -> list[Continuation]:
+        """The calls that list the records of relations which are shown in part."""
+        return [rest for one in self.expanded.values() if (rest := one.rest)]
+
+
+class Count(NamedTuple):
+    """How many records match; `kind` is exact, or none if they were not counted."""
+
+    kind: str = "none"
+    value: int | None = None
+
+
+class Span(NamedTuple):
+    """How many records all pages have together, and the times they span."""
+
+    total: int
+    earliest_at: str | None = None
+    latest_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPage:
+    """A page of one stream, or of its changes. `args` are the arguments that asked for it."""
+
+    stream: str
+    records: list[Record]
+    has_more: bool
+    next_cursor: str | None = None
+    next_changes_since: str | None = None
+    count: Count = Count()
+    span: Span | None = None
+    warnings: list[dict[str, Any]] = field(default_factory=list)
+    args: dict[str, Any] = field(default_factory=dict)
+    ended_early: bool = False
+
+    def continuations(self) -> list[Continuation]:
+        found = next_page("query_records", self.args, self.next_cursor)
+        if self.has_more and not self.next_cursor and "connection_id" not in self.args:
+            names = dict.fromkeys(item.source.connection_id for item in self.records)
+            for name in filter(None, names):
+                args = {**self.args, "connection_id": name}
+                found.append(Continuation("query_records", args, "all_of_source"))
+        if self.next_changes_since and not self.next_cursor:
+            later = {**self.args, "changes_since": self.next_changes_since}
+            later.pop("cursor", None)
+            found.append(Continuation("query_records", later, "later_changes"))
+        return found
+
+
+@dataclass(slots=True)
+class Document:
+    """One record as a document: exactly the five members of the search-and-fetch contract.
+
+    `metadata` also shows `next_read`, the calls in `more`, and the route of each of `bytes`.
+    """
+
+    id: str
+    title: str
+    text: str
+    url: str
+    metadata: dict[str, Any]
+    next_read: Continuation | None = None
+    more: dict[str, Continuation] = field(default_factory=dict)
+    bytes: list[Bytes] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRead:
+    """A window of a field, or the description of a binary one (`binary` is set, `text` empty).
+
+    `match` is the number of the match the window was opened at. `args` are the arguments that
+    asked for the window.
+    """
+
+    ref: RecordRef
+    source: Source
+    field_path: str
+    type: str
+    text: str = ""
+    start: int = 0
+    total: int = 0
+    limit: int = CONTRACT.window_chars
+    match_start: int | None = None
+    match_end: int | None = None
+    match: int | None = None
+    next_match: int | None = None
+    media_type: str | None = None
+    binary: Binary | None = None
+    warnings: list[dict[str, Any]] = field(default_factory=list)
+    args: dict[str, Any] = field(default_factory=dict)
+    ended_early: bool = False
+
+    @property
+    def id(self) -> str:
+        """The printed handle of the record."""
+        return str(self.ref)
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+    @property
+    def bytes(self) -> Bytes | None:
+        """The blob or the base64 text, if the field is binary."""
+        return None if self.binary is None else Bytes(self.ref, self.field_path, self.binary)
+
+    @property
+    def complete(self) -> bool:
+        return self.start == 0 and self.end >= self.total
+
+    @property
+    def step(self) -> int:
+        """Size of the windows that follow: as asked for, less if this one did not fit."""
+        asked = self.args.get("limit_chars") or CONTRACT.window_chars
+        return max(1, min(asked, len(self.text))) if self.ended_early else int(asked)
+
+    def continuations(self) -> list[Continuation]:
+        """next, previous, the read of the end, and the next match, as far as there are any."""
+        if self.binary is not None:
+            return []
+        found = []
+        if self.end < self.total:
+            found.append(self._window(self.end, "next"))
+        if self.start > 0:
+            found.append(self._window(max(0, self.start - self.step), "previous"))
+        last = max(0, self.total - self.step)
+        if self.end < last:
+            found.append(self._window(last, "end"))
+        if self.next_match is not None:
+            args = {**self.args, "match": self.next_match}
+            found.append(Continuation(READ_FIELD, args, "next_match"))
+        return found
+
+    def _window(self, offset: int, why: str) -> Continuation:
+        """A window at an offset; a previous one ends where this one starts."""
+        size = min(self.step, self.start) if why == "previous" else self.step
+        args = {
+            "id": self.id,
+            "field_path": self.field_path,
+            "offset_chars": offset,
+            "limit_chars": size,
+        }
+        return Continuation(READ_FIELD, args, why)

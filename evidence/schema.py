@@ -1,0 +1,259 @@
+"""What can be asked of streams, as typed values: connectors, streams, fields, relations, views.
+
+The compact flags of a field, such as `t=text,eq,r=gte|lt,a=group_by`, are spelled and parsed here.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from evidence.model import Source
+
+#: How much of a stream is described: its name, what can be asked of it, or its JSON Schema too.
+NAMED, COMPACT, FULL = "named", "compact", "full"
+#: The flags of a field without any.
+NO_FLAGS = "declared"
+#: What can be computed of a field, in the order of its flags.
+METRICS = ("count_distinct", "group_by", "group_by_time", "max", "min", "sum")
+
+Warnings = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldCapability:
+    """What can be asked of one field.
+
+    `type` is the declared type word, `operators` are those of range filters (None: no range
+    filter), `other` are flags of a source that have no meaning here. `schema` is the JSON Schema,
+    in full descriptions only.
+    """
+
+    type: str | None = None
+    role: str | None = None
+    exact: bool = False
+    operators: tuple[str, ...] | None = None
+    lexical: bool = False
+    aggregations: tuple[str, ...] = ()
+    other: tuple[str, ...] = ()
+    schema: Any = None
+
+    @property
+    def word(self) -> str | None:
+        """The type word: the declared one, else the format or the type of the JSON Schema."""
+        known = self.schema if isinstance(self.schema, dict) else {}
+        words = (self.type, known.get("format"), known.get("type"))
+        return next((word for word in words if word and isinstance(word, str)), None)
+
+    @property
+    def flags(self) -> str:
+        """The capabilities as compact flags."""
+        found = [f"t={_word(self.word)}"] if self.word else []
+        if self.role:
+            found.append(f"role={_word(self.role)}")
+        if self.exact:
+            found.append("eq")
+        if self.operators is not None:
+            found.append("r=" + "|".join(self.operators))
+        if self.lexical:
+            found.append("lex")
+        if self.aggregations:
+            found.append("a=" + "|".join(self.aggregations))
+        return ",".join([*found, *self.other]) or NO_FLAGS
+
+
+def parse_flags(flags: str) -> FieldCapability:
+    """The capabilities of a field from its compact flags."""
+    found: dict[str, Any] = {"other": ()}
+    for flag in flags.split(","):
+        name, _, value = flag.partition("=")
+        words = tuple(word for word in value.split("|") if word)
+        if name == "t" and value:
+            found["type"] = value
+        elif name == "role" and value:
+            found["role"] = value
+        elif name == "r":
+            found["operators"] = words
+        elif name == "a":
+            found["aggregations"] = words
+        elif flag == "eq":
+            found["exact"] = True
+        elif flag == "lex":
+            found["lexical"] = True
+        elif flag and flag != NO_FLAGS:
+            found["other"] += (flag,)
+    return FieldCapability(**found)
+
+
+def _word(text: str) -> str:
+    """A value inside the flag grammar: its separators become underscores."""
+    return "".join("_" if char in ";,[]{}|" or char.isspace() else char for char in text)
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Related records that can be expanded: those of `stream` whose `foreign_key` is the id."""
+
+    name: str
+    stream: str | None
+    foreign_key: str | None
+    cardinality: str | None
+    default_limit: int | None
+    max_limit: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A named choice of fields."""
+
+    id: str
+    label: str | None
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSchema:
+    """The description of a stream; connections that share it are listed by its row.
+
+    `counts` to `until` belong to full descriptions: whether records are counted, the field of the
+    grant's time limit, and that limit as RFC 3339 times.
+    """
+
+    name: str
+    detail: str = COMPACT
+    label: str | None = None
+    primary_key: tuple[str, ...] = ()
+    cursor_field: str | None = None
+    fields: Mapping[str, FieldCapability] = field(default_factory=dict)
+    relations: tuple[Relation, ...] = ()
+    views: tuple[View, ...] = ()
+    counts: bool = True
+    time_field: str | None = None
+    since: str | None = None
+    until: str | None = None
+
+    def narrowed(self, names: Iterable[str]) -> "StreamSchema":
+        """The same description of some of the fields only."""
+        kept = {name: self.fields[name] for name in names}
+        hidden = self.fields.keys() - kept.keys()
+        views = (replace(v, fields=_without(v.fields, hidden)) for v in self.views)
+        keys = _without(self.primary_key, hidden)
+        return replace(self, fields=kept, views=tuple(views), primary_key=keys)
+
+
+def _without(names: Iterable[str], hidden: Iterable[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if name not in hidden)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRow:
+    """One description and the connections that have such a stream."""
+
+    stream: StreamSchema
+    connector_key: str | None
+    connections: tuple[Source, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """One connector by each of its names, with its streams."""
+
+    key: str | None
+    id: str | None
+    source_id: str | None
+    rows: tuple[StreamRow, ...]
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(name for name in (self.key, self.id, self.source_id) if name)
+
+    @property
+    def connection_ids(self) -> list[str]:
+        found = (source.connection_id for row in self.rows for source in row.connections)
+        return list(dict.fromkeys(name for name in found if name))
+
+
+def merged(connectors: Iterable[Connector]) -> tuple[Connector, ...]:
+    """One connector per key; streams of one description share a row that lists all connections."""
+    grouped: dict[str, list[Connector]] = {}
+    for connector in connectors:
+        grouped.setdefault(connector.key or "", []).append(connector)
+    return tuple(
+        replace(same[0], rows=_shared(row for one in same for row in one.rows))
+        for _, same in sorted(grouped.items())
+    )
+
+
+def _shared(rows: Iterable[StreamRow]) -> tuple[StreamRow, ...]:
+    found = list[StreamRow]()
+    for row in rows:
+        place = next((n for n, known in enumerate(found) if known.stream == row.stream), None)
+        if place is None:
+            found.append(row)
+        else:
+            both = dict.fromkeys((*found[place].connections, *row.connections))
+            found[place] = replace(found[place], connections=tuple(both))
+    return tuple(sorted(found, key=lambda row: row.stream.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Bearer:
+    """What a token stands for: a grant, or a package of them."""
+
+    scope: str | None
+    token_kind: str | None
+    grant_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The schema of a grant, or of one stream. `compact` documents have no full descriptions."""
+
+    connectors: tuple[Connector, ...]
+    compact: bool
+    bearer: Bearer | None = None
+    warnings: Warnings = field(default_factory=list)
+    args: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> list[StreamRow]:
+        return [row for connector in self.connectors for row in connector.rows]
+
+    @property
+    def detail(self) -> str:
+        """The detail that the caller asked for."""
+        return self.args.get("detail") or COMPACT
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorList:
+    """The granted connectors with the names of their streams."""
+
+    connectors: tuple[Connector, ...]
+    warnings: Warnings = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamCount:
+    """One stream of one connection, with the number of its records and the time of the last."""
+
+    name: str
+    source: Source
+    record_count: int | None
+    last_updated: str | None
+    freshness: str | None = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamList:
+    """All streams of all connections."""
+
+    rows: tuple[StreamCount, ...]
+    warnings: Warnings = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamDetails:
+    """One stream in full."""
+
+    row: StreamRow
+    warnings: Warnings = field(default_factory=list)

@@ -1,0 +1,144 @@
+"""Descriptions of streams -> JSON, for MCP `structuredContent` and for REST alike."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from evidence.model import Source
+from evidence.schema import FULL, METRICS, NAMED, FieldCapability, Relation, Schema, StreamSchema
+
+Body = dict[str, Any]
+
+
+def head(found: Schema) -> Body:
+    """What a schema document says of itself as a whole."""
+    bearer = found.bearer
+    known: Body = {}
+    if bearer is not None:
+        names = {"scope": bearer.scope, "token_kind": bearer.token_kind}
+        known["bearer"] = _known({**names, "grant_id": bearer.grant_id})
+    return {
+        **known,
+        "connector_count": len(found.connectors),
+        "stream_count": len(found.rows),
+        "meta": meta(found.warnings),
+    }
+
+
+def meta(warnings: Sequence[Body]) -> Body:
+    """The `meta` of an answer that is not counted."""
+    return {"count": {"kind": "none"}, "warnings": [*warnings]}
+
+
+def connection(source: Source) -> Body:
+    """One entry of `granted_connections`."""
+    return _known({"connection_id": source.connection_id, "display_name": source.display_name})
+
+
+def stream(found: StreamSchema) -> Body:
+    """The description of a stream in its detail, without its connections."""
+    if found.detail == NAMED:
+        return {"object": "stream", "name": found.name}
+    return _full(found) if found.detail == FULL else _compact(found)
+
+
+def _compact(found: StreamSchema) -> Body:
+    body: Body = {
+        "name": found.name,
+        "primary_key": [*found.primary_key],
+        "cursor_field": found.cursor_field,
+        "field_capabilities": {name: one.flags for name, one in found.fields.items()},
+        "expand_capabilities": [_expand_capability(one) for one in found.relations],
+    }
+    if found.views:
+        body["views"] = _views(found)
+    return {**body, "label": found.label} if found.label else body
+
+
+def _full(found: StreamSchema) -> Body:
+    body: Body = {
+        "object": "stream_metadata",
+        "name": found.name,
+        "primary_key": [*found.primary_key],
+        "cursor_field": found.cursor_field,
+        "schema": json_schema(found),
+        "selection": {"fields": True, "resources": True},
+        "query": _query(found),
+        "views": _views(found),
+        "relationships": [
+            {
+                "name": one.name,
+                "stream": one.stream,
+                "foreign_key": one.foreign_key,
+                "cardinality": one.cardinality,
+            }
+            for one in found.relations
+        ],
+        "field_capabilities": {name: _capabilities(one) for name, one in found.fields.items()},
+        "expand_capabilities": [_expand_capability(one) for one in found.relations],
+    }
+    limit = _known({"since": found.since, "until": found.until})
+    body |= _known({"consent_time_field": found.time_field, "time_constraint": limit or None})
+    return {**body, "label": found.label} if found.label else body
+
+
+def json_schema(found: StreamSchema) -> Body:
+    """The JSON Schema of the records of a stream, as far as its fields have one."""
+    return {"type": "object", "properties": _known({n: f.schema for n, f in found.fields.items()})}
+
+
+def _query(found: StreamSchema) -> Body:
+    fields = found.fields.items()
+    return {
+        "range_filters": {n: [*one.operators] for n, one in fields if one.operators is not None},
+        "aggregations": {
+            "count": found.counts,
+            **{kind: [n for n, one in fields if kind in one.aggregations] for kind in METRICS},
+        },
+        "search": {"lexical_fields": [name for name, one in fields if one.lexical]},
+        "expand": [
+            {"name": one.name, "default_limit": one.default_limit, "max_limit": one.max_limit}
+            for one in found.relations
+        ],
+    }
+
+
+def _capabilities(found: FieldCapability) -> Body:
+    declared = {
+        "exact_filter": found.exact,
+        "range_filter": found.operators is not None,
+        "lexical_search": found.lexical,
+        "semantic_search": False,
+    }
+    body = {"granted": True, **_known({"schema": found.schema})}
+    body |= {name: _declared(on) for name, on in declared.items()}
+    if found.operators:
+        body["range_filter"]["operators"] = [*found.operators]
+    kinds = dict.fromkeys((*METRICS, *found.aggregations))
+    body["aggregation"] = {kind: _declared(kind in found.aggregations) for kind in kinds}
+    return body | _known({"type": found.type, "role": found.role})
+
+
+def _declared(on: bool) -> Body:
+    return {"declared": on, "usable": on}
+
+
+def _expand_capability(found: Relation) -> Body:
+    return {
+        "name": found.name,
+        "stream": found.stream,
+        "target_stream": found.stream,
+        "cardinality": found.cardinality,
+        "foreign_key": found.foreign_key,
+        "granted": True,
+        "usable": True,
+        "default_limit": found.default_limit,
+        "max_limit": found.max_limit,
+    }
+
+
+def _views(found: StreamSchema) -> list[Body]:
+    return [{"id": one.id, "label": one.label, "fields": [*one.fields]} for one in found.views]
+
+
+def _known(members: Body) -> Body:
+    return {name: value for name, value in members.items() if value is not None}

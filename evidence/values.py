@@ -1,0 +1,228 @@
+"""Values of a record that are described instead of shown: previews, base64 text and blobs.
+
+Readers of lists and documents get `as_json`: the metadata with the REST route of the bytes. The
+route is always one of this service, never an address that a record or a remote server brings along.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from evidence import pointer, routes
+from evidence.handles import RecordRef
+from evidence.limits import BUDGETS, CONTRACT
+from evidence.text import looks_binary
+
+DEFAULT_MEDIA_TYPE = "application/octet-stream"
+BASE64 = "base64"
+#: Types of values that are never described.
+_PLAIN = frozenset({str, int, float, bool, type(None), dict})
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The beginning of a value. Values other than strings are sized and shown as JSON."""
+
+    text: str
+    size_chars: int
+    type: str | None = None
+    size_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Base64:
+    """What is known of base64 text. `size_bytes` counts the bytes it encodes."""
+
+    media_type: str | None
+    size_bytes: int | None = None
+    size_chars: int | None = None
+    sha256: str | None = None
+    encoding: str = BASE64
+
+    @property
+    def size(self) -> tuple[int, str] | None:
+        """(number, unit) of the one size that is known."""
+        if self.size_bytes is not None:
+            return self.size_bytes, "bytes"
+        return None if self.size_chars is None else (self.size_chars, "base64 characters")
+
+
+@dataclass(frozen=True, slots=True)
+class BlobRef:
+    """A reference to a blob, with the members it has in its record.
+
+    `available` is false if the source does not have the bytes.
+    """
+
+    members: dict[str, Any]
+    available: bool = True
+
+    @property
+    def blob_id(self) -> str:
+        return str(self.members["blob_id"])
+
+    @property
+    def media_type(self) -> str | None:
+        found = self.members.get("mime_type")
+        return found if isinstance(found, str) and found else None
+
+    @property
+    def sha256(self) -> Any:
+        return self.members.get("sha256")
+
+    @property
+    def size(self) -> tuple[int, str] | None:
+        """(bytes, "bytes") if the size is known."""
+        found = self.members.get("size_bytes")  # a record may hold anything
+        if not isinstance(found, int) or isinstance(found, bool):
+            return None
+        return found, "bytes"
+
+
+Binary = Base64 | BlobRef
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """A blob or base64 text in a field of a record."""
+
+    ref: RecordRef
+    field_path: str
+    known: Binary
+
+    @property
+    def id(self) -> str:
+        return str(self.ref)
+
+    @property
+    def route(self) -> str | None:
+        """The REST route that returns the bytes; None if the source does not have them."""
+        return _route(self.known, self.ref, self.field_path)
+
+    @property
+    def is_base64(self) -> bool:
+        return isinstance(self.known, Base64)
+
+    @property
+    def media_type(self) -> str | None:
+        return self.known.media_type
+
+    @property
+    def size(self) -> tuple[int, str] | None:
+        return self.known.size
+
+    def as_json(self) -> dict[str, Any]:
+        """The metadata, with the route of the bytes."""
+        found: dict[str, Any] = as_json(self.known, self.ref, self.field_path)
+        return found
+
+
+def is_reference(value: Any) -> bool:
+    """Whether a value of a record is a reference to a blob."""
+    return isinstance(value, dict) and isinstance(value.get("blob_id"), str)
+
+
+def is_binary(value: Any) -> bool:
+    """Whether a value is the description of bytes."""
+    return isinstance(value, Base64 | BlobRef)
+
+
+def base64_of(
+    head: str, *, chars: int | None = None, tail: str | None = None, declared: str | None = None
+) -> Base64:
+    """The description of base64 text or of a data URI, computed without decoding it.
+
+    A long text is given by its first and last characters and its length. `declared` is the media
+    type its schema declares; the one a data URI names comes first.
+    """
+    chars, tail = len(head) if chars is None else chars, head if tail is None else tail
+    named = None
+    if head.startswith("data:"):
+        prefix = head.partition(",")[0]
+        named = prefix.removeprefix("data:").partition(";")[0]
+        chars -= len(prefix) + 1
+    padding = len(tail) - len(tail.rstrip("="))
+    return Base64(named or declared or DEFAULT_MEDIA_TYPE, max(0, chars - padding) * 3 // 4)
+
+
+def previewed(value: Any, *, most_bytes: int) -> Any:
+    """The value, or a description of one that takes more than `most_bytes`."""
+    if not isinstance(value, (str, dict, list)):
+        return value
+    text = text_of(value)
+    size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+    if size <= most_bytes:
+        return value
+    if isinstance(value, str) and looks_binary(text[: CONTRACT.chunk_chars]):
+        return base64_of(value)
+    return Preview(text[: BUDGETS.preview_chars], len(text), pointer.json_type(value), size)
+
+
+def text_of(value: Any) -> str:
+    """The text of a value: a string as it is, everything else as canonical JSON."""
+    if isinstance(value, str):
+        return value
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def as_json(value: Any, ref: RecordRef, path: str) -> Any:
+    """The JSON of a value of the field at `path`: descriptions become objects."""
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, Preview):
+        shown = {"object": "field_preview", "preview_text": value.text}
+        sizes = {} if value.size_bytes is None else {"size_bytes": value.size_bytes}
+        return {**shown, "size_chars": value.size_chars, "type": value.type, **sizes}
+    if isinstance(value, Base64):
+        facts = {
+            "encoding": value.encoding,
+            "mime_type": value.media_type,
+            "size_bytes": value.size_bytes,
+            "size_chars": value.size_chars if value.size_bytes is None else None,
+            "fetch_url": _route(value, ref, path),
+            "sha256": value.sha256,
+        }
+        known = {name: one for name, one in facts.items() if one is not None}
+        return {"object": "binary_field", **known}
+    if isinstance(value, BlobRef):
+        route = {"fetch_url": _route(value, ref, path)} if value.available else {"available": False}
+        return {**value.members, **route}
+    return [as_json(one, ref, path) for one in value] if isinstance(value, list) else value
+
+
+def data_as_json(data: dict[str, Any], ref: RecordRef) -> dict[str, Any]:
+    """The JSON of the fields of a record."""
+    return {
+        name: value if type(value) in _PLAIN else as_json(value, ref, pointer.path_of(name))
+        for name, value in data.items()
+    }
+
+
+def bytes_of(value: Any, ref: RecordRef, path: str) -> list[Bytes]:
+    """The blobs and the base64 text of a value, one entry each."""
+    if type(value) in _PLAIN:
+        return []
+    if is_binary(value):
+        return [Bytes(ref, path, value)]
+    if not isinstance(value, list):
+        return []
+    base = path if path.startswith("/") else pointer.escaped(path)
+    places = enumerate(value)
+    return [Bytes(ref, f"{base}/{no}", one) for no, one in places if isinstance(one, BlobRef)]
+
+
+def bytes_in(data: dict[str, Any], ref: RecordRef) -> list[Bytes]:
+    """The blobs and base64 texts in the fields of a record."""
+    return [
+        one
+        for name, value in data.items()
+        if type(value) not in _PLAIN
+        for one in bytes_of(value, ref, pointer.path_of(name))
+    ]
+
+
+def _route(known: Binary, ref: RecordRef, path: str) -> str | None:
+    if isinstance(known, Base64):
+        return routes.field_value(ref, pointer.top_level(path))
+    return routes.blob(known.blob_id, ref.connection_id) if known.available else None

@@ -1,0 +1,75 @@
+"""What every HTTP surface does with a request: its id, its body, and the headers of a refusal."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from werkzeug.wsgi import get_content_length, get_input_stream
+
+from evidence import account
+from evidence.errors import EvidenceError, InvalidRequest, TooLarge
+from evidence.limits import BUDGETS
+from service.access import guard
+
+#: A WSGI environment.
+Environ = dict[str, Any]
+
+PREFLIGHT_SECONDS: Final = "7200"
+
+
+def request_id(environ: Mapping[str, Any]) -> str:
+    """The id of a request: the one it is logged with, else its own if well formed, else new."""
+    return account.current().request_id or sent_request_id(environ)
+
+
+def sent_request_id(environ: Mapping[str, Any]) -> str:
+    """The id in the header of a request if it is well formed, else a new one."""
+    sent = environ.get("HTTP_REQUEST_ID") or environ.get("HTTP_X_REQUEST_ID")
+    return guard.request_id(sent)
+
+
+def read_body(environ: Environ) -> bytes:
+    """The whole body, chunked or not. Raises `TooLarge`, if possible before it reads.
+
+    It reads in pieces, because the limit of a framework truncates a chunked body silently.
+    """
+    parts, missing = list[bytes](), BUDGETS.body_bytes + 1
+    if (get_content_length(environ) or 0) >= missing:
+        raise too_large()
+    stream = get_input_stream(environ)
+    try:
+        while missing and (part := stream.read(min(missing, BUDGETS.piece_bytes))):
+            parts.append(part)
+            missing -= len(part)
+    except Exception:  # a malformed chunk: each server has its own words for it
+        raise InvalidRequest("The body broke off before its end.", hint="Send it again.") from None
+    if not missing:
+        raise too_large()
+    return b"".join(parts)
+
+
+def too_large() -> TooLarge:
+    """The refusal of a body over the limit, which it names."""
+    limit = BUDGETS.body_bytes
+    message = f"The body is larger than {limit} bytes."
+    return TooLarge(message, hint="Send a smaller message.", limit=limit)
+
+
+def preflight(verbs: str, headers: str) -> dict[str, str]:
+    """The headers that let a page of an allowed origin send these verbs and headers."""
+    return {
+        "Access-Control-Allow-Methods": verbs,
+        "Access-Control-Allow-Headers": headers,
+        "Access-Control-Max-Age": PREFLIGHT_SECONDS,
+    }
+
+
+def refusal_headers(
+    error: EvidenceError, status: int, access: guard.Guard, authorization: str | None
+) -> dict[str, str]:
+    """`WWW-Authenticate` of a 401, and `Retry-After` if the error has one."""
+    headers = {}
+    if status == 401:
+        headers["WWW-Authenticate"] = access.challenge(authorization)
+    if "retry_after" in error.details:
+        headers["Retry-After"] = str(error.details["retry_after"])
+    return headers

@@ -1,0 +1,79 @@
+"""Scores of candidates by their texts: coverage, rarity, the title and the best passage."""
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+
+import orjson
+
+from evidence.fold import fold
+from evidence.limits import BUDGETS
+from evidence.ranking import Group, Ranker, Text
+
+#: What an occurrence counts, by where it stands.
+TITLE, SUMMARY, NAMES, ELSEWHERE = 9, 3, 2, 1
+#: How much a title that is the query, and nothing else, lifts a score.
+TITLE_LIFT = 0.25
+
+_TEXTS = (
+    "SELECT id, coalesce(CAST(c1 AS BLOB), x''), "
+    "coalesce(substr(CAST(c2 AS BLOB), 1, ?), x''), c0 FROM paper_fts_content "
+    "WHERE id IN (SELECT value FROM json_each(?))"
+)
+#: The author, venue, keyword and institution of papers: what the index calls metadata.
+_NAMES = " UNION ALL ".join(
+    f"SELECT paper_id, value FROM paper_{field} JOIN {field} USING ({field}_id) "
+    "WHERE paper_id IN (SELECT value FROM papers)"
+    for field in ("author", "venue", "keyword", "institution")
+)
+
+
+def rank(
+    db: sqlite3.Connection, groups: Sequence[Group], elsewhere: Mapping[int, Sequence[int]]
+) -> dict[int, float]:
+    """The score of each full-text row of `elsewhere`.
+
+    Its values are the groups that the row holds in its source or translations only. These texts
+    are not read: such a group counts as one occurrence, far from all others.
+    """
+    wanted = orjson.dumps(list(elsewhere)).decode()
+    rows = db.execute(_TEXTS, (BUDGETS.paper_ranked_bytes, wanted)).fetchall()
+    names = _names(db, [paper_id for *_, paper_id in rows])
+    texts = {
+        row: (_folded(title), _folded(summary), fold(" . ".join(names.get(paper_id, ()))))
+        for row, title, summary, paper_id in rows
+    }
+    lengths = {row: sum(len(text.split()) for text in found) for row, found in texts.items()}
+    mean = sum(lengths.values()) / max(1, len(lengths))
+    ranker = Ranker(groups, mean)
+    scores = dict.fromkeys(elsewhere, 0.0)
+    for row, (title, summary, named) in texts.items():
+        found = [Text(title, TITLE, True), Text(summary, SUMMARY), Text(named, NAMES, True)]
+        for number in elsewhere[row]:
+            found.append(Text(" ".join(groups[number].word.words), ELSEWHERE))
+        lift = 1 + TITLE_LIFT * _likeness(ranker, title)
+        # A paper without a summary is not better for being short.
+        length = max(lengths[row], int(mean))
+        scores[row] = ranker.score(found, length).value * lift
+    return scores
+
+
+def _likeness(ranker: Ranker, title: str) -> float:
+    """The share of the query that a title holds, times the share of the title that this is."""
+    held = ranker.places(title)
+    places = sum(map(len, held.values()))
+    return ranker.coverage(held) * min(1.0, places / max(1, len(title.split())))
+
+
+def _folded(text: bytes) -> str:
+    return fold(text.decode("utf-8", "replace"))
+
+
+def _names(db: sqlite3.Connection, papers: Sequence[str]) -> dict[str, list[str]]:
+    rows = db.execute(
+        f"WITH papers AS (SELECT value FROM json_each(?)) {_NAMES}",
+        (orjson.dumps(papers).decode(),),
+    )
+    found: dict[str, list[str]] = {}
+    for paper_id, value in rows:
+        found.setdefault(paper_id, []).append(value)
+    return found

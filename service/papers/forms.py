@@ -1,0 +1,141 @@
+"""What counts as a word of a query in a snapshot: its inflected forms, or its corrections.
+
+Forms are words of the index with the same Snowball stem, in the languages of the papers. A word of
+five letters or more that occurs in no form also stands for the words one edit away.
+"""
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from string import ascii_lowercase
+
+import orjson
+
+from evidence.fold import fold
+from evidence.language import detect, forms_begin, stem
+from evidence.limits import BUDGETS
+from evidence.query import Term
+from evidence.question import is_unspaced
+from evidence.ranking import Group
+from evidence.spelling import REPAIRED_CHARS, REPAIRS_MAX, edits, umlauts
+from service.papers.query import PaperQuery
+from service.papers.recent import Recent
+from service.papers.snapshot import Snapshot
+from service.papers.vocabulary import Vocabulary, tokens_table, vocabulary
+
+#: Forms of one word that are looked for, the most frequent first.
+FORMS_MAX = 24
+#: Words whose forms begin with fewer letters have none: too many words of the index begin so.
+BEGIN_CHARS = 3
+#: Papers whose language is detected. Their ids are hashes, so the first ones are a fair sample.
+SAMPLED_PAPERS = 500
+WORDS_KEPT = 4_096
+_ENGLISH = "en"
+_BLOCK = 128  # code points of the part of Unicode that holds one alphabet
+_LAST = chr(0x10FFFF)
+
+
+def languages(snapshot: Snapshot) -> tuple[str, ...]:
+    """The languages of the papers, most frequent first. English is always among them."""
+
+    def read() -> tuple[str, ...]:
+        with snapshot.connection() as db:
+            rows = db.execute(
+                "SELECT title || ' ' || summary_preview FROM paper ORDER BY paper_id LIMIT ?",
+                (SAMPLED_PAPERS,),
+            )
+            found = detect(text for (text,) in rows)
+        return found if _ENGLISH in found else (*found, _ENGLISH)
+
+    return snapshot.once("languages", read)
+
+
+def groups(snapshot: Snapshot, db: sqlite3.Connection, query: PaperQuery) -> list[Group]:
+    """A group for each term of a query, without counts. Required terms have no other forms."""
+    lexicon = _Lexicon(db, vocabulary(snapshot), languages(snapshot))
+    recent = snapshot.once("forms", lambda: Recent[str, Group](WORDS_KEPT))
+    strict = {*query.required, *query.titles}
+    found = []
+    for term in query.terms:
+        if term in strict or len(term.words) > 1 or not term.words[0].isalpha():
+            found.append(Group(term))
+            continue
+        group = recent.once(term.words[0], lambda: lexicon.group(term))  # noqa: B023
+        found.append(replace(group, word=term))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Lexicon:
+    """The words of the index."""
+
+    db: sqlite3.Connection
+    tokens: Vocabulary
+    languages: tuple[str, ...]
+
+    def group(self, term: Term) -> Group:
+        """A word with its forms, or with its corrections if it occurs in none."""
+        word = term.words[0]
+        if is_unspaced(word):
+            return Group(term)
+        bases = [word, *self._known(umlauts(word))]
+        known, repaired = self._known([word]) | self._forms(bases), False
+        if not known and len(word) >= REPAIRED_CHARS:
+            near = self._known(edits(word, _alphabet(word)))
+            bases = _frequent(near, REPAIRS_MAX)
+            known, repaired = self._forms(bases), bool(near)
+        known.pop(word, None)
+        forms = _frequent(known, FORMS_MAX)
+        if repaired:  # the corrections before their forms
+            forms = list(dict.fromkeys((*bases, *forms)))[:FORMS_MAX]
+        return Group(term, tuple(Term((form,)) for form in forms), repaired)
+
+    def _forms(self, words: Iterable[str]) -> dict[str, int]:
+        """The words with the stem of one of these, in any of the languages, and their counts."""
+        found: dict[str, int] = {}
+        for word in words:
+            found |= self._known([word])
+            for language in self.languages:
+                stemmed = stem(word, language)
+                for begin in forms_begin(stemmed, language):
+                    if len(begin) < BEGIN_CHARS:
+                        continue
+                    for other, count in self._beginning(begin).items():
+                        if stem(other, language) == stemmed:
+                            found[other] = count
+        return found
+
+    def _known(self, words: Iterable[str]) -> dict[str, int]:
+        """Those of these words that occur, and in how many papers."""
+        wanted = list(words)
+        rows = self.db.execute(
+            f"SELECT term, doc FROM json_each(?) CROSS JOIN {tokens_table(self.db)} "
+            "ON term = json_each.value",
+            (orjson.dumps(wanted).decode(),),
+        )
+        return {word: 1 for word in wanted if word in self.tokens.tokens} | dict(rows)
+
+    def _beginning(self, begin: str) -> dict[str, int]:
+        """The words that begin so, and in how many papers they occur."""
+        rows = self.db.execute(
+            f"SELECT term, doc FROM {tokens_table(self.db)} WHERE term >= ? AND term < ? LIMIT ?",
+            (begin, begin + _LAST, BUDGETS.prefix_words_read),
+        )
+        found = {word: 1 for word in self.tokens.beginning(begin)}
+        return found | {token: count for token, count in rows if token in fold(token).split()}
+
+
+def _frequent(known: dict[str, int], most: int) -> list[str]:
+    return sorted(known, key=lambda word: (-known[word], word))[:most]
+
+
+@lru_cache(maxsize=256)
+def _alphabet(word: str) -> str:
+    """The letters that a correction of a word may bring in."""
+    if word.isascii():
+        return ascii_lowercase
+    start = max(map(ord, word)) // _BLOCK * _BLOCK
+    return "".join(
+        char for char in map(chr, range(start, start + _BLOCK)) if fold(char).split() == [char]
+    )

@@ -1,0 +1,231 @@
+"""Which papers a query finds, and in which order: candidates by the index, ranked in blocks.
+
+A paper matches if it holds every required part, none that is refused, and at least one wanted word.
+The index gives the full-text rows of each word. Their order is that of the rarity of what they
+hold, more if it stands in the title or in the summary. Each block of a hundred is then ranked by
+its texts, so a page costs the same however far it is.
+"""
+
+import sqlite3
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from evidence.limits import BUDGETS
+from evidence.papers import PaperMatch
+from evidence.query import Term
+from evidence.ranking import Group, Ranker, idf
+from service.papers import forms, names
+from service.papers.block import rank
+from service.papers.catalogue import catalogue
+from service.papers.query import PaperQuery, is_pair
+from service.papers.snapshot import Snapshot
+from service.papers.vocabulary import vocabulary
+
+#: What a word in the title, and one in the title, summary or metadata, adds to a candidate.
+TITLE_SHARE = 2.0
+HEAD_SHARE = 1.0
+HEAD = "{title summary metadata}"
+
+
+class Candidate(NamedTuple):
+    """A paper and the full-text row it was found by; 0 if it was found by its fields."""
+
+    paper_id: str
+    rowid: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The full-text rows that hold a group: anywhere, in the title, summary or metadata (`head`),
+    and in the title."""
+
+    anywhere: frozenset[int]
+    head: frozenset[int]
+    title: frozenset[int]
+
+
+class Matches:
+    """What a query finds in a snapshot; the paper that it names comes first.
+
+    `groups` are its terms with their forms and counts. `count` papers match, `all` of them hold
+    every term.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, db: sqlite3.Connection, query: PaperQuery, named: str | None
+    ) -> None:
+        self._db = db
+        self._query = query
+        self._known = vocabulary(snapshot)
+        self._catalogue = catalogue(snapshot)
+        self.groups: list[Group] = []
+        self._rows: list[Rows] = []
+        total = len(self._catalogue.paper_of)
+        for group in forms.groups(snapshot, db, query):
+            rows = self._holding(group)
+            count = len(rows.anywhere)
+            self.groups.append(replace(group, count=count, idf=idf(total, count)))
+            self._rows.append(rows)
+        self._ranker = Ranker(self.groups, 1.0)
+        self._named = named
+        self._found = self._ordered(self._allowed(snapshot))
+        whole = self._common(range(len(self.groups)))
+        self.all = sum(found.rowid in whole for found in self._found)
+        if named is not None:
+            first = next((one for one in self._found if one.paper_id == named), None)
+            self._found = [one for one in self._found if one.paper_id != named]
+            rowid = next(iter(self._catalogue.rows_of.get(named, ())), 0)
+            self._found.insert(0, first or Candidate(named, rowid))
+            self.all += first is None or first.rowid not in whole
+        elif not self.groups:
+            self.all = len(self._found)
+        self.count = len(self._found)
+
+    def page(self, start: int, end: int) -> list[Candidate]:
+        """The papers from place `start` to before `end`, best first."""
+        if not self.groups:
+            return self._found[start:end]
+        size = BUDGETS.paper_block_items
+        first = start // size * size
+        ranked: list[Candidate] = []
+        for begin in range(first, min(end, len(self._found)), size):
+            ranked += self._ranked(self._found[begin : begin + size])
+        return ranked[start - first : end - first]
+
+    def held(self, rowid: int) -> list[Group]:
+        """The groups that a row holds."""
+        return [self.groups[number] for number in self._held(rowid)]
+
+    def spelled(self, *terms: Term) -> str:
+        """The FTS5 expression of any of these terms."""
+        return f"({' OR '.join(self._known.expression(term, fused=True) for term in terms)})"
+
+    def report(self, found: Candidate, shown: Container[str]) -> PaperMatch | None:
+        """Which words of the query a paper holds, and in which form; None without words.
+
+        Of several forms it names one that is `shown`.
+        """
+        if not self.groups:
+            return None
+        if found.paper_id == self._named:
+            return PaperMatch(1.0, [self._query.text.strip()], [], {})
+        held = self._held(found.rowid)
+        missing = [number for number in range(len(self.groups)) if number not in held]
+        spelled = {n: self._form(self.groups[n], found.rowid, shown) for n in held}
+        return PaperMatch(
+            coverage=round(self._ranker.coverage(held), 2),
+            words=_labels(self.groups, held),
+            missing=_labels(self.groups, missing),
+            forms={_label(self.groups[n]): form for n, form in spelled.items() if form},
+        )
+
+    def _held(self, rowid: int) -> list[int]:
+        return [number for number, rows in enumerate(self._rows) if rowid in rows.anywhere]
+
+    def _form(self, group: Group, rowid: int, shown: Container[str]) -> str | None:
+        """A form of a group that a row holds; None if it holds the word itself."""
+        if not group.forms or self._holds(rowid, group.word):
+            return None
+        spellings = [" ".join(form.words) for form in group.forms]
+        held = (s for s, form in zip(spellings, group.forms) if self._holds(rowid, form))
+        return next((s for s in spellings if s in shown), None) or next(held, None)
+
+    def _ranked(self, block: Sequence[Candidate]) -> list[Candidate]:
+        elsewhere = {
+            row: [number for number in self._held(row) if row not in self._rows[number].head]
+            for _, row in block
+        }
+        scores = rank(self._db, self.groups, elsewhere)
+        key = {one: (one.paper_id != self._named, -scores[one.rowid]) for one in block}
+        return sorted(block, key=lambda one: (*key[one], *self._tie(one)))
+
+    def _tie(self, found: Candidate) -> tuple[int, str]:
+        """What orders papers of one score: the newer first, then by id."""
+        return -self._catalogue.year_of[found.paper_id], found.paper_id
+
+    def _holding(self, group: Group) -> Rows:
+        """The rows of a group; those of a word of the title are rows with it in the title."""
+        expression = self.spelled(*group.spellings)
+        title = self._matching(f"title : {expression}")
+        if group.word in self._query.titles:
+            return Rows(title, title, title)
+        return Rows(self._matching(expression), self._matching(f"{HEAD} : {expression}"), title)
+
+    def _matching(self, expression: str) -> frozenset[int]:
+        found = self._db.execute(
+            "SELECT rowid FROM paper_fts WHERE paper_fts MATCH ?", (expression,)
+        )
+        return frozenset(row for (row,) in found) & self._catalogue.paper_of.keys()
+
+    def _holds(self, rowid: int, term: Term) -> bool:
+        found = self._db.execute(
+            "SELECT 1 FROM paper_fts WHERE paper_fts MATCH ? AND rowid = ?",
+            (self.spelled(term), rowid),
+        )
+        return found.fetchone() is not None
+
+    def _ordered(self, allowed: set[str]) -> list[Candidate]:
+        """Every paper that matches, once, in the order of the candidates."""
+        if not self.groups:
+            return list(map(Candidate, self._catalogue.listed(allowed)))
+        worth: dict[int, float] = {}
+        for group, rows in zip(self.groups, self._rows):
+            for row in rows.anywhere:
+                share = 1 + HEAD_SHARE * (row in rows.head) + TITLE_SHARE * (row in rows.title)
+                worth[row] = worth.get(row, 0.0) + group.idf * share
+        paper_of = self._catalogue.paper_of
+        kept = [Candidate(paper_of[row], row) for row in self._kept()]
+        kept.sort(key=lambda one: (-worth[one.rowid], *self._tie(one), -one.rowid))
+        best: dict[str, Candidate] = {}
+        for one in kept:
+            if one.paper_id in allowed:
+                best.setdefault(one.paper_id, one)
+        return list(best.values())
+
+    def _kept(self) -> set[int]:
+        """The rows with every required term, and with one of the words if there are any."""
+        strict = {*self._query.required, *self._query.titles}
+        required = [n for n, group in enumerate(self.groups) if group.word in strict]
+        wanted = [n for n in range(len(self.groups)) if n not in required]
+        some = set[int]().union(*(self._rows[n].anywhere for n in wanted or required))
+        return some & self._common(required) if required else some
+
+    def _common(self, numbers: Sequence[int]) -> frozenset[int]:
+        """The rows that hold all of these groups; none if there are none."""
+        sets = [self._rows[number].anywhere for number in numbers]
+        return sets[0].intersection(*sets[1:]) if sets else frozenset()
+
+    def _allowed(self, snapshot: Snapshot) -> set[str]:
+        """The papers that have what the fields ask for, and nothing that is refused."""
+        allowed = set(self._catalogue.place_of)
+        for name in self._query.names:
+            fitting = names.papers_with(snapshot, self._db, name)
+            allowed = allowed - fitting if name.excluded else allowed & fitting
+        unwanted = list(map(self.spelled, self._query.refused))
+        unwanted += [f"title : {self.spelled(term)}" for term in self._query.refused_titles]
+        for expression in unwanted:
+            allowed -= {self._catalogue.paper_of[row] for row in self._matching(expression)}
+        return allowed
+
+
+def _label(group: Group) -> str:
+    """A term as a reader sees it: folded, with its star, without spaces between characters."""
+    term = group.word
+    joint = "" if is_pair(term) else " "
+    return joint.join(term.words) + "*" * term.prefix
+
+
+def _labels(groups: Sequence[Group], numbers: Sequence[int]) -> list[str]:
+    """The labels of some groups; pairs of characters that overlap are one label."""
+    labels: list[str] = []
+    last = -1
+    for number in numbers:
+        label = _label(groups[number])
+        joins = number == last + 1 and is_pair(groups[number].word) and labels
+        if joins and is_pair(groups[last].word) and labels[-1][-1] == label[0]:
+            labels[-1] += label[1:]
+        else:
+            labels.append(label)
+        last = number
+    return labels

@@ -1,0 +1,128 @@
+"""`SearchPage` -> the PDPP search body, with the additive keys of rank, coverage and words."""
+
+from typing import Any
+
+from evidence import routes
+from evidence.hits import Counts, FanIn, Hit, Match, SearchPage, SourceReport
+
+Body = dict[str, Any]
+
+
+def encode(page: SearchPage) -> Body:
+    """The PDPP body of a page; what the page does not have is left out."""
+    body: Body = {
+        "object": "list",
+        "url": "/v1/search",
+        "has_more": page.has_more,
+        "data": [_row(hit) for hit in page.hits],
+        "meta": _meta(page),
+    }
+    if page.next_cursor is not None:
+        body["next_cursor"] = page.next_cursor
+    return body
+
+
+def _meta(page: SearchPage) -> Body:
+    meta: Body = {}
+    if page.counts:
+        meta["count"] = page.counts.some
+        meta["count_accuracy"] = _accuracy(page.counts)
+        every = {} if page.counts.all is None else {"all": page.counts.all}
+        meta["counts"] = every | {"some": page.counts.some, "accuracy": _accuracy(page.counts)}
+    meta["recall"] = page.recall
+    meta["warnings"] = page.warnings
+    optional = {
+        "absent_words": page.absent_words or None,
+        "nearest_words": page.nearest_words or None,
+        "retry": page.retry,
+        "tail_cut": page.tail_cut or None,
+        "left_out": page.left_out,
+        "package": _package(page.fan_in) if page.fan_in else None,
+    }
+    return meta | _present(optional)
+
+
+def _accuracy(counts: Counts) -> str:
+    return "exact" if counts.exact else "lower_bound"
+
+
+def _package(found: FanIn) -> Body:
+    return {
+        "member_count": found.members,
+        "waiting_count": found.waiting,
+        "partial": bool(found.silent),
+        "sources": [_report(source) for source in found.sources],
+    }
+
+
+def _report(source: SourceReport) -> Body:
+    more = {
+        "grant_id": source.grant_id,
+        "code": source.code,
+        "message": source.message,
+        "next_step": source.next_step,
+    }
+    return {"name": source.name, "state": source.state, "hits": source.hits} | _present(more)
+
+
+def _row(hit: Hit) -> Body:
+    source = hit.source
+    row: Body = {
+        "object": "search_result",
+        "stream": hit.ref.stream,
+        "record_key": hit.ref.record_id,
+        "connector_id": source.connector_key,
+        "connector_key": source.connector_key,
+        "emitted_at": hit.emitted_at,
+        "record_url": hit.url or None,
+        "connection_id": source.connection_id,
+        "connector_instance_id": source.connection_id,
+        "display_name": source.display_name,
+        "matched_fields": hit.matched_fields,
+        "rank": hit.rank,
+        "coverage": hit.coverage,
+        "matched_words": hit.matched_words,
+        "missing_words": hit.missing_words,
+        "forms": hit.forms,
+        "title": hit.title,
+        "authored_at": hit.authored_at,
+    }
+    row = _present(row)
+    if hit.matches:
+        first = hit.matches[0]
+        row["snippet"] = {"field": first.field_path, "text": first.shown}
+    row["evidence_excerpts"] = [_excerpt(hit, match) for match in hit.matches]
+    return row
+
+
+def _excerpt(hit: Hit, match: Match) -> Body:
+    excerpt: Body = {
+        "object": "evidence_excerpt",
+        "field_path": match.field_path,
+        "preview_text": match.shown,
+        "provenance": "lexical_match",
+        "truncated": not match.complete,
+        "start_chars": match.start,
+        "end_chars": match.end,
+        "total_chars": match.total,
+        "match_start_chars": match.match_start,
+        "match_end_chars": match.match_end,
+        "read": _read(hit, match),
+    }
+    return _present(excerpt)
+
+
+def _read(hit: Hit, match: Match) -> Body:
+    """The `read` descriptor of a window: its call in the words of REST."""
+    window = {
+        "q" if name == "query" else name: value
+        for name, value in match.read.args.items()
+        if name not in ("id", "field_path")
+    }
+    ref = hit.ref
+    found = routes.field_window_read(ref.stream, ref.record_id, ref.connection_id, "", **window)
+    return _present({**found, "field": match.field_path})
+
+
+def _present(body: Body) -> Body:
+    return {name: value for name, value in body.items() if value is not None}

@@ -1,0 +1,129 @@
+"""Stage 2 of search: candidates and their neighbours, read and in the order of their scores."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from evidence.fold import fold
+from evidence.limits import BUDGETS, CONTRACT
+from evidence.question import Question
+from evidence.ranking import PERIOD_LIFT, TITLE_WEIGHT, Ranker, Score, Text, with_neighbours
+from service.records.candidates import Candidates
+from service.records.engine import Stored
+from service.records.texts import text_of
+from service.records.view import StreamView
+
+#: Roles whose words count as near every place of a record.
+EVERYWHERE: Final = frozenset({"primary-title", "actor"})
+#: The length of a value in chunk rows, in mean records: its passages are ranked, not all of it.
+CHUNKED_LENGTH: Final = 0.8
+#: Characters of a word with its space, to estimate the length of a text without folding it.
+WORD_CHARS: Final = 6
+
+
+@dataclass(slots=True)
+class Ranked:
+    """A record with its score; `passages` are the starts read of long fields, by field."""
+
+    stream: StreamView
+    record: Stored
+    score: Score
+    value: float
+    passages: dict[str, list[int]]
+
+
+class Reader:
+    """Reads records for a ranker: their short fields whole, of long ones the likely passages."""
+
+    def __init__(
+        self, candidates: Candidates, streams: dict[int, StreamView], ranker: Ranker
+    ) -> None:
+        self._candidates, self._streams, self._ranker = candidates, streams, ranker
+        self._snapshot = candidates.snapshot
+
+    def ranked(self, seqs: Iterable[int]) -> dict[int, Ranked]:
+        """Those of some records that hold a group of the question."""
+        found = {}
+        for seq, record in self._snapshot.load(seqs).items():
+            stream = self._streams.get(record.stream)
+            if stream is None:
+                continue
+            one = self._score(stream, record)
+            found[seq] = one
+        return found
+
+    def _score(self, stream: StreamView, record: Stored) -> Ranked:
+        texts, words, passages = list[Text](), 0, dict[str, list[int]]()
+        roles = {name: role for role, name in stream.roles.items()}
+        for ordinal, name in stream.searchable.items():
+            role = roles.get(name)
+            weight = TITLE_WEIGHT if role == "primary-title" else 1
+            value = record.data.get(name)
+            if isinstance(value, str) and len(value) <= CONTRACT.passage_chars:
+                folded = fold(value)
+                words += folded.count(" ") + 1
+                texts.append(Text(folded, weight, role in EVERYWHERE))
+            elif isinstance(value, str) or name in record.big:
+                starts = passages[name] = self._likely(record.seq, ordinal)
+                if isinstance(value, str):
+                    words += len(value) // WORD_CHARS
+                else:
+                    words += int(CHUNKED_LENGTH * self._ranker.mean)
+                text = text_of(self._snapshot, record, name, ordinal)
+                texts += [
+                    Text(fold(text.read(start, start + CONTRACT.passage_chars)), weight, part=True)
+                    for start in starts
+                ]
+        score = self._ranker.score(texts, words)
+        return Ranked(stream, record, score, score.value, passages)
+
+    def _likely(self, seq: int, ordinal: int) -> list[int]:
+        """Where the passages of a long value start that hold most of the rarest words."""
+        known = self._candidates.starts(seq, ordinal, self._ranker.groups, BUDGETS.passages_ranked)
+        if known:
+            return known
+        groups = sorted(
+            (group for group in self._ranker.groups if group.count), key=lambda one: -one.idf
+        )
+        spelled = [group.spellings for group in groups]
+        starts = dict[int, None]()
+        for wanted in [spelled[:size] for size in range(min(3, len(spelled)), 1, -1)] + [
+            [one] for one in spelled
+        ]:
+            room = BUDGETS.passages_ranked - len(starts)
+            if room <= 0:
+                break
+            found = self._snapshot.passages_with(seq, ordinal, wanted, room)
+            starts.update(dict.fromkeys(found))
+        return list(starts)[: BUDGETS.passages_ranked]
+
+
+def in_order(
+    ranked: dict[int, Ranked],
+    neighbours: dict[int, dict[int, int]],
+    question: Question,
+    ranker: Ranker,
+) -> list[int]:
+    """Records by their score with what neighbours and the period of the question add.
+
+    Ties go to the newer event time, then to the record id.
+    """
+    groups, whole = len(ranker.groups), ranker.best
+    own = {seq: one.value for seq, one in ranked.items()}
+    lifted = with_neighbours(own, neighbours)
+    for seq, one in ranked.items():
+        at = one.stream.event_time(one.record)
+        period = question.period
+        if period is not None and at is not None and period.since <= at < period.until:
+            if question.only_period:  # its time is all that was asked for
+                lifted[seq] = max(lifted[seq], whole)
+                one.score = one.score._replace(held=frozenset(range(groups)))
+            lifted[seq] *= PERIOD_LIFT
+        one.value = lifted[seq]
+
+    def order(seq: int) -> tuple[float, int, str]:
+        one = ranked[seq]
+        at = one.stream.event_time(one.record)
+        return -one.value, -(at if at is not None else -(2**62)), one.record.record_key
+
+    return sorted(ranked, key=order)

@@ -1,0 +1,136 @@
+"""What one search covers: the streams and fields, and the records inside its filter and times."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+from evidence.errors import InvalidRequest
+from service.ports import SearchQuery
+from service.records import filters, lists
+from service.records.engine import Order, Scope, Selection, Snapshot, Test
+from service.records.values import microseconds
+from service.records.view import StreamView, View
+
+#: The earliest time a record can have, in microseconds since 1970.
+EARLIEST: Final = -(2**62)
+
+
+@dataclass(frozen=True)
+class Searched:
+    """The part of a grant that one search covers."""
+
+    snapshot: Snapshot
+    view: View
+    request: SearchQuery
+
+    @cached_property
+    def streams(self) -> Sequence[StreamView]:
+        """The streams; 403 for a stream name outside the grant."""
+        view, request = self.view, self.request
+        found: Sequence[StreamView] = view.within(request.connection_id)
+        if request.streams:
+            names = dict.fromkeys(request.streams)
+            named = (view.stream(name, request.connection_id, param="streams") for name in names)
+            found = [stream for group in named for stream in group]
+        if request.filter and len({stream.name for stream in found}) != 1:
+            raise InvalidRequest(
+                "A filter in search needs exactly one stream. Retry with streams naming one.",
+                code="invalid_filter",
+                param="filter",
+                retry_with="streams",
+            )
+        lists.require_shared(view, found, request.filter, "filter")
+        return found
+
+    @cached_property
+    def times(self) -> tuple[int | None, int | None]:
+        """`since` and `until` in microseconds; 400 for text that is no date."""
+        return self._time("since"), self._time("until")
+
+    def _time(self, name: str) -> int | None:
+        text = getattr(self.request, name)
+        if text is None:
+            return None
+        found = microseconds(text)
+        if found is None:
+            raise InvalidRequest(
+                f"{name} is a date such as 2026-03-01 or a date-time such as 2026-03-01T09:00:00Z.",
+                param=name,
+            )
+        return found
+
+    @cached_property
+    def selections(self) -> dict[int, Selection]:
+        """The covered records, by stream; streams without event times drop out of a time range."""
+        found = {}
+        for stream in self.streams:
+            tests = filters.tests_of(stream, self.request.filter)
+            bounds = tuple(self._bounds(stream))
+            if self._timed and not bounds:
+                continue
+            found[stream.id] = stream.selection((*tests, *bounds))
+        return found
+
+    @property
+    def _timed(self) -> bool:
+        return self.times != (None, None)
+
+    def _bounds(self, stream: StreamView) -> Iterator[Test]:
+        ordinal = stream.event_ordinal
+        if ordinal is not None:
+            for value, operator in zip(self.times, ("gte", "lt")):
+                if value is not None:
+                    yield Test(ordinal, operator, value)
+
+    @cached_property
+    def timeless(self) -> int:
+        """How many records a time range leaves out because they have no event time."""
+        if not self._timed:
+            return 0
+        count = self.snapshot.count
+        left_out = 0
+        for stream in self.streams:
+            tests = filters.tests_of(stream, self.request.filter)
+            left_out += count(stream.selection(tests))
+            if stream.event_ordinal is not None:
+                dated = Test(stream.event_ordinal, "gte", EARLIEST)
+                left_out -= count(stream.selection((*tests, dated)))
+        return left_out
+
+    def scope(self, role: str | None = None) -> Scope:
+        """The searched fields, or those with a role."""
+        fields = (
+            ordinal
+            for stream in self.streams
+            if stream.id in self.selections
+            for ordinal, name in stream.searchable.items()
+            if role is None or stream.roles.get(role) == name
+        )
+        return Scope(tuple(sorted(fields)), tuple(self.selections.values()))
+
+    @cached_property
+    def threads(self) -> Scope:
+        """The records whose neighbours count: where the grant shows both roles of a thread."""
+        shown = {
+            stream.id for stream in self.streams if {"thread", "position"} <= stream.roles.keys()
+        }
+        return Scope((), tuple(one for stream, one in self.selections.items() if stream in shown))
+
+    def newest_in(self, since: int, until: int, limit: int) -> list[int]:
+        """The newest records whose event time is in a period, at most `limit` of each stream."""
+        found = []
+        for stream in self.streams:
+            selection, ordinal = self.selections.get(stream.id), stream.event_ordinal
+            if selection is None or ordinal is None:
+                continue
+            period = (Test(ordinal, "gte", since), Test(ordinal, "lt", until))
+            selection = replace(selection, tests=(*selection.tests, *period))
+            order = Order(by_cursor=True, descending=True)
+            found += [row.seq for row in self.snapshot.page([selection], order, None, limit)]
+        return found
+
+    @property
+    def sources(self) -> int:
+        """How many connections it covers."""
+        return len({stream.connection_id for stream in self.streams})

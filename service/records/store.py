@@ -1,0 +1,212 @@
+"""The embedded resource server: a PDPP resource server without a socket, over one SQLite file."""
+
+import threading
+from collections.abc import Callable, Hashable
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import TypeVar
+
+from evidence.errors import UNKNOWN_TOKEN, Unauthenticated, Unavailable
+from evidence.handles import RecordRef
+from evidence.hits import SearchPage
+from evidence.limits import BUDGETS
+from evidence.model import Buckets
+from evidence.records import FieldRead, Record, RecordPage
+from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
+from service import keys
+from service.cursors import Sealer
+from service.ports import (
+    AggregateQuery,
+    Answer,
+    Blob,
+    RecordQuery,
+    RecordRead,
+    SchemaQuery,
+    SearchQuery,
+    WindowRequest,
+)
+from service.access import grants, packages, tokens
+from service.records import aggregate, blobs, changes, fields, lists, schema, search
+from service.access.grants import Grant
+from service.records.sqlite.index_check import IndexCheck
+from service.access.packages import Package
+from service.access.registry import Member, RegistryReader
+from service.access.sqlite import SqliteRegistryReader
+from service.records.sqlite.reader import Generation, Reader
+from service.records.sqlite.snapshot import SqliteSnapshot
+from service.records.view import View, open_view
+
+#: What stands for a grant between requests: the hash of its token, or its id.
+Key = bytes | str
+T = TypeVar("T")
+Find = Callable[[RegistryReader], Grant]
+
+
+class Store:
+    """The store of one deployment: opens a grant by its token. Safe to share between threads."""
+
+    def __init__(self, path: Path, secret: str | None = None, *, fixed: bool = False) -> None:
+        self.reader = Reader(path, fixed=fixed)
+        self._secret = secret
+        # Per thread: generations of different connections cannot be compared.
+        self._local = threading.local()
+        self.indexes = IndexCheck()
+
+    def open(self, token: str) -> "StoreResourceServer":
+        """The resource server inside a token's grant.
+
+        Raises `Unauthenticated` for unknown, revoked and expired tokens, `Forbidden` for owner
+        tokens. Revocation works from the next request on.
+        """
+        if not token.startswith(tokens.PREFIX):
+            raise Unauthenticated(
+                "This token is not known here. Ask the owner for a client token.",
+                code=UNKNOWN_TOKEN,
+            )
+        return self._open(tokens.hashed(token), partial(grants.find, token=token))
+
+    def open_member(self, grant_id: str) -> "StoreResourceServer":
+        """The same for a grant of this store that is a member of a package.
+
+        Raises `Forbidden` if the grant has ended.
+        """
+        return self._open(grant_id, partial(grants.by_id, grant_id=grant_id))
+
+    def package(self, token: str) -> Package | None:
+        """The package a token stands for, if any; raises `Unauthenticated` if it has ended."""
+        if not token.startswith(tokens.PACKAGE_PREFIX):
+            return None
+        with self.reader.snapshot() as snapshot:
+            return packages.find(SqliteRegistryReader(snapshot), token)
+
+    def member_token(self, package: Package, member: Member) -> str:
+        """The token of a member at another server; see `packages.unsealed`."""
+        return packages.unsealed(package.package_id, member, keys.of_tokens(self.secret()))
+
+    def _open(self, key: Key, find: Find) -> "StoreResourceServer":
+        server = StoreResourceServer(self, key, find)
+        with self.reader.snapshot() as snapshot:
+            server.view(snapshot)
+        return server
+
+    def view(self, snapshot: SqliteSnapshot, key: Key, find: Find) -> tuple[Generation, View]:
+        """What a grant lets see in this snapshot, and when. Worked out anew after every commit."""
+        generation = snapshot.generation()
+        views: dict[Key, tuple[Generation, View]] = self._local.__dict__.setdefault("views", {})
+        known = views.get(key)
+        # Revoking is a commit; the clock makes none.
+        if known and known[0] == generation and not tokens.is_past(known[1].grant.expires_at):
+            return known
+        view = open_view(snapshot, find(SqliteRegistryReader(snapshot)))
+        if len(views) >= BUDGETS.grants_cached:
+            views.clear()
+        views[key] = generation, view
+        return generation, view
+
+    @property
+    def fence_key(self) -> bytes:
+        """What fences of record text are made with; record text cannot know it."""
+        return keys.fence_key(self.secret())
+
+    @property
+    def sealer(self) -> Sealer:
+        """What seals cursors."""
+        return _sealer(self.secret())
+
+    def secret(self) -> bytes:
+        """The deployment's secret, or the one kept in the store that is at the path now."""
+        if self._secret is not None:
+            return self._secret.encode()
+        known: tuple[int, bytes] | None = getattr(self._local, "secret", None)
+        if known is None or known[0] != self.reader.number():
+            with self.reader.snapshot() as snapshot:
+                number, _ = snapshot.generation()
+                known = self._local.secret = number, _kept_secret(snapshot).encode()
+        return known[1]
+
+    def ready(self) -> None:
+        """Raises `Unavailable` with the reason when the store cannot answer."""
+        with self.reader.snapshot() as snapshot:
+            _kept_secret(snapshot)
+            self.indexes.require(snapshot.db)
+
+
+_sealer = lru_cache(maxsize=4)(Sealer)
+
+
+def _kept_secret(snapshot: SqliteSnapshot) -> str:
+    secret = snapshot.meta("secret")
+    if secret is None:
+        raise Unavailable("The store is empty. Import something first.")
+    return str(secret)
+
+
+class StoreResourceServer:
+    """One grant over the store; every method is one snapshot. See `ports.ResourceServer`."""
+
+    def __init__(self, store: Store, key: Key, find: Find) -> None:
+        self._store, self._key, self._find = store, key, find
+        self._read: set[Generation] = set()
+
+    def view(self, snapshot: SqliteSnapshot) -> View:
+        """What the grant lets see in this snapshot."""
+        generation, view = self._store.view(snapshot, self._key, self._find)
+        self._read.add(generation)
+        return view
+
+    def version(self) -> Hashable | None:
+        """See `ports.Versioned`: the grant, and the one generation that all was read of."""
+        return (self._key, *self._read) if len(self._read) == 1 else None
+
+    def schema(self, query: SchemaQuery) -> Answer[Schema]:
+        return self._answer(lambda snapshot, view: schema.schema(view, query))
+
+    def streams(self, *, connection_id: str | None = None) -> Answer[StreamList]:
+        return self._answer(
+            lambda snapshot, view: schema.list_streams(snapshot, view, connection_id)
+        )
+
+    def stream(self, name: str, *, connection_id: str | None = None) -> Answer[StreamDetails]:
+        return self._answer(lambda snapshot, view: schema.stream_details(view, name, connection_id))
+
+    def connectors(self) -> Answer[ConnectorList]:
+        return self._answer(lambda snapshot, view: schema.connectors(view))
+
+    def records(self, query: RecordQuery) -> Answer[RecordPage]:
+        lister = changes.list_changes if changes.asked(query) else lists.list_records
+        sealer = self._store.sealer
+        return self._answer(lambda snapshot, view: lister(snapshot, view, query, sealer))
+
+    def record(self, read: RecordRead) -> Answer[Record]:
+        return self._answer(lambda snapshot, view: lists.read_record(snapshot, view, read))
+
+    def aggregate(self, query: AggregateQuery) -> Answer[Buckets]:
+        sealer = self._store.sealer
+        return self._answer(
+            lambda snapshot, view: aggregate.aggregate(snapshot, view, query, sealer)
+        )
+
+    def search(self, query: SearchQuery) -> Answer[SearchPage]:
+        sealer = self._store.sealer
+        with self._store.reader.snapshot() as snapshot:
+            view = self.view(snapshot)
+            self._store.indexes.require(snapshot.db)
+            return Answer(search.search(snapshot, view, query, sealer))
+
+    def field_window(
+        self, ref: RecordRef, field_path: str, window: WindowRequest
+    ) -> Answer[FieldRead]:
+        with self._store.reader.snapshot() as snapshot:
+            view = self.view(snapshot)
+            if window.query is not None:
+                self._store.indexes.require(snapshot.db)
+            return Answer(fields.read_window(snapshot, view, ref, field_path, window))
+
+    def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob:
+        with self._store.reader.snapshot() as snapshot:
+            view = self.view(snapshot)
+        return blobs.open_blob(self._store.reader, view, blob_id, connection_id)
+
+    def _answer(self, answer: Callable[[SqliteSnapshot, View], T]) -> Answer[T]:
+        with self._store.reader.snapshot() as snapshot:
+            return Answer(answer(snapshot, self.view(snapshot)))

@@ -1,0 +1,135 @@
+"""The words of a question as the grant's vocabulary has them: forms, corrections, how rare each is.
+
+Everything here is counted over the whole grant, never narrowed by a request, so that all pages and
+reads of one question use the same figures; and never over more than the grant.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from evidence.language import forms_begin, stem
+from evidence.limits import BUDGETS
+from evidence.query import Term
+from evidence.question import Question
+from evidence.ranking import Group, idf
+from evidence.spelling import REPAIRED_CHARS, REPAIRS_MAX, edits, umlauts
+from service.records.engine import Scope, Snapshot
+
+#: Languages whose umlauts are also written out.
+_UMLAUTS: Final = "de"
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The words of a grant: `open` are fields of streams that it shows whole, `limited` others."""
+
+    snapshot: Snapshot
+    streams: tuple[int, ...]
+    open: tuple[int, ...]
+    limited: Scope
+    languages: tuple[str, ...]
+
+    @cached_property
+    def size(self) -> tuple[int, float]:
+        """(records, words in a record on average)."""
+        records, words = self.snapshot.statistics(self.streams, self.open)
+        for selection in self.limited.selections:
+            records += self.snapshot.count(selection)
+        return records, words / records if records and words else 1.0
+
+    def like(self, prefix: str) -> dict[str, int]:
+        """The words that begin so, and how many records hold each."""
+        return self._with_limited(self.snapshot.words_like(self.open, prefix), prefix)
+
+    def counts(self, words: Iterable[str]) -> dict[str, int]:
+        """How many records hold each of some words; those that none holds are left out."""
+        wanted = set(words)
+        found = self.snapshot.word_counts(self.open, wanted)
+        if self.limited.fields:
+            there = self.snapshot.word_counts(self.limited.fields, wanted)
+            return self._added(found, there)
+        return found
+
+    def _with_limited(self, found: dict[str, int], prefix: str) -> dict[str, int]:
+        if not self.limited.fields:
+            return found
+        return self._added(found, self.snapshot.words_like(self.limited.fields, prefix))
+
+    def _added(self, found: dict[str, int], candidates: Iterable[str]) -> dict[str, int]:
+        """Counts with those inside a limit, which are counted row by row, the newest first."""
+        total = dict(found)
+        for word in candidates:
+            number = self.count(Term(pair_or_word(word)), self.limited)
+            if number:
+                total[word] = total.get(word, 0) + number
+        return total
+
+    def count(self, term: Term, scope: Scope) -> int:
+        """How many records of a scope hold a term, counted no further than `word_matches`."""
+        rows = self.snapshot.rows(scope, [[term]], BUDGETS.word_matches, newest=True)
+        return len({*self.snapshot.records_of(rows.short), *(seq for seq, _, _ in rows.passages)})
+
+
+def pair_or_word(text: str) -> tuple[str, ...]:
+    """The words of an entry of the vocabulary: two of a pair of unspaced characters, or one."""
+    pair = len(text) == 2 and text[0] >= "\u0e00" and text[1] >= "\u0e00"
+    return (text[0], text[1]) if pair else (text,)
+
+
+def groups_of(question: Question, vocabulary: Vocabulary, *, strict: bool) -> list[Group]:
+    """The wanted words of a question with everything that counts as them; `strict`: no repair.
+
+    A word that an earlier one stands for is left out.
+    """
+    found: list[Group] = []
+    taken: set[tuple[str, ...]] = set()
+    for word in question.words:
+        if word.words in taken:
+            continue
+        group = _group(word, vocabulary, strict)
+        taken.update(term.words for term in group.spellings)
+        found.append(group)
+    return found
+
+
+def _group(word: Term, vocabulary: Vocabulary, strict: bool) -> Group:
+    records, _ = vocabulary.size
+    spelled = "".join(word.words)
+    counts = vocabulary.counts([spelled]) if len(word.words) > 1 else _forms(spelled, vocabulary)
+    repaired = False
+    if not counts and not strict and len(word.words) == 1:
+        counts, repaired = _repairs(spelled, vocabulary), True
+    number = min(records, sum(counts.values()))
+    others = sorted(counts.keys() - {spelled}, key=lambda one: (-counts[one], one))
+    forms = tuple(Term((one,)) for one in others)
+    return Group(word, forms, bool(forms) and repaired, number, idf(records, number))
+
+
+def _forms(word: str, vocabulary: Vocabulary) -> dict[str, int]:
+    """The word, its inflected forms and other spellings that occur, with their counts."""
+    found: dict[str, int] = {}
+    spelled = {word}
+    if _UMLAUTS in vocabulary.languages:
+        spelled |= umlauts(word)
+    found |= vocabulary.counts(spelled)
+    for language in vocabulary.languages:
+        stems = {stem(one, language) for one in spelled}
+        for prefix in {begin for one in stems for begin in forms_begin(one, language)}:
+            for other, number in vocabulary.like(prefix).items():
+                if other not in found and stem(other, language) in stems:
+                    found[other] = number
+    return found
+
+
+def _repairs(word: str, vocabulary: Vocabulary) -> dict[str, int]:
+    """The most frequent words one edit away that occur, four at most, with their forms."""
+    if len(word) < REPAIRED_CHARS or word.isnumeric():
+        return {}
+    near = vocabulary.counts(edits(word, vocabulary.snapshot.letters()))
+    best = sorted(near, key=lambda one: (-near[one], one))[:REPAIRS_MAX]
+    found: dict[str, int] = {}
+    for one in best:
+        found |= _forms(one, vocabulary)
+    return found

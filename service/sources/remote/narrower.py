@@ -1,0 +1,156 @@
+"""Narrower searches: what a source finds that requires every word, asked for fewer of them.
+
+    where did the quorum meet      as typed; then: quorum meet · quorum · meet
+
+The hits of all of them are one list, ordered by what their own windows prove. A cursor says which
+searches make the list, so that every page of it is cut from the same one.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+import orjson
+
+from evidence.errors import InvalidRequest
+from evidence.fold import fold
+from evidence.hits import Counts, Hit, SearchPage
+from evidence.limits import BUDGETS
+from evidence.periods import find_period
+from evidence.proven import Judge, Order, languages_of, spelling
+from evidence.question import parse
+from service.ports import SearchQuery
+
+_CURSOR: Final = re.compile(r"~(\d{1,3})\.(\d)\.(\d{1,4})\.([0-9a-f]{8})")
+
+
+class Place(NamedTuple):
+    """A place in a list: `size` hits were asked of each search, the `narrower` first were made."""
+
+    size: int
+    narrower: int
+    offset: int = 0
+
+
+def helps(query: SearchQuery, found: SearchPage) -> bool:
+    """Whether the page is all that the query finds, and fewer words may find more."""
+    if not query.widen or query.cursor or query.words != "any" or query.sort != "relevance":
+        return False
+    return not found.has_more and len(found.hits) < query.limit
+
+
+def queries(text: str) -> list[str]:
+    """At most three queries with fewer words than a text, narrowest first; none for a single word.
+
+    Names and long words stay longest: how rare a word is at the source is not known. Parts in
+    quotes and the like stay in all of them.
+    """
+    question = parse(text, languages_of(text))
+    words = [spelling(word) for word in question.words]
+    telling = sorted(dict.fromkeys(words), key=_tells(text), reverse=True)
+    chosen = [words, telling[:2], *([word] for word in telling)] if words else []
+    required = [part.term.typed for part in question.required]
+    typed = sorted(fold(text).split())
+    found = dict[str, None]()
+    for kept in chosen:
+        pieces = [*(word for word in words if word in kept), *required]
+        if sorted(fold(" ".join(pieces)).split()) != typed:
+            found[" ".join(pieces)] = None
+    return list(found)[: BUDGETS.narrower_searches]
+
+
+def pooled(text: str, pages: Sequence[SearchPage]) -> list[Hit]:
+    """The hits of the search as typed and of narrower ones, each once, best first.
+
+    A hit of a narrower search has to prove that it holds a word.
+    """
+    judge, best = Judge(text), dict[tuple[str, ...], tuple[Order, int, Hit]]()
+    for number, page in enumerate(pages):
+        for hit in page.hits:
+            order, told = judge.judged(hit)
+            if number and not (told.matches and told.coverage):
+                continue
+            known = best.get(_identity(hit))
+            if known is None or order < known[0]:
+                best[_identity(hit)] = order, number, told
+    # What is equal stays in the order it came in.
+    ranked = sorted(best.values(), key=lambda one: one[:2])
+    return [replace(hit, rank=rank) for rank, (_, _, hit) in enumerate(ranked, start=1)]
+
+
+def page(
+    query: SearchQuery, place: Place, pages: Sequence[SearchPage], asked: Sequence[str]
+) -> SearchPage:
+    """The page of the list at a place; `asked` are the narrower queries that make it."""
+    found = pooled(query.query, pages)
+    stop = place.offset + query.limit
+    more = stop < len(found)
+    some = max([len(found), *(one.counts.some for one in pages if one.counts)])
+    told = {
+        "code": "narrower_searches",
+        "message": "This source requires every word, and few records have all. Also searched: "
+        + ", ".join(asked)
+        + ". Hits are ordered by the words that their excerpts show.",
+    }
+    return SearchPage(
+        args={},
+        hits=found[place.offset : stop],
+        has_more=more,
+        next_cursor=cursor(query, place._replace(offset=stop)) if more else None,
+        counts=Counts(None, some, False),
+        recall={
+            "complete": False,
+            "ranking_scope": "candidate_window",
+            "truncated": True,
+            "narrower_searches": list(asked),
+        },
+        warnings=[*_once(one for page in pages for one in page.warnings), told],
+    )
+
+
+def cursor(query: SearchQuery, place: Place) -> str:
+    """The cursor of a place in the list of a query."""
+    return f"~{place.size}.{place.narrower}.{place.offset}.{_bound(query)}"
+
+
+def opened(query: SearchQuery) -> Place | None:
+    """The place a cursor stands for; None for cursors of the source itself."""
+    found = _CURSOR.fullmatch(query.cursor or "")
+    if found is None:
+        return None
+    if found[4] != _bound(query):
+        raise InvalidRequest(
+            "This cursor does not belong to this call. Use a cursor exactly as it was returned, "
+            "with the same arguments, or leave it out to start over.",
+            code="invalid_cursor",
+            param="cursor",
+        )
+    return Place(int(found[1]), int(found[2]), int(found[3]))
+
+
+def _bound(query: SearchQuery) -> str:
+    raw = orjson.dumps(query.identity(), option=orjson.OPT_SORT_KEYS)
+    return hashlib.blake2b(raw, digest_size=4).hexdigest()
+
+
+def _tells(text: str) -> Callable[[str], tuple[bool, bool, int]]:
+    """How much a word of a text is likely to say: a date less than others, a name more."""
+    outside = fold(find_period(text)[1]).split()
+    first = next(iter(text.split()), "")
+
+    def worth(word: str) -> tuple[bool, bool, int]:
+        is_name = word[:1].isupper() and not first.startswith(word)
+        return fold(word) in outside, is_name, len(word)
+
+    return worth
+
+
+def _identity(hit: Hit) -> tuple[str, ...]:
+    return hit.ref.connection_id or "", hit.ref.stream, hit.ref.record_id
+
+
+def _once(warnings: Iterable[dict[str, object]]) -> list[dict[str, object]]:
+    listed = list(warnings)
+    return [found for n, found in enumerate(listed) if found not in listed[:n]]
