@@ -28,9 +28,7 @@ def hits(demo: Local, query: str, **arguments: Any) -> list[dict[str, Any]]:
         "subject:guitare quorum",
     ],
 )
-def test_a_question_leads_to_the_one_mail_that_answers_it(
-    demo: Local, query: str
-) -> None:
+def test_a_question_leads_to_the_one_mail_that_answers_it(demo: Local, query: str) -> None:
     assert hits(demo, query)[0]["id"] == QUORUM
 
 
