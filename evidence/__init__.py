@@ -1,5 +1,5 @@
 """Floor 0: the vocabulary. Standard library and orjson only, no I/O.
 
-Here are the words: what is read, what can go wrong, what bounds it. Each is imported from its own
-module, so that nobody waits for what is not used.
+It names what is read, what can go wrong and what is bounded. Import each name from its own module:
+an import then loads only what it needs.
 """

@@ -1,6 +1,6 @@
-"""JSON that comes from elsewhere: looked over before it is parsed, so that it stays small here.
+"""Parses JSON from elsewhere within a bound on its values and levels, counted before parsing.
 
-A value of two bytes takes a hundred in memory, so a bound on bytes alone bounds nothing.
+A value of two bytes takes a hundred in memory, so a bound on bytes alone is not enough.
 """
 
 from itertools import accumulate
@@ -53,7 +53,7 @@ def _look_over(raw: bytes) -> None:
 
 
 def _level_after(marks: bytes, level: int) -> int:
-    """The level after some marks; raises `TooDeeplyNested` where it is too deep on the way."""
+    """The level after some marks; raises `TooDeeplyNested` if it is too deep on the way."""
     steps = marks.translate(_STEPS, b",:")
     downs = steps.count(b"\x01")
     if level + downs > BUDGETS.json_levels:

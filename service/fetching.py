@@ -1,4 +1,4 @@
-"""What is fetched at start, a snapshot of papers or a store, and the folder it is kept in."""
+"""Fetches a snapshot of papers or a store at start, and chooses the folder to keep it in."""
 
 import os
 import stat

@@ -38,5 +38,5 @@ class Deferred(click.Command):
 
 
 def loaded(command: click.Command) -> click.Command:
-    """The command itself, where it is deferred."""
+    """The command itself, loaded if it is deferred."""
     return command.load() if isinstance(command, Deferred) else command

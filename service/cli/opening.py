@@ -109,7 +109,7 @@ def _making(store: Path) -> str:
 
 
 def check_store(store: Path) -> None:
-    """Raises `InvalidRequest` where there is no store."""
+    """Raises `InvalidRequest` if there is no store."""
     if not store.exists():
         raise InvalidRequest(f"{store} is not there. Fill it first: rung import, or rung demo.")
 
@@ -144,7 +144,7 @@ def services(**source: Path) -> Services:
 
 
 def given_token(file: Path | None, text: str | None) -> str | None:
-    """The token of a file or of a text; None where there is neither."""
+    """The token from a file or from text; None if neither is given."""
     if file is not None:
         token = credentials.from_file(file)
         warn_of(file)
@@ -176,6 +176,6 @@ def warn_of(path: Path) -> None:
 
 
 def note(line: str) -> None:
-    """A line for the person, whether or not anybody reads it."""
+    """Prints a line for the person; a closed stderr is ignored."""
     with suppress(OSError):
         say(line)

@@ -1,10 +1,10 @@
-"""A worker that stops without losing a request, and says in JSON what it cannot read.
+"""A worker that stops without losing a request, and refuses malformed requests in JSON.
 
 Told to stop, by SIGTERM, it goes on accepting for a while: the router in front needs a moment to
 see `/readyz` say 503, and new connections are then made elsewhere. Answers meanwhile close their
 connection. SIGINT and SIGQUIT end it at once.
 
-This leans on what gunicorn keeps to itself: its version is pinned to one major.
+This relies on gunicorn's internals: its version is pinned to one major.
 """
 
 import signal

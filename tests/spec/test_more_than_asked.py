@@ -1,4 +1,4 @@
-"""A source that sends more than it was asked for: the answer is cut, and says so."""
+"""A source that sends more than requested: the answer is cut, and says so."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -98,11 +98,11 @@ def test_a_page_is_cut_to_what_was_asked_for(
     assert got.body["has_more"] is True and got.body.get("next_cursor") == more.get("next_cursor")
     (warning,) = got.body["meta"]["warnings"]
     assert warning["code"] == "partial_results" and f"limit={SENT}" in warning["message"]
-    told = caller.ok(tool, **ARGS[tool], limit=LIMIT)
-    rows = told.structured["results" if tool == "search" else "data"]
+    answer = caller.ok(tool, **ARGS[tool], limit=LIMIT)
+    rows = answer.structured["results" if tool == "search" else "data"]
     assert len(rows if tool == "search" else rows["data"]) == LIMIT
-    assert f"{SENT} rows where {LIMIT} were asked for" in told.text
-    assert f"limit={SENT}" in told.text
+    assert f"{SENT} rows where {LIMIT} were asked for" in answer.text
+    assert f"limit={SENT}" in answer.text
     whole = caller.ok(tool, **ARGS[tool], limit=SENT)
     assert f"n{SENT - 1}" in whole.text and "were asked for" not in whole.text
 
@@ -133,7 +133,7 @@ def test_groups_are_cut_and_counted_among_the_others(
     assert got.status == 200 and len(got.body["groups"]) == LIMIT
     counted = None if other is None else other + 2 * (SENT - LIMIT)
     assert got.body.get("other_count") == counted
-    told = caller.ok("aggregate", stream="notes", metric="count", group_by="kind", limit=LIMIT)
-    assert len(told.structured["data"]["groups"]) == LIMIT
-    assert f"{SENT} groups where {LIMIT} were asked for" in told.text
-    assert f"limit={SENT}" in told.text
+    answer = caller.ok("aggregate", stream="notes", metric="count", group_by="kind", limit=LIMIT)
+    assert len(answer.structured["data"]["groups"]) == LIMIT
+    assert f"{SENT} groups where {LIMIT} were asked for" in answer.text
+    assert f"limit={SENT}" in answer.text

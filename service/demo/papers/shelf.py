@@ -1,4 +1,4 @@
-"""The papers as they stand in `texts/`, a folder each."""
+"""The papers in `texts/`, one folder for each."""
 
 import hashlib
 import re

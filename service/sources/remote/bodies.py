@@ -1,4 +1,4 @@
-"""Bodies of upstreams: refused where they cannot be what was asked for, put right where they err.
+"""Checks the bodies of upstreams: refuses those of another kind and corrects known errors.
 
 Bodies are changed only where the port promises more than the contract: never more records than
 asked for, offsets that count code points, warnings of a bounded size.
@@ -48,17 +48,18 @@ def page(body: Body, query: RecordQuery) -> Body:
     more = bool(body.get("has_more")) or len(kept) < len(found)
     if not more or body.get("next_cursor"):
         return body
-    told = notices.warning(
+    return notices.warned(
+        {**body, name: kept, "has_more": True},
         "partial_results",
         "This source cannot page over several connections at once. Retry with one as connection_id "
         f"to read all its records: {', '.join(_connections(found)) or 'schema lists them'}.",
         param="connection_id",
+        instead=True,
     )
-    return {**body, name: kept, "has_more": True, "meta": notices.added(body, told, instead=True)}
 
 
 def figure(body: Body, query: AggregateQuery) -> Body:
-    """A figure or groups: no more groups than were asked for, and a warning if some are missing."""
+    """A figure, or at most the requested number of groups with a warning if some are missing."""
     inner = unwrapped(body)
     groups = inner.get("groups")
     require("value" in inner or isinstance(groups, list), "figure")
@@ -70,21 +71,20 @@ def figure(body: Body, query: AggregateQuery) -> Body:
 
 
 def _cut_groups(body: Body, inner: Body, most: int) -> Body:
-    """The first groups, as many as were asked for, and a warning of the others."""
+    """The requested number of groups, and a warning about the others."""
     groups = inner["groups"]
     others = [inner.get("other_count"), *(number_of(one, "count") for one in groups[most:])]
     known = [count for count in others if isinstance(count, int)]
     cut = {**inner, "groups": groups[:most], "other_count": sum(known)}
     if len(known) < len(others):
         del cut["other_count"]
-    told = notices.warning(
+    return notices.warned(
+        cut if inner is body else {**body, "data": cut},
         "partial_results",
         f"This source sends {len(groups)} groups where {most} were asked for: the others are left "
         f"out. {_larger(len(groups), most)}",
         param="limit",
     )
-    whole = cut if inner is body else {**body, "data": cut}
-    return {**whole, "meta": notices.added(body, told)}
 
 
 def _without_cursor(body: Body, inner: Body, query: AggregateQuery) -> Body:
@@ -106,16 +106,16 @@ def _without_cursor(body: Body, inner: Body, query: AggregateQuery) -> Body:
         helps = f"a coarser granularity, {helps}"
     if limit < CONTRACT.page_items:
         helps = f"limit (up to {CONTRACT.page_items}), {helps}"
-    told = notices.warning(
+    return notices.warned(
+        body,
         "partial_results",
         f"This source gives no further groups after these. Reach the others with {helps}.",
         param="cursor",
     )
-    return {**body, "meta": notices.added(body, told)}
 
 
 def _forward(body: Body, cursor: str | None) -> Body:
-    """The body where its cursor leads on; raises where it leads to the same page again."""
+    """The body, if its cursor leads on; raises if it leads to the same page again."""
     following = text_of(body, "next_cursor") or text_of(body.get("meta"), "next_cursor")
     if cursor is None or following != cursor:
         return body
@@ -125,23 +125,22 @@ def _forward(body: Body, cursor: str | None) -> Body:
 
 
 def _cut(body: Body, name: str, limit: int) -> Body:
-    """The first rows of a list, as many as were asked for, and a warning of the others.
+    """The requested number of rows, and a warning about the others.
 
     A cursor that came with them leads past all of them.
     """
     count = len(body[name])
-    told = notices.warning(
+    return notices.warned(
+        {**body, name: body[name][:limit], "has_more": True},
         "partial_results",
         f"This source sends {count} rows where {limit} were asked for: the last {count - limit} "
         f"are left out, on the next page too. {_larger(count, limit)}",
         param="limit",
     )
-    kept = body[name][:limit]
-    return {**body, name: kept, "has_more": True, "meta": notices.added(body, told)}
 
 
 def _larger(count: int, limit: int) -> str:
-    """What shows those that are left out."""
+    """How to see the rows that are left out."""
     if limit >= CONTRACT.page_items:
         return "Narrow the call to see them."
     more = min(count, CONTRACT.page_items)
@@ -179,13 +178,13 @@ def hits(body: Body, query: SearchQuery) -> Body:
         body["meta"] = {key: one for key, one in body["meta"].items() if key != "recall"}
     if cut or not body.get("has_more") or body.get("next_cursor"):
         return body
-    told = notices.warning(
+    return notices.warned(
+        body,
         "partial_results",
         "This source gives no further page of a search. Raise limit, or narrow the search with "
         "streams or connection_id.",
         param="cursor",
     )
-    return {**body, "meta": notices.added(body, told)}
 
 
 def _hit(row: Body) -> Body:
@@ -254,12 +253,12 @@ def schema(body: Body, query: SchemaQuery) -> Body:
             _tidy(stream)
     if query.stream is None or any(_tells(stream) for stream in described):
         return body
-    told = notices.warning(
+    return notices.warned(
+        body,
         "compatibility_fallback",
         "This source does not tell what its fields allow. filter, view and expand are refused to "
         "most tokens here; search, fields, sort by time and aggregate often work: try them.",
     )
-    return {**body, "meta": notices.added(body, told)}
 
 
 def _tidy(stream: Body) -> None:

@@ -1,4 +1,4 @@
-"""A grant at another server as a member of a package: what it holds is asked when it joins."""
+"""Adds a grant at another server to a package, and asks that server what the grant holds."""
 
 import hashlib
 

@@ -10,14 +10,14 @@ Body = dict[str, Any]
 
 
 def bounded(body: Body) -> Body:
-    """The body with as many and as long warnings as fit an answer; no `meta` that is none."""
+    """The body with at most 20 warnings, each shortened; a `meta` that is no object is dropped."""
     meta = body.get("meta", {})
     if not isinstance(meta, dict):
         return {key: one for key, one in body.items() if key != "meta"}
-    told = meta.get("warnings")
-    if not told:
+    warnings = meta.get("warnings")
+    if not warnings:
         return body
-    listed = told if isinstance(told, list) else []
+    listed = warnings if isinstance(warnings, list) else []
     kept = [_short(one) for one in listed[: BUDGETS.upstream_warnings] if isinstance(one, dict)]
     return {**body, "meta": {**meta, "warnings": kept}}
 
@@ -35,18 +35,17 @@ def _is_small(value: Any) -> bool:
     return len(orjson.dumps(value)) <= BUDGETS.upstream_detail_bytes
 
 
-def warning(code: str, message: str, **more: str) -> Body:
-    return {"code": code, "message": message, **more}
-
-
-def added(body: Body, told: Body, *, instead: bool = False) -> Body:
-    """The `meta` of a body with one more warning, or one in place of others of its code."""
+def warned(
+    body: Body, code: str, message: str, *, param: str | None = None, instead: bool = False
+) -> Body:
+    """The body with one more warning in its `meta`, or one in place of others of its code."""
     meta = body.get("meta")
     meta = meta if isinstance(meta, dict) else {}
     before = meta.get("warnings")
     kept = [
         one
         for one in (before if isinstance(before, list) else [])
-        if not (instead and isinstance(one, dict) and one.get("code") == told["code"])
+        if not (instead and isinstance(one, dict) and one.get("code") == code)
     ]
-    return {**meta, "warnings": [*kept, told]}
+    warning = {"code": code, "message": message, **({"param": param} if param else {})}
+    return {**body, "meta": {**meta, "warnings": [*kept, warning]}}
