@@ -5,7 +5,6 @@ reads and ranks them in blocks of 100 with their neighbours; a page shows the ne
 block. A cursor holds the block, the offset in it and the figures that the ranking goes by.
 """
 
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
@@ -15,17 +14,18 @@ from typing import Any, Final
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.hits import Counts, SearchPage
-from evidence.ranking import Group, Ranker, idf
+from evidence.ranking import Ranker
 from service.cursors import Sealer
 from service.ports import SearchQuery
 from service.records import candidates, zero_hits
 from service.records.blocks import Ranked, Reader, in_order
 from service.records.candidates import Candidates
 from service.records.engine import Snapshot
+from service.records.hit_reads import Reads
 from service.records.hits import hit_of
 from service.records.searched import Searched
 from service.records.view import View
-from service.records.words import groups_of
+from service.records.words import groups_of, required_groups
 
 #: A first page ends, after the third hit, where the score falls below this share of the best.
 TAIL: Final = 0.2
@@ -54,15 +54,9 @@ class Search:
         self.vocabulary = view.vocabulary(snapshot)
         self.records, self.mean = self.vocabulary.size
         self.wanted = groups_of(self.question, self.vocabulary, strict=self.every)
-        self.ranker = Ranker([*self.wanted, *self._required_groups()], self.mean)
-
-    def _required_groups(self) -> Iterable[Group]:
-        """The required parts as groups, so that they are ranked and marked like words."""
-        for part in self.question.required:
-            if not part.term.excluded:
-                scope = self.searched.scope(part.role)
-                count = self.vocabulary.count(part.term, scope)
-                yield Group(part.term, (), False, count, idf(max(self.records, count), count))
+        required = required_groups(self.question, self.vocabulary, self.searched.scope)
+        self.ranker = Ranker([*self.wanted, *required], self.mean)
+        self.reads = Reads(snapshot, view, request.query)
 
     @cached_property
     def candidates(self) -> Candidates:
@@ -173,7 +167,7 @@ class Search:
         page = SearchPage(
             args={},
             hits=[
-                hit_of(self.snapshot, self.ranker, one, rank)
+                hit_of(self.snapshot, self.ranker, one, rank, self.reads)
                 for rank, one in enumerate(
                     shown, start=number * BUDGETS.candidates_ranked + offset + 1
                 )
@@ -240,7 +234,7 @@ class Search:
         page = SearchPage(
             args={},
             hits=[
-                hit_of(self.snapshot, self.ranker, one, rank)
+                hit_of(self.snapshot, self.ranker, one, rank, self.reads)
                 for rank, one in enumerate(shown, start=1)
             ],
             has_more=False,
