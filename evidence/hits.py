@@ -55,9 +55,11 @@ class Hit:
 
     @property
     def at(self) -> str | None:
-        """When it happened, else when the record was last emitted, short enough to print."""
-        found = self.authored_at or self.emitted_at
-        return clip(found, BUDGETS.time_chars) if found else None
+        """When it happened, short enough to print; None if nothing tells.
+
+        Never `emitted_at`: when a record was imported is not its own time.
+        """
+        return clip(self.authored_at, BUDGETS.time_chars) if self.authored_at else None
 
     @property
     def fetch(self) -> Continuation:
