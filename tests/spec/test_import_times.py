@@ -1,6 +1,5 @@
 """The moment of an import is never shown as the time of a record."""
 
-
 import pytest
 
 from tests.helpers.caller import Local

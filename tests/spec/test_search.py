@@ -247,12 +247,14 @@ def test_a_search_without_hits_names_absent_words_and_offers_a_search_with_hits(
 @pytest.mark.parametrize(
     "scope", [{"connection_id": "mail-work"}, {"streams": ["notes"], "filter": {"id": "emoji"}}]
 )
-def test_a_search_is_offered_only_if_it_has_hits_in_the_same_scope(
+def test_a_search_is_offered_in_a_wider_scope_if_none_has_hits_in_the_same(
     small: Local, scope: dict[str, Any]
 ) -> None:
     answer = small.ok("search", query="flow zebra", words="all", **scope)
     assert not ids(answer) and "zebra" in answer.structured["data"]["meta"]["absent_words"]
-    assert not [call for call in printed_calls(answer.text) if call.why == "retry"]
+    (offered,) = [call for call in printed_calls(answer.text) if call.why == "retry"]
+    assert offered.args == {"query": "flow zebra", "words": "any"}
+    assert ids(small.ok(offered.tool, **offered.args))
 
 
 def test_the_read_of_a_later_hit_by_offset_begins_with_a_word_or_a_sentence(small: Local) -> None:
