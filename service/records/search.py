@@ -64,7 +64,7 @@ class Search:
             if self.wanted:
                 found.keep_wanted(snapshot, scope(), self.wanted, every=self.every)
         else:
-            found = candidates.of_words(snapshot, scope(), self.wanted)
+            found = candidates.of_words(snapshot, scope(), scope("primary-title"), self.wanted)
             if self.every:
                 kept = candidates.holding_all(snapshot, scope(), self.wanted, found.held)
                 found.keep(kept)
@@ -82,7 +82,7 @@ class Search:
 
     @cached_property
     def order(self) -> list[int]:
-        return self.candidates.ordered(self.ranker.groups)
+        return self.candidates.ordered(self.ranker.groups, self.searched.scope().fields)
 
     def block(self, number: int) -> list[Ranked]:
         """The records of a block, best first; those of earlier blocks are not repeated."""
