@@ -48,6 +48,7 @@ class Reads:
 
     def __init__(self, snapshot: Snapshot, view: View, query: str) -> None:
         self._snapshot, self._view, self._query = snapshot, view, query
+        self._starts: dict[tuple[int, str], list[tuple[int, int]]] = {}
 
     def of(self, id: str, one: Ranked, window: Place, *, walks: bool) -> Continuation:
         """The call of a window; one that `walks` carries the query if it leads there."""
@@ -82,16 +83,22 @@ class Reads:
 
     def _number(self, one: Ranked, window: Place) -> int | None:
         """Which match of its field a window shows; None if it is none of the first."""
-        ordinal = one.stream.search_ordinal(window.field)
-        text = _Bounded(text_of(self._snapshot, one.record, window.field, ordinal))
-        found = islice(matches(text, self._query, self._groups), MATCHES_TRIED)
-        try:
-            for number, (start, end) in enumerate(found, start=1):
-                if start == window.match_start and end >= window.end - CONTRACT.match_after_chars:
-                    return number
-        except _TooLong:
-            pass
+        place = one.record.seq, window.field
+        if place not in self._starts:
+            self._starts[place] = self._first_matches(one, window.field)
+        for number, (start, end) in enumerate(self._starts[place], start=1):
+            if start == window.match_start and end >= window.end - CONTRACT.match_after_chars:
+                return number
         return None
+
+    def _first_matches(self, one: Ranked, field: str) -> list[tuple[int, int]]:
+        """The first matches of a field; none if too much would have to be read for them."""
+        ordinal = one.stream.search_ordinal(field)
+        text = _Bounded(text_of(self._snapshot, one.record, field, ordinal))
+        try:
+            return list(islice(matches(text, self._query, self._groups), MATCHES_TRIED))
+        except _TooLong:
+            return []
 
 
 class _TooLong(Exception):

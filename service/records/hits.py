@@ -12,7 +12,7 @@ from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.hits import Hit, Match
 from evidence.model import Source
-from evidence.passages import Passage, passages
+from evidence.passages import RECORD_PASSAGE_CHARS, Passage, passages
 from evidence.query import needle
 from evidence.ranking import Group, Ranker
 from evidence.text import beginning, excerpt, mark
@@ -92,7 +92,9 @@ def _windows(snapshot: Snapshot, groups: Sequence[Group], one: Ranked, size: int
         (name, base, text, total, passage)
         for name in one.stream.searchable.values()
         for base, text, total in _texts(snapshot, one, name)
-        for passage in passages(text, groups, limit=CONTRACT.windows_per_hit)
+        for passage in passages(
+            text, groups, limit=CONTRACT.windows_per_hit, most=RECORD_PASSAGE_CHARS
+        )
     ]
     found.sort(key=lambda each: (-each[4].worth, each[4].span.end - each[4].span.start))
     chosen: list[Window] = []
