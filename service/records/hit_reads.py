@@ -22,6 +22,8 @@ from service.records.view import View
 
 #: Matches of a field that are looked through for that of a window.
 MATCHES_TRIED: Final = 10
+#: Phrases, prefixes and the like of a query; a call of one with more carries offsets.
+PARTS_MAX: Final = 4
 #: Pieces of a large value that are read for it.
 PIECES_READ: Final = 16
 
@@ -55,7 +57,7 @@ class Reads:
         path = pointer.path_of(window.field)
         if window.total <= CONTRACT.window_chars:
             return window_read(id, path, {})
-        number = self._number(one, window) if walks else None
+        number = self._number(one, window) if walks and self._is_plain else None
         if number is not None:
             return window_read(id, path, self._by_query(number))
         last = max(window.end, window.match_end + CONTRACT.match_after_chars)
@@ -76,6 +78,11 @@ class Reads:
             "before_chars": CONTRACT.match_before_chars,
             "after_chars": CONTRACT.match_after_chars,
         }
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        """Whether the records that hold each part of the query are counted quickly."""
+        return len(self._view.question(self._query).required) <= PARTS_MAX
 
     @cached_property
     def _groups(self) -> Sequence[Group]:

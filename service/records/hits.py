@@ -146,7 +146,7 @@ def _window(name: str, base: int, text: str, total: int, passage: Passage, *, si
     if total <= BUDGETS.excerpt_chars or size > BUDGETS.excerpt_chars:
         size = BUDGETS.excerpt_chars
     start, end = excerpt(text, span, size=size)
-    shown, _ = mark(text, start=start, end=end, marks=_joined(text, span.marks))
+    shown, _ = mark(text, start=start, end=end, marks=span.marks)
     return Window(
         name,
         shown,
@@ -159,16 +159,6 @@ def _window(name: str, base: int, text: str, total: int, passage: Passage, *, si
         passage.worth,
         passage.held,
     )
-
-
-def _joined(text: str, marks: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Marks with nothing but a space between them as one."""
-    found: list[tuple[int, int]] = []
-    for start, end in marks:
-        if found and text[found[-1][1] : start] == " ":
-            start = found.pop()[0]
-        found.append((start, end))
-    return found
 
 
 def _match(window: Window, read: Continuation) -> Match:
