@@ -22,6 +22,8 @@ from service.records.view import View
 
 #: Matches of a field that are looked through for that of a window.
 MATCHES_TRIED: Final = 10
+#: Phrases, prefixes and the like of a query; a call of one with more carries offsets.
+PARTS_MAX: Final = 4
 #: Pieces of a large value that are read for it.
 PIECES_READ: Final = 16
 
@@ -48,13 +50,14 @@ class Reads:
 
     def __init__(self, snapshot: Snapshot, view: View, query: str) -> None:
         self._snapshot, self._view, self._query = snapshot, view, query
+        self._starts: dict[tuple[int, str], list[tuple[int, int]]] = {}
 
     def of(self, id: str, one: Ranked, window: Place, *, walks: bool) -> Continuation:
         """The call of a window; one that `walks` carries the query if it leads there."""
         path = pointer.path_of(window.field)
         if window.total <= CONTRACT.window_chars:
             return window_read(id, path, {})
-        number = self._number(one, window) if walks else None
+        number = self._number(one, window) if walks and self._is_plain else None
         if number is not None:
             return window_read(id, path, self._by_query(number))
         last = max(window.end, window.match_end + CONTRACT.match_after_chars)
@@ -77,21 +80,32 @@ class Reads:
         }
 
     @cached_property
+    def _is_plain(self) -> bool:
+        """Whether the records that hold each part of the query are counted quickly."""
+        return len(self._view.question(self._query).required) <= PARTS_MAX
+
+    @cached_property
     def _groups(self) -> Sequence[Group]:
         return self._view.groups(self._snapshot, self._query)
 
     def _number(self, one: Ranked, window: Place) -> int | None:
         """Which match of its field a window shows; None if it is none of the first."""
-        ordinal = one.stream.search_ordinal(window.field)
-        text = _Bounded(text_of(self._snapshot, one.record, window.field, ordinal))
-        found = islice(matches(text, self._query, self._groups), MATCHES_TRIED)
-        try:
-            for number, (start, end) in enumerate(found, start=1):
-                if start == window.match_start and end >= window.end - CONTRACT.match_after_chars:
-                    return number
-        except _TooLong:
-            pass
+        place = one.record.seq, window.field
+        if place not in self._starts:
+            self._starts[place] = self._first_matches(one, window.field)
+        for number, (start, end) in enumerate(self._starts[place], start=1):
+            if start == window.match_start and end >= window.end - CONTRACT.match_after_chars:
+                return number
         return None
+
+    def _first_matches(self, one: Ranked, field: str) -> list[tuple[int, int]]:
+        """The first matches of a field; none if too much would have to be read for them."""
+        ordinal = one.stream.search_ordinal(field)
+        text = _Bounded(text_of(self._snapshot, one.record, field, ordinal))
+        try:
+            return list(islice(matches(text, self._query, self._groups), MATCHES_TRIED))
+        except _TooLong:
+            return []
 
 
 class _TooLong(Exception):

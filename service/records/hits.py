@@ -12,7 +12,7 @@ from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.hits import Hit, Match
 from evidence.model import Source
-from evidence.passages import Passage, passages
+from evidence.passages import RECORD_PASSAGE_CHARS, Passage, passages
 from evidence.query import needle
 from evidence.ranking import Group, Ranker
 from evidence.text import beginning, excerpt, mark
@@ -92,7 +92,9 @@ def _windows(snapshot: Snapshot, groups: Sequence[Group], one: Ranked, size: int
         (name, base, text, total, passage)
         for name in one.stream.searchable.values()
         for base, text, total in _texts(snapshot, one, name)
-        for passage in passages(text, groups, limit=CONTRACT.windows_per_hit)
+        for passage in passages(
+            text, groups, limit=CONTRACT.windows_per_hit, most=RECORD_PASSAGE_CHARS
+        )
     ]
     found.sort(key=lambda each: (-each[4].worth, each[4].span.end - each[4].span.start))
     chosen: list[Window] = []
@@ -144,7 +146,7 @@ def _window(name: str, base: int, text: str, total: int, passage: Passage, *, si
     if total <= BUDGETS.excerpt_chars or size > BUDGETS.excerpt_chars:
         size = BUDGETS.excerpt_chars
     start, end = excerpt(text, span, size=size)
-    shown, _ = mark(text, start=start, end=end, marks=_joined(text, span.marks))
+    shown, _ = mark(text, start=start, end=end, marks=span.marks)
     return Window(
         name,
         shown,
@@ -157,16 +159,6 @@ def _window(name: str, base: int, text: str, total: int, passage: Passage, *, si
         passage.worth,
         passage.held,
     )
-
-
-def _joined(text: str, marks: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Marks with nothing but a space between them as one."""
-    found: list[tuple[int, int]] = []
-    for start, end in marks:
-        if found and text[found[-1][1] : start] == " ":
-            start = found.pop()[0]
-        found.append((start, end))
-    return found
 
 
 def _match(window: Window, read: Continuation) -> Match:

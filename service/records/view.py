@@ -145,10 +145,11 @@ class View:
         )
 
     def groups(self, snapshot: Snapshot, text: str) -> list[Group]:
-        """The words and required parts of a text with all in the grant that counts as them."""
+        """The words and phrases of a text with all in the grant that counts as them."""
         question, vocabulary = self.question(text), self.vocabulary(snapshot)
         wanted = groups_of(question, vocabulary, strict=False)
-        return [*wanted, *required_groups(question, vocabulary, self._scope)]
+        required = required_groups(question, vocabulary, self._scope)
+        return [*wanted, *(group for group in required if not group.word.prefix)]
 
     def _scope(self, role: str | None) -> Scope:
         """The searched fields of the grant, or those with a role."""
