@@ -69,11 +69,11 @@ class Record:
     warnings: list[dict[str, Any]] = field(default_factory=list)
     partial: list[Partial] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    #: The printed handle.
+    id: str = field(init=False, compare=False)
 
-    @property
-    def id(self) -> str:
-        """The printed handle."""
-        return str(self.ref)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", str(self.ref))
 
     @property
     def bytes(self) -> list[Bytes]:

@@ -119,7 +119,7 @@ def _fill_others(
         if name in shown:
             continue
         plain = value if isinstance(value, (str, int, float, bool)) else _dump_line(value)
-        held = values.bytes_of(record.data[name], record.ref, pointer.path_of(name))
+        held = values.bytes_of(record.data[name], record.ref, name)
         cost = len(orjson.dumps([name, plain]))
         whole = cost + _routes_cost(held)
         cut = isinstance(record.data[name], Preview)
@@ -136,8 +136,7 @@ def _fill_json(document: Document, record: Record, following: Sequence[str]) -> 
     """The fields as JSON, the smaller ones first; what does not fit is named, with its reads."""
     data = values.data_as_json(record.data, record.ref)
     bytes_of = {
-        name: values.bytes_of(value, record.ref, pointer.path_of(name))
-        for name, value in record.data.items()
+        name: values.bytes_of(value, record.ref, name) for name, value in record.data.items()
     }
     sizes = {
         name: json_bytes(_dump({name: value}).decode()) + _routes_cost(bytes_of[name])

@@ -148,17 +148,16 @@ def _trim(item: Record, size: int, budgets: Budgets) -> Trimmed:
     left_out: list[str] = []
     room, largest = budgets.text_bytes // 2, 0
     for name, value in item.data.items():
-        path = pointer.path_of(name)
         part, cost = None, _json_bytes(item, name, value)
         whole = cost - PREVIEW_COST  # a little more than the value alone
-        if whole > size or not _is_plain(value):
-            value, end, total, whole = _preview(item, path, value, size)
+        if whole > size or not _is_scalar(value):
+            value, end, total, whole = _preview(item, name, value, size)
             cost = _json_bytes(item, name, value)
             if end is not None:
-                part = _partial(item, path, end, total)
+                part = _partial(item, pointer.path_of(name), end, total)
                 cost += len(wire.spelled(part.read).encode()) + PARTIAL_BYTES
-        for one in values.bytes_of(value, item.ref, path):
-            cost += len(wire.bytes_line(one).encode()) + PARTIAL_BYTES
+            for one in values.bytes_of(value, item.ref, name):
+                cost += len(wire.bytes_line(one).encode()) + PARTIAL_BYTES
         largest = max(largest, whole)
         room -= cost
         if room < 0 and data:
@@ -173,16 +172,19 @@ def _trim(item: Record, size: int, budgets: Budgets) -> Trimmed:
 
 
 def _json_bytes(item: Record, name: str, value: Any) -> int:
-    return len(orjson.dumps(values.data_as_json({name: value}, item.ref)))
+    shown = {name: value}
+    if type(value) not in values.PLAIN:
+        shown = values.data_as_json(shown, item.ref)
+    return len(orjson.dumps(shown))
 
 
-def _is_plain(value: Any) -> bool:
+def _is_scalar(value: Any) -> bool:
     """Whether a value is text, a number, a boolean or null, shown as it is if there is room."""
     return isinstance(value, str | int | float) or value is None
 
 
 def _preview(
-    item: Record, path: str, value: Any, size: int
+    item: Record, name: str, value: Any, size: int
 ) -> tuple[Any, int | None, int | None, int]:
     """(what is shown of a value, its end and total, the size below which it is cut shorter).
 
@@ -196,7 +198,7 @@ def _preview(
         return Preview(cut, total, value.type), len(cut), total, json_bytes(value.text)
     if not isinstance(value, (str, dict, list)):
         return value, None, None, 0
-    text = values.text_of(values.as_json(value, item.ref, path))
+    text = values.text_of(values.as_json(value, item.ref, name))
     whole = json_bytes(text) + 2 - PREVIEW_COST
     if whole <= size:
         return value, None, None, whole

@@ -17,7 +17,6 @@ from rich.text import Text
 
 from evidence.hits import Hit, SearchPage
 from evidence.model import Buckets
-from evidence.pointer import path_of
 from evidence.records import Record, RecordPage
 from evidence.text import clip, escape
 from evidence.values import Preview, as_json
@@ -142,7 +141,7 @@ def _cell(item: Record, name: str) -> str:
         return ""
     if isinstance(value, Preview):
         value = f"{value.text}…"
-    value = as_json(value, item.ref, path_of(name))
+    value = as_json(value, item.ref, name)
     return _plain(value if isinstance(value, str) else orjson.dumps(value).decode())
 
 

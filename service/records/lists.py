@@ -241,7 +241,7 @@ def _page(
         if query.expand:
             related = expand(snapshot, view, stream, stored, query.expand, query.expand_limit)
             record = replace(record, expanded=related)
-        size += body_bytes(record)
+        size += body_bytes(record) if query.whole or query.expand else stored.chars
         if page and size > BUDGETS.rest_page_bytes:
             return page, True
         page.append(record)

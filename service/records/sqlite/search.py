@@ -57,10 +57,12 @@ class SearchVerbs:
         row = self.db.execute(_STATISTICS, (_json(streams), _json(fields))).fetchone()
         return row[0], row[1]
 
-    def words_like(self, fields: Sequence[int], prefix: str) -> dict[str, int]:
+    def words_like(self, fields: Sequence[int], prefixes: Sequence[str]) -> dict[str, int]:
         inside, values = self._inside(fields, "c.ordinal")
-        sql = _LIKE.format(fields=inside)
-        return dict(self.db.execute(sql, (*values, prefix, prefix + _LAST, WORDS_MOST)))
+        sql, found = _LIKE.format(fields=inside), dict[str, int]()
+        for prefix in prefixes:
+            found.update(self.db.execute(sql, (*values, prefix, prefix + _LAST, WORDS_MOST)))
+        return found
 
     def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> dict[str, int]:
         inside, values = self._inside(fields, "c.ordinal")
