@@ -69,7 +69,8 @@ class Account:
 
     `error` is the code of the error it was answered with. `asked` hears the outcome of each
     request to an upstream, from any thread. `began` is by the clock of who opened it, and `told`
-    is whether the trace came in a header. `streams` is whether the body is made while it is sent.
+    is whether the trace came in a header. `streams` is whether the body is made while it is sent,
+    `incomplete` whether the answer leaves something out because time was over.
     """
 
     request_id: str = ""
@@ -83,6 +84,7 @@ class Account:
     asked: Callable[[str], None] = uncounted
     began: float = 0.0
     streams: bool = False
+    incomplete: bool = False
 
     def join(self, traceparent: object) -> None:
         """Takes the trace a message names, unless a header named one.

@@ -14,6 +14,8 @@ from evidence.records import Partial, Record, RecordPage
 from evidence.size import fit_json, json_bytes
 from evidence.text import escape
 from evidence.values import Preview
+from evidence.work import Each, serial
+from renderers import heavy
 from renderers.lines import fenced, header, joined, name_source, size_of, value_of, warning
 from renderers.rendering import FENCE_SLOT, Context, Rendering
 
@@ -37,18 +39,53 @@ class Trimmed:
     cost: tuple[int, int] | None = None
 
 
-def fit(page: RecordPage, budgets: Budgets) -> RecordPage:
-    """The page with long values as previews, with fewer records if not all fit."""
+def fit(page: RecordPage, budgets: Budgets, each: Each = serial) -> RecordPage:
+    """The page with long values as previews, with fewer records if not all fit.
+
+    `each` works on the records of a heavy page.
+    """
     items, kept = page.records, 0
-    shown = [_trim(item, PREVIEW_BYTES[0], budgets) for item in items]
+    is_heavy = heavy.is_heavy(sum([_chars(item) for item in items]))
+    shown: list[Trimmed | None] = [None] * len(items)
+    late = set[int]()
     for size in PREVIEW_BYTES:
-        for number, (item, known) in enumerate(zip(items, shown)):
-            if known.largest > size:
-                shown[number] = _trim(item, size, budgets)
-        kept = _how_many(shown, budgets)
+        places = [place for place, one in enumerate(shown) if one is None or one.largest > size]
+
+        def trim(place: int, size: int = size) -> Trimmed:
+            return _trim(items[place], size, budgets)
+
+        if is_heavy and places:
+            trimmed, missed = heavy.rendered(
+                trim, places, each, late=lambda place: _without_fields(items[place])
+            )
+            late.update(places[place] for place in missed)
+        else:
+            trimmed = list(map(trim, places))
+        for place, one in zip(places, trimmed):
+            shown[place] = one
+        kept = _how_many([one for one in shown if one], budgets)
         if kept == len(items):
             break
-    return replace(page, records=[one.item for one in shown[: max(1, kept)]])
+    records = [one.item for one in shown[: max(1, kept)] if one]
+    count = sum(place < len(records) for place in late)
+    warnings = [*page.warnings, heavy.warning(count)] if count else page.warnings
+    return replace(page, records=records, warnings=warnings)
+
+
+def _chars(item: Record) -> int:
+    """The size of the values of a record, about."""
+    return sum([_value_chars(value) for value in item.data.values()])
+
+
+def _value_chars(value: Any) -> int:
+    if isinstance(value, str):
+        return len(value)
+    return len(orjson.dumps(value)) if isinstance(value, dict | list) else 0
+
+
+def _without_fields(item: Record) -> Trimmed:
+    """The record with none of its fields, and the call that fetches them."""
+    return Trimmed(replace(item, data={}, partial=[], left_out=[*item.data]), 0)
 
 
 def render(page: RecordPage, context: Context) -> Rendering:

@@ -143,7 +143,7 @@ class Server:
             account.current().operation = name
             return orjson.Fragment(known)
         result = self._called(request, name, arguments, session)
-        if again is None or result.get("isError"):
+        if again is None or result.get("isError") or account.current().incomplete:
             return result
         ready = orjson.dumps(result)
         self._repeats.keep(again, session, ready)

@@ -6,7 +6,7 @@ from typing import Any
 from evidence import account
 from evidence.errors import EvidenceError
 from evidence.version import VERSION
-from renderers import failure
+from renderers import failure, heavy
 from renderers.rendering import Context, Rendering
 from service.mcp.surface import UnknownTool
 from service.operations.base import Caller, Operation, retries, run_bounded
@@ -48,6 +48,7 @@ class OperationTools:
         """Both channels of what an operation answers to unchecked arguments."""
         arguments = operation.load(given)
         reading = run_bounded(operation, session, arguments)
+        account.current().incomplete |= heavy.timed_out(reading)
         context = Context(fence_key=session.fence_key, base_url=session.base_url)
         return operation.render(reading, context)
 

@@ -14,6 +14,7 @@ from evidence.errors import EvidenceError, InvalidRequest
 from evidence.limits import BUDGETS, Budgets
 from evidence.papers_wire import Steps
 from evidence.text import json_line
+from evidence.work import Each, serial
 from renderers.rendering import Context, Rendering
 from service.operations.arguments import Choice, Number, over_rest
 from service.operations.json_schema import tool_schema
@@ -34,15 +35,21 @@ class Caller(Protocol):
     def base_url(self) -> str: ...
     @property
     def fence_key(self) -> bytes: ...
+    @property
+    def each(self) -> Each: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One caller of the records surface: the resource server inside its grant."""
+    """One caller of the records surface: the resource server inside its grant.
+
+    `each` works on the items of heavy pages.
+    """
 
     rs: ResourceServer
     base_url: str = ""
     fence_key: bytes = b""
+    each: Each = serial
 
     @property
     def version(self) -> Hashable | None:
@@ -57,6 +64,7 @@ class PaperSession:
 
     papers: PaperLibrary
     base_url: str = ""
+    each: Each = serial
 
     @property
     def fence_key(self) -> bytes:
@@ -99,7 +107,8 @@ class Operation:
 
     `run` gives a reading, `render` both channels of it. `fits` says how many items of a reading
     fit its budget (None: all); `fit`, if an operation has it, returns a reading that fits, with
-    fewer items if it must. `aliases` are undeclared names of arguments.
+    fewer items if it must; its third argument renders the items of heavy pages. `aliases` are
+    undeclared names of arguments.
     """
 
     name: str
@@ -111,7 +120,7 @@ class Operation:
     route: Route
     examples: tuple[dict[str, Any], ...]
     fits: Callable[[Any, Budgets], int | None] = always_fits
-    fit: Callable[[Any, Budgets], Any] | None = None
+    fit: Callable[[Any, Budgets, Each], Any] | None = None
     aliases: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -278,22 +287,24 @@ def run_bounded(
 ) -> Any:
     """The reading, asked again for a smaller page where the first would pass its budget."""
     reading = operation.run(session, **args)
-    fitted, kept = _fitted(operation, reading, budgets)
+    fitted, kept = _fitted(operation, reading, budgets, session.each)
     size = _size(reading)
     while kept is not None and kept < size:
         reading = operation.run(session, **{**args, "limit": kept})
         # The next page asks as the caller did.
         reading = replace(reading, ended_early=True, args=args)
         size = kept
-        fitted, kept = _fitted(operation, reading, budgets)
+        fitted, kept = _fitted(operation, reading, budgets, session.each)
     return fitted
 
 
-def _fitted(operation: Operation, reading: Any, budgets: Budgets) -> tuple[Any, int | None]:
+def _fitted(
+    operation: Operation, reading: Any, budgets: Budgets, each: Each
+) -> tuple[Any, int | None]:
     """The reading as it fits, and how many of its items do."""
     if operation.fit is None:
         return reading, operation.fits(reading, budgets)
-    fitted = operation.fit(reading, budgets)
+    fitted = operation.fit(reading, budgets, each)
     return fitted, _size(fitted)
 
 
