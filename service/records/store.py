@@ -128,7 +128,7 @@ class Store:
         """Raises `Unavailable` with the reason when the store cannot answer."""
         with self.reader.snapshot() as snapshot:
             _kept_secret(snapshot)
-            self.indexes.require(snapshot.db)
+            self.indexes.require(snapshot)
 
 
 _sealer = lru_cache(maxsize=4)(Sealer)
@@ -190,7 +190,7 @@ class StoreResourceServer:
         sealer = self._store.sealer
         with self._store.reader.snapshot() as snapshot:
             view = self.view(snapshot)
-            self._store.indexes.require(snapshot.db)
+            self._store.indexes.require(snapshot)
             return Answer(search.search(snapshot, view, query, sealer))
 
     def field_window(
@@ -199,7 +199,7 @@ class StoreResourceServer:
         with self._store.reader.snapshot() as snapshot:
             view = self.view(snapshot)
             if window.query is not None:
-                self._store.indexes.require(snapshot.db)
+                self._store.indexes.require(snapshot)
             return Answer(fields.read_window(snapshot, view, ref, field_path, window))
 
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob:
