@@ -32,13 +32,8 @@ class Late(TimedOut):
     why = "does not answer: timed out"
 
 
-#: Comparisons a filter may ask for, beside equality, with what each means.
-OPERATORS: Final = {
-    "gte": "at least",
-    "gt": "more than",
-    "lte": "at most",
-    "lt": "less than",
-}
+#: Comparisons a filter may ask for, beside equality, with the sign of each at a shell.
+OPERATORS: Final = {"gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
 #: Arguments of a search that PDPP does not have.
 SEARCH_EXTENSIONS: Final = ("words", "since", "until", "sort")
 #: Marks a field of a request that may differ between the pages of one question.
