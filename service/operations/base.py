@@ -53,9 +53,9 @@ class Session:
 
     @property
     def version(self) -> Hashable | None:
-        """What its reads stand on, as `ports.Versioned` says it; None where `rs` knows none."""
-        told = getattr(self.rs, "version", None)
-        return None if told is None else told()
+        """The version of what was read, for sources that have one; answers of it can be cached."""
+        version = getattr(self.rs, "version", None)
+        return None if version is None else version()
 
 
 @dataclass(frozen=True, slots=True)

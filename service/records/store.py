@@ -155,7 +155,10 @@ class StoreResourceServer:
         return view
 
     def version(self) -> Hashable | None:
-        """See `ports.Versioned`: the grant, and the one generation that all was read of."""
+        """The grant and the generation of all reads so far; None if they were of several.
+
+        Two versions are equal only if both servers answer alike to the same question.
+        """
         return (self._key, *self._read) if len(self._read) == 1 else None
 
     def schema(self, query: SchemaQuery) -> Answer[Schema]:

@@ -1,6 +1,5 @@
 """From PDPP bodies to typed values: the only place that knows how upstreams spell things."""
 
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -68,12 +67,6 @@ def _source(
 
 def warnings_of(body: dict[str, Any]) -> list[dict[str, Any]]:
     return rows(body.get("meta"), "warnings")
-
-
-def without(body: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """The body without some of its keys."""
-    dropped = frozenset(names)
-    return {key: value for key, value in body.items() if key not in dropped}
 
 
 def reference(row: dict[str, Any], stream: str | None, source: Source) -> RecordRef | None:

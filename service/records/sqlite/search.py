@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import orjson
 
+from evidence.query import Term
 from service.records.engine import Rows, Scope, Spellings
 from service.records.sqlite.conditions import of_records
 from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
-from service.records.sqlite.expressions import expression
 
 WORDS_MOST: Final = 5_000
 #: The greatest code point: behind every word that begins with a prefix.
@@ -213,6 +213,13 @@ class SearchVerbs:
             either.append(f"({found.sql()})")
             values += found.values
         return f"({' OR '.join(either) or '0'})", values
+
+
+def expression(terms: Sequence[Term], *, joined: str = " AND ") -> str:
+    """The FTS5 expression of folded terms: each a quoted phrase, a prefix with a star."""
+    return joined.join(
+        '"' + " ".join(term.words) + '"' + (" *" if term.prefix else "") for term in terms
+    )
 
 
 def conjunction(groups: Sequence[Spellings]) -> str:
