@@ -13,7 +13,7 @@ from evidence.limits import BUDGETS
 from evidence.model import Buckets, Group, Source
 from evidence.records import Count, Document, FieldRead, Partial, Record, RecordPage, Related
 from evidence.text import clip, json_line
-from evidence.values import Bytes, data_as_json
+from evidence.values import Bytes
 
 
 def call(continuation: Continuation) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def record(item: Record) -> dict[str, Any]:
     if item.expanded:
         shown["expanded"] = related(item)
     if not item.deleted:
-        shown["data"] = data_as_json(item.data, item.ref)
+        shown["data"] = item.shown
     return shown
 
 
@@ -107,10 +107,10 @@ def record_rung(item: Record) -> dict[str, Any]:
         rung["bytes"] = [bytes_of(one) for one in held]
     if item.partial:
         rung["fields"] = [_partial(part) for part in item.partial]
-    if rest := item.rest():
+    if rest := item.rest:
         rung["left_out"] = len(item.left_out)
         rung["next"] = call(rest)
-    if listed := item.related():
+    if listed := item.related:
         rung["related"] = [call(one) for one in listed]
     return rung
 

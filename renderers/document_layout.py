@@ -115,7 +115,7 @@ def _fill_others(
 ) -> None:
     """The fields beside title and text: short ones as flat keys, the others by a call."""
     room, left_out = BUDGETS.metadata_bytes, list[str]()
-    for name, value in values.data_as_json(record.data, record.ref).items():
+    for name, value in record.shown.items():
         if name in shown:
             continue
         plain = value if isinstance(value, (str, int, float, bool)) else _dump_line(value)
@@ -134,7 +134,7 @@ def _fill_others(
 
 def _fill_json(document: Document, record: Record, following: Sequence[str]) -> None:
     """The fields as JSON, the smaller ones first; what does not fit is named, with its reads."""
-    data = values.data_as_json(record.data, record.ref)
+    data = record.shown
     bytes_of = {
         name: values.bytes_of(value, record.ref, name) for name, value in record.data.items()
     }

@@ -123,9 +123,9 @@ def line(number: int, item: Record) -> str:
 
 
 def _payload(item: Record) -> str:
-    shown = values.data_as_json(item.data, item.ref)
+    shown = item.shown
     if item.expanded:
-        shown["expanded"] = wire.related(item)
+        shown = {**shown, "expanded": wire.related(item)}
     return orjson.dumps(shown).decode()
 
 
@@ -138,9 +138,9 @@ def reads(item: Record, context: Context = Context()) -> list[str]:
     lines += [
         f"  {value_of(one.field_path)} {size_of(one)}: {context.blob(one)}" for one in item.bytes
     ]
-    if rest := item.rest():
+    if rest := item.rest:
         lines.append(f"  {len(item.left_out)} more fields; {context.step(rest)}")
-    lines += [f"  {context.step(one)}" for one in item.related()]
+    lines += [f"  {context.step(one)}" for one in item.related]
     return lines
 
 
