@@ -121,7 +121,7 @@ def rendering_pool() -> Each:
 
 
 def _authority(settings: Settings, store: Store | None, upstream: Origin | None) -> Authority:
-    """Who may ask for records. All that waits on other servers takes a seat at one bulkhead."""
+    """Who may ask for records. All that waits on other servers takes a permit at one bulkhead."""
     bulkhead = Bulkhead(settings.threads)
     remote = None
     if upstream is not None:

@@ -58,7 +58,7 @@ def _line(console: Console, text: str, style: str = "") -> None:
 
 def _records(console: Console, page: RecordPage, context: Context, fields: Sequence[str]) -> None:
     """A table; where the ids leave too little room for it, each id has a line of its own."""
-    told = [name for name in fields if not _repeats(page, name)]
+    told = [name for name in fields if not _answers(page, name)]
     longest = max(cell_len(item.id) for item in page.records)
     room = console.width - longest - GAP
     if room < LEAST_BESIDE:
@@ -115,7 +115,7 @@ def _fitting(cells: Mapping[str, Sequence[str]], room: int) -> list[str]:
     return shown
 
 
-def _repeats(page: RecordPage, name: str) -> bool:
+def _answers(page: RecordPage, name: str) -> bool:
     """Whether a field says what the id says already."""
     return all(item.data.get(name) in (item.ref.record_id, None) for item in page.records)
 

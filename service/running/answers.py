@@ -12,7 +12,7 @@ from typing import Any, Final
 from flask import Flask, Request, Response, request
 from werkzeug.http import is_resource_modified
 
-from evidence.account import Allowance
+from evidence.request_log import Allowance
 from evidence.limits import BUDGETS
 from service.access.guard import Guard
 from service.http_edge import preflight

@@ -20,7 +20,7 @@ from service.sources.package.cursor import END, LOST, MARK_BYTES, Progress, Stat
 from service.sources.package.membership import Child
 
 #: What may be different when asked again; everything else stays as it is.
-PASSING = frozenset({"rate_limited", "unavailable", "timed_out", "internal", "gone"})
+TRANSIENT = frozenset({"rate_limited", "unavailable", "timed_out", "internal", "gone"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class SourceReader:
 
     def refuse(self, error: EvidenceError) -> None:
         """The source answered with an error; where that may be about its cursor, it is dropped."""
-        self.error, self._final = error, error.kind not in PASSING
+        self.error, self._final = error, error.kind not in TRANSIENT
         if self.progress.cursor and error.kind in ("invalid", "gone"):
             self.progress.forget()
             self._final = False

@@ -18,7 +18,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
-from evidence import account
+from evidence import request_log
 from evidence.errors import EvidenceError, NotFound, TooLarge
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
@@ -215,7 +215,7 @@ def _check_length(response: "Response", most_bytes: int) -> None:
 def _failure(error: Exception, watch: Watch) -> EvidenceError:
     """What a fault of the network means, without where it happened; it is counted."""
     found = _meaning(error, watch)
-    account.current().asked(found.code)
+    request_log.current().asked(found.code)
     return found
 
 
