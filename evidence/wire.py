@@ -1,4 +1,4 @@
-"""Typed readings -> the JSON of MCP `structuredContent`. The text channel says the same.
+"""Typed readings -> the JSON of MCP `structuredContent`. The text channel carries the same facts.
 
 Calls are `{"tool": …, "args": {…}, "why": …}`. `untrusted` stands wherever record text stands.
 """
@@ -139,7 +139,7 @@ def document(found: Document, *, base_url: str = "") -> dict[str, Any]:
 def field(read: FieldRead) -> dict[str, Any]:
     """`{record, field, window, next?, previous?, end?, next_match?}`, or `binary` metadata.
 
-    `warnings` stand there where there are any.
+    `warnings` stand there if there are any.
     """
     body: dict[str, Any] = {
         "record": {

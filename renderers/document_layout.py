@@ -87,7 +87,7 @@ def _add_related(document: Document, record: Record) -> None:
 
 
 def fallback_title(source: Source, stream: str, at: str | None) -> str:
-    """`label · stream · time`: says what it is without guessing at fields."""
+    """`label · stream · time`: a title that needs no guess at fields."""
     return " · ".join(part for part in (source.label, stream, at) if part)
 
 

@@ -18,7 +18,7 @@ class Authority:
     """Who may ask. Made before workers fork, shared by all threads of one.
 
     Where there is a store, tokens spelled like its own are looked up there and go nowhere else; all
-    others are the upstream's, where there is one. `each` waits for the members of a package.
+    others are the upstream's, if there is one. `each` waits for the members of a package.
     """
 
     def __init__(

@@ -55,7 +55,7 @@ class Services:
     _own_secret: bytes = field(default_factory=lambda: token_bytes(32), repr=False)
 
     def open_session(self, token: str | None) -> Session:
-        """A caller of records; raises `Unauthenticated`, `Forbidden`, and what an upstream says.
+        """A caller of records; raises `Unauthenticated`, `Forbidden`, and errors of an upstream.
 
         Raises `RateLimited` for who asks too often, as `open_papers` does.
         """

@@ -116,7 +116,7 @@ def _fitting(cells: Mapping[str, Sequence[str]], room: int) -> list[str]:
 
 
 def _answers(page: RecordPage, name: str) -> bool:
-    """Whether a field says what the id says already."""
+    """Whether a field repeats the id."""
     return all(item.data.get(name) in (item.ref.record_id, None) for item in page.records)
 
 
@@ -171,7 +171,7 @@ def _hit(console: Console, number: int, hit: Hit, context: Context) -> None:
 
 
 def _marked(shown: str) -> Text:
-    """A window with its marks as colour, and as they are where there is no colour."""
+    """A window with its marks as colour, and as they are if there is no colour."""
     found, place = Text(), 0
     for mark in _MARK.finditer(shown):
         found.append(shown[place : mark.start()])

@@ -184,7 +184,7 @@ def _papers(path: Path) -> Served:
 
 @contextmanager
 def _exits() -> Iterator[None]:
-    """What keeps the command from serving, said on stderr with what to do, and its exit code."""
+    """Prints an error that prevents serving, with its fix, and exits with its code."""
     try:
         yield
     except settings.SettingsError as error:

@@ -173,7 +173,7 @@ def auth(route: Route) -> Finding:
 
 
 def challenge(route: Route) -> Finding:
-    """Whether a refusal tells clients what to do."""
+    """Whether a 401 has the challenge that clients need."""
     reply = route.opened
     assert reply is not None, "post comes before"
     if route.is_open:

@@ -28,7 +28,7 @@ NOBODY = "rung_doctor_is_only_looking"
 
 
 class Stopped(Exception):
-    """A request that got no answer at all; `finding` says what that means."""
+    """A request that got no answer at all; `finding` explains it."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.told)
@@ -78,7 +78,7 @@ class Route:
     def ask(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
     ) -> Reply:
-        """What is answered, whatever it is; raises `Stopped` where nothing is."""
+        """What is answered, whatever it is; raises `Stopped` if nothing is."""
         try:
             found = outbound.seen(
                 method,

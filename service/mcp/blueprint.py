@@ -151,7 +151,7 @@ class Endpoint:
 
 
 class Whole(Response):
-    """A response that says all it has to say: nothing is worked out while it is sent."""
+    """A complete response: nothing is computed while it is sent."""
 
     def get_wsgi_headers(self, environ: http_edge.Environ) -> Headers:
         return self.headers

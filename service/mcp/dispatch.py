@@ -88,7 +88,7 @@ class Server:
             raise Fault(INTERNAL_ERROR, told(error), data=error.body()) from error
 
     def _complete(self, result: Mapping[str, Any]) -> dict[str, Any]:
-        """A modern result: says that it is whole and who made it."""
+        """A modern result, with its type and the server's name."""
         meta = {**result["_meta"], **self._meta} if result.get("_meta") else self._meta
         return {"resultType": "complete", **result, "_meta": meta}
 
@@ -152,7 +152,7 @@ class Server:
     def _called(
         self, request: Request, name: str, arguments: dict[str, Any], session: Any
     ) -> dict[str, Any]:
-        """What the tool says, in the shape of the request's revision."""
+        """The result of the tool, in the shape of the request's revision."""
         try:
             result = self.surface.call(name, arguments, session)
         except UnknownTool:

@@ -58,7 +58,7 @@ class Dialogue:
     version: str | None = None
 
     def validate(self, message: Any) -> Request | None:
-        """The request in a line. It is modern where it says so itself."""
+        """The request in a line; modern if its body names a modern revision."""
         own = claimed(message)
         if own is not None and own not in versions.LEGACY:
             return validate_modern(message, None)
@@ -90,7 +90,7 @@ def handle(
 def handle_line(
     server: Server, raw: bytes, session: Any, dialogue: Dialogue, *, request_id: str = ""
 ) -> bytes | None:
-    """The answer to one line of a pipe, without its newline; None where there is none."""
+    """The answer to one line of a pipe, without its newline; None if there is none."""
     try:
         message = parsed(raw)
     except Fault as fault:
@@ -121,7 +121,7 @@ def refused(fault: Fault, id: str | int | None = None) -> Reply:
 def _answer(
     server: Server, message: Any, session: Any, request_id: str, validate: Validate
 ) -> Reply:
-    """The reply to one message: a result, a fault, or nothing where nothing was asked."""
+    """The reply to one message: a result, a fault, or nothing if nothing was asked."""
     try:
         request = validate(message)
         if request is None:

@@ -16,7 +16,7 @@ HIDDEN = "rung/resource"
 
 
 class OperationTools:
-    """The tools of a surface. Who inherits adds resources and says what the surface is about."""
+    """The tools of a surface. Subclasses add resources and describe the surface."""
 
     version = VERSION
 

@@ -40,7 +40,7 @@ def claimed(message: Any) -> Any:
 
 
 def validate_http(message: Any, headers: Headers) -> Request | None:
-    """The request in a posted message; None where there is nothing to answer."""
+    """The request in a posted message; None if there is nothing to answer."""
     told, own = headers.get(VERSION_HEADER), claimed(message)
     if own in versions.LEGACY:
         if told not in (None, own):

@@ -226,7 +226,7 @@ class RecordOperation(Operation):
 
 @dataclass(frozen=True, kw_only=True)
 class PaperOperation(Operation):
-    """`wire` gives the JSON of a reading; its second argument says how next calls are spelled."""
+    """`wire` gives the JSON of a reading; its second argument writes the next calls."""
 
     wire: Callable[[Any, Steps], dict[str, Any]]
 
@@ -249,7 +249,7 @@ def checked(name: str, field: Any, given: Any) -> Any:
 
 
 def _is_clear(field: Any) -> bool:
-    """Whether errors of an argument say what it takes."""
+    """Whether the errors of an argument list what it takes."""
     return isinstance(field, (Choice, Number))
 
 
@@ -263,7 +263,7 @@ def _first(messages: Any) -> str:
 def retries(
     error: EvidenceError, operation: Operation, given: dict[str, Any]
 ) -> tuple[Continuation, ...]:
-    """The same call with what the error says would work: an argument, a connection, a paper."""
+    """The same call with an argument, connection or paper that the error offers."""
     changes = [error.details["retry_arguments"]] if "retry_arguments" in error.details else []
     if error.retry_with == "connection_id":
         listed = error.details.get("available_connections", ())

@@ -232,7 +232,7 @@ def absent(asset: Asset) -> Unavailable:
 
 
 def failed(asset: Asset, why: str, *, code: str = "asset_fetch_failed") -> Unavailable:
-    """The error for an asset whose file is as `why` says. Names no path."""
+    """The error for an asset whose file has the fault `why`. Names no path."""
     return Unavailable(
         f"The {asset.what} of this paper cannot be given: its file {why}. "
         "Read something else of the paper, or tell whoever runs this server.",

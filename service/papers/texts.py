@@ -72,7 +72,7 @@ def _search(
 
 
 class _Found:
-    """Spans of the whole text without overlap, one more than the limit: it tells that more follow.
+    """Spans of the whole text without overlap, one more than the limit, to show that more follow.
 
     `end` is where the last one ends, or where the search began.
     """

@@ -95,7 +95,7 @@ def find(
 def _suiting(
     streams: Sequence[StreamView], suits: Callable[[StreamView], None]
 ) -> list[StreamView]:
-    """The streams for which the call would work; raises the first refusal where there is none."""
+    """The streams for which the call would work; raises the first refusal if there is none."""
     refusals, found = [], []
     for stream in streams:
         try:

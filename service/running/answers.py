@@ -134,7 +134,7 @@ def _tag(environ: dict[str, Any], response: Response, sent: dict[str, str]) -> N
 
 
 def _compress(asked: Request, response: Response) -> None:
-    """Compresses a body above the bound, unless the client says it wants none."""
+    """Compresses a body above the bound, unless the client refuses compression."""
     if response.status_code in (204, 206, 304):
         return
     body = response.get_data()

@@ -144,7 +144,7 @@ def _place(rule: str, endpoint: str) -> tuple[str, str, str]:
 
 @lru_cache(maxsize=1_024)
 def _address(told: str) -> str:
-    """An address; whatever else a header says is none."""
+    """An IP address as text; `UNKNOWN` for any other text of a header."""
     try:
         return str(ipaddress.ip_address(told))
     except ValueError:

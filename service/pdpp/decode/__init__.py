@@ -33,7 +33,7 @@ def rows(body: Any, *names: str) -> list[dict[str, Any]]:
 
 
 def object_of(body: dict[str, Any], name: str) -> dict[str, Any]:
-    """The object under a name, empty where there is none."""
+    """The object under a name, empty if there is none."""
     value = body.get(name)
     return value if isinstance(value, dict) else {}
 
@@ -54,7 +54,7 @@ def source_of(body: dict[str, Any]) -> Source:
 
 
 def short(text: str | None, most: int) -> str | None:
-    """A label that says where it was cut."""
+    """A label, with `…` where it was cut."""
     return text if text is None or len(text) <= most else text[: most - 1] + "…"
 
 

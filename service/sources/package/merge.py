@@ -44,7 +44,7 @@ class Page:
         return self.found is not None and self.found.has_more
 
     def following(self) -> "Page | None":
-        """The page after it, unread, where there is a way to it."""
+        """The page after it, unread, if it can be asked for."""
         if self.found is None or not self.found.has_more or self.found.next_cursor is None:
             return None
         return Page(self.found.next_cursor, self.at + len(self.hits))

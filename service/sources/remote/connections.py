@@ -162,7 +162,7 @@ class _Session(requests.Session):
 
 
 def origin(url: str) -> Origin:
-    """What a server is told by: scheme, host and port."""
+    """The identity of a server: scheme, host and port."""
     parts: SplitResult = urlsplit(url)
     return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
 

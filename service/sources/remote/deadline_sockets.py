@@ -1,4 +1,4 @@
-"""Cuts connections whose time is over, whoever waits for them.
+"""Closes connections at their deadlines, whichever thread waits for them.
 
 Timeouts of a socket begin anew with every byte; a watch does not.
 """

@@ -122,7 +122,7 @@ class Line:
         )
 
     def _wait(self, seconds: float | None) -> bool:
-        """Waits where that is short and leaves time to ask; says whether it did."""
+        """Waits if the delay is short and leaves time to ask; returns whether it did."""
         if seconds is None or seconds > BUDGETS.retry_wait_seconds:
             return False
         if 2 * seconds > self.deadline.left():

@@ -145,7 +145,7 @@ class RemoteAuthority:
         return Verdict(None, min(BUDGETS.token_seconds, _lasts(said.get("exp"), answer.headers)))
 
     def _is_for_us(self, told: Any) -> bool:
-        """Whether the audience is ours, where one is demanded and told."""
+        """Whether the audience is ours, if one is required and reported."""
         if self._audience is None or told is None:
             return True
         listed = told if isinstance(told, list) else [told]
@@ -153,7 +153,7 @@ class RemoteAuthority:
 
 
 def _asked(server: HttpResourceServer) -> Verdict:
-    """What the schema says of the bearer. Only a refusal of the token itself is remembered."""
+    """The kind of the bearer, from the schema. Only a refusal of the token itself is remembered."""
     try:
         body = server.schema(SchemaQuery()).body or {}
     except (Unauthenticated, Forbidden) as error:
@@ -182,7 +182,7 @@ def _told(answer: outbound.Answer) -> dict[str, Any]:
 def _refused_kind(
     said: Mapping[str, Any], keys: tuple[str, ...]
 ) -> Callable[[], EvidenceError] | None:
-    """Why a token of the kind that is told may not read; None for a client token."""
+    """Why a token of this kind may not read; None for a client token."""
     kinds = [str(said[key]).strip().lower() for key in keys if said.get(key) is not None]
     if any("owner" in kind for kind in kinds):
         return _owner
@@ -190,7 +190,7 @@ def _refused_kind(
 
 
 def _lasts(exp: Any, headers: Mapping[str, str]) -> float:
-    """Seconds until a token ends, by the clock that says so; few where that cannot be known."""
+    """Seconds until a token ends, by the server's clock; few if that is unknown."""
     if exp is None:
         return BUDGETS.token_seconds
     try:
