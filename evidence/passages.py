@@ -7,7 +7,7 @@ from evidence.find import Haystack, Occurrence, Span
 from evidence.ranking import Group
 
 #: A passage is at most this long in folded text: what an excerpt can show.
-PASSAGE_CHARS: Final = 280
+PASSAGE_CHARS: Final = 200
 #: Occurrences of one spelling in one text that are looked at.
 OCCURRENCES_MAX: Final = 200
 

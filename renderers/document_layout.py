@@ -31,7 +31,8 @@ def lay_out(
     fields of the record that come after those of `data`: the next call names them too.
     """
     data, roles = record.data, record.roles
-    at = _text(data, roles.get("event-time")) or record.authored_at or record.emitted_at
+    # Not `emitted_at`: when a record was imported is not its own time.
+    at = _text(data, roles.get("event-time")) or record.authored_at
     titled = _text(data, roles.get("primary-title"))
     title = titled or fallback_title(record.source, record.ref.stream, at)
     document = Document(record.id, title, "", url, _metadata(record))

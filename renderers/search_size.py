@@ -20,6 +20,8 @@ ADDRESS = "https://" + 56 * "x"
 LATER_BYTES = 200
 #: Cuts fall between words, and marks stay whole: a share is an estimate.
 ROUNDING = 0.95
+#: Characters of a quote that stay free beside its marks, so that it begins and ends at words.
+EDGES = 16
 
 
 class Room:
@@ -106,10 +108,16 @@ def _most_windows(hits: Sequence[Hit]) -> int | None:
 
 def _reduced(hit: Hit, number: int, budgets: Budgets) -> Hit:
     """The hit with the detail of its rank; other servers may send longer windows than ours."""
-    windows, size = 1, CONTRACT.quote_chars
     if search_lines.is_full(number):
         windows, size = CONTRACT.windows_per_hit, budgets.excerpt_chars
-    return replace(hit, matches=[_cut(one, size) for one in hit.matches[:windows]])
+        return replace(hit, matches=[_cut(one, size) for one in hit.matches[:windows]])
+    return replace(hit, matches=[_quote(one, budgets) for one in hit.matches[:1]])
+
+
+def _quote(match: Match, budgets: Budgets) -> Match:
+    """The excerpt of a later hit: a short field is quoted whole."""
+    whole = match.complete and len(split(match.shown)[0]) <= CONTRACT.quote_chars
+    return match if whole else _cut(match, budgets.cut_quote_chars)
 
 
 def _shrunk(hit: Hit, share: float, budgets: Budgets) -> Hit:
@@ -128,8 +136,7 @@ def _cut(match: Match, size: int) -> Match:
     text, marks = split(match.shown)
     if len(text) <= size:
         return match
-    span = Span(marks[0][0], marks[0][1], marks[:1]) if marks else Span(0, 0, ((0, 0),))
-    start, end = excerpt(text, span, size=size)
+    start, end = excerpt(text, _densest(text, marks, size), size=size)
     base = match.start
     return replace(
         match,
@@ -138,6 +145,20 @@ def _cut(match: Match, size: int) -> Match:
         end=None if base is None else base + end,
         complete=False,
     )
+
+
+def _densest(text: str, marks: Sequence[tuple[int, int]], size: int) -> Span:
+    """The marks with most different words that stand within `size` code points of each other."""
+    best = Span(0, 0, ((0, 0),))
+    most = 0
+    for first, (start, _) in enumerate(marks):
+        near = [one for one in marks[first:] if one[1] - start <= size - EDGES] or marks[
+            first : first + 1
+        ]
+        words = {word for one in near for word in text[one[0] : one[1]].lower().split()}
+        if len(words) > most:
+            most, best = len(words), Span(start, near[-1][1], tuple(near))
+    return best
 
 
 def _cost(number: int, hit: Hit) -> tuple[int, int]:

@@ -107,8 +107,9 @@ class Operation:
 
     `run` gives a reading, `render` both channels of it. `fits` says how many items of a reading
     fit its budget (None: all); `fit`, if an operation has it, returns a reading that fits, with
-    fewer items if it must; its third argument renders the items of heavy pages. `aliases` are
-    undeclared names of arguments.
+    fewer items if it must; its third argument renders the items of heavy pages. `rewrite` returns
+    arguments with the declared names in place of undeclared ones, as callers of PDPP tools send
+    them; `undeclared` are further arguments.
     """
 
     name: str
@@ -121,7 +122,8 @@ class Operation:
     examples: tuple[dict[str, Any], ...]
     fits: Callable[[Any, Budgets], int | None] = always_fits
     fit: Callable[[Any, Budgets, Each], Any] | None = None
-    aliases: dict[str, str] = field(default_factory=dict)
+    rewrite: Callable[[dict[str, Any]], dict[str, Any]] = dict
+    undeclared: dict[str, Any] = field(default_factory=dict)
 
     @property
     def told(self) -> str:
@@ -152,14 +154,19 @@ class Operation:
 
         `spelled` are the names arguments have where the caller is.
         """
-        present = {name: value for name, value in given.items() if value is not None}
-        for alias in self.aliases.keys() & present.keys():
-            present.setdefault(self.aliases[alias], present.pop(alias))
+        present = self.named(given)
+        further = {name: present.pop(name) for name in self.undeclared.keys() & present.keys()}
         try:
             loaded: dict[str, Any] = self.arguments.load(present)
         except ValidationError as error:
             raise self._explain(error, spelled) from error
+        for name, value in further.items():
+            loaded[name] = checked(name, self.undeclared[name], value)
         return loaded
+
+    def named(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Unchecked arguments by their declared names, without those that are null."""
+        return self.rewrite({name: one for name, one in given.items() if one is not None})
 
     def load_rest(self, given: dict[str, Any]) -> dict[str, Any]:
         """The same for REST: its names, its defaults, and what its route cannot go without."""
@@ -273,7 +280,7 @@ def retries(
     if "paper_id" in given:
         papers = error.details.get("candidates") or error.details.get("near") or ()
         changes += [{"paper_id": paper["paper_id"]} for paper in papers[: BUDGETS.retries_shown]]
-    known = operation.arguments.fields
+    known, given = operation.arguments.fields, operation.named(given)
     kept = {name: value for name, value in given.items() if name != "cursor"}  # fits no other call
     return tuple(
         Continuation(operation.name, {**kept, **change}, "retry")

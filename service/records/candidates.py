@@ -29,30 +29,33 @@ class Candidates:
 
     snapshot: Snapshot
     held: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
-    rows: dict[int, int] = field(default_factory=dict)
+    ahead: set[int] = field(default_factory=set)
     passages: dict[int, dict[tuple[int, int], set[int]]] = field(default_factory=dict)
     complete: bool = True
 
     def add(self, rows: Rows, groups: Sequence[int]) -> set[int]:
         """Notes what rows hold; returns their records."""
         seqs = self.snapshot.records_of(rows.short)
-        for seq, row in zip(seqs, rows.short):
+        for seq in seqs:
             self.held[seq].update(groups)
-            self.rows[seq] = row
         for seq, ordinal, start in rows.passages:
             self.held[seq].update(groups)
             self.passages.setdefault(seq, {}).setdefault((ordinal, start), set()).update(groups)
         return {*seqs, *(seq for seq, _, _ in rows.passages)}
 
-    def ordered(self, groups: Sequence[Group]) -> list[int]:
-        """Rarest words first; ties at the border of a block go to the shorter text, then newer."""
+    def ordered(self, groups: Sequence[Group], fields: Sequence[int]) -> list[int]:
+        """Rarest words first.
+
+        Ties at the border of a block go to the records in `ahead`, then to the shorter texts of
+        some fields, then to the newer records.
+        """
         worth = {seq: sum(groups[number].idf for number in held) for seq, held in self.held.items()}
         found = sorted(worth, key=lambda seq: (-worth[seq], -seq))
         border = BUDGETS.candidates_ranked
         if border < len(found) and worth[found[border - 1]] == worth[found[border]]:
             tied = [seq for seq in found if worth[seq] == worth[found[border]]]
-            words = self.snapshot.lengths(self.rows[seq] for seq in tied if seq in self.rows)
-            found.sort(key=lambda seq: (-worth[seq], words.get(seq, 0), -seq))
+            words, ahead = self.snapshot.lengths(fields, tied), self.ahead
+            found.sort(key=lambda seq: (-worth[seq], seq not in ahead, words.get(seq, 0), -seq))
         return found
 
     def starts(self, seq: int, ordinal: int, groups: Sequence[Group], most: int) -> list[int]:
@@ -89,8 +92,10 @@ class Candidates:
             del self.held[seq]
 
 
-def of_words(snapshot: Snapshot, scope: Scope, groups: Sequence[Group]) -> Candidates:
-    """Records that hold at least one group."""
+def of_words(
+    snapshot: Snapshot, scope: Scope, titles: Scope, groups: Sequence[Group]
+) -> Candidates:
+    """Records that hold at least one group; `titles` is the part of the scope that has titles."""
     found = Candidates(snapshot)
     numbers = sorted(
         (n for n, one in enumerate(groups) if one.count), key=lambda n: groups[n].count
@@ -103,29 +108,54 @@ def of_words(snapshot: Snapshot, scope: Scope, groups: Sequence[Group]) -> Candi
             continue
         rows = snapshot.rows(scope, [group.spellings], BUDGETS.candidate_rows)
         found.add(rows, [number])
+        found.complete &= not rows.cut
         room -= rows.number
     if common:
         found.complete = False
-        _add_common(snapshot, scope, groups, common, found)
+        _add_pairs(snapshot, scope, groups, common, found)
+        if len(found.held) < BUDGETS.candidates_ranked:
+            _add_titled(snapshot, scope, titles, groups, common, found)
+        if len(found.held) < BUDGETS.candidates_ranked:
+            _add_newest(snapshot, scope, groups, common, found)
     return found
 
 
-def _add_common(
+def _add_pairs(
     snapshot: Snapshot, scope: Scope, groups: Sequence[Group], common: list[int], found: Candidates
 ) -> None:
-    """Adds what words hold together that are too common alone; else the newest of the rarest."""
-    cap, before = BUDGETS.candidate_rows, len(found.held)
+    """Adds the records that hold two words together that are too common alone."""
+    cap = BUDGETS.candidate_rows
     for pair in combinations(common[:PAIRED_MAX], 2):
         alternative = [groups[number].spellings for number in pair]
         rows = snapshot.rows(scope, alternative, cap)
-        if rows.number < cap:
+        if not rows.cut:
             found.add(rows, pair)
-    if len(found.held) - before < BUDGETS.candidates_ranked:
-        rarest = common[0]
-        rows = snapshot.rows(
-            scope, [groups[rarest].spellings], BUDGETS.candidates_newest, newest=True
-        )
-        found.add(rows, [rarest])
+
+
+def _add_titled(
+    snapshot: Snapshot,
+    scope: Scope,
+    titles: Scope,
+    groups: Sequence[Group],
+    common: list[int],
+    found: Candidates,
+) -> None:
+    """Adds the records with a common word in the title; those that repeat it elsewhere lead."""
+    others = replace(scope, fields=tuple(sorted({*scope.fields} - {*titles.fields})))
+    for number in common:
+        spellings = groups[number].spellings
+        seqs = found.add(snapshot.rows(titles, [spellings], BUDGETS.candidate_rows), [number])
+        found.ahead |= snapshot.holding(others, spellings, seqs)
+
+
+def _add_newest(
+    snapshot: Snapshot, scope: Scope, groups: Sequence[Group], common: list[int], found: Candidates
+) -> None:
+    """Adds the newest records that hold a common word."""
+    for number in common:
+        spellings = [groups[number].spellings]
+        rows = snapshot.rows(scope, spellings, BUDGETS.candidates_newest, newest=True)
+        found.add(rows, [number])
 
 
 def of_required(
@@ -137,7 +167,7 @@ def of_required(
     first: set[int] | None = None
     for number, part in enumerate(kept):
         rows = snapshot.rows(scope_of(part.role), [[part.term]], BUDGETS.required_rows, newest=True)
-        found.complete &= rows.number < BUDGETS.required_rows
+        found.complete &= not rows.cut
         seqs = found.add(rows, [])
         first = seqs if first is None else first & seqs
     found.keep(first or ())

@@ -167,12 +167,13 @@ class Scope:
 class Rows(NamedTuple):
     """Rows of the full-text index: `short` of whole values, `passages` of long ones.
 
-    A short row is an opaque number, from which `Snapshot.records_of` tells its record; a passage is
-    (record, ordinal, start in code points).
+    A short row is an opaque number that `Snapshot.records_of` maps to its record; a passage is
+    (record, ordinal, start in code points). `cut` tells whether a limit left rows out.
     """
 
     short: list[int]
     passages: list[tuple[int, int, int]]
+    cut: bool = False
 
     @property
     def number(self) -> int:
@@ -267,7 +268,7 @@ class Snapshot(Protocol):
     ) -> Rows:
         """Index rows that hold one of every group, at most `limit` short ones and passages each.
 
-        With `newest` those of the newest records of each field, otherwise any.
+        With `newest` the fields share the limit, and each gives the rows of its newest records.
         """
         ...
 
@@ -275,8 +276,8 @@ class Snapshot(Protocol):
         """The records of short rows, in their order."""
         ...
 
-    def lengths(self, short: Iterable[int]) -> dict[int, int]:
-        """{record: words} of short rows; the shortest one counts if a record has several."""
+    def lengths(self, fields: Sequence[int], seqs: Iterable[int]) -> dict[int, int]:
+        """{record: words in some fields}, without values that are indexed as passages only."""
         ...
 
     def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> set[int]:

@@ -19,7 +19,7 @@ from service.records.engine import Limit, Scope, Selection, Snapshot, Stored, Te
 from service.access.grants import Grant, StreamGrant
 from service.records.manifest import StreamManifest
 from service.records.values import microseconds
-from service.records.words import Vocabulary, groups_of
+from service.records.words import Vocabulary, groups_of, required_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +150,21 @@ class View:
         )
 
     def groups(self, snapshot: Snapshot, text: str) -> list[Group]:
-        """The words of a text with everything in the grant that counts as them."""
-        return groups_of(self.question(text), self.vocabulary(snapshot), strict=False)
+        """The words and required parts of a text with all in the grant that counts as them."""
+        question, vocabulary = self.question(text), self.vocabulary(snapshot)
+        wanted = groups_of(question, vocabulary, strict=False)
+        return [*wanted, *required_groups(question, vocabulary, self._scope)]
+
+    def _scope(self, role: str | None) -> Scope:
+        """The searched fields of the grant, or those with a role."""
+        fields = (
+            ordinal
+            for stream in self.streams
+            for ordinal, name in stream.searchable.items()
+            if role is None or stream.roles.get(role) == name
+        )
+        selections = tuple(stream.selection() for stream in self.streams)
+        return Scope(tuple(sorted(fields)), selections)
 
     @property
     def connection_ids(self) -> list[str]:

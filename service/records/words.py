@@ -4,7 +4,7 @@ Everything here is counted over the whole grant, never narrowed by a request, so
 reads of one question use the same figures; and never over more than the grant.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -91,6 +91,20 @@ def groups_of(question: Question, vocabulary: Vocabulary, *, strict: bool) -> li
         taken.update(term.words for term in group.spellings)
         found.append(group)
     return found
+
+
+def required_groups(
+    question: Question, vocabulary: Vocabulary, scope: Callable[[str | None], Scope]
+) -> Iterator[Group]:
+    """The required parts as groups, so that they are ranked and marked like words.
+
+    `scope` returns what a part with a role is looked for in.
+    """
+    records, _ = vocabulary.size
+    for part in question.required:
+        if not part.term.excluded:
+            count = vocabulary.count(part.term, scope(part.role))
+            yield Group(part.term, (), False, count, idf(max(records, count), count))
 
 
 def _group(word: Term, vocabulary: Vocabulary, strict: bool) -> Group:

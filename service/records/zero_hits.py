@@ -1,11 +1,14 @@
 """What a search without hits reports: absent words, words like them, a call that has hits."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
+from evidence.hits import LIMITING
 from evidence.question import Question
 from evidence.ranking import Group
 from evidence.spelling import REPAIRED_CHARS, edits
+from service.ports import SearchQuery
 from service.records.words import Vocabulary
 
 #: Similar words that are named for each absent one.
@@ -51,6 +54,26 @@ def retries(question: Question, wanted: list[Group], *, every: bool) -> Iterator
         yield _asking([*present, *required]) | mode
         if present and required:
             yield _asking(present) | mode
+
+
+def wider(request: SearchQuery) -> Iterator[dict[str, Any]]:
+    """Arguments that search more of the grant: without one of those that limit it, then all.
+
+    None leaves an argument out. A filter is for one stream, so it goes together with `streams`.
+    """
+    given = [name for name in LIMITING if getattr(request, name)]
+    steps = (("filter",), ("since", "until"), ("filter", "streams"), ("connection_id",), LIMITING)
+    found = [{name: None for name in step if name in given} for step in steps]
+    yield from (one for number, one in enumerate(found) if one and one not in found[:number])
+
+
+def changed(request: SearchQuery, changes: dict[str, Any]) -> SearchQuery:
+    """A request with some arguments changed; None stands for the default."""
+    defaults = SearchQuery(request.query)
+    values = {
+        name: getattr(defaults, name) if value is None else value for name, value in changes.items()
+    }
+    return replace(request, **values)
 
 
 def _asking(parts: Iterable[str]) -> dict[str, Any]:

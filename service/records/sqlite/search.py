@@ -16,6 +16,8 @@ from service.records.sqlite.conditions import of_records
 from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
 
 WORDS_MOST: Final = 5_000
+#: Rows that each of many fields gives at least where they share a limit.
+FIELD_ROWS_LEAST: Final = 10
 #: The greatest code point: behind every word that begins with a prefix.
 _LAST: Final = "\U0010ffff"
 
@@ -32,6 +34,12 @@ SELECT w.text, {_COUNT} AS total FROM word w WHERE w.text >= ? AND w.text < ? AN
 _COUNTS = f"""
 SELECT w.text, {_COUNT} AS total FROM json_each(?) j CROSS JOIN word w ON w.text = j.value
 WHERE total > 0
+"""
+#: The words of the short values of some records in some fields.
+_LENGTHS = f"""
+SELECT r.seq, d.sz FROM json_each(?) j CROSS JOIN record r ON r.seq = j.value
+CROSS JOIN scope s ON s.stream = r.stream AND {{fields}}
+CROSS JOIN fts_docsize d ON d.id = s.ordinal << {SEQ_BITS} | r.seq
 """
 #: The two records on either side of each of some records in its thread, nearest first, by index.
 _NEIGHBOURS = """
@@ -81,11 +89,16 @@ class SearchVerbs:
         blocks = [(ordinal,) for ordinal in scope.fields] if newest else [scope.fields]
         short: list[int] = []
         passages: list[tuple[int, int, int]] = []
-        for fields in blocks:
-            rows = self._rows(scope, fields, match, limit, newest, "fts")
+        cut = False
+        for number, fields in enumerate(blocks):
+            # What one field leaves over goes to those after it.
+            most = max(FIELD_ROWS_LEAST, (limit - len(short)) // (len(blocks) - number))
+            rows = self._rows(scope, fields, match, most, newest, "fts")
             short += [row for (row,) in rows]
-            passages += self._rows(scope, fields, match, limit, newest, "fts_passage")
-        return Rows(short, passages)
+            parts = self._rows(scope, fields, match, most, newest, "fts_passage")
+            passages += parts
+            cut |= len(rows) == most or len(parts) == most
+        return Rows(short, passages, cut)
 
     def _rows(
         self,
@@ -115,15 +128,11 @@ class SearchVerbs:
     def records_of(self, short: Iterable[int]) -> list[int]:
         return [row & SEQ_MASK for row in short]
 
-    def lengths(self, short: Iterable[int]) -> dict[int, int]:
+    def lengths(self, fields: Sequence[int], seqs: Iterable[int]) -> dict[int, int]:
         found: dict[int, int] = {}
-        rows = self.db.execute(
-            "SELECT id, sz FROM fts_docsize WHERE id IN (SELECT value FROM json_each(?))",
-            (_json(short),),
-        )
-        for row, size in rows:
-            seq, words = row & SEQ_MASK, _varint(size)
-            found[seq] = min(words, found.get(seq, words))
+        inside, values = self._inside(fields, "s.ordinal")
+        for seq, size in self.db.execute(_LENGTHS.format(fields=inside), (_json(seqs), *values)):
+            found[seq] = found.get(seq, 0) + _varint(size)
         return found
 
     def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> set[int]:
