@@ -177,6 +177,13 @@ class Budgets:
     )
     narrower_share: float = _limit(0.5, "part of the time left that they may take together")
     fan_out_threads: int = _limit(32, "threads of a worker that wait for the sources of packages")
+    heavy_page_chars: int = _limit(
+        524_288, "text of a page from which a pool renders its items: it takes about 0.1 s"
+    )
+    render_seconds: float = _limit(
+        2.0, "rendering the items of such a page; a later one is shown without its text"
+    )
+    render_threads: int = _limit(4, "threads of a worker that render heavy pages")
     pool_queue_items: int = _limit(256, "work that waits for a thread; who brings more waits too")
     router_seconds: float = _limit(30.0, "the platform router gives up here")
     request_seconds: float = _limit(20.0, "one request, everything included")

@@ -99,7 +99,7 @@ class Judge:
 
 
 def languages_of(text: str) -> tuple[str, ...]:
-    """The languages a question is in; English where it is too short to tell."""
+    """The languages of a question; English if it is too short to detect one."""
     return detect([text]) or ("en",)
 
 

@@ -160,7 +160,7 @@ def _spellings(page: SearchPage) -> list[str]:
 
 
 def _mix(page: SearchPage) -> list[str]:
-    """The connections of a grant and their hits, where there are several."""
+    """The connections of a grant and their hits, if there are several."""
     mix = Counter([hit.source for hit in page.hits])
     if len(mix) < 2:
         return []

@@ -10,7 +10,8 @@ from evidence.find import Span
 from evidence.hits import Hit, Match, SearchPage
 from evidence.limits import CONTRACT, Budgets
 from evidence.text import excerpt, mark, split
-from renderers import search_lines
+from evidence.work import Each, serial
+from renderers import heavy, search_lines
 from renderers.lines import joined
 
 TEXT_BYTES_PER_HIT = 820
@@ -51,14 +52,16 @@ class Room:
         return found * ROUNDING
 
 
-def fit(page: SearchPage, budgets: Budgets) -> SearchPage:
+def fit(page: SearchPage, budgets: Budgets, each: Each = serial) -> SearchPage:
     """The page as it can be shown, with fewer hits if not all fit.
+
+    `each` cuts the windows of a heavy page, such as the whole fields that other servers may send.
 
     The first three hits keep up to three windows, later ones a quoted excerpt. Second and third
     windows give way first, then windows shrink; each hit's line, first window and call never do.
     """
     numbers = [number for number, _ in page.numbered()]
-    hits = [_reduced(hit, number, budgets) for number, hit in page.numbered()]
+    page, hits = _with_cut_windows(page, budgets, each)
     room, costs = Room(replace(page, hits=hits), budgets), list(map(_cost, numbers, hits))
     while not room.holds(costs) and (place := _most_windows(hits)) is not None:
         hits[place] = replace(hits[place], matches=hits[place].matches[:-1])
@@ -74,6 +77,25 @@ def fit(page: SearchPage, budgets: Budgets) -> SearchPage:
     shrunk = [_shrunk(hit, share, budgets) for hit in hits]
     fits = room.holds(list(map(_cost, numbers, shrunk)))
     return replace(page, hits=shrunk if fits else least)
+
+
+def _with_cut_windows(
+    page: SearchPage, budgets: Budgets, each: Each
+) -> tuple[SearchPage, list[Hit]]:
+    """(the page, its hits with the detail of their ranks); a late hit loses its windows."""
+
+    def reduced(numbered: tuple[int, Hit]) -> Hit:
+        return _reduced(numbered[1], numbered[0], budgets)
+
+    numbered = page.numbered()
+    if not heavy.is_heavy(sum([len(one.shown) for hit in page.hits for one in hit.matches])):
+        return page, list(map(reduced, numbered))
+    hits, missed = heavy.rendered(
+        reduced, numbered, each, late=lambda one: replace(one[1], matches=[])
+    )
+    if missed:
+        page = replace(page, warnings=[*page.warnings, heavy.warning(len(missed))])
+    return page, hits
 
 
 def _most_windows(hits: Sequence[Hit]) -> int | None:

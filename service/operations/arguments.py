@@ -1,4 +1,4 @@
-"""The argument types of operations: marshmallow fields that say what they allow, once."""
+"""The argument types of operations: marshmallow fields, each with the values it allows."""
 
 from datetime import datetime
 from typing import Any
@@ -72,7 +72,7 @@ class Moment(Text):
 
 
 class Choice(fields.String):
-    """One of a few words. Its errors say all there is to say."""
+    """One of a few words, which its errors list."""
 
     def __init__(self, description: str, words: tuple[str, ...], **more: Any):
         told = f"Choose from {', '.join(words)}."

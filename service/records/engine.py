@@ -248,8 +248,11 @@ class Snapshot(Protocol):
         """(live records of the streams, words in these fields of theirs)."""
         ...
 
-    def words_like(self, fields: Sequence[int], prefix: str) -> dict[str, int]:
-        """The words of some fields that begin so, and how many values hold each; 5,000 at most."""
+    def words_like(self, fields: Sequence[int], prefixes: Sequence[str]) -> dict[str, int]:
+        """The words of some fields with one of some prefixes, and how many values hold each.
+
+        Returns at most 5,000 words for each prefix.
+        """
         ...
 
     def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> dict[str, int]:

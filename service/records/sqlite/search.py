@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import orjson
 
+from evidence.query import Term
 from service.records.engine import Rows, Scope, Spellings
 from service.records.sqlite.conditions import of_records
 from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
-from service.records.sqlite.expressions import expression
 
 WORDS_MOST: Final = 5_000
 #: Rows that each of many fields gives at least where they share a limit.
@@ -65,10 +65,12 @@ class SearchVerbs:
         row = self.db.execute(_STATISTICS, (_json(streams), _json(fields))).fetchone()
         return row[0], row[1]
 
-    def words_like(self, fields: Sequence[int], prefix: str) -> dict[str, int]:
+    def words_like(self, fields: Sequence[int], prefixes: Sequence[str]) -> dict[str, int]:
         inside, values = self._inside(fields, "c.ordinal")
-        sql = _LIKE.format(fields=inside)
-        return dict(self.db.execute(sql, (*values, prefix, prefix + _LAST, WORDS_MOST)))
+        sql, found = _LIKE.format(fields=inside), dict[str, int]()
+        for prefix in prefixes:
+            found.update(self.db.execute(sql, (*values, prefix, prefix + _LAST, WORDS_MOST)))
+        return found
 
     def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> dict[str, int]:
         inside, values = self._inside(fields, "c.ordinal")
@@ -220,6 +222,13 @@ class SearchVerbs:
             either.append(f"({found.sql()})")
             values += found.values
         return f"({' OR '.join(either) or '0'})", values
+
+
+def expression(terms: Sequence[Term], *, joined: str = " AND ") -> str:
+    """The FTS5 expression of folded terms: each a quoted phrase, a prefix with a star."""
+    return joined.join(
+        '"' + " ".join(term.words) + '"' + (" *" if term.prefix else "") for term in terms
+    )
 
 
 def conjunction(groups: Sequence[Spellings]) -> str:
