@@ -39,9 +39,12 @@ class Vocabulary:
             records += self.snapshot.count(selection)
         return records, words / records if records and words else 1.0
 
-    def like(self, prefix: str) -> dict[str, int]:
-        """The words that begin so, and how many records hold each."""
-        return self._with_limited(self.snapshot.words_like(self.open, prefix), prefix)
+    def like(self, prefix: str) -> Iterable[str]:
+        """The words that begin so."""
+        found = self.snapshot.words_like(self.open, prefix)
+        if self.limited.fields:
+            found += self.snapshot.words_like(self.limited.fields, prefix)
+        return found
 
     def counts(self, words: Iterable[str]) -> dict[str, int]:
         """How many records hold each of some words; those that none holds are left out."""
@@ -51,11 +54,6 @@ class Vocabulary:
             there = self.snapshot.word_counts(self.limited.fields, wanted)
             return self._added(found, there)
         return found
-
-    def _with_limited(self, found: dict[str, int], prefix: str) -> dict[str, int]:
-        if not self.limited.fields:
-            return found
-        return self._added(found, self.snapshot.words_like(self.limited.fields, prefix))
 
     def _added(self, found: dict[str, int], candidates: Iterable[str]) -> dict[str, int]:
         """Counts with those inside a limit, which are counted row by row, the newest first."""
@@ -109,18 +107,15 @@ def _group(word: Term, vocabulary: Vocabulary, strict: bool) -> Group:
 
 def _forms(word: str, vocabulary: Vocabulary) -> dict[str, int]:
     """The word, its inflected forms and other spellings that occur, with their counts."""
-    found: dict[str, int] = {}
     spelled = {word}
     if _UMLAUTS in vocabulary.languages:
         spelled |= umlauts(word)
-    found |= vocabulary.counts(spelled)
+    found = set(spelled)
     for language in vocabulary.languages:
         stems = {stem(one, language) for one in spelled}
         for prefix in {begin for one in stems for begin in forms_begin(one, language)}:
-            for other, number in vocabulary.like(prefix).items():
-                if other not in found and stem(other, language) in stems:
-                    found[other] = number
-    return found
+            found.update(one for one in vocabulary.like(prefix) if stem(one, language) in stems)
+    return vocabulary.counts(found)
 
 
 def _repairs(word: str, vocabulary: Vocabulary) -> dict[str, int]:

@@ -16,6 +16,8 @@ from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
 from service.records.sqlite.expressions import expression
 
 WORDS_MOST: Final = 5_000
+#: Fields of a scope that are sought one by one for the newest rows of a word.
+SOUGHT_MOST: Final = 32
 #: The greatest code point: behind every word that begins with a prefix.
 _LAST: Final = "\U0010ffff"
 
@@ -26,8 +28,9 @@ SELECT
 """
 #: How many values of some fields hold a word `w`.
 _COUNT = "(SELECT sum(c.n) FROM word_count c WHERE c.word = w.id AND {fields})"
-_LIKE = f"""
-SELECT w.text, {_COUNT} AS total FROM word w WHERE w.text >= ? AND w.text < ? AND total > 0 LIMIT ?
+_LIKE = """
+SELECT w.text FROM word w WHERE w.text >= ? AND w.text < ?
+AND EXISTS (SELECT 1 FROM word_count c WHERE c.word = w.id AND {fields}) LIMIT ?
 """
 _COUNTS = f"""
 SELECT w.text, {_COUNT} AS total FROM json_each(?) j CROSS JOIN word w ON w.text = j.value
@@ -57,10 +60,11 @@ class SearchVerbs:
         row = self.db.execute(_STATISTICS, (_json(streams), _json(fields))).fetchone()
         return row[0], row[1]
 
-    def words_like(self, fields: Sequence[int], prefix: str) -> dict[str, int]:
+    def words_like(self, fields: Sequence[int], prefix: str) -> list[str]:
         inside, values = self._inside(fields, "c.ordinal")
         sql = _LIKE.format(fields=inside)
-        return dict(self.db.execute(sql, (*values, prefix, prefix + _LAST, WORDS_MOST)))
+        rows = self.db.execute(sql, (prefix, prefix + _LAST, *values, WORDS_MOST))
+        return [text for (text,) in rows]
 
     def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> dict[str, int]:
         inside, values = self._inside(fields, "c.ordinal")
@@ -76,7 +80,9 @@ class SearchVerbs:
         if not scope.fields:
             return Rows([], [])
         match = conjunction(groups)
-        blocks = [(ordinal,) for ordinal in scope.fields] if newest else [scope.fields]
+        # A seek in every field finds the newest of each; many fields are scanned once instead.
+        apart = newest and (scope.limited or len(scope.fields) <= SOUGHT_MOST)
+        blocks = [(ordinal,) for ordinal in scope.fields] if apart else [scope.fields]
         short: list[int] = []
         passages: list[tuple[int, int, int]] = []
         for fields in blocks:
@@ -106,7 +112,8 @@ class SearchVerbs:
             limits, bound = self._selected(scope)
             where += f" AND {limits}"
             values += bound
-        order = f"ORDER BY {table}.rowid DESC" if newest else ""
+        newer = f"{table}.rowid" if len(fields) == 1 else f"{table}.rowid & {SEQ_MASK}"
+        order = f"ORDER BY {newer} DESC" if newest else ""
         sql = f"SELECT {columns} FROM {table} {joined} WHERE {where} {order} LIMIT ?"
         return self.db.execute(sql, (match, *values, limit)).fetchall()
 
