@@ -9,6 +9,7 @@ passed, and `Unavailable` if the store cannot be read.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 from evidence.query import Term
@@ -147,7 +148,7 @@ class BlobRow(NamedTuple):
     field: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Scope:
     """What a search may touch: the searchable fields of some streams, and which of their records.
 
@@ -158,7 +159,7 @@ class Scope:
     fields: tuple[int, ...]
     selections: tuple[Selection, ...]
 
-    @property
+    @cached_property
     def limited(self) -> bool:
         """Whether some records of the streams are outside the scope."""
         return any(one.limit or one.tests for one in self.selections)
@@ -178,6 +179,10 @@ class Rows(NamedTuple):
     @property
     def number(self) -> int:
         return len(self.short) + len(self.passages)
+
+    def records(self, snapshot: "Snapshot") -> set[int]:
+        """The records of all these rows."""
+        return {*snapshot.records_of(self.short), *(seq for seq, _, _ in self.passages)}
 
 
 #: Terms any of which will do.
@@ -248,11 +253,8 @@ class Snapshot(Protocol):
         """(live records of the streams, words in these fields of theirs)."""
         ...
 
-    def words_like(self, fields: Sequence[int], prefixes: Sequence[str]) -> dict[str, int]:
-        """The words of some fields with one of some prefixes, and how many values hold each.
-
-        Returns at most 5,000 words for each prefix.
-        """
+    def words_like(self, fields: Sequence[int], prefixes: Sequence[str]) -> list[str]:
+        """The words of some fields with one of some prefixes, at most 5,000 for each prefix."""
         ...
 
     def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> dict[str, int]:

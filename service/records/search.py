@@ -64,7 +64,10 @@ class Search:
             if self.wanted:
                 found.keep_wanted(snapshot, scope(), self.wanted, every=self.every)
         else:
-            found = candidates.of_words(snapshot, scope(), scope("primary-title"), self.wanted)
+            records = 0 if self.searched.narrowed else self.records
+            found = candidates.of_words(
+                snapshot, scope(), scope("primary-title"), self.wanted, records
+            )
             if self.every:
                 kept = candidates.holding_all(snapshot, scope(), self.wanted, found.held)
                 found.keep(kept)
@@ -261,7 +264,8 @@ class Search:
         found, every = self.candidates, set(range(len(self.wanted)))
         whole = {one.record.seq for one in ranked if every <= one.score.held}
         if found.complete:
-            whole |= {seq for seq, held in found.held.items() if every <= held}
+            bits = candidates.bits_of(every)
+            whole |= {seq for seq, held in found.held.items() if held & bits == bits}
         some = len(found.held.keys() | {one.record.seq for one in ranked})
         return Counts(all=len(whole), some=max(some, len(whole)), exact=found.complete)
 

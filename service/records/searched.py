@@ -74,6 +74,12 @@ class Searched:
         return found
 
     @property
+    def narrowed(self) -> bool:
+        """Whether the request leaves out a part of the grant."""
+        request = self.request
+        return bool(request.streams or request.connection_id or request.filter or self._timed)
+
+    @property
     def _timed(self) -> bool:
         return self.times != (None, None)
 
@@ -105,6 +111,13 @@ class Searched:
 
     def scope(self, role: str | None = None) -> Scope:
         """The searched fields, or those with a role."""
+        return self._scope(role) if role else self._whole
+
+    @cached_property
+    def _whole(self) -> Scope:
+        return self._scope(None)
+
+    def _scope(self, role: str | None) -> Scope:
         fields = (
             ordinal
             for stream in self.streams

@@ -39,13 +39,13 @@ class Vocabulary:
             records += self.snapshot.count(selection)
         return records, words / records if records and words else 1.0
 
-    def like(self, prefixes: Iterable[str]) -> dict[str, int]:
-        """The words that begin with one of some prefixes, and how many records hold each."""
+    def like(self, prefixes: Iterable[str]) -> list[str]:
+        """The words that begin with one of some prefixes."""
         wanted = sorted(prefixes)
         found = self.snapshot.words_like(self.open, wanted)
-        if not self.limited.fields:
-            return found
-        return self._added(found, self.snapshot.words_like(self.limited.fields, wanted))
+        if self.limited.fields:
+            found += self.snapshot.words_like(self.limited.fields, wanted)
+        return found
 
     def counts(self, words: Iterable[str]) -> dict[str, int]:
         """How many records hold each of some words; those that none holds are left out."""
@@ -68,7 +68,7 @@ class Vocabulary:
     def count(self, term: Term, scope: Scope) -> int:
         """How many records of a scope hold a term, counted no further than `word_matches`."""
         rows = self.snapshot.rows(scope, [[term]], BUDGETS.word_matches, newest=True)
-        return len({*self.snapshot.records_of(rows.short), *(seq for seq, _, _ in rows.passages)})
+        return len(rows.records(self.snapshot))
 
 
 def pair_or_word(text: str) -> tuple[str, ...]:
@@ -122,18 +122,15 @@ def _group(word: Term, vocabulary: Vocabulary, strict: bool) -> Group:
 
 def _forms(word: str, vocabulary: Vocabulary) -> dict[str, int]:
     """The word, its inflected forms and other spellings that occur, with their counts."""
-    found: dict[str, int] = {}
     spelled = {word}
     if _UMLAUTS in vocabulary.languages:
         spelled |= umlauts(word)
-    found |= vocabulary.counts(spelled)
+    found = set(spelled)
     for language in vocabulary.languages:
         stems = {stem(one, language) for one in spelled}
         prefixes = {begin for one in stems for begin in forms_begin(one, language)}
-        for other, number in vocabulary.like(prefixes).items():
-            if other not in found and stem(other, language) in stems:
-                found[other] = number
-    return found
+        found.update(one for one in vocabulary.like(prefixes) if stem(one, language) in stems)
+    return vocabulary.counts(found)
 
 
 def _repairs(word: str, vocabulary: Vocabulary) -> dict[str, int]:

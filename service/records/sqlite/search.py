@@ -18,6 +18,8 @@ from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
 WORDS_MOST: Final = 5_000
 #: Rows that each of many fields gives at least where they share a limit.
 FIELD_ROWS_LEAST: Final = 10
+#: Fields of a scope that are sought one by one for the newest rows of a word.
+SOUGHT_MOST: Final = 32
 #: The greatest code point: behind every word that begins with a prefix.
 _LAST: Final = "\U0010ffff"
 
@@ -28,8 +30,9 @@ SELECT
 """
 #: How many values of some fields hold a word `w`.
 _COUNT = "(SELECT sum(c.n) FROM word_count c WHERE c.word = w.id AND {fields})"
-_LIKE = f"""
-SELECT w.text, {_COUNT} AS total FROM word w WHERE w.text >= ? AND w.text < ? AND total > 0 LIMIT ?
+_LIKE = """
+SELECT w.text FROM word w WHERE w.text >= ? AND w.text < ?
+AND EXISTS (SELECT 1 FROM word_count c WHERE c.word = w.id AND {fields}) LIMIT ?
 """
 _COUNTS = f"""
 SELECT w.text, {_COUNT} AS total FROM json_each(?) j CROSS JOIN word w ON w.text = j.value
@@ -65,11 +68,12 @@ class SearchVerbs:
         row = self.db.execute(_STATISTICS, (_json(streams), _json(fields))).fetchone()
         return row[0], row[1]
 
-    def words_like(self, fields: Sequence[int], prefixes: Sequence[str]) -> dict[str, int]:
+    def words_like(self, fields: Sequence[int], prefixes: Sequence[str]) -> list[str]:
         inside, values = self._inside(fields, "c.ordinal")
-        sql, found = _LIKE.format(fields=inside), dict[str, int]()
+        sql, found = _LIKE.format(fields=inside), list[str]()
         for prefix in prefixes:
-            found.update(self.db.execute(sql, (*values, prefix, prefix + _LAST, WORDS_MOST)))
+            rows = self.db.execute(sql, (prefix, prefix + _LAST, *values, WORDS_MOST))
+            found += [text for (text,) in rows]
         return found
 
     def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> dict[str, int]:
@@ -86,7 +90,9 @@ class SearchVerbs:
         if not scope.fields:
             return Rows([], [])
         match = conjunction(groups)
-        blocks = [(ordinal,) for ordinal in scope.fields] if newest else [scope.fields]
+        # A seek in every field finds the newest of each; many fields are scanned once instead.
+        apart = newest and (scope.limited or len(scope.fields) <= SOUGHT_MOST)
+        blocks = [(ordinal,) for ordinal in scope.fields] if apart else [scope.fields]
         short: list[int] = []
         passages: list[tuple[int, int, int]] = []
         cut = False
@@ -121,7 +127,8 @@ class SearchVerbs:
             limits, bound = self._selected(scope)
             where += f" AND {limits}"
             values += bound
-        order = f"ORDER BY {table}.rowid DESC" if newest else ""
+        newer = f"{table}.rowid" if len(fields) == 1 else f"{table}.rowid & {SEQ_MASK}"
+        order = f"ORDER BY {newer} DESC" if newest else ""
         sql = f"SELECT {columns} FROM {table} {joined} WHERE {where} {order} LIMIT ?"
         return self.db.execute(sql, (match, *values, limit)).fetchall()
 
