@@ -124,7 +124,7 @@ class SearchPage:
     `absent_words` occur nowhere in the grant, `nearest_words` are those spelled most like them.
     `retry` are arguments in place of which the search has hits; None leaves one out. `tail_cut`
     says that the page ends where the scores fall off, `left_out` how many matching records
-    `sort: newest` does not show.
+    `sort: newest` does not show. `repaired_query` is the query with corrected words, if there are.
     """
 
     args: dict[str, Any]
@@ -141,6 +141,7 @@ class SearchPage:
     left_out: int | None = None
     ended_early: bool = False
     fan_in: FanIn | None = None
+    repaired_query: str | None = field(default=None, compare=False)
 
     def numbered(self) -> list[tuple[int, Hit]]:
         """The hits with their ranks; with their places on the page if they have none."""
@@ -164,8 +165,9 @@ class SearchPage:
     def _narrower(self) -> list[Continuation]:
         """The call that needs every word, at the end of a list that leaves matches out."""
         bounded = self.recall.get("ranking_scope") == "candidate_window"
-        none = self.counts is not None and self.counts.all == 0
+        none = self.counts is not None and self.counts.all == 0 and self.counts.exact
         if not bounded or none or self.args.get("words") == "all":
             return []
-        args = self._again({**(self.retry or {}), "words": "all"})
+        repaired = {"query": self.repaired_query} if self.repaired_query else {}
+        args = self._again({**repaired, "words": "all"})
         return [Continuation("search", args, "narrow")]

@@ -150,7 +150,6 @@ def of_words(
         _add_pairs(snapshot, scope, groups, common, found, records)
         if len(found.held) < BUDGETS.candidates_ranked:
             _add_titled(snapshot, scope, titles, groups, common, found)
-        if len(found.held) < BUDGETS.candidates_ranked:
             _add_newest(snapshot, scope, groups, common, found)
     return found
 
@@ -194,11 +193,11 @@ def _add_titled(
 def _add_newest(
     snapshot: Snapshot, scope: Scope, groups: Sequence[Group], common: list[int], found: Candidates
 ) -> None:
-    """Adds the newest records that hold a common word."""
-    for number in common:
-        spellings = [groups[number].spellings]
+    """Adds the newest records that hold the two rarest of the common words, then any of them."""
+    for numbers in [common[:2], *([number] for number in common)]:
+        spellings = [groups[number].spellings for number in numbers]
         rows = snapshot.rows(scope, spellings, BUDGETS.candidates_newest, newest=True)
-        found.add(rows, [number])
+        found.add(rows, numbers)
 
 
 def of_required(

@@ -13,6 +13,7 @@ from evidence.limits import BUDGETS, CONTRACT
 from evidence.hits import Hit, Match
 from evidence.model import Source
 from evidence.passages import RECORD_PASSAGE_CHARS, Passage, passages
+from evidence.proven import spelling
 from evidence.query import needle
 from evidence.ranking import Group, Ranker
 from evidence.text import beginning, excerpt, mark
@@ -77,8 +78,8 @@ def hit_of(snapshot: Snapshot, ranker: Ranker, one: Ranked, rank: int, reads: Re
         ],
         rank=rank,
         coverage=round(ranker.coverage(one.score.held), 2),
-        matched_words=[group.word.typed for group in held],
-        missing_words=[group.word.typed for group in missing],
+        matched_words=[spelling(group.word) for group in held],
+        missing_words=[spelling(group.word) for group in missing],
         forms=dict(_forms(held, windows)),
     )
 
@@ -183,7 +184,7 @@ def _forms(held: Sequence[Group], windows: Sequence[Window]) -> Iterator[tuple[s
             continue
         for form in group.forms:
             if any(needle(form)[0] in text for text in folded):
-                yield group.word.typed, " ".join(form.words)
+                yield spelling(group.word), " ".join(form.words)
                 break
 
 

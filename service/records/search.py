@@ -178,6 +178,7 @@ class Search:
             recall=self._recall(cursor is None and counts.some > len(self.order)),
             warnings=warnings,
             tail_cut=tail_cut,
+            repaired_query=zero_hits.repaired(self.question, self.wanted),
         )
         return page if page.hits or request.cursor else self._explained(page)
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from evidence.hits import LIMITING
+from evidence.proven import spelling
 from evidence.question import Question
 from evidence.ranking import Group
 from evidence.spelling import REPAIRED_CHARS, edits
@@ -18,8 +19,8 @@ RETRIES_MAX = 5
 
 
 def absent(wanted: list[Group]) -> list[str]:
-    """The words that occur nowhere in the grant, as they were typed."""
-    return [group.word.typed for group in wanted if not group.count]
+    """The words that occur nowhere in the grant."""
+    return [spelling(group.word) for group in wanted if not group.count]
 
 
 def nearest(wanted: list[Group], vocabulary: Vocabulary) -> dict[str, list[str]]:
@@ -32,7 +33,7 @@ def nearest(wanted: list[Group], vocabulary: Vocabulary) -> dict[str, list[str]]
         counts = vocabulary.counts(edits(word, vocabulary.snapshot.letters()))
         near = sorted(counts, key=lambda one: (-counts[one], one))[:NEAREST_MAX]
         if near:
-            found[group.word.typed] = near
+            found[spelling(group.word)] = near
     return found
 
 
@@ -54,6 +55,16 @@ def retries(question: Question, wanted: list[Group], *, every: bool) -> Iterator
         yield _asking([*present, *required]) | mode
         if present and required:
             yield _asking(present) | mode
+
+
+def repaired(question: Question, wanted: list[Group]) -> str | None:
+    """The query with every corrected word as it occurs; None if no word was corrected."""
+    if not any(group.repaired for group in wanted):
+        return None
+    words = [
+        " ".join(group.forms[0].words) if group.repaired else group.word.typed for group in wanted
+    ]
+    return str(_asking([*words, *(part.term.typed for part in question.required)])["query"])
 
 
 def wider(request: SearchQuery) -> Iterator[dict[str, Any]]:

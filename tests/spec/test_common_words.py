@@ -4,6 +4,7 @@ import pytest
 
 from evidence.limits import BUDGETS
 from tests.helpers.caller import Local
+from tests.helpers.reading import printed_calls
 from tests.helpers.stores import BODY, TITLE, WORD, Connection, Stream, build, client
 
 MANY = BUDGETS.candidate_rows + 200
@@ -44,3 +45,16 @@ def test_an_answer_to_a_common_word_is_not_called_complete(orchard: Local) -> No
 def test_a_rare_word_beside_a_common_one_still_selects(orchard: Local) -> None:
     results = orchard.ok("search", query="orchard fences").structured["results"]
     assert results[0]["record_id"] == "a"
+
+
+def test_the_call_that_needs_every_word_has_the_corrected_spelling(orchard: Local) -> None:
+    answer = orchard.ok("search", query="orchrad walked", limit=100)
+    while cursor := answer.structured["data"].get("next_cursor"):
+        answer = orchard.ok("search", query="orchrad walked", limit=100, cursor=cursor)
+    (call,) = printed_calls(answer.text)
+    assert call.args == {"query": "orchard walked", "limit": 100, "words": "all"}
+
+
+def test_records_with_two_common_words_come_before_those_with_one(orchard: Local) -> None:
+    results = orchard.ok("search", query="orchard walked").structured["results"]
+    assert {one["record_id"][0] for one in results} == {"r"}

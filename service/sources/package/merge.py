@@ -226,15 +226,28 @@ def _moment(text: str) -> float:
 
 
 def fill(
-    page: list[Hit], limit: int, readers: Sequence[SourceReader], turns: Turns, seen: "Seen"
-) -> None:
-    """Takes hits in turns, until the page is full or no turn is left."""
+    page: list[Hit],
+    limit: int,
+    readers: Sequence[SourceReader],
+    turns: Turns,
+    seen: "Seen",
+    tail: float = 0.0,
+) -> bool:
+    """Takes hits in turns, until the page is full or no turn is left.
+
+    Returns whether it stopped early, after the hits shown in full, at one whose coverage is below
+    the share `tail` of the first.
+    """
     while len(page) < limit and (reader := turns.next(readers)):
         hit = turns.head(reader)
+        if len(page) >= CONTRACT.full_hits:
+            if (hit.coverage or 0.0) < tail * (page[0].coverage or 0.0):
+                return True
         reader.take()
         if seen.first(hit, reader.child):
             page.append(hit)
             reader.shown += 1
+    return False
 
 
 class Seen:
