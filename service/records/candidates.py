@@ -17,7 +17,7 @@ from service.records.engine import Rows, Scope, Snapshot
 
 #: Words that may select in pairs, the rarest of those that are too common to do so alone.
 PAIRED_MAX: Final = 5
-#: A pair is skipped if words that are independent would bring this many times the cap.
+#: A pair is skipped if words that are independent would bring this many times the room.
 CERTAINLY: Final = 2
 
 
@@ -153,14 +153,15 @@ def _add_common(
     records: int,
 ) -> None:
     """Adds what words hold together that are too common alone; else the newest of the rarest."""
-    cap = BUDGETS.candidate_rows
+    room = BUDGETS.candidate_rows
     for pair in combinations(common[:PAIRED_MAX], 2):
         one, other = (groups[number] for number in pair)
-        if records and one.count * other.count > CERTAINLY * cap * records:
+        if records and one.count * other.count > CERTAINLY * room * records:
             continue
-        rows = snapshot.rows(scope, [one.spellings, other.spellings], cap)
-        if rows.number < cap:
+        rows = snapshot.rows(scope, [one.spellings, other.spellings], room)
+        if rows.number < room:
             found.add(rows, pair)
+            room -= rows.number
     if len(found.held) < BUDGETS.candidates_ranked:
         rarest = common[0]
         rows = snapshot.rows(
