@@ -17,7 +17,7 @@ from service.records.engine import Rows, Scope, Snapshot
 
 #: Words that may select in pairs, the rarest of those that are too common to do so alone.
 PAIRED_MAX: Final = 5
-#: A pair is skipped if words that are independent would bring this many times the cap.
+#: A pair is skipped if words that are independent would bring this many times the room.
 CERTAINLY: Final = 2
 
 
@@ -163,14 +163,17 @@ def _add_pairs(
     records: int,
 ) -> None:
     """Adds the records that hold two words together that are too common alone."""
-    cap = BUDGETS.candidate_rows
+    room = BUDGETS.candidate_rows
     for pair in combinations(common[:PAIRED_MAX], 2):
         one, other = (groups[number] for number in pair)
-        if records and one.count * other.count > CERTAINLY * cap * records:
+        if room <= 0:
+            break
+        if records and one.count * other.count > CERTAINLY * room * records:
             continue
-        rows = snapshot.rows(scope, [one.spellings, other.spellings], cap)
+        rows = snapshot.rows(scope, [one.spellings, other.spellings], room)
         if not rows.cut:
             found.add(rows, pair)
+            room -= rows.number
 
 
 def _add_titled(

@@ -100,7 +100,7 @@ class SearchVerbs:
             # What one field leaves over goes to those after it.
             most = max(FIELD_ROWS_LEAST, (limit - len(short)) // (len(blocks) - number))
             rows = self._rows(scope, fields, match, most, newest, "fts")
-            short += [row for (row,) in rows]
+            short += rows
             parts = self._rows(scope, fields, match, most, newest, "fts_passage")
             passages += parts
             cut |= len(rows) == most or len(parts) == most
@@ -115,11 +115,14 @@ class SearchVerbs:
         newest: bool,
         table: str,
     ) -> list[Any]:
-        """Rows of one table: row ids of `fts`, (record, ordinal, start) of passages."""
+        """Rows of one table: row ids of `fts`, (record, ordinal, start) of passages.
+
+        They come as one JSON array: a thread may lose its turn after every row that it reads.
+        """
         inside, values = self._inside(fields, f"{table}.rowid", ids=True)
-        columns, seq, joined = "fts.rowid", f"fts.rowid & {SEQ_MASK}", ""
+        row, seq, joined = "fts.rowid", f"fts.rowid & {SEQ_MASK}", ""
         if table == "fts_passage":
-            columns, seq = f"p.seq, p.id >> {SEQ_BITS}, p.start", "p.seq"
+            row, seq = f"json_array(p.seq, p.id >> {SEQ_BITS}, p.start)", "p.seq"
             joined = "CROSS JOIN passage p ON p.id = fts_passage.rowid"
         where = f"{table} MATCH ? AND {inside}"
         if scope.limited:
@@ -129,8 +132,11 @@ class SearchVerbs:
             values += bound
         newer = f"{table}.rowid" if len(fields) == 1 else f"{table}.rowid & {SEQ_MASK}"
         order = f"ORDER BY {newer} DESC" if newest else ""
-        sql = f"SELECT {columns} FROM {table} {joined} WHERE {where} {order} LIMIT ?"
-        return self.db.execute(sql, (match, *values, limit)).fetchall()
+        rows = f"SELECT {row} AS row FROM {table} {joined} WHERE {where} {order} LIMIT ?"
+        listed = "row" if table == "fts" else "json(row)"
+        sql = f"SELECT json_group_array({listed}) FROM ({rows})"
+        (found,) = self.db.execute(sql, (match, *values, limit)).fetchone()
+        return list(orjson.loads(found))
 
     def records_of(self, short: Iterable[int]) -> list[int]:
         return [row & SEQ_MASK for row in short]
