@@ -55,9 +55,8 @@ class Hit:
 
     @property
     def at(self) -> str | None:
-        """When it happened, else when the record was last emitted, short enough to print."""
-        found = self.authored_at or self.emitted_at
-        return clip(found, BUDGETS.time_chars) if found else None
+        """When it happened, short enough to print; never when the record was imported."""
+        return clip(self.authored_at, BUDGETS.time_chars) if self.authored_at else None
 
     @property
     def fetch(self) -> Continuation:

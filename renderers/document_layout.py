@@ -31,7 +31,7 @@ def lay_out(
     fields of the record that come after those of `data`: the next call names them too.
     """
     data, roles = record.data, record.roles
-    at = _text(data, roles.get("event-time")) or record.authored_at or record.emitted_at
+    at = record.authored_at or _text(data, roles.get("event-time"))
     titled = _text(data, roles.get("primary-title"))
     title = titled or fallback_title(record.source, record.ref.stream, at)
     document = Document(record.id, title, "", url, _metadata(record))

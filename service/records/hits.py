@@ -100,8 +100,7 @@ def _shown(windows: Sequence[Window], title: str | None) -> Sequence[Window]:
 def _texts(snapshot: Snapshot, one: Ranked, name: str) -> Iterator[tuple[int, str, int]]:
     """(offset, text, length of the field) of what is looked at of a field."""
     if name not in one.passages:
-        value = one.record.data.get(name)
-        if isinstance(value, str) and value:
+        if value := pointer.searched_text(pointer.find(one.record.data, name)):
             yield 0, value, len(value)
         return
     text = text_of(snapshot, one.record, name, None)
@@ -134,7 +133,7 @@ def _window(name: str, text: str, base: int, total: int, passage: Passage) -> Wi
 
 
 def _match(id: str, window: Window) -> Match:
-    path = pointer.path_of(window.field)
+    path = window.field
     at = {"offset_chars": window.read_from} if window.read_from else {}
     return Match(
         field_path=path,
