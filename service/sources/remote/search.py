@@ -29,8 +29,8 @@ def search(line: Line, query: SearchQuery) -> Answer[SearchPage]:
     if place is not None:
         return _reopened(line, query, extra, place)
     body = _asked(line, query, extra)
-    for told in warnings:
-        body = {**body, "meta": notices.added(body, told)}
+    for warning in warnings:
+        body = notices.warned(body, **warning)
     body = notices.bounded(body)
     found = decode.within(decode.read(body), query.query)
     # A source that counts the records with some of the words has looked for each of them.
