@@ -64,5 +64,7 @@ def test_json_numbers_that_would_lose_a_digit_are_none(text: str) -> None:
 
 
 def test_sums_are_exact() -> None:
-    assert total([(Decimal("0.1"), 3), (Decimal("1e30"), 1)]) == Decimal("1000000000000000000000000000000.3")
+    assert total([(Decimal("0.1"), 3), (Decimal("1e30"), 1)]) == Decimal(
+        "1000000000000000000000000000000.3"
+    )
     assert plain(Decimal("1250.500")) == "1250.5" and plain(Decimal("1E+3")) == "1000"
