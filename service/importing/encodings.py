@@ -92,17 +92,24 @@ class _Recoded(io.RawIOBase):
 
 
 def _detect(file: BinaryIO) -> str:
+    seekable = file.seekable()
+    start = file.tell() if seekable else 0
     if isinstance(file, io.BufferedReader):
         head = file.peek(HEAD_BYTES)
     else:
-        head = file.read(HEAD_BYTES)
-        file.seek(0)
+        head = file.read(HEAD_BYTES) if seekable else b""
+    if seekable:
+        file.seek(start)
     for mark, encoding in MARKS:
         if head.startswith(mark):
             return encoding
     if wide := _wide(head[:SAMPLE_BYTES]):
         return wide
-    sample = _odd_lines(file) if file.seekable() else _odd(head.splitlines(keepends=True))
+    if seekable:
+        sample = _odd(file)
+        file.seek(start)
+    else:
+        sample = _odd(head[: head.rfind(b"\n") + 1].splitlines(keepends=True))
     if not sample:
         return "utf-8"
     matches = list(from_bytes(sample, cp_isolation=list(LIKELY)))
@@ -122,13 +129,6 @@ def _wide(head: bytes) -> str | None:
         if zeros * 2 > len(head) // 2 and not others:
             return encoding
     return None
-
-
-def _odd_lines(file: BinaryIO) -> bytes:
-    try:
-        return _odd(file)
-    finally:
-        file.seek(0)
 
 
 def _odd(lines: "BinaryIO | list[bytes]") -> bytes:

@@ -33,6 +33,9 @@ class File:
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
         """The bytes of the file; raises InvalidRequest if its archive is damaged."""
+        if self.path == "-":
+            yield sys.stdin.buffer  # whose rows are read as they come
+            return
         try:
             with self._raw() as raw:
                 yield cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, raw), BUFFER_BYTES))
@@ -41,9 +44,7 @@ class File:
 
     @contextmanager
     def _raw(self) -> Iterator[BinaryIO]:
-        if self.path == "-":
-            yield sys.stdin.buffer
-        elif self.member is not None:
+        if self.member is not None:
             with zipfile.ZipFile(self.path) as archive, archive.open(self.member) as file:
                 yield cast(BinaryIO, file)
         else:
