@@ -13,8 +13,10 @@ from service.records.decimals import exact
 from service.records.forms import FORMS
 from service.records.values import moment
 
-#: A number with a fraction or an exponent, or one of 19 digits, outside most strings.
-_RISKY = re.compile(rb"[:,\[]\s*-?\d+(?:[.eE]|(?<=\d{19}))")
+#: A number with a fraction or an exponent, or one of 19 digits; some strings hold such text too.
+_RISKY = re.compile(
+    rb"[:,\[]\s*(-?(?:\d+(?:\.\d+(?:[eE][+-]?\d+)?|[eE][+-]?\d+)|\d{19,}))(?=\s*[,}\]])"
+)
 _WRAPPED = b'"$'
 _NUMBERS = ("$numberLong", "$numberInt", "$numberDouble", "$numberDecimal")
 _NUMERAL = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
@@ -26,7 +28,7 @@ class Numeral(str):
 
 def loads(content: bytes) -> Any:
     """The value of a JSON text; raises ValueError if it is none."""
-    risky = _RISKY.search(content)
+    risky = any(repr(float(found)) != found.decode() for found in _RISKY.findall(content))
     try:
         value = orjson.loads(content)
     except orjson.JSONDecodeError as error:

@@ -10,6 +10,7 @@ from service.records.manifest import StreamManifest
 from service.records.values import COMMA, sortable
 
 EXAMPLES = 3
+_NUMBERS = (int, float)
 
 
 @dataclass(slots=True)
@@ -54,7 +55,7 @@ class Fitter:
                 data[name] = repr(value).replace(".", ",") if comma else repr(value)
         for path, kind in self._checked:
             value = find(data, path)
-            if value is None or value == "":
+            if value is None or value == "" or (type(value) in _NUMBERS and kind.form is None):
                 continue
             lossy = isinstance(value, Numeral) and not (kind.is_decimal or kind.form)
             if not lossy and sortable(value, kind) is not None:

@@ -79,7 +79,10 @@ def exact(text: str) -> int | float | None:
     if text.lstrip("-").isdigit():
         whole = int(text)
         return whole if -(2**63) <= whole < 2**63 else None
-    found, number = float(text), Decimal(text)
+    found = float(text)
+    if repr(found) == text:
+        return found
+    number = Decimal(text)
     if not isfinite(found):
         return None
     kept = Decimal(repr(found))

@@ -108,12 +108,12 @@ class Index:
     ) -> None:
         """Notes the full-text rows and cells of the fields in `data`, given with whole values."""
         for name, ordinal in scopes.searchable.items():
-            place = places.get(top_level(name))
+            place = places.get(top_level(name)) if places else None
             if place is None or place[4] == "string":  # nothing inside a large value is indexed
                 if text := searched_text(find(data, name)):
                     self._add_text(ordinal, seq, text, *(place or (None, None))[:2])
         for name, ordinal in scopes.cells.items():
-            place = places.get(top_level(name))
+            place = places.get(top_level(name)) if places else None
             if place is None or place[4] == "string":
                 stored = sortable(find(data, name), manifest.paths[name])
                 if stored is not None:
