@@ -224,6 +224,48 @@ def test_html_mail_gives_its_readable_text() -> None:
     assert text_of("<script>x()</script>a<br>b") == "a\nb"
 
 
+def pdf(words: str) -> bytes:
+    """A page with some words."""
+    drawn = f"BT /F1 12 Tf 72 700 Td ({words}) Tj ET"
+    objects = (
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R"
+        " /Resources << /Font << /F1 5 0 R >> >> >>",
+        f"<< /Length {len(drawn)} >>\nstream\n{drawn}\nendstream",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    )
+    found, places = "%PDF-1.4\n", list[int]()
+    for number, content in enumerate(objects, start=1):
+        places.append(len(found))
+        found += f"{number} 0 obj\n{content}\nendobj\n"
+    table = "".join(f"{place:010} 00000 n \n" for place in places)
+    start = len(found)
+    found += f"xref\n0 6\n0000000000 65535 f \n{table}trailer << /Size 6 /Root 1 0 R >>\n"
+    return f"{found}startxref\n{start}\n%%EOF\n".encode()
+
+
+@pytest.mark.parametrize("content", [pdf("Harbour plan"), b"%PDF-1.4 broken"])
+def test_the_text_of_a_pdf_is_read_if_it_can_be(content: bytes) -> None:
+    message = mail(Message_ID="<p@x>")
+    message.set_content("see attached")
+    message.add_attachment(content, maintype="application", subtype="pdf", filename="plan.pdf")
+    file = io.BufferedReader(cast(io.RawIOBase, io.BytesIO(mbox(message))))
+    source = Source("x", "mbox", file, Repair())
+    _, (_, attachment) = FORMATS["mbox"].read(source)
+    assert isinstance(attachment, Row)
+    if b"Harbour" in content:
+        assert attachment.data["text"] == "Harbour plan" and source.notes == []
+    else:
+        assert "text" not in attachment.data
+        assert source.notes == ["The text of 1 PDF attachments cannot be read."]
+
+
+def test_html_that_is_nested_beyond_every_parser_keeps_its_words() -> None:
+    page = "<p>intro</p>" + "<div>" * 3_000 + "harbour" + "</div>" * 3_000
+    assert text_of(page).split() == ["intro", "harbour"]
+
+
 def test_broken_mail_never_stops_the_mailbox() -> None:
     broken = [
         b"Subject: =?utf-8?b?////?=\nDate: not a date\nFrom: <<<>>>\nTo: ,,;\n\nx\n",
