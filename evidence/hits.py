@@ -58,10 +58,7 @@ class Hit:
 
     @property
     def at(self) -> str | None:
-        """When it happened, short enough to print; None if nothing tells.
-
-        Never `emitted_at`: when a record was imported is not its own time.
-        """
+        """When it happened, short enough to print; never when the record was imported."""
         return clip(self.authored_at, BUDGETS.time_chars) if self.authored_at else None
 
     @property

@@ -1,5 +1,6 @@
 """Field paths: a literal top-level name, or a JSON Pointer (RFC 6901) that starts with `/`."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from evidence.errors import InvalidRequest, NotFound
@@ -21,9 +22,44 @@ def path_of(name: str) -> str:
     return escaped(name) if name.startswith("/") else name
 
 
+def is_nested(path: str) -> bool:
+    """Whether a path names something inside a top-level field."""
+    return path.startswith("/") and "/" in path[1:]
+
+
 def escaped(name: str) -> str:
     """The JSON Pointer of a top-level field."""
     return "/" + name.replace("~", "~0").replace("/", "~1")
+
+
+def find(data: dict[str, Any], path: str) -> Any:
+    """The value a path names in a record, None if there is none."""
+    if not path.startswith("/"):
+        return data.get(path)
+    value: Any = data
+    for token in _tokens(path):
+        if isinstance(value, dict):
+            value = value.get(token)
+        elif isinstance(value, list) and _is_index(token) and int(token) < len(value):
+            value = value[int(token)]
+        else:
+            return None
+    return value
+
+
+def searched_text(value: Any) -> str:
+    """The text of a value whose words are searched: of an array, its strings, one a line."""
+    if isinstance(value, str):
+        return value
+    return "\n".join(_strings(value)) if isinstance(value, list) else ""
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (list, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _strings(item)
 
 
 def inside(value: Any, path: str) -> Any:

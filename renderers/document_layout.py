@@ -32,7 +32,7 @@ def lay_out(
     """
     data, roles = record.data, record.roles
     # Not `emitted_at`: when a record was imported is not its own time.
-    at = _text(data, roles.get("event-time")) or record.authored_at
+    at = record.authored_at or _text(data, roles.get("event-time"))
     titled = _text(data, roles.get("primary-title"))
     title = titled or fallback_title(record.source, record.ref.stream, at)
     document = Document(record.id, title, "", url, _metadata(record))

@@ -25,7 +25,7 @@ COMMANDS = (
     Deferred(
         "export", "service.cli.export.commands", "export", "Write whole fields and more to files."
     ),
-    Deferred("import", "service.cli.store", "import_", "Import records from files."),
+    Deferred("import", "service.cli.importing", "import_", "Import records from files."),
     Deferred(
         "grant",
         "service.cli.grants",

@@ -1,71 +1,139 @@
-"""Rows of CSV and TSV tables with a header; columns of numbers and booleans get their type."""
+"""Rows of CSV and TSV tables. Delimiter, quotes and header are detected; every cell is text."""
 
 import csv
-import io
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
-from typing import Any
+from typing import Final
 
 from evidence.errors import InvalidRequest
-from evidence.limits import BUDGETS
+from evidence.limits import BUDGETS, CONTRACT
+from service.importing.column_types import kind_of
+from service.importing.encodings import as_text
 from service.importing.source import Item, Source
+from service.importing.text_repair import Undecodable
 from service.records.intake import Row
 
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
-_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
-_BOOLEANS = {"true": True, "false": False}
+DELIMITERS: Final = (",", ";", "\t", "|")
+#: Lines and characters of them that are looked at for delimiter and header.
+HEAD_LINES, HEAD_CHARS = 200, 8_192
+#: The first line of some files that Excel writes.
+_HINT: Final = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
+_YEARS: Final = frozenset(map(str, range(1900, 2101)))
 
 
-def read_csv(source: Source) -> Iterator[Item]:
-    """The rows of a table with commas between cells."""
-    return _read(source, ",")
-
-
-def read_tsv(source: Source) -> Iterator[Item]:
-    """The rows of a table with tabs between cells."""
-    return _read(source, "\t")
-
-
-def _read(source: Source, delimiter: str) -> Iterator[Item]:
+def read(source: Source) -> Iterator[Item]:
+    """The rows of a table, with the names of its columns from its header."""
     csv.field_size_limit(BUDGETS.import_row_bytes)
-    text = io.TextIOWrapper(source.file, "utf-8-sig", errors="surrogateescape", newline="")
-    lines = csv.reader(
-        (source.repair.text(line) for line in text),
-        delimiter=delimiter,
-    )
+    text = as_text(source)
+    lines = iter(text)
+    head = list(islice(lines, HEAD_LINES))
+    hint = _HINT.fullmatch(head[0]) if head else None
+    given = source.reading.delimiter or ("\t" if source.format == "tsv" else hint and hint[1])
+    dialect = _dialect("".join(head[bool(hint) :])[:HEAD_CHARS], given)
+    source.comma = False if dialect.delimiter == "," else None
+    reader = csv.reader(chain(head[bool(hint) :], lines), dialect)
+    numbered = ((reader.line_num, cells) for cells in reader if cells)
     try:
-        yield from _read_table(lines)
+        yield from _table(source, numbered)
     except csv.Error as error:
-        yield lines.line_num, f"Reading stopped here: {error}. Check the quotes of this line."
+        yield reader.line_num, f"Reading stopped here: {error}. Check the quotes of this line."
     finally:
         text.detach()
 
 
-def _read_table(lines: Any) -> Iterator[Item]:
-    header = next(lines, None)
-    if header is None:
+def _dialect(sample: str, delimiter: str | None) -> type[csv.Dialect]:
+    """How cells are parted and quoted: by clevercsv, which looks for what gives clean columns."""
+    from clevercsv.detect import Detector  # only files with cells wait for it
+
+    sample = sample.encode("utf-8", "replace").decode().replace("\0", "?")
+    found = Detector().detect(sample, delimiters=[delimiter] if delimiter else list(DELIMITERS))
+
+    class Dialect(csv.excel):
+        quotechar = (found and found.quotechar) or '"'
+        escapechar = (found and found.escapechar) or None
+
+    Dialect.delimiter = delimiter or (found and found.delimiter) or ","
+    return Dialect
+
+
+def _table(source: Source, numbered: Iterator[tuple[int, list[str]]]) -> Iterator[Item]:
+    head = list(islice(numbered, HEAD_LINES))
+    if not head:
         return
-    for name in header:
-        if header.count(name) > 1:
-            raise InvalidRequest(f"The header names the column {name!r} twice; rename one.")
-    numbered = ((lines.line_num, cells) for cells in lines if cells)
-    sample = list(islice(numbered, BUDGETS.import_sample_rows))
-    readers = [_column_reader([c[i] for _, c in sample if i < len(c)]) for i in range(len(header))]
-    for number, cells in chain(sample, numbered):
-        if len(cells) != len(header):
-            yield number, f"This row has {len(cells)} cells, the header has {len(header)}."
+    first = _first(head)
+    if first:
+        source.notes.append(f"{first} lines before the table are left out.")
+    width = len(head[first][1])
+    sample = [cells for _, cells in head[first:] if len(cells) == width]
+    has_header = source.reading.header
+    if has_header is None:
+        has_header = _is_header(sample)
+    names = _names(source, sample[0] if has_header else [""] * width)
+    if not has_header:
+        source.notes.append("The table has no header: its columns are column_1 and so on.")
+    for number, cells in chain(head[first + has_header :], numbered):
+        if len(cells) != width:
+            yield number, f"This row has {len(cells)} cells, the table has {width} columns."
             continue
-        yield number, Row({n: read(cell) for n, read, cell in zip(header, readers, cells)})
+        try:
+            row = {name: source.repair.text(cell) for name, cell in zip(names, cells)}
+        except Undecodable as error:
+            yield number, f"{error}."
+            continue
+        yield number, Row({n: cell for n, cell in row.items() if cell or n not in names.unnamed})
 
 
-def _column_reader(sample: list[str]) -> Callable[[str], Any]:
-    """How the cells of a column are read: as a number or boolean only if the whole sample is."""
-    filled = [cell for cell in sample if cell]
-    if filled and all(_INTEGER.fullmatch(cell) for cell in filled):
-        return lambda cell: int(cell) if _INTEGER.fullmatch(cell) else cell or None
-    if filled and all(_NUMBER.fullmatch(cell) for cell in filled):
-        return lambda cell: float(cell) if _NUMBER.fullmatch(cell) else cell or None
-    if filled and all(cell.lower() in _BOOLEANS for cell in filled):
-        return lambda cell: _BOOLEANS.get(cell.lower(), cell or None)
-    return str
+def _first(head: Sequence[tuple[int, list[str]]]) -> int:
+    """How many lines stand before the table: shorter ones, as banks put them there."""
+    widths = Counter(len(cells) for _, cells in head)
+    width, count = max(widths.items(), key=lambda item: (item[1] > 1, item[0] > 1, item[1]))
+    common = [number for number, (_, cells) in enumerate(head) if len(cells) == width]
+    first = common[0]
+    return first if count > 1 and all(len(cells) < width for _, cells in head[:first]) else 0
+
+
+def _is_header(sample: Sequence[list[str]]) -> bool:
+    """Whether the first row names the columns: it holds no value that is typed as they are."""
+    first, rest = sample[0], sample[1:]
+    for number, cell in enumerate(first):
+        if not cell or cell in _YEARS:
+            continue
+        kind = kind_of("", [cell], written=True)
+        if kind.to_json() == {"type": "string"}:
+            continue
+        column = kind_of("", [cells[number] for cells in rest], written=True)
+        if not rest or column.to_json() != {"type": "string"}:
+            return False
+    return True
+
+
+class _Names(list[str]):
+    """The names of columns; `unnamed` ones are left out of rows in which they are empty."""
+
+    unnamed: frozenset[str] = frozenset()
+
+
+def _names(source: Source, header: Sequence[str]) -> _Names:
+    """A name for every column: the header's, made unique and at most 64 bytes long."""
+    names, unnamed = _Names(), set()
+    for number, cell in enumerate(header, start=1):
+        try:
+            cell = source.repair.text(cell).strip()
+        except Undecodable as error:
+            raise InvalidRequest(
+                f"{source.name}, column {number} of the header: {error}."
+            ) from error
+        name = cell.encode()[: CONTRACT.name_bytes].decode(errors="ignore") or f"column_{number}"
+        while name in names:
+            stem = name.encode()[: CONTRACT.name_bytes - 4].decode(errors="ignore")
+            name = f"{stem}_{number}"
+        if not cell:
+            unnamed.add(name)
+        elif name != cell:
+            source.notes.append(f"The column {cell[:60]!r} is called {name!r} here.")
+        names.append(name)
+    if len(unnamed) < len(names):
+        names.unnamed = frozenset(unnamed)
+    return names

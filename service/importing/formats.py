@@ -1,49 +1,72 @@
 """The formats that can be imported: one row each, with the reader that its module provides."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from evidence.errors import InvalidRequest
-from service.importing import csv_table, json_array, mbox, ndjson
+from service.importing import csv_table, json_array, mbox, ndjson, unreadable
 from service.importing.source import Item, Source
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format: its name, its file extensions, and what reads its rows.
+    """A format: its name, its file extensions, how a file of it begins, and what reads its rows.
 
-    `manifest` declares its streams if they are always the same; the others are inferred.
+    `manifest` declares its streams if they are always the same; the others are inferred. The values
+    of a `written` format are all text.
     """
 
     name: str
     extensions: tuple[str, ...]
+    begins: re.Pattern[bytes]
     read: Callable[[Source], Iterator[Item]]
     manifest: dict[str, Any] | None = None
+    written: bool = False
 
 
 FORMATS: dict[str, Format] = {
     format.name: format
     for format in (
-        Format("ndjson", (".ndjson", ".jsonl"), ndjson.read),
-        Format("json", (".json",), json_array.read),
-        Format("csv", (".csv",), csv_table.read_csv),
-        Format("tsv", (".tsv", ".tab"), csv_table.read_tsv),
-        Format("mbox", (".mbox", ".mbx"), mbox.read, mbox.MANIFEST),
+        Format("ndjson", (".ndjson", ".jsonl"), re.compile(rb"\s*\{.*\}\s*(\n|$)"), ndjson.read),
+        Format("json", (".json",), re.compile(rb"\s*[\[{]"), json_array.read),
+        Format("mbox", (".mbox", ".mbx", ".eml"), mbox.BEGINS, mbox.read, mbox.MANIFEST),
+        Format("tsv", (".tsv", ".tab"), re.compile(rb".+\t"), csv_table.read, written=True),
+        Format("csv", (".csv",), re.compile(rb".+[,;|]"), csv_table.read, written=True),
     )
 }
 STANDARD_INPUT = "ndjson"
+_SUFFIXES = {suffix: format.name for format in FORMATS.values() for suffix in format.extensions}
+_MARKS = re.compile(rb"^(\xef\xbb\xbf|\xff\xfe|\xfe\xff)|\0")
 
 
-def detect(name: str) -> str:
-    """The format of a file's extension; `-`, standard input, is NDJSON."""
+def detect(name: str, head: bytes = b"") -> str:
+    """The format of a file by its extension, or one that is near it, else by how it begins.
+
+    `-`, standard input, is NDJSON. Raises InvalidRequest that says what the file looks like.
+    """
     if name == "-":
         return STANDARD_INPUT
     suffix = Path(name).suffix.lower()
-    for format in FORMATS.values():
-        if suffix in format.extensions:
-            return format.name
+    known = unreadable.looks_like(head)
+    if suffix in _SUFFIXES and known is None:
+        return _SUFFIXES[suffix]
+    if known is None and suffix:
+        longer = [one for one in _SUFFIXES if one.startswith(suffix) and len(suffix) > 2]
+        near = longer or get_close_matches(suffix, _SUFFIXES, 1, 0.7)
+        if near:
+            return _SUFFIXES[near[0]]
+    head = _MARKS.sub(b"", head)
+    if known is None and head:
+        for format in FORMATS.values():
+            if format.begins.match(head):
+                return format.name
+    advice = f" This looks like {known}" if known else ""
     raise InvalidRequest(
-        f"Cannot tell the format of {name!r}. Give one: --format {'|'.join(FORMATS)}."
+        f"Cannot tell the format of {name!r}.{advice} Give one: --format {'|'.join(FORMATS)}."
+        if known is None
+        else f"{name} cannot be read.{advice}"
     )

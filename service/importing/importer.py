@@ -4,6 +4,7 @@ A stream without a manifest waits until 1,000 of its rows are there (or the file
 inferred from them, and the rows that waited go in first.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -12,21 +13,21 @@ from typing import Any
 from evidence.errors import InvalidRequest, NotFound
 from evidence.limits import BUDGETS
 from service.importing.formats import FORMATS
-from service.importing.inference import infer
+from service.importing.fitting import Fitter, Misfits
+from service.importing.inference import Inferred, infer
 from service.importing.source import Source
 from service.records.ingest import Batch, Counts
-from service.records.intake import Refused, Row, check_name
+from service.records.intake import Refused, Row, check_name, content_key
 from service.records.manifest import parse
 from service.records.sqlite.streams import StreamHandle, declare, open_stream
 from service.records.sqlite.writer import Writer
 
+#: Rows of a new stream that its owner is shown.
+SAMPLES = 3
 
-class Rejected(Exception):
-    """A strict import met a row it refuses; nothing went in."""
 
-    def __init__(self, counts: Counts) -> None:
-        super().__init__("nothing was imported")
-        self.counts = counts
+class Undone(Exception):
+    """An import was a trial, or was strict and met a row it refuses; nothing went in."""
 
 
 @dataclass(slots=True)
@@ -34,20 +35,27 @@ class Import:
     """One run into one connection.
 
     `stream` is for rows that name none, `key` names the primary key of streams that are new.
-    `inferred` are the stream documents that were proposed, `keyless` the streams that took rows
-    which have no key at all.
+    `on_stream` is called with each stream that is proposed and its first rows. `keyless` are the
+    streams that took rows which have no key at all, `misfits` the values by stream and field that
+    are not of its type.
     """
 
     writer: Writer
     connection_id: str
     stream: str | None = None
-    suggest_roles: bool = False
+    roles: bool = True
     key: tuple[str, ...] = ()
-    inferred: list[dict[str, Any]] = field(default_factory=list)
+    misfits: dict[str, dict[str, Misfits]] = field(default_factory=dict)
     keyless: set[str] = field(default_factory=set)
     undeclared: dict[str, set[str]] = field(default_factory=dict)
+    on_stream: Callable[[Inferred, list[dict[str, Any]]], None] = lambda inferred, rows: None
     batch: Batch = field(init=False)
     _handles: dict[str, StreamHandle] = field(init=False, default_factory=dict)
+    _fitters: dict[str, Fitter] = field(init=False, default_factory=dict)
+    #: How often the content of a row without a key came in the file that is read.
+    _seen: Counter[tuple[str, bytes]] = field(init=False, default_factory=Counter)
+    _written: bool = field(init=False, default=False)
+    _comma: bool | None = field(init=False, default=None)
     _waiting: dict[str, list[tuple[int, Row]]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -62,14 +70,18 @@ class Import:
         self.batch.flush()
         declare(self.writer, self.connection_id, parse(document))
         self._handles.clear()
+        self._fitters.clear()
 
     def read(self, source: Source, *, on_row: Callable[[], None] = lambda: None) -> None:
         """Takes in every row of a source; `on_row` is called after each."""
         format = FORMATS[source.format]
         if format.manifest is not None:
             self._declare_missing(format.manifest)
-        default = self.stream or (source.folder if source.name != "-" else None)
+        default = self.stream or (source.stream if source.name != "-" else None)
+        self._written = format.written
+        self._seen.clear()
         for line, item in format.read(source):
+            self._comma = source.comma
             if isinstance(item, Row):
                 self._take(line, item, item.stream or default)
             else:
@@ -109,7 +121,15 @@ class Import:
         """Gives a stream whose rows wait an inferred manifest, and takes its rows in."""
         rows = self._waiting.pop(name)
         sample = [row.data for _, row in rows if not row.deleted]
-        document = infer(name, sample, key=self.key, suggest_roles=self.suggest_roles)
+        inferred = infer(
+            name,
+            sample,
+            key=self.key,
+            roles=self.roles,
+            written=self._written,
+            comma=self._comma,
+        )
+        document = inferred.document
         if not document["schema"]["properties"]:
             for line, _ in rows:
                 self.counts.refuse(
@@ -118,7 +138,7 @@ class Import:
             return
         self._check_key(name, document["schema"]["properties"])
         self.declare({"streams": [document]})
-        self.inferred.append(document)
+        self.on_stream(inferred, sample[:SAMPLES])
         handle = open_stream(self.writer, self.connection_id, name)
         self._handles[name] = handle
         for line, row in rows:
@@ -149,23 +169,38 @@ class Import:
         return self._handles[name]
 
     def _add(self, handle: StreamHandle, line: int, row: Row) -> None:
-        declared = handle.manifest.fields.keys()
-        if not row.data.keys() <= declared:
-            unknown = row.data.keys() - declared
-            self.undeclared.setdefault(handle.manifest.name, set()).update(unknown)
-        if row.key is None and not handle.manifest.primary_key:
-            self.keyless.add(handle.manifest.name)
+        name = handle.manifest.name
+        if not row.data.keys() <= handle.manifest.fields.keys():
+            unknown = row.data.keys() - handle.manifest.fields.keys()
+            self.undeclared.setdefault(name, set()).update(unknown)
+        fitter = self._fitters.get(name)
+        if fitter is None:
+            misfits = self.misfits.setdefault(name, {})
+            fitter = self._fitters[name] = Fitter(handle.manifest, misfits)
+        row = row._replace(data=fitter.fit(row.data, line, self._written))
+        if row.key is None and not handle.manifest.primary_key and not row.deleted:
+            self.keyless.add(name)
+            row = row._replace(key=self._content_key(name, row.data))
         self.batch.add(handle, row, line=line)
 
+    def _content_key(self, name: str, data: dict[str, Any]) -> str:
+        """The id of a row without a key: its content, and its number if the file repeats it."""
+        key = content_key(data)
+        place = name, bytes.fromhex(key[:16])
+        self._seen[place] += 1
+        return key if self._seen[place] == 1 else f"{key}-{self._seen[place]}"
 
-def run(task: Import, work: Callable[[], None], *, strict: bool) -> Counts:
-    """Runs an import; a strict one is a single transaction that a refused row undoes."""
-    if not strict:
+
+def run(task: Import, work: Callable[[], None], *, strict: bool, dry: bool = False) -> None:
+    """Runs an import; a strict or dry one is a single transaction, which raises `Undone`.
+
+    A strict one raises it only for a refused row.
+    """
+    if not strict and not dry:
         work()
     else:
         with task.writer.transaction():
             work()
-            if task.counts.refused:
-                raise Rejected(task.counts)
+            if dry or task.counts.refused:
+                raise Undone
     task.writer.finish()
-    return task.counts

@@ -11,9 +11,11 @@ from itertools import islice
 from typing import Any
 
 from evidence.limits import BUDGETS
+from evidence.pointer import escaped, searched_text
+from service.importing.column_types import Kind, Tokens, as_stored, kind_of, settle
 from service.ports import OPERATORS
 from service.records.intake import Refused, check_name
-from service.records.values import SORTABLE_CHARS, microseconds
+from service.records.values import DECIMAL, SORTABLE_CHARS
 
 WORDY_CHARS = 20
 FILTER_CHARS = 64
@@ -23,6 +25,9 @@ FEW_ROWS = 20
 #: Each searched field counts in the scopes of a grant, and a wide grant ranks less: beyond these,
 #: only fields of several words are searched.
 SEARCHED_FIELDS = 32
+#: Objects are looked into so deep, unless they have more members: then their names are data.
+NESTING = 4
+MEMBERS = 40
 
 KEY_NAMES = ("id", "_id", "key", "uuid")
 TIME_NAMES = (
@@ -30,15 +35,9 @@ TIME_NAMES = (
 )
 TITLE_NAMES = ("title", "subject", "name", "headline", "summary")
 TEXT_NAMES = ("body", "text", "content", "message", "description", "note", "abstract")
+ACTOR_NAMES = ("from", "author", "sender", "actor", "user", "username", "user_name", "from_name")
+THREAD_NAMES = ("thread_id", "conversation_id", "thread", "thread_ts", "chat_id", "channel_id")
 
-_TYPES = {
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-    str: "string",
-    dict: "object",
-    list: "array",
-}
 _ID_NAME = re.compile(r"(^|_)(id|key|uuid|guid|hash|sha1|sha256|md5|token|etag)$|[a-z]Id$")
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://\S+$", re.IGNORECASE)
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{80,}={0,2}")
@@ -46,42 +45,58 @@ _WORDY = re.compile(r"\s|[\u0900-\uffdc\U00020000-\U0003ffff]")
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
-    """What the sample shows of one field; `values` leaves out nulls."""
+class Inferred:
+    """A proposed stream document; `doubts` are the fields that stay text, with the reason."""
 
-    name: str
-    type: str
-    format: str | None
+    document: dict[str, Any]
+    doubts: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """What the sample shows of one field; `tokens` lead to it, `values` leaves out nulls."""
+
+    tokens: Tokens
+    kind: Kind
     values: list[Any]
     rows: int
 
     @property
+    def name(self) -> str:
+        """The field as a manifest names it."""
+        return self.tokens[0] if len(self.tokens) == 1 else "".join(map(escaped, self.tokens))
+
+    @property
     def is_time(self) -> bool:
-        return self.format is not None
+        return self.kind.is_time
 
     @property
     def is_number(self) -> bool:
-        return self.type in ("integer", "number")
+        return not self.is_time and (
+            self.kind.type in ("integer", "number") or self.kind.format == DECIMAL
+        )
 
     @property
     def is_id(self) -> bool:
-        return any(map(_ID_NAME.search, (self.name, self.name.lower())))
+        return is_id(self.tokens[-1])
 
     @property
     def texts(self) -> list[str]:
-        return [value for value in self.values if isinstance(value, str) and value]
+        return list(filter(None, map(searched_text, self.values)))
 
     @property
     def is_text(self) -> bool:
         """Whether the field holds words somebody may look for."""
-        if self.type != "string" or self.is_time or self.is_id or not self.texts:
+        if self.kind.type not in ("string", "array") or self.is_time or self.is_id:
+            return False
+        if not self.texts:
             return False
         return not all(_URL.match(text) or _BASE64.fullmatch(text) for text in self.texts)
 
     @property
     def is_wordy(self) -> bool:
         """Whether it holds several words, or ones that spaces do not part."""
-        if not self.is_text:
+        if not self.is_text or self.is_number:
             return False
         mean = sum(map(len, self.texts)) / len(self.texts)
         return mean > WORDY_CHARS or any(_WORDY.search(text) for text in self.texts)
@@ -89,7 +104,7 @@ class _Column:
     @property
     def is_short(self) -> bool:
         """Whether its values are scalars short enough to be typed into a filter."""
-        if self.type in ("object", "array"):
+        if self.kind.type in ("object", "array"):
             return False
         texts = [value for value in self.values if isinstance(value, str)]
         mean = sum(map(len, texts)) / max(len(texts), 1)
@@ -98,16 +113,18 @@ class _Column:
     @property
     def is_category(self) -> bool:
         """Whether its values repeat enough to be grouped by, or are too few to tell."""
-        if self.type == "boolean":
+        if self.kind.type == "boolean":
             return True
-        if self.type != "string" or self.is_time or not self.is_short:
+        if self.kind.type != "string" or self.is_time or self.is_number or not self.is_short:
             return False
         distinct = len({str(value) for value in self.values})
         few = self.rows <= FEW_ROWS and self.is_text
         return distinct <= GROUPS and (few or distinct * 2 <= len(self.values))
 
-    def to_json(self) -> dict[str, Any]:
-        return {"type": self.type} | ({"format": self.format} if self.format else {})
+
+def is_id(name: str) -> bool:
+    """Whether a field has the name of an id."""
+    return any(map(_ID_NAME.search, (name, name.lower())))
 
 
 def infer(
@@ -115,53 +132,75 @@ def infer(
     rows: Iterable[dict[str, Any]],
     *,
     key: Sequence[str] = (),
-    suggest_roles: bool = False,
-) -> dict[str, Any]:
-    """The document of one stream, proposed from up to 1,000 rows; roles only where asked for.
+    roles: bool = False,
+    written: bool = False,
+    comma: bool | None = None,
+) -> Inferred:
+    """The document of one stream, proposed from up to 1,000 rows.
 
-    `key` are the fields of the primary key where the owner names them.
+    `key` are the fields of the primary key if the owner names them; `written` rows hold nothing but
+    text, with a decimal comma if `comma`.
     """
-    columns = _columns(list(islice(rows, BUDGETS.import_sample_rows)))
-    found = list(key) or _key(columns)
-    cursor = _cursor(columns)
-    properties = {column.name: column.to_json() for column in columns.values()}
-    if suggest_roles:
-        for field, role in _roles(columns, cursor).items():
+    columns = _columns(list(islice(rows, BUDGETS.import_sample_rows)), written, comma)
+    top = {column.name: column for column in columns if len(column.tokens) == 1}
+    found = list(key) or _key(top)
+    cursor = _cursor(top)
+    properties = _properties(columns)
+    if roles:
+        for field, role in _roles(top, cursor).items():
             properties[field]["x_pdpp_role"] = role
     document: dict[str, Any] = {"name": name, "primary_key": found}
     if cursor:
         document["cursor_field"] = cursor
     document["schema"] = {"type": "object", "properties": properties}
-    document["query"] = _query(list(columns.values()), found)
-    return document
+    document["query"] = _query(columns, found)
+    doubts = {column.name: column.kind.doubt for column in columns if column.kind.doubt}
+    return Inferred(document, doubts)
 
 
-def _columns(rows: list[dict[str, Any]]) -> dict[str, _Column]:
-    values: dict[str, list[Any]] = {}
+def _columns(rows: list[dict[str, Any]], written: bool, comma: bool | None) -> list[_Column]:
+    """The columns, those inside objects behind the objects."""
+    values: dict[Tokens, list[Any]] = {}
     for row in rows:
-        for name, value in row.items():
-            values.setdefault(name, [])
-            if value is not None:
-                values[name].append(value)
-    return {
-        name: _column(name, found, len(rows)) for name, found in values.items() if _is_name(name)
-    }
+        _gather(values, (), row)
+    members = Counter(tokens[:-1] for tokens in values if len(tokens) > 1)
+    kinds: dict[Tokens, Kind] = {}
+    for tokens, found in values.items():
+        if any(members[tokens[:size]] > MEMBERS for size in range(1, len(tokens))):
+            continue
+        kind = kind_of(tokens[-1], found, written=written)
+        text = kind.format == DECIMAL and is_id(tokens[-1]) and {*map(type, found)} == {str}
+        kinds[tokens] = Kind("string") if text else kind
+    columns = []
+    for tokens, kind in settle(kinds, comma).items():
+        found = values[tokens]
+        if written:
+            found = [one for value in found if (one := as_stored(value, kind.type)) is not None]
+        columns.append(_Column(tokens, kind, found, len(rows)))
+    return columns
 
 
-def _column(name: str, values: list[Any], rows: int) -> _Column:
-    kinds = Counter(_TYPES.get(type(value), "string") for value in values)
-    if kinds.keys() == {"integer", "number"}:
-        return _Column(name, "number", None, values, rows)
-    kind = kinds.most_common(1)[0][0] if kinds else "string"
-    form = _time_format(values) if kinds.keys() == {"string"} else None
-    return _Column(name, kind, form, values, rows)
+def _gather(values: dict[Tokens, list[Any]], tokens: Tokens, row: dict[str, Any]) -> None:
+    for name, value in row.items():
+        if not _is_name(name):
+            continue
+        found = values.setdefault((*tokens, name), [])
+        if value is None:
+            continue
+        found.append(value)
+        if isinstance(value, dict) and len(tokens) < NESTING and len(value) <= MEMBERS:
+            _gather(values, (*tokens, name), value)
 
 
-def _time_format(texts: list[str]) -> str | None:
-    found = [text for text in texts if text]
-    if not found or any(microseconds(text) is None for text in found):
-        return None
-    return "date" if all(len(text) == len("2026-01-31") for text in found) else "date-time"
+def _properties(columns: list[_Column]) -> dict[str, Any]:
+    """The schemas of the fields, with those of the fields inside them."""
+    properties: dict[str, Any] = {}
+    for column in columns:
+        place = properties
+        for token in column.tokens[:-1]:
+            place = place[token].setdefault("properties", {})
+        place[column.tokens[-1]] = column.kind.to_json()
+    return properties
 
 
 def _is_name(name: str) -> bool:
@@ -186,7 +225,7 @@ def _is_key(column: _Column) -> bool:
 def _cursor(columns: dict[str, _Column]) -> str | None:
     times = [column.name for column in columns.values() if column.is_time]
     common = [name for name in times if len(columns[name].values) * 2 > columns[name].rows]
-    return next((name for name in TIME_NAMES if name in times), next(iter(common or times), None))
+    return _named(times, TIME_NAMES) or next(iter(common or times), None)
 
 
 def _query(columns: list[_Column], key: list[str]) -> dict[str, Any]:
@@ -221,15 +260,22 @@ def _searched(columns: list[_Column]) -> list[str]:
 
 
 def _roles(columns: dict[str, _Column], cursor: str | None) -> dict[str, str]:
-    """Field to role: a title, a text and a time, where the sample has such fields."""
-    texts = [column.name for column in columns.values() if column.is_text]
-    title = next((name for name in TITLE_NAMES if name in texts), None)
-    wordy = [name for name in texts if columns[name].is_wordy]
-    longest = max(wordy, key=lambda name: sum(map(len, map(str, columns[name].values))), default="")
-    text = next((name for name in TEXT_NAMES if name in wordy), longest)
-    found = {text: "primary-text"} if text else {}
-    if title:
-        found[title] = "primary-title"
-    if cursor:
-        found[cursor] = "event-time"
-    return found
+    """Field to role, where the sample has such fields."""
+    texts = {n: column for n, column in columns.items() if column.is_text and not column.is_number}
+    wordy = [name for name in texts if texts[name].is_wordy and name != cursor]
+    longest = max(wordy, key=lambda name: sum(map(len, texts[name].texts)), default=None)
+    strings = {name: column for name, column in columns.items() if column.kind.type == "string"}
+    found = {
+        "primary-text": _named(wordy, TEXT_NAMES) or longest,
+        "primary-title": _named(texts, TITLE_NAMES),
+        "actor": _named(texts, ACTOR_NAMES),
+        "thread": _named(strings, THREAD_NAMES),
+        "event-time": cursor,
+    }
+    return {name: role for role, name in found.items() if name}
+
+
+def _named(columns: Iterable[str], names: Sequence[str]) -> str | None:
+    """The column with the first of these names."""
+    lower = {name.lower(): name for name in columns}
+    return next((lower[name] for name in names if name in lower), None)

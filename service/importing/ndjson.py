@@ -2,35 +2,36 @@
 
 from collections.abc import Iterator
 
-import orjson
-
 from evidence.limits import BUDGETS
+from service.importing.encodings import as_utf_8
+from service.importing.exact_json import loads
 from service.importing.json_rows import row_of
 from service.importing.source import Item, Source
-from service.importing.text_repair import holds_nul
+from service.importing.text_repair import Repair
 from service.records.intake import Row
 
 
 def read(source: Source) -> Iterator[Item]:
+    file = as_utf_8(source)
     number, most = 0, BUDGETS.import_row_bytes
-    while line := source.file.readline(most + 1):
+    while line := file.readline(most + 1):
         number += 1
         if len(line) > most:
             while line and not line.endswith(b"\n"):
-                line = source.file.readline(most)
+                line = file.readline(most)
             yield number, f"The line is over {most} bytes; split the record."
             continue
         if number == 1:
             line = line.removeprefix(b"\xef\xbb\xbf")
         if not line.isspace() and line:
-            yield number, _parse_line(line)
+            yield number, _parse_line(line, source.repair)
 
 
-def _parse_line(line: bytes) -> Row | str:
+def _parse_line(line: bytes, repair: Repair) -> Row | str:
     try:
-        value = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
+        value = loads(line)
+    except ValueError as error:
         return f"This line is not JSON: {error}."
-    if b"\\u0000" in line and holds_nul(value):
-        return "The line holds a NUL character (\\u0000); take it out."
+    if b"\\u0000" in line:
+        value = repair.value(value)
     return row_of(value)

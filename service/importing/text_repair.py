@@ -1,25 +1,46 @@
-"""Characters no text may hold: found, or replaced one for one by U+FFFD."""
+"""Characters no text may hold: NUL is replaced by U+FFFD, undecodable bytes only if asked for."""
 
 import re
 from dataclasses import dataclass
 from typing import Any
 
 REPLACEMENT = "\ufffd"
-_UNFIT = re.compile("[\0\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Undecodable(ValueError):
+    """A text holds bytes that its encoding does not have."""
 
 
 @dataclass(slots=True)
 class Repair:
-    """Replaces NUL and lone surrogates, and counts how many there were."""
+    """Replaces what no text may hold and counts it.
 
-    count: int = 0
+    Bytes that cannot be decoded arrive as lone surrogates. They raise `Undecodable` unless
+    `replace` is set.
+    """
+
+    replace: bool = False
+    nuls: int = 0
+    undecodable: int = 0
 
     def text(self, text: str) -> str:
-        if text.isascii() and "\0" not in text:
+        if "\0" in text:
+            self.nuls += text.count("\0")
+            text = text.replace("\0", REPLACEMENT)
+        return self.decoded(text)
+
+    def decoded(self, text: str) -> str:
+        if text.isascii() or not _SURROGATE.search(text):
             return text
-        fit, count = _UNFIT.subn(REPLACEMENT, text)
-        self.count += count
-        return fit
+        if not self.replace:
+            raise Undecodable(
+                "It holds bytes that are not in the encoding of the file. Name the right one with "
+                "--encoding, or give --replace-undecodable to store U+FFFD in their place"
+            )
+        text, count = _SURROGATE.subn(REPLACEMENT, text)
+        self.undecodable += count
+        return text
 
     def value(self, value: Any) -> Any:
         """A JSON value with every string in it repaired."""
@@ -30,14 +51,3 @@ class Repair:
         if isinstance(value, dict):
             return {self.text(name): self.value(item) for name, item in value.items()}
         return value
-
-
-def holds_nul(value: Any) -> bool:
-    """Whether any string in a JSON value holds a NUL."""
-    if isinstance(value, str):
-        return "\0" in value
-    if isinstance(value, list):
-        return any(map(holds_nul, value))
-    if isinstance(value, dict):
-        return any(map(holds_nul, value)) or any(map(holds_nul, value.values()))
-    return False

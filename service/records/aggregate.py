@@ -3,18 +3,21 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from evidence import pointer
 from evidence.errors import InvalidRequest
 from evidence.limits import CONTRACT
 from evidence.model import GRANULARITIES, Buckets, Group
 from service.records.engine import Selection, Snapshot
 from service.cursors import Sealer
 from service.ports import AggregateQuery
-from service.records import lists
+from service.records import decimals, lists
 from service.records.filters import tests_of
 from service.records.local_time import FIRST, SPAN, Clock, buckets, key
+from service.records.values import FieldType
 from service.records.view import StreamView, View
 
 # Sums of decimal fractions are rounded here, far below what they are given with.
@@ -28,6 +31,12 @@ class Source:
 
     stream: StreamView
     selection: Selection
+
+    def ordinal(self, field: str) -> int:
+        return self.stream.ordinals[self.stream.path(field)]
+
+    def kind(self, field: str) -> FieldType:
+        return self.stream.manifest.paths[self.stream.path(field)]
 
 
 def aggregate(snapshot: Snapshot, view: View, query: AggregateQuery, sealer: Sealer) -> Buckets:
@@ -88,10 +97,10 @@ def _check(streams: Sequence[StreamView], query: AggregateQuery) -> None:
 
 def _declared(stream: StreamView, field: str, kind: str) -> None:
     param = kind if kind in ("group_by", "group_by_time") else "field"
-    stream.require(field, param=param)
+    path = stream.path(field, param=param)
     allowed = stream.manifest.aggregations.get(kind, ())
-    if field not in allowed or field not in stream.ordinals:
-        usable = ", ".join(name for name in allowed if name in stream.granted) or "none"
+    if path not in allowed or path not in stream.ordinals:
+        usable = ", ".join(one for one in allowed if one in stream.ordinals) or "none"
         raise InvalidRequest(
             f"{kind} is not declared for {field!r} in stream {stream.name!r}. Fields: {usable}.",
             param=param,
@@ -109,29 +118,47 @@ def _value(snapshot: Snapshot, sources: Sequence[Source], query: AggregateQuery,
     if query.metric == "count_distinct":
         seen: set[Any] = set()
         for source in sources:
-            seen.update(snapshot.values(source.selection, source.stream.ordinals[field]))
+            seen.update(snapshot.values(source.selection, source.ordinal(field)))
         return len(seen)
     if query.metric == "sum":
-        total = sum(
-            snapshot.total(source.selection, source.stream.ordinals[field]) for source in sources
-        )
+        if any(source.kind(field).is_decimal for source in sources):
+            return _exact_sum(snapshot, sources, field)
+        total = sum(snapshot.total(source.selection, source.ordinal(field)) for source in sources)
         total = round(total, DECIMALS) if isinstance(total, float) else total
         return total if abs(total) <= LARGEST else float(total)
     return _extreme(snapshot, sources, query.metric, field)
 
 
+def _exact_sum(snapshot: Snapshot, sources: Sequence[Source], field: str) -> str:
+    counted = (
+        (_number(source, field, value), count)
+        for source in sources
+        for value, count in snapshot.groups(source.selection, source.ordinal(field))
+    )
+    return decimals.plain(decimals.total(counted))
+
+
+def _number(source: Source, field: str, value: Any) -> Decimal:
+    """The number that a cell holds."""
+    if source.kind(field).is_decimal:
+        return decimals.of_key(str(value))
+    return Decimal(repr(value))
+
+
 def _extreme(snapshot: Snapshot, sources: Sequence[Source], metric: str, field: str) -> Any:
     """The least or greatest value as the record spells it, None if there is none."""
     greatest = metric == "max"
-    found = (
-        snapshot.extreme(source.selection, source.stream.ordinals[field], greatest=greatest)
-        for source in sources
-    )
-    best = [one for one in found if one is not None]
+    best = []
+    for source in sources:
+        ordinal = source.ordinal(field)
+        if one := snapshot.extreme(source.selection, ordinal, greatest=greatest):
+            value, seq = one
+            number = source.kind(field).is_number
+            best.append((_number(source, field, value) if number else value, seq, source))
     if not best:
         return None
-    _, seq = (max if greatest else min)(best)
-    return snapshot.load([seq])[seq].data.get(field)
+    _, seq, source = (max if greatest else min)(best, key=lambda one: one[:2])
+    return pointer.find(snapshot.load([seq])[seq].data, source.stream.path(field))
 
 
 def _grouped(
@@ -174,20 +201,22 @@ def _grouped(
 def _by_value(snapshot: Snapshot, sources: Sequence[Source], field: str) -> Counter[Any]:
     counted: Counter[Any] = Counter()
     for source in sources:
-        boolean = source.stream.manifest.fields[field].type == "boolean"
-        for value, count in snapshot.groups(source.selection, source.stream.ordinals[field]):
-            counted[bool(value) if boolean else value] += count
+        kind = source.kind(field)
+        for value, count in snapshot.groups(source.selection, source.ordinal(field)):
+            if kind.is_decimal:
+                value = decimals.plain(decimals.of_key(str(value)))
+            counted[bool(value) if kind.type == "boolean" else value] += count
     return counted
 
 
 def _by_time(snapshot: Snapshot, sources: Sequence[Source], query: AggregateQuery) -> Counter[int]:
     """Counts by local minute, hour or day: the engine counts slots that no change of time parts."""
     field = str(query.group_by_time)
-    spans = {n for source in sources for n in _spans(snapshot, source.stream.ordinals[field])}
+    spans = {n for source in sources for n in _spans(snapshot, source.ordinal(field))}
     clock = Clock(str(query.granularity), _zone(query.time_zone), spans)
     counted: Counter[int] = Counter()
     for source in sources:
-        ordinal = source.stream.ordinals[field]
+        ordinal = source.ordinal(field)
         counted.update(clock.count(snapshot.slots(source.selection, ordinal, FIRST, clock.slot)))
     return counted
 

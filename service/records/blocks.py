@@ -6,6 +6,7 @@ from typing import Final
 
 from evidence.fold import fold
 from evidence.limits import BUDGETS, CONTRACT
+from evidence.pointer import find, searched_text
 from evidence.question import Question
 from evidence.ranking import PERIOD_LIFT, TITLE_WEIGHT, Ranker, Score, Text, with_neighbours
 from service.records.candidates import Candidates
@@ -59,14 +60,14 @@ class Reader:
         everywhere = {stream.roles.get(role) for role in EVERYWHERE}
         for ordinal, name in stream.searchable.items():
             weight = TITLE_WEIGHT if name == titled else 1
-            value = record.data.get(name)
-            if isinstance(value, str) and len(value) <= CONTRACT.passage_chars:
+            value = searched_text(find(record.data, name))
+            if value and len(value) <= CONTRACT.passage_chars:
                 folded = fold(value)
                 words += folded.count(" ") + 1
                 texts.append(Text(folded, weight, name in everywhere, False, possible))
-            elif isinstance(value, str) or name in record.big:
+            elif value or name in record.big:
                 starts = passages[name] = self._likely(record.seq, ordinal)
-                if isinstance(value, str):
+                if value:
                     words += len(value) // WORD_CHARS
                 else:
                     words += int(CHUNKED_LENGTH * self._ranker.mean)

@@ -88,6 +88,9 @@ def _value(
     kind = pointer.json_type(value)
     if is_reference(value) or (isinstance(value, str) and looks_binary(value)):
         return kind, value
+    named = path if pointer.is_nested(path) else pointer.path_of(name)
+    if kind == "array" and named in stream.searchable.values():
+        return kind, InlineText(pointer.searched_text(value))
     return kind, InlineText(text_of(value))
 
 

@@ -1,11 +1,12 @@
 """Typed filters as tests of field values: declared, granted fields only."""
 
+from dataclasses import replace
 from typing import Any
 
 from evidence.errors import InvalidRequest
 from service.ports import Filter, Scalar
 from service.records.engine import Test
-from service.records.manifest import FieldType, sortable
+from service.records.values import DECIMAL, FieldType, Stored, sortable
 from service.records.view import StreamView
 
 
@@ -23,17 +24,17 @@ def tests_of(view: StreamView, wanted: Filter) -> tuple[Test, ...]:
 
 
 def _bounds(view: StreamView, name: str, spec: Any) -> list[tuple[str, Scalar]]:
-    view.require(name, param="filter")
+    view.path(name, param="filter")
     return list(spec.items()) if isinstance(spec, dict) else [("eq", spec)]
 
 
 def _test(view: StreamView, name: str, operator: str, value: Scalar) -> Test:
-    manifest = view.manifest
+    manifest, path = view.manifest, view.path(name, param="filter")
     if operator == "eq":
-        allowed = name in manifest.exact_filters
+        allowed = path in manifest.exact_filters
     else:
-        allowed = operator in manifest.range_filters.get(name, ())
-    if not allowed or name not in view.ordinals:
+        allowed = operator in manifest.range_filters.get(path, ())
+    if not allowed or path not in view.ordinals:
         raise InvalidRequest(
             f"The stream {view.name!r} does not offer "
             f"{'an exact' if operator == 'eq' else f'a {operator}'} filter on {name!r}. "
@@ -42,8 +43,8 @@ def _test(view: StreamView, name: str, operator: str, value: Scalar) -> Test:
             param="filter",
             field=name,
         )
-    kind = manifest.fields[name]
-    stored = sortable(_typed(value, kind), kind)
+    kind = manifest.paths[path]
+    stored = _stored(value, kind)
     if stored is None:
         raise InvalidRequest(
             f"The filter value for {name!r} is not of type {kind.format or kind.type}.",
@@ -51,11 +52,25 @@ def _test(view: StreamView, name: str, operator: str, value: Scalar) -> Test:
             param="filter",
             field=name,
         )
-    return Test(view.ordinals[name], operator, stored)
+    return Test(view.ordinals[path], operator, stored)
+
+
+def _stored(value: Scalar, kind: FieldType) -> Stored | None:
+    """A filter value as cells hold values: as records write it, or in the usual way."""
+    found = sortable(_typed(value, kind), kind)
+    if found is None and kind.form and isinstance(value, str):
+        found = sortable(value, replace(kind, form=None, type="string", format=_usual(kind)))
+    return found
+
+
+def _usual(kind: FieldType) -> str:
+    return "date-time" if kind.is_time else DECIMAL
 
 
 def _typed(value: Scalar, kind: FieldType) -> Scalar:
     """Text as the declared type, since a query string carries nothing but text."""
+    if kind.is_decimal or kind.is_time:
+        return value
     if not isinstance(value, str):
         return str(value) if kind.type == "string" and not isinstance(value, bool) else value
     if kind.type == "boolean":

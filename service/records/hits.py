@@ -127,8 +127,7 @@ def _shown(
 def _texts(snapshot: Snapshot, one: Ranked, name: str) -> Iterator[tuple[int, str, int]]:
     """(offset, text, length of the field) of what is looked at of a field."""
     if name not in one.passages:
-        value = one.record.data.get(name)
-        if isinstance(value, str) and value:
+        if value := pointer.searched_text(pointer.find(one.record.data, name)):
             yield 0, value, len(value)
         return
     text = text_of(snapshot, one.record, name, None)

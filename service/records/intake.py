@@ -68,7 +68,12 @@ def record_key(row: Row, primary_key: tuple[str, ...]) -> str:
         return check_record_id(_join_key([row.data[name] for name in primary_key]))
     if row.deleted:
         raise Refused('A deletion needs a "key": this stream has no primary key.')
-    return hashlib.sha256(orjson.dumps(row.data, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    return content_key(row.data)
+
+
+def content_key(data: dict[str, Any]) -> str:
+    """The hash of a record's content."""
+    return hashlib.sha256(orjson.dumps(data, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 def check_record_id(key: str) -> str:

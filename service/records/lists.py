@@ -15,10 +15,10 @@ from service.records.engine import Order, Position, Row, Selection, Snapshot, St
 from service.cursors import Sealer
 from service.pdpp.encode.records import encode_row
 from service.ports import RecordQuery, RecordRead
-from service.records import documents
+from service.records import documents, values
 from service.records.expand import expand, require
+from service.records.forms import DATES
 from service.records.filters import tests_of
-from service.records.values import moment
 from service.records.view import StreamView, View
 
 
@@ -117,7 +117,7 @@ def require_shared(
     409 `ambiguous_connection` with those that do; 403 `field_not_granted` where none does.
     """
     for field in fields:
-        having = [stream for stream in streams if field in stream.granted]
+        having = [stream for stream in streams if stream.shows(field)]
         if not having:
             streams[0].require(field, param=param)
         if len(having) < len(streams):
@@ -176,7 +176,14 @@ def time_of(stream: StreamView, record: Stored, shown: frozenset[str]) -> str | 
     """When it happened, by declared role or cursor, out of the fields that may be shown."""
     for name in stream.time_fields:
         if name in shown and record.data.get(name):
-            return str(record.data[name])
+            found, kind = record.data[name], stream.manifest.fields[name]
+            if kind.form is None:
+                return str(found)
+            at = values.time_of(found, kind)
+            if at is None:
+                return None
+            whole_day = isinstance(found, str) and kind.form in DATES and ":" not in found
+            return values.moment(at)[: len("2026-01-31") if whole_day else None]
     return None
 
 
@@ -264,4 +271,6 @@ def _span(
         count, first, last = snapshot.span(selection)
         total += count
         times += [at for at in (first, last) if shown and at is not None]
-    return Span(total, moment(min(times)), moment(max(times))) if times else Span(total)
+    return (
+        Span(total, values.moment(min(times)), values.moment(max(times))) if times else Span(total)
+    )

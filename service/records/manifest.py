@@ -8,12 +8,14 @@ once, by `parse`, into `StreamManifest`s that answer in types:
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+import dataclasses
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evidence.limits import CONTRACT
+from evidence.pointer import escaped, is_nested, path_of
 from service.ports import OPERATORS
-from service.records.manifest_parts import Part, fields_of, read_name
+from service.records.manifest_parts import Part, as_path, fields_of, nested_of, read_name
 from service.records.values import FieldType, microseconds, sortable
 
 __all__ = [
@@ -60,8 +62,9 @@ class StreamManifest:
     """One stream, compiled. `relations` are all declared, `expansions` those that may be asked for.
 
     `thread_field` says which conversation a record is of, `position_field` where in it it stands.
-    `foreign_keys` are fields by which other streams of the connection refer to this one's records;
-    `link` fills them in.
+    `paths` are the fields by path, and those declared inside them by JSON Pointer: what may be
+    filtered, aggregated and searched is named so. `foreign_keys` are fields by
+    which other streams of the connection refer to this one's records; `link` fills them in.
     """
 
     name: str
@@ -78,9 +81,10 @@ class StreamManifest:
     relations: dict[str, Expansion]
     expansions: dict[str, Expansion]
     views: dict[str, View]
-    document: dict[str, Any] = field(repr=False)
+    document: dict[str, Any] = dataclasses.field(repr=False)
     thread_field: str | None = None
     position_field: str | None = None
+    paths: dict[str, FieldType] = dataclasses.field(default_factory=dict)
     foreign_keys: tuple[str, ...] = ()
 
     @property
@@ -96,11 +100,11 @@ class StreamManifest:
     @property
     def cell_fields(self) -> tuple[str, ...]:
         """Scalar fields whose values are kept as cells, in declared order."""
-        asked = {*self.exact_filters, *self.range_filters, *self.foreign_keys}
+        asked = {*self.exact_filters, *self.range_filters, *map(path_of, self.foreign_keys)}
         asked.update(*self.aggregations.values())
         roles = self.roles
-        asked.update(roles[role] for role in PLACING_ROLES if role in roles)
-        return tuple(name for name, kind in self.fields.items() if name in asked and kind.is_scalar)
+        asked.update(path_of(roles[role]) for role in PLACING_ROLES if role in roles)
+        return tuple(name for name, kind in self.paths.items() if name in asked and kind.is_scalar)
 
     def to_json(self) -> dict[str, Any]:
         """The stream's document as it was declared."""
@@ -135,6 +139,9 @@ def _read_stream(part: Part) -> StreamManifest:
     name = read_name(part, "name")
     fields = fields_of(part)
     roles = _roles(fields)
+    paths = {path_of(field): kind for field, kind in fields.items()}
+    for field, kind in fields.items():
+        paths |= nested_of(escaped(field), kind.schema)
     query = part.part("query")
     query.refuse_unknown(_QUERY_WORDS)
     cursor = part.field("cursor_field", fields)
@@ -153,17 +160,18 @@ def _read_stream(part: Part) -> StreamManifest:
         fields=fields,
         cursor_field=cursor,
         time_field=time,
-        exact_filters=_read_exact(query, fields),
-        range_filters=_read_ranges(query.part("range_filters"), fields),
-        aggregations=_read_aggregations(query.part("aggregations"), fields),
+        exact_filters=_read_exact(query, paths),
+        range_filters=_read_ranges(query.part("range_filters"), paths),
+        aggregations=_read_aggregations(query.part("aggregations"), paths),
         counts=query.part("aggregations").value.get("count", True) is not False,
-        lexical_fields=query.part("search").fields("lexical_fields", fields, _is_text),
+        lexical_fields=query.part("search").fields("lexical_fields", paths, _is_text),
         relations=relations,
         expansions=_read_expansions(query, relations),
         views=_read_views(part, fields),
         document=part.value,
         thread_field=roles.get("thread"),
         position_field=roles.get("position"),
+        paths=paths,
     )
 
 
@@ -175,17 +183,18 @@ def _roles(fields: Mapping[str, FieldType]) -> dict[str, str]:
     return found
 
 
-def _read_exact(query: Part, fields: Mapping[str, FieldType]) -> tuple[str, ...]:
+def _read_exact(query: Part, paths: Mapping[str, FieldType]) -> tuple[str, ...]:
     if "exact_filters" in query.value:
-        return query.fields("exact_filters", fields, _is_scalar)
-    return tuple(name for name, kind in fields.items() if kind.is_scalar)
+        return query.fields("exact_filters", paths, _is_scalar)
+    return tuple(name for name, kind in paths.items() if kind.is_scalar and not is_nested(name))
 
 
 def _read_ranges(part: Part, fields: Mapping[str, FieldType]) -> dict[str, tuple[str, ...]]:
     found = {}
     for name in part.value:
-        part.known(name, fields, _is_measured)
-        found[name] = part.choices(name, tuple(OPERATORS))
+        path = as_path(name, fields)
+        part.known(path, fields, _is_measured)
+        found[path] = part.choices(name, tuple(OPERATORS))
     return found
 
 
@@ -251,4 +260,4 @@ def _is_time(kind: FieldType) -> str | None:
 
 
 def _is_text(kind: FieldType) -> str | None:
-    return None if kind.type == "string" else "must be a string field"
+    return None if kind.type in ("string", "array") else "must be a string field or an array"

@@ -7,7 +7,9 @@ from typing import Any
 
 from evidence.errors import InvalidRequest
 from service.records.intake import Refused, check_name
-from service.records.values import JSON_TYPES, FieldType
+from evidence.pointer import escaped, path_of
+from service.records.forms import FORMS
+from service.records.values import COMMA, JSON_TYPES, FieldType
 
 Rule = Callable[[FieldType], str | None]
 
@@ -75,9 +77,10 @@ class Part:
         names = [found.value] if isinstance(found.value, str) else found.value or []
         if not isinstance(names, list):
             raise found.fault("must be a list of field names")
-        for name in names:
+        listed = [as_path(name, fields) for name in names]
+        for name in listed:
             found.known(name, fields, rule)
-        return tuple(dict.fromkeys(names))
+        return tuple(dict.fromkeys(listed))
 
     def known(self, name: Any, fields: Mapping[str, FieldType], rule: Rule | None = None) -> None:
         """Refuses a field that is not declared, or that a rule speaks against."""
@@ -132,14 +135,38 @@ def fields_of(part: Part) -> dict[str, FieldType]:
     return found
 
 
+def as_path(name: Any, fields: Mapping[str, FieldType]) -> Any:
+    """The path of a field that a manifest names: literally, or by JSON Pointer."""
+    literal = path_of(name) if isinstance(name, str) else name
+    return literal if literal in fields else name
+
+
+def nested_of(path: str, schema: Any) -> dict[str, FieldType]:
+    """The fields inside the one at a pointer, as far as its schema declares them."""
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    found: dict[str, FieldType] = {}
+    for key, inner in (properties if isinstance(properties, dict) else {}).items():
+        inside = path + escaped(key)
+        try:
+            found[inside] = _read_type(Part(inside, inner if isinstance(inner, dict) else {}))
+        except InvalidRequest:
+            continue  # JSON Schema has more than is used here
+        found |= nested_of(inside, inner)
+    return found
+
+
 def _read_type(part: Part) -> FieldType:
     declared = part.value.get("type")
     types = declared if isinstance(declared, list) else [declared]
     types = [word for word in types if word != "null"]
     if len(types) != 1 or types[0] not in JSON_TYPES:
         raise part.at("type").fault(f"must be one of {', '.join(sorted(JSON_TYPES))}")
+    form = part.text("x_rung_form")
+    if form is not None and form not in (COMMA, *FORMS):
+        raise part.at("x_rung_form").fault(f"must be one of {', '.join((COMMA, *FORMS))}")
     return FieldType(
         type=types[0],
+        form=form,
         format=part.text("format"),
         role=part.text("x_pdpp_role"),
         shown_as=part.text("x_pdpp_type"),

@@ -10,6 +10,7 @@ from evidence import schema as described
 from evidence.errors import Ambiguous, InvalidRequest
 from evidence.limits import CONTRACT
 from evidence.model import Source
+from evidence.pointer import is_nested, path_of
 from evidence.schema import (
     COMPACT,
     FULL,
@@ -116,7 +117,14 @@ def _described(view: View, stream: StreamView, detail: str) -> StreamSchema:
         manifest.label or None,
         tuple(key for key in manifest.primary_key if key in stream.granted),
         stream.sort_field,
-        {n: _capability(manifest, n, detail) for n in manifest.fields if n in stream.granted},
+        {
+            name: _capability(manifest, path_of(name), detail)
+            for name in manifest.fields
+            if name in stream.granted
+        }
+        | {
+            path: _capability(manifest, path, detail) for path in stream.ordinals if is_nested(path)
+        },
         tuple(_relation(expansion) for expansion, _ in usable(view, stream).values()),
         _views(stream),
     )
@@ -133,7 +141,7 @@ def _described(view: View, stream: StreamView, detail: str) -> StreamSchema:
 
 
 def _capability(manifest: StreamManifest, name: str, detail: str) -> FieldCapability:
-    kind, full = manifest.fields[name], detail == FULL
+    kind, full = manifest.paths[name], detail == FULL
     return FieldCapability(
         type=kind.shown_as if full else kind.shown_as or kind.format or kind.type,
         role=kind.role,

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
+from evidence.pointer import find, searched_text
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.work import Deadline
 from service.records.engine import Big, Snapshot, Spellings, Stored
@@ -93,5 +94,4 @@ def text_of(snapshot: Snapshot, record: Stored, name: str, ordinal: int | None) 
     """The text of a string field of a record."""
     if name in record.big:
         return ChunkedText(snapshot, record.seq, record.big[name], ordinal)
-    value = record.data.get(name)
-    return InlineText(value if isinstance(value, str) else "")
+    return InlineText(searched_text(find(record.data, name)))

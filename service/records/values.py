@@ -3,9 +3,14 @@
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from hashlib import sha256
 from functools import lru_cache
+from math import isfinite
 from typing import Any
+
+from service.records import decimals
+from service.records.forms import EPOCH, FORMS, since_epoch
 
 SORTABLE_CHARS = 256
 DIGEST_MARK = "…#"
@@ -14,9 +19,10 @@ TIMES_KEPT = 1_024
 SCALAR_TYPES = frozenset({"string", "integer", "number", "boolean"})
 JSON_TYPES = SCALAR_TYPES | {"object", "array"}
 TIME_FORMATS = frozenset({"date-time", "date"})
+DECIMAL = "decimal"
+#: The form of decimals with a comma: `-1.250,00`.
+COMMA = "decimal-comma"
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _SQLITE_INTEGERS = range(-(2**63), 2**63)
 _ISO = re.compile(
     r"\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:[Zz]|[+-]\d\d:?\d\d)?)?"
@@ -27,12 +33,16 @@ Stored = str | int | float
 
 @dataclass(frozen=True, slots=True)
 class FieldType:
-    """The declaration of one field in a manifest. `shown_as` is PDPP's open type word."""
+    """The declaration of one field in a manifest. `shown_as` is PDPP's open type word.
+
+    `form` is how its times or decimals are written, where that is not the usual way.
+    """
 
     type: str
     format: str | None = None
     role: str | None = None
     shown_as: str | None = None
+    form: str | None = None
     schema: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
@@ -43,11 +53,15 @@ class FieldType:
 
     @property
     def is_time(self) -> bool:
-        return self.type == "string" and self.format in TIME_FORMATS
+        return self.form in FORMS or (self.type == "string" and self.format in TIME_FORMATS)
+
+    @property
+    def is_decimal(self) -> bool:
+        return self.type == "string" and self.format == DECIMAL
 
     @property
     def is_number(self) -> bool:
-        return self.type in ("integer", "number")
+        return self.is_decimal or (self.type in ("integer", "number") and not self.is_time)
 
     @property
     def is_scalar(self) -> bool:
@@ -68,19 +82,34 @@ def microseconds(text: str) -> int | None:
             found = datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC)
         else:
             found = datetime.fromisoformat(text.upper())
-        if found.tzinfo is None:
-            found = found.replace(tzinfo=UTC)
-        return (found.astimezone(UTC) - _EPOCH) // _MICROSECOND
+        return since_epoch(found if found.tzinfo is None else found.astimezone(UTC))
     except (ValueError, OverflowError):
         return None
 
 
 def moment(stored: int) -> str:
     """The ISO 8601 text, in UTC, of microseconds since 1970."""
-    found = _EPOCH + timedelta(microseconds=stored)
+    found = EPOCH + timedelta(microseconds=stored)
     return found.isoformat(timespec="microseconds" if found.microsecond else "seconds").replace(
         "+00:00", "Z"
     )
+
+
+def time_of(value: Any, kind: FieldType) -> int | None:
+    """Microseconds from 1970 UTC to the time a field holds; None if it holds none."""
+    if kind.form in FORMS:
+        return FORMS[kind.form](value)
+    return microseconds(value) if kind.is_time and isinstance(value, str) else None
+
+
+def decimal_of(value: Any, kind: FieldType) -> Decimal | None:
+    """The exact number a value of a field is; None if it is none."""
+    if isinstance(value, str):
+        return decimals.parse(value, "," if kind.form == COMMA else ".")
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    found = Decimal(repr(value))
+    return found if found.is_finite() else None
 
 
 def comparable(text: str) -> str:
@@ -93,15 +122,22 @@ def comparable(text: str) -> str:
 def sortable(value: Any, kind: FieldType) -> Stored | None:
     """The form in which a value is compared, or None when it does not fit its declared type.
 
-    Times are integer microseconds since 1970 UTC, booleans 0 and 1, numbers as they are, other
-    strings as `comparable` has them.
+    Times are integer microseconds since 1970 UTC, booleans 0 and 1, numbers as they are, decimals
+    the keys of `decimals`, other strings as `comparable` has them.
     """
+    if kind.is_time:
+        return time_of(value, kind)
+    if kind.is_decimal:
+        number = decimal_of(value, kind)
+        return None if number is None else decimals.sort_key(number)
     if kind.type == "string":
-        if not isinstance(value, str):
-            return None
-        return microseconds(value) if kind.format in TIME_FORMATS else comparable(value)
+        return comparable(value) if isinstance(value, str) else None
     if kind.type == "boolean":
         return int(value) if isinstance(value, bool) else None
+    if isinstance(value, str) and kind.is_number:  # text keeps digits that numbers lose
+        number = decimals.parse(value)
+        found = None if number is None else float(number)
+        return found if found is not None and isfinite(found) else None
     if not kind.is_number or isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return value if isinstance(value, float) or value in _SQLITE_INTEGERS else float(value)

@@ -12,13 +12,14 @@ from typing import Any
 
 from evidence.errors import Forbidden, NotFound
 from evidence.model import Source
+from evidence.pointer import is_nested, path_of, top_level as name_of
 from evidence.question import Question
 from evidence.question import parse as parse_question
 from evidence.ranking import Group
 from service.records.engine import Limit, Scope, Selection, Snapshot, Stored, Test
 from service.access.grants import Grant, StreamGrant
 from service.records.manifest import StreamManifest
-from service.records.values import microseconds
+from service.records.values import time_of
 from service.records.words import Vocabulary, groups_of, required_groups
 
 
@@ -82,8 +83,21 @@ class StreamView:
 
     def event_time(self, record: Stored) -> int | None:
         """The event time of a record in microseconds since 1970; None if it has or shows none."""
-        value = record.data.get(self.roles.get("event-time", ""))
-        return microseconds(value) if isinstance(value, str) else None
+        name = self.roles.get("event-time", "")
+        value = record.data.get(name)
+        return None if value is None else time_of(value, self.manifest.fields[name])
+
+    def shows(self, field: str) -> bool:
+        """Whether a field is granted, or is declared inside one that is."""
+        return field in self.granted or (
+            is_nested(field) and field in self.manifest.paths and name_of(field) in self.granted
+        )
+
+    def path(self, field: str, *, param: str = "fields") -> str:
+        """The path of a granted field, or of one inside it; raises as `require` does."""
+        if not self.shows(field):
+            self.require(field, param=param)
+        return path_of(field) if field in self.granted else field
 
     def require(self, field: str, *, param: str = "fields") -> None:
         """Raises 403 `field_not_granted`, alike for hidden fields and fields that are not there."""
@@ -219,7 +233,11 @@ def _open_stream(snapshot: Snapshot, item: StreamGrant) -> StreamView | None:
     granted = frozenset(item.fields)
     roles = {role: name for role, name in manifest.roles.items() if name in granted}
     times = (roles.get("event-time"), manifest.cursor_field)
-    ordinals = {field: ordinal for field, ordinal in row.fields.items() if field in granted}
+    ordinals = {
+        path: ordinal
+        for path, ordinal in row.fields.items()
+        if path in manifest.paths and name_of(path) in granted
+    }
     return StreamView(
         id=row.id,
         connection_id=item.connection_id,
@@ -233,7 +251,7 @@ def _open_stream(snapshot: Snapshot, item: StreamGrant) -> StreamView | None:
         searchable={
             ordinal: field for field, ordinal in ordinals.items() if field in row.searchable
         },
-        time_ordinal=row.fields.get(manifest.time_field or ""),
+        time_ordinal=row.fields.get(path_of(manifest.time_field or "")),
         languages=row.languages,
         limit=Limit(item.since, item.until, item.resources),
         source=_source(item.connection_id, row.display_name),

@@ -10,9 +10,11 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "service.records.sqlite": (
         *("checkup", "failures", "reader", "rebuild", "snapshot", "stats", "streams", "writer"),
     ),
-    "service.records": ("engine", "ingest", "intake", "manifest", "store", "values"),
+    "service.records": (
+        *("decimals", "engine", "forms", "ingest", "intake", "manifest", "store", "values"),
+    ),
     "service.access": (*("grants", "guard", "packages", "rates", "registry", "sqlite", "tokens"),),
-    "service.importing": ("formats", "importer", "source", "text_repair"),
+    "service.importing": (*("files", "formats", "importer", "inference", "source", "text_repair"),),
     "service.papers": ("disk", "layout", "snapshot_library", "swap"),
     "service.sources.remote": (
         *("breaker", "health_check", "joining", "origin", "outbound", "reachability"),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from evidence import pointer
 from evidence.fold import fold
 from service.records.manifest import FieldType, sortable
 from service.records.sqlite.streams import connections_of, manifests_of
@@ -85,8 +86,9 @@ def _afresh(writer: Writer) -> Derived:
             for role in ("thread", "position")
         )
         for name in manifest.lexical_fields:
-            value, ordinal = record.get(name), ordinals[stream, name]
-            if isinstance(value, str) and value:
+            held, ordinal = record.get(pointer.top_level(name)), ordinals[stream, name]
+            value = pointer.searched_text(pointer.find(record, name))
+            if value and (isinstance(held, str) or len(json.dumps(held)) < 65_536):
                 _add(found, seq, ordinal, value)
     return found
 

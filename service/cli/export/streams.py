@@ -9,6 +9,8 @@ import orjson
 from evidence.errors import InvalidRequest, Unavailable
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
+from evidence.pointer import is_nested, top_level
+from evidence.schema import StreamSchema
 from evidence.values import previewed
 from service.pdpp.decode import reference, rows, source_of, text_of, warnings_of
 from renderers.lines import warning
@@ -192,7 +194,7 @@ def fields_of(asker: Asker, query: RecordQuery) -> tuple[str, ...]:
     asked = SchemaQuery(stream=query.stream, connection_id=query.connection_id)
     rows_of = asker.ask(lambda rs: rs.schema(asked)).value.rows
     found = [row.stream for row in rows_of if row.stream.name == query.stream]
-    names = [name for stream in found for name in stream.fields]
+    names = [name for stream in found for name in stream.fields if not _is_inside(name, stream)]
     if query.view:
         views = [view for stream in found for view in stream.views if view.id == query.view]
         names = [name for view in views for name in view.fields]
@@ -205,6 +207,11 @@ def fields_of(asker: Asker, query: RecordQuery) -> tuple[str, ...]:
             param="fields",
         )
     return tuple(dict.fromkeys(names))
+
+
+def _is_inside(name: str, stream: StreamSchema) -> bool:
+    """Whether it is the path of something inside another field, which has a column of its own."""
+    return is_nested(name) and top_level(name) in stream.fields
 
 
 def _cell(value: Any) -> bytes:

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from evidence.fold import fold
+from evidence.pointer import find, searched_text, top_level
 from service.records.manifest import StreamManifest
 from service.records.sqlite.ddl import NO_CURSOR, SEQ_BITS, SEQ_MASK
 from service.records.sqlite.large import LargeValue, Place, read_chunks
@@ -55,8 +56,9 @@ class Index:
 
     def drop(self, scopes: Scopes, seq: int, fields: Iterable[str] | None = None) -> None:
         """Notes the full-text rows and cells of a record's fields, of all where none are named."""
-        names = {*scopes.searchable, *scopes.cells} if fields is None else fields
-        for name in names:
+        for name in {*scopes.searchable, *scopes.cells}:
+            if fields is not None and top_level(name) not in fields:
+                continue
             if name in scopes.searchable:
                 self.dropped.append(row_id(scopes.searchable[name], seq))
             if name in scopes.cells:
@@ -106,13 +108,14 @@ class Index:
     ) -> None:
         """Notes the full-text rows and cells of the fields in `data`, given with whole values."""
         for name, ordinal in scopes.searchable.items():
-            value = data.get(name)
-            if isinstance(value, str) and value:
-                first, chunks = places[name][:2] if name in places else (None, None)
-                self._add_text(ordinal, seq, value, first, chunks)
+            place = places.get(top_level(name)) if places else None
+            if place is None or place[4] == "string":  # nothing inside a large value is indexed
+                if text := searched_text(find(data, name)):
+                    self._add_text(ordinal, seq, text, *(place or (None, None))[:2])
         for name, ordinal in scopes.cells.items():
-            if name in data:
-                stored = sortable(data[name], manifest.fields[name])
+            place = places.get(top_level(name)) if places else None
+            if place is None or place[4] == "string":
+                stored = sortable(find(data, name), manifest.paths[name])
                 if stored is not None:
                     self.cells.append((seq, ordinal, stored))
 
@@ -238,7 +241,7 @@ def derive(
 
 
 def _derives(manifest: StreamManifest, scopes: Scopes) -> tuple[Any, ...]:
-    kinds = {name: manifest.fields[name] for name in scopes.cells}
+    kinds = {name: manifest.paths[name] for name in scopes.cells}
     order = (
         manifest.time_field,
         manifest.cursor_field,

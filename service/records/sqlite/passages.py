@@ -12,6 +12,7 @@ import orjson
 
 from evidence.fold import fold
 from evidence.limits import CONTRACT
+from evidence.pointer import find, searched_text
 from service.records.sqlite.large import read_chunks
 
 CHARS: Final = CONTRACT.passage_chars
@@ -50,9 +51,8 @@ def fold_passages(text: str) -> Iterator[str]:
 
 
 def text_field(data: str, field: str) -> str:
-    """The text of a field in the JSON of a record; empty if it has none."""
-    value = orjson.loads(data).get(field)
-    return value if isinstance(value, str) else ""
+    """The text at a path in the JSON of a record; empty if it has none."""
+    return searched_text(find(orjson.loads(data), field))
 
 
 def read_text(

@@ -182,7 +182,7 @@ def test_values_are_compared_in_the_form_of_their_type() -> None:
 
 def test_a_value_of_another_type_is_not_compared() -> None:
     assert sortable(5, STRING) is None
-    assert sortable("5", FieldType("integer")) is None
+    assert sortable("five", FieldType("integer")) is None
     assert sortable(True, FieldType("integer")) is None
     assert sortable({}, FieldType("object")) is None
 
@@ -206,7 +206,7 @@ ROWS = [
 
 
 def test_inference_finds_types_key_time_and_text() -> None:
-    (found,) = parse({"streams": [infer("reports", ROWS)]})
+    (found,) = parse({"streams": [infer("reports", ROWS).document]})
     assert found.primary_key == ("id",)
     assert found.cursor_field == "created_at"
     assert found.fields["day"].format == "date"
@@ -214,47 +214,47 @@ def test_inference_finds_types_key_time_and_text() -> None:
     assert found.fields["more"].type == "object"
     assert found.lexical_fields == ("title", "author", "comment")
     assert found.aggregations["group_by"] == ("author", "draft", "comment")
-    assert found.aggregations["sum"] == ("count", "ratio")
+    assert found.aggregations["sum"] == ("count", "ratio", "/more/a")
     assert found.range_filters["day"] == ("gte", "gt", "lte", "lt")
 
 
 def test_inference_proposes_roles_only_when_asked() -> None:
-    (silent,) = parse({"streams": [infer("reports", ROWS)]})
-    (asked,) = parse({"streams": [infer("reports", ROWS, suggest_roles=True)]})
+    (silent,) = parse({"streams": [infer("reports", ROWS).document]})
+    (asked,) = parse({"streams": [infer("reports", ROWS, roles=True).document]})
     assert silent.roles == {}
     assert asked.roles["primary-title"] == "title"
     assert asked.roles["event-time"] == "created_at"
 
 
 def test_inference_takes_no_key_whose_values_repeat() -> None:
-    assert infer("x", [{"id": 1}, {"id": 1}])["primary_key"] == []
+    assert infer("x", [{"id": 1}, {"id": 1}]).document["primary_key"] == []
 
 
 def test_inference_knows_an_id_however_its_name_is_written() -> None:
-    assert infer("x", [{"ID": 1}, {"ID": 2}])["primary_key"] == ["ID"]
+    assert infer("x", [{"ID": 1}, {"ID": 2}]).document["primary_key"] == ["ID"]
 
 
 def test_inference_takes_the_key_it_is_given() -> None:
     rows = [{"id": 1, "isbn": "a"}, {"id": 2, "isbn": "b"}]
-    assert infer("x", rows, key=("isbn",))["primary_key"] == ["isbn"]
+    assert infer("x", rows, key=("isbn",)).document["primary_key"] == ["isbn"]
 
 
 def test_short_words_of_a_small_table_are_searched_and_grouped_by() -> None:
     rows = [{"name": "Dune", "kind": "novel"}, {"name": "Emma", "kind": "classic"}]
-    (found,) = parse({"streams": [infer("books", rows)]})
+    (found,) = parse({"streams": [infer("books", rows).document]})
     assert found.lexical_fields == ("name", "kind")
     assert found.aggregations["group_by"] == ("name", "kind")
 
 
 def test_values_that_never_repeat_in_many_rows_are_not_grouped_by() -> None:
     rows = [{"name": f"Name{n}", "kind": "abc"[n % 3]} for n in range(50)]
-    (found,) = parse({"streams": [infer("names", rows)]})
+    (found,) = parse({"streams": [infer("names", rows).document]})
     assert found.aggregations["group_by"] == ("kind",)
 
 
 def test_of_many_fields_of_short_words_not_all_are_searched() -> None:
     wide = {f"c{n}": "word" for n in range(100)} | {"said": "several words of text"}
-    (found,) = parse({"streams": [infer("wide", [wide])]})
+    (found,) = parse({"streams": [infer("wide", [wide]).document]})
     assert len(found.lexical_fields) == 32 and "said" in found.lexical_fields
 
 
@@ -268,5 +268,5 @@ def test_inference_copes_with_rows_that_agree_on_nothing() -> None:
         {"": 1},
         {"n" * 65: 1},
     ]
-    (found,) = parse({"streams": [infer("x", rows)]})
+    (found,) = parse({"streams": [infer("x", rows).document]})
     assert set(found.fields) == {"a", "b"}

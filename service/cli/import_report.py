@@ -1,0 +1,104 @@
+"""What the owner of an import is shown: the streams it proposes, and what became of the rows."""
+
+from typing import Any
+
+from evidence.limits import BUDGETS
+from evidence.pointer import find
+from service.cli.output import say
+from service.importing.importer import Import
+from service.importing.inference import Inferred
+from service.importing.source import Source
+
+SAMPLE_CHARS = 40
+FIELDS_SHOWN = 60
+
+
+def preview(inferred: Inferred, rows: list[dict[str, Any]], *, full: bool) -> None:
+    """Shows a stream that is proposed: each field with its type, role and a value, or in short."""
+    document = inferred.document
+    fields = document["schema"]["properties"]
+    roles = {one["x_pdpp_role"]: name for name, one in fields.items() if "x_pdpp_role" in one}
+    told = [f"{role} {name}" for role, name in roles.items()]
+    key = ", ".join(document["primary_key"]) or "the content of a row"
+    say(
+        f"New stream {document['name']!r}: {len(fields)} fields, id: {key}"
+        f"{'; ' if told else ''}{', '.join(told)}."
+    )
+    if full:
+        _table(_paths(fields), set(document["query"]["search"]["lexical_fields"]), rows)
+    else:
+        say("--dry-run shows its fields; --write-manifest FILE writes them, to be edited.")
+    for path, doubt in inferred.doubts.items():
+        say(
+            f"{path} stays text: {doubt}. To settle it, add x_rung_form to the field in the "
+            "manifest (--write-manifest, then --manifest)."
+        )
+
+
+def _paths(properties: dict[str, Any], base: str = "") -> dict[str, dict[str, Any]]:
+    found = {}
+    for name, schema in properties.items():
+        path = f"{base}/{name}" if base else name
+        found[path] = schema
+        found |= _paths(schema.get("properties", {}), path if base else f"/{name}")
+    return found
+
+
+def _table(fields: dict[str, Any], searched: set[str], rows: list[dict[str, Any]]) -> None:
+    shown = list(fields.items())[:FIELDS_SHOWN]
+    width = max(len(path) for path, _ in shown)
+    for path, schema in shown:
+        kind = schema.get("x_rung_form") or schema.get("format") or schema["type"]
+        values = (find(row, path) for row in rows)
+        sample = next((str(one) for one in values if one not in (None, "")), "")
+        role = schema.get("x_pdpp_role", "searched" if path in searched else "")
+        cut = sample[:SAMPLE_CHARS] + ("…" if len(sample) > SAMPLE_CHARS else "")
+        say(f"  {path:<{width}}  {kind:<13}  {role:<13}  {cut!r}".rstrip())
+    if len(fields) > len(shown):
+        say(f"  … and {len(fields) - len(shown)} more.")
+
+
+def of_file(source: Source, refusals: list[tuple[int, str]]) -> None:
+    """Tells how a file was read, what of it was replaced, and which rows were refused."""
+    for note in source.notes:
+        say(f"{source.name}: {note}")
+    if source.repair.nuls:
+        say(f"{source.name}: {source.repair.nuls} NUL characters are replaced by U+FFFD.")
+    if source.repair.undecodable:
+        count = source.repair.undecodable
+        say(f"{source.name}: {count} undecodable bytes are replaced by U+FFFD.")
+    for line, message in refusals:
+        say(f"{source.name} line {line}: {message}")
+
+
+def report(task: Import) -> None:
+    """The summary of an import, and what its owner should know."""
+    counts = task.counts
+    if counts.refused > len(counts.refusals):
+        say(f"… and {counts.refused - len(counts.refusals)} more refused rows.")
+    for name, fields in sorted(task.undeclared.items()):
+        listed = ", ".join(sorted(fields)[: BUDGETS.names_shown])
+        say(
+            f"{name}: {len(fields)} fields are not in the manifest and cannot be read: {listed}. "
+            "Declare them with --manifest."
+        )
+    for name, misfits in sorted(task.misfits.items()):
+        for path, found in misfits.items():
+            lines = ", ".join(f"line {line}: {value!r}" for line, value in found.examples)
+            say(
+                f"{name}: {found.count} values of {path} are not of its type. They are kept, but "
+                f"not compared ({lines})."
+            )
+    for name in sorted(task.keyless):
+        say(
+            f"{name}: no id field: rows are told apart by their whole content, so an edited row is "
+            "a new one; --key FIELD names one, for a new stream (--stream NAME)."
+        )
+    words = ("new", "changed", "unchanged", "deleted", "refused")
+    summary = ", ".join(f"{getattr(counts, word)} {word}" for word in words)
+    repeated = f", {counts.repeated} repeated" if counts.repeated else ""
+    say(f"{task.connection_id}: {summary}{repeated}.")
+    if counts.repeated:
+        say(f"{counts.repeated} rows had the id of a later row, which replaced them.")
+    if 0 < counts.refused < counts.rows:
+        say(f"{counts.refused} of {counts.rows} rows were refused and are not in the store.")

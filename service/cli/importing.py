@@ -1,0 +1,189 @@
+"""`rung import`: files into the store, with a preview of what they are and a report."""
+
+import gc
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from evidence.errors import InvalidRequest
+from service.cli import import_report
+from service.cli.options import store_option
+from service.cli.output import say
+from service.cli.progress import Progress
+from service.cli.store import teaching
+from service.importing import files
+from service.importing.formats import FORMATS
+from service.importing.importer import Import, Undone, run
+from service.importing.source import Reading, Source
+from service.importing.text_repair import Repair
+from service.records.sqlite.streams import connect, manifests_of
+from service.records.sqlite.writer import open_writer
+
+STOPPED = "Whole batches of rows are in the store; the same command goes on from there."
+#: Objects made between two looks for cycles. An import makes many that live as long as their batch.
+COLLECT_AFTER = 100_000
+SOME_REFUSED = 3
+
+
+@click.command("import")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(allow_dash=True))
+@click.option("--connection", help="The connection to import into (default: the file's name).")
+@click.option("--connector", help="What kind of source it is, such as gmail.")
+@click.option("--label", help="What people call the connection.")
+@click.option("--stream", help="The stream of rows that name none (default: the file's name).")
+@click.option(
+    "--key",
+    multiple=True,
+    metavar="FIELD",
+    help="The field whose value is the id of a record, for a new stream; several make one id.",
+)
+@click.option(
+    "--manifest",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="What the fields of the streams are, as JSON; otherwise one is proposed and shown.",
+)
+@click.option(
+    "--write-manifest",
+    "written",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the manifest of the connection's streams to this new file, to edit it.",
+)
+@click.option("--format", "form", type=click.Choice(tuple(FORMATS)), help="Default: detected.")
+@click.option("--encoding", help="The encoding of text files (default: detected).")
+@click.option("--delimiter", help="What parts the cells of tables (default: detected).")
+@click.option("--header/--no-header", default=None, help="Whether tables have one.")
+@click.option("--replace-undecodable", is_flag=True, help="Store U+FFFD for undecodable bytes.")
+@click.option("--no-roles", is_flag=True, help="Propose no title, text, time and author.")
+@click.option("--suggest-roles", is_flag=True, hidden=True)
+@click.option("--dry-run", is_flag=True, help="Show what would be imported, and import nothing.")
+@click.option("--strict", is_flag=True, help="Import nothing if any row is refused.")
+@store_option
+def import_(
+    paths: tuple[str, ...],
+    connection: str | None,
+    connector: str | None,
+    label: str | None,
+    stream: str | None,
+    key: tuple[str, ...],
+    manifest: Path | None,
+    written: Path | None,
+    form: str | None,
+    no_roles: bool,
+    suggest_roles: bool,
+    dry_run: bool,
+    strict: bool,
+    store: Path,
+    **options: Any,
+) -> None:
+    """Import PATHS: files of any format that --format lists, folders, .gz, .zip; `-` is stdin.
+
+    Importing a file again updates what changed and adds nothing twice. If neither --key nor the
+    manifest names an id, and no field `id`, `_id`, `key` or `uuid` is one, the id of a row is its
+    content. Exits with 3 if some rows are refused, with 1 if nothing is imported.
+    """
+    with teaching():
+        found = files.find(paths, form)
+        reading = _reading(options)
+        if connection is None:
+            connection = files.connection_name(paths)
+            say(f"Importing into the connection {connection!r}; --connection names another.")
+        if written is not None and written.exists():
+            raise click.ClickException(f"{written} is there already. Name a new file.")
+    for reason in found.left_out:
+        say(f"Left out: {reason}")
+    gc.freeze()
+    gc.set_threshold(COLLECT_AFTER)
+    with teaching(), _place(store, dry_run) as place, open_writer(place) as writer:
+        task = Import(writer, connection, stream, not no_roles, key)
+        full = dry_run or sys.stderr.isatty()
+        task.on_stream = lambda inferred, rows: import_report.preview(inferred, rows, full=full)
+
+        def work() -> None:
+            connect(writer, connection, connector_key=connector, label=label)
+            if manifest is not None:
+                task.declare(_read_json(manifest))
+            for file, format in found.files:
+                _import_file(task, file, format, reading, options["replace_undecodable"])
+            if written is not None:
+                _write_manifest(task, written)
+
+        try:
+            run(task, work, strict=strict, dry=dry_run)
+        except Undone:
+            pass
+        except KeyboardInterrupt:
+            say("Stopped. " + ("Nothing was imported." if strict or dry_run else STOPPED))
+            raise
+        import_report.report(task)
+    _leave(task, strict, dry_run)
+
+
+def _leave(task: Import, strict: bool, dry_run: bool) -> None:
+    """Ends with the exit code of the import."""
+    counts = task.counts
+    if strict and counts.refused:
+        raise click.ClickException("--strict: nothing was imported.")
+    if dry_run:
+        say("Nothing was imported: --dry-run.")
+    if counts.refused and counts.refused == counts.rows:
+        raise click.ClickException(f"Nothing was imported: all {counts.refused} rows are refused.")
+    if counts.refused:
+        sys.exit(SOME_REFUSED)
+
+
+@contextmanager
+def _place(store: Path, dry_run: bool) -> Iterator[Path]:
+    """The store, or for a dry run without one a store that is gone afterwards."""
+    if not dry_run or store.exists():
+        yield store
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder) / "rung.db"
+
+
+def _reading(options: dict[str, Any]) -> Reading:
+    encoding, delimiter = options["encoding"], options["delimiter"]
+    if encoding is not None:
+        try:
+            "".encode(encoding)
+        except LookupError:
+            raise InvalidRequest(
+                f"--encoding {encoding!r} is not known. Use utf-8, utf-16, cp1252, latin-1, …"
+            ) from None
+    delimiter = {"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
+    if delimiter is not None and len(delimiter) != 1:
+        raise InvalidRequest("--delimiter is one character, or the word tab.")
+    return Reading(encoding, delimiter, options["header"])
+
+
+def _import_file(
+    task: Import, file: files.File, form: str, reading: Reading, replace: bool
+) -> None:
+    repair, refused = Repair(replace), len(task.counts.refusals)
+    with file.open() as raw:
+        source = Source(file.name, form, raw, repair, reading)
+        progress = Progress(file.name, raw, file.size)
+        task.read(source, on_row=progress.row)
+        progress.close()
+    import_report.of_file(source, task.counts.refusals[refused:])
+
+
+def _write_manifest(task: Import, path: Path) -> None:
+    """Writes the manifest of the connection to a file that is not there yet."""
+    streams = [found.to_json() for found in manifests_of(task.writer, task.connection_id)]
+    with path.open("xb") as file:
+        file.write(orjson.dumps({"streams": streams}, option=orjson.OPT_INDENT_2) + b"\n")
+    say(f"{path} has the manifest. To change it, edit the file and give it with --manifest.")
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return orjson.loads(path.read_bytes())
+    except orjson.JSONDecodeError as error:
+        raise click.ClickException(f"{path} is not JSON: {error}.") from error

@@ -1,0 +1,172 @@
+"""What the values of a column are: numbers, decimals, times or text, and what stays in doubt."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from service.importing.exact_json import Numeral
+from service.records import decimals
+from service.records.forms import FORMS
+from service.records.values import COMMA, DECIMAL, microseconds
+
+_TYPES: Final = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    Numeral: DECIMAL,
+    dict: "object",
+    list: "array",
+}
+INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_NUMERAL: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
+BOOLEANS: Final = {"true": True, "false": False}
+#: Words in the names of fields that hold times.
+_TIME_WORDS: Final = frozenset(
+    "ts at on time times timestamp unixtime epoch utc date datetime day when start end begin"
+    " created updated modified edited changed deleted sent received posted published read seen"
+    " ctime mtime atime expires expiry since until timestampms ms last first played".split()
+)
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_UNIX = re.compile(r"\d{9,16}(\.\d+)?", re.ASCII)
+#: Numbers of units since 1970 that are likely times: the years 1980 to 2120.
+_UNITS: Final = (
+    ("unix-seconds", 315_532_800, 4_733_510_400),
+    ("unix-milliseconds", 315_532_800_000, 4_733_510_400_000),
+    ("unix-microseconds", 315_532_800_000_000, 4_733_510_400_000_000),
+)
+_LEADING_ZERO = re.compile(r"[+-]?0\d")
+_FRACTION = re.compile(r"[.,]\d+$")
+#: Digits of the integers that are numbers in a manifest.
+LONGEST: Final = 18
+
+
+#: The names that lead to a field, from the outside in.
+Tokens = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A type as a manifest declares it; `doubt` says why a column of likely times stays text."""
+
+    type: str
+    format: str | None = None
+    form: str | None = None
+    doubt: str | None = None
+
+    @property
+    def is_time(self) -> bool:
+        return self.form in FORMS or self.format in ("date", "date-time")
+
+    def to_json(self) -> dict[str, Any]:
+        found = {"type": self.type, "format": self.format, "x_rung_form": self.form}
+        found["x_pdpp_type"] = "timestamp" if self.form in FORMS else None
+        return {name: word for name, word in found.items() if word}
+
+
+def as_stored(text: Any, type: str) -> Any:
+    """Written text as a value of a type; text that is none stays, an empty cell is no value."""
+    if type == "string" or not isinstance(text, str):
+        return text
+    if type == "integer":
+        return int(text) if INTEGER.fullmatch(text) else text or None
+    if type == "number" and _NUMERAL.fullmatch(text):
+        found = decimals.exact(text)
+        return text if found is None else found
+    return BOOLEANS.get(text.lower(), text or None) if type == "boolean" else text or None
+
+
+def kind_of(name: str, values: Sequence[Any], *, written: bool) -> Kind:
+    """The kind of a column from a sample of its values; `written` ones are all text, as in CSV."""
+    counted = Counter(_TYPES.get(type(value), "string") for value in values if value != "")
+    if not counted:
+        return Kind("string")
+    found = counted.keys()
+    if found == {"string"}:
+        return _text(name, [value for value in values if value], written)
+    if found <= {"integer", "number", DECIMAL}:
+        kind = Kind("integer" if found == {"integer"} else "number")
+        if DECIMAL in found:
+            kind = Kind("string", DECIMAL)
+        form = _unix(name, [str(value) for value in values])
+        return replace(kind, format=None, form=form) if form else kind
+    kind = Kind(counted.most_common(1)[0][0])
+    return Kind("string") if kind.type == DECIMAL else kind
+
+
+def _text(name: str, texts: list[str], written: bool) -> Kind:
+    if written and all(map(INTEGER.fullmatch, texts)):
+        return Kind("integer", form=_unix(name, texts))
+    if written and all(text.lower() in BOOLEANS for text in texts):
+        return Kind("boolean")
+    if all(microseconds(text) is not None for text in texts):
+        dates = all(len(text) == len("2026-01-31") for text in texts)
+        return Kind("string", "date" if dates else "date-time")
+    if form := _unix(name, texts):
+        return Kind("string", form=form)
+    for form in ("rfc-2822", "year-first"):
+        if all(FORMS[form](text) is not None for text in texts):
+            return Kind("string", form=form)
+    return _short_date(texts) or _decimal(texts) or Kind("string")
+
+
+def _unix(name: str, texts: Sequence[str]) -> str | None:
+    """The unit of times since 1970 in a column that has the name of one."""
+    if not _TIME_WORDS & {word.lower() for word in _WORD.findall(name)}:
+        return None
+    if not all(map(_UNIX.fullmatch, texts)):
+        return None
+    numbers = [float(text) for text in texts]
+    least, most = min(numbers), max(numbers)
+    return next((form for form, low, high in _UNITS if low <= least and most < high), None)
+
+
+def _short_date(texts: list[str]) -> Kind | None:
+    """Dates such as 31.1.2026 or 1/31/26, unless the order of day and month is open."""
+    days = [FORMS["day-first"](text) for text in texts]
+    months = [FORMS["month-first"](text) for text in texts]
+    if None not in days and (None in months or days == months or all("." in t for t in texts)):
+        return Kind("string", form="day-first")
+    if None not in months and None in days:
+        return Kind("string", form="month-first")
+    if None not in days:
+        return Kind("string", doubt=f"{texts[0]!r} may begin with the day or with the month")
+    return None
+
+
+def _decimal(texts: list[str]) -> Kind | None:
+    """Decimals with a point or with a comma; text if both readings of every value are possible."""
+    if any(map(_LEADING_ZERO.match, texts)):
+        return None
+    if not any(_FRACTION.search(text) or len(text) > LONGEST for text in texts):
+        return None
+    point = all(decimals.parse(text) is not None for text in texts)
+    comma = all(decimals.parse(text, ",") is not None for text in texts)
+    if point and comma:
+        return Kind("string", DECIMAL, doubt=f"{texts[0]!r} may be thousands or have a fraction")
+    if point or comma:
+        return Kind("string", DECIMAL, None if point else COMMA)
+    return None
+
+
+def settle(kinds: dict[Tokens, Kind], comma: bool | None) -> dict[Tokens, Kind]:
+    """The same kinds with open decimals read as their neighbours are, as text where none tells.
+
+    `comma` is what the file itself suggests.
+    """
+    marks = {
+        kind.form == COMMA for kind in kinds.values() if kind.format == DECIMAL and not kind.doubt
+    }
+    mark = marks.pop() if len(marks) == 1 else comma
+    found = {}
+    for name, kind in kinds.items():
+        if kind.format == DECIMAL and kind.doubt:
+            kind = (
+                Kind("string", doubt=kind.doubt)
+                if mark is None
+                else Kind("string", DECIMAL, COMMA if mark else None)
+            )
+        found[name] = kind
+    return found

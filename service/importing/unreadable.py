@@ -1,0 +1,45 @@
+"""Files that cannot be imported, known by how they begin, and what to do with them."""
+
+import re
+from typing import Final
+
+_TABLE: Final = "Save it as CSV there, and import that."
+_DAY = rb"\d{1,4}[./-]\d{1,2}[./-]\d{2,4}"
+
+#: How a file begins, what it is, and what to do with it.
+KNOWN: Final = (
+    (
+        rb"\[?" + _DAY + rb",? \d{1,2}:\d\d.{0,12}?(\]| -) ",
+        "a WhatsApp export",
+        "Convert it to CSV.",
+    ),
+    (rb"PK\x03\x04.*[^a-z]xl/", "an Excel workbook", _TABLE),
+    (rb"\xd0\xcf\x11\xe0", "an old Office document", _TABLE),
+    (rb"PK\x03\x04.{0,200}opendocument", "a LibreOffice document", _TABLE),
+    (rb"PK\x03\x04", "an Office document or an archive", "Unpack it, or save it as CSV or text."),
+    (rb"SQLite format 3\x00", "an SQLite database", "Export its tables: sqlite3 -csv -header."),
+    (rb"%PDF-", "a PDF document", "Import it as an attachment of a mail, or save its text."),
+    (rb"!BDN", "an Outlook archive", "Convert it to mbox: readpst FILE."),
+    (rb"BEGIN:VCALENDAR", "a calendar", "Convert it to CSV or NDJSON."),
+    (rb"BEGIN:VCARD", "an address book", "Convert it to CSV."),
+    (rb"PAR1", "a Parquet file", "Convert it to NDJSON, for example with duckdb."),
+    (rb"\s*<(!doctype html|html)", "a web page", "Save its data as JSON or CSV."),
+    (rb"\s*<\?xml|\s*<[a-z]+[ >]", "an XML document", "Convert it to NDJSON."),
+    (
+        rb"\x89PNG|\xff\xd8\xff|GIF8|RIFF....WEBP",
+        "an image",
+        "Only its metadata could be imported.",
+    ),
+    (rb"7z\xbc\xaf|Rar!|\xfd7zXZ|BZh", "an archive", "Unpack it first."),
+)
+_PATTERNS = tuple(
+    (re.compile(begins, re.DOTALL | re.IGNORECASE), f"{what}. {advice}")
+    for begins, what, advice in KNOWN
+)
+_MARK = re.compile(rb"^\xef\xbb\xbf|\xe2\x80[\x8e\x8f]")
+
+
+def looks_like(head: bytes) -> str | None:
+    """What a file that begins so is, and what to do with it; None if it is not known."""
+    head = _MARK.sub(b"", head)
+    return next((what for pattern, what in _PATTERNS if pattern.match(head)), None)

@@ -1,0 +1,70 @@
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.records.decimals import exact, of_key, parse, plain, sort_key, total
+
+numbers = st.decimals(allow_nan=False, allow_infinity=False, places=None).filter(
+    lambda number: abs(number.adjusted()) < 10_000
+)
+
+
+@given(st.lists(numbers, min_size=2, max_size=20))
+def test_keys_sort_as_their_numbers_do(found: list[Decimal]) -> None:
+    assert [of_key(key) for key in sorted(map(sort_key, found))] == sorted(found)
+    for number in found:
+        assert of_key(sort_key(number)) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "mark", "number"),
+    [
+        ("1.10", ".", "1.1"),
+        ("-12.50", ".", "-12.5"),
+        ("-1.250,00", ",", "-1250"),
+        ("1,250.00", ".", "1250"),
+        ("1'250.50", ".", "1250.5"),
+        ("1 250,5", ",", "1250.5"),
+        ("\u22125", ".", "-5"),
+        ("1.25e3", ".", "1250"),
+        ("9223372036854775808", ".", "9223372036854775808"),
+    ],
+)
+def test_a_number_is_read_with_its_mark(text: str, mark: str, number: str) -> None:
+    found = parse(text, mark)
+    assert found == Decimal(number)
+
+
+@pytest.mark.parametrize("text", ["", ".", "+", "1.2.3", "12,5,0", "1_0", "NaN", "٣", "1,25"])
+def test_what_is_no_number_is_none(text: str) -> None:
+    assert parse(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("1.1", 1.1),
+        ("5e-7", 5e-7),
+        ("0.00001", 1e-5),
+        ("-0.0", -0.0),
+        ("9223372036854775807", 2**63 - 1),
+    ],
+)
+def test_json_numbers_that_keep_every_digit_stay_numbers(text: str, number: float) -> None:
+    assert exact(text) == number
+
+
+@pytest.mark.parametrize(
+    "text", ["1.10", "9223372036854775808", "0.30000000000000001", "1e400", "123456789012345678.0"]
+)
+def test_json_numbers_that_would_lose_a_digit_are_none(text: str) -> None:
+    assert exact(text) is None
+
+
+def test_sums_are_exact() -> None:
+    assert total([(Decimal("0.1"), 3), (Decimal("1e30"), 1)]) == Decimal(
+        "1000000000000000000000000000000.3"
+    )
+    assert plain(Decimal("1250.500")) == "1250.5" and plain(Decimal("1E+3")) == "1000"
