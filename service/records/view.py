@@ -109,14 +109,14 @@ class StreamView:
 class View:
     """All streams of one grant. Streams that are gone from the store are left out.
 
-    `owners` tells whose a granted full-text scope is; `remembered` is for what follows from some
-    of the streams alone, by their ids.
+    `owners` tells whose a granted full-text scope is; `remembered` is for what follows from the
+    streams alone, by name.
     """
 
     grant: Grant
     streams: tuple[StreamView, ...]
     owners: dict[int, StreamView]
-    remembered: dict[tuple[int, ...], Any]
+    remembered: dict[str, Any]
 
     @property
     def languages(self) -> tuple[str, ...]:
