@@ -26,6 +26,8 @@ TITLE_WEIGHT: Final = 2
 NEIGHBOURS: Final = {1: 0.5, 2: 0.25}
 #: Occurrences of one word in one text that are looked at.
 PLACES_MAX: Final = 64
+#: A first page ends, after the third hit, where the score falls below this share of the best.
+TAIL: Final = 0.2
 #: How much an event time inside the period of the question lifts a record.
 PERIOD_LIFT: Final = 1.3
 

@@ -31,7 +31,7 @@ class Candidates:
 
     snapshot: Snapshot
     held: dict[int, int] = field(default_factory=dict)
-    rows: dict[int, int] = field(default_factory=dict)
+    ahead: set[int] = field(default_factory=set)
     passages: dict[int, dict[tuple[int, int], int]] = field(default_factory=dict)
     known: int = 0
     complete: bool = True
@@ -43,14 +43,17 @@ class Candidates:
         seqs = self.snapshot.records_of(rows.short)
         for seq in seqs:
             held[seq] = held.get(seq, 0) | bits
-        self.rows.update(zip(seqs, rows.short))
         for seq, ordinal, start in rows.passages:
             held[seq] = held.get(seq, 0) | bits
             places = self.passages.setdefault(seq, {})
             places[ordinal, start] = places.get((ordinal, start), 0) | bits
 
-    def ordered(self, groups: Sequence[Group]) -> list[int]:
-        """Rarest words first; ties at the border of a block go to the shorter text, then newer."""
+    def ordered(self, groups: Sequence[Group], fields: Sequence[int]) -> list[int]:
+        """Rarest words first.
+
+        Ties at the border of a block go to the records in `ahead`, then to the shorter texts of
+        some fields, then to the newer records.
+        """
         by_bits: dict[int, list[int]] = {}
         for seq, bits in self.held.items():
             by_bits.setdefault(bits, []).append(seq)
@@ -62,9 +65,8 @@ class Candidates:
         for value in sorted(alike, reverse=True):
             tied = sorted(alike[value], reverse=True)
             if len(found) < border < len(found) + len(tied):
-                rows = {seq: row for seq in tied if (row := self.rows.get(seq)) is not None}
-                words = self.snapshot.lengths(rows.values())
-                tied.sort(key=lambda seq: words.get(seq, 0))
+                words, ahead = self.snapshot.lengths(fields, tied), self.ahead
+                tied.sort(key=lambda seq: (seq not in ahead, words.get(seq, 0)))
             found += tied
         return found
 
@@ -120,9 +122,12 @@ def bits_of(groups: Iterable[int]) -> int:
 
 
 def of_words(
-    snapshot: Snapshot, scope: Scope, groups: Sequence[Group], records: int = 0
+    snapshot: Snapshot, scope: Scope, titles: Scope, groups: Sequence[Group], records: int = 0
 ) -> Candidates:
-    """Records that hold at least one group; `records` is how many the scope has, if it is known."""
+    """Records that hold at least one group.
+
+    `titles` is the part of the scope that has titles, `records` how many the scope has, if known.
+    """
     found = Candidates(snapshot)
     numbers = sorted(
         (n for n, one in enumerate(groups) if one.count), key=lambda n: groups[n].count
@@ -135,16 +140,21 @@ def of_words(
             continue
         rows = snapshot.rows(scope, [group.spellings], BUDGETS.candidate_rows)
         found.add(rows, [number])
-        if max(len(rows.short), len(rows.passages)) < BUDGETS.candidate_rows:
+        if rows.cut:
+            found.complete = False
+        else:
             found.known |= 1 << number
         room -= rows.number
     if common:
         found.complete = False
-        _add_common(snapshot, scope, groups, common, found, records)
+        _add_pairs(snapshot, scope, groups, common, found, records)
+        if len(found.held) < BUDGETS.candidates_ranked:
+            _add_titled(snapshot, scope, titles, groups, common, found)
+            _add_newest(snapshot, scope, groups, common, found)
     return found
 
 
-def _add_common(
+def _add_pairs(
     snapshot: Snapshot,
     scope: Scope,
     groups: Sequence[Group],
@@ -152,22 +162,45 @@ def _add_common(
     found: Candidates,
     records: int,
 ) -> None:
-    """Adds what words hold together that are too common alone; else the newest of the rarest."""
+    """Adds the records that hold two words together that are too common alone."""
     room = BUDGETS.candidate_rows
     for pair in combinations(common[:PAIRED_MAX], 2):
         one, other = (groups[number] for number in pair)
+        if room <= 0:
+            break
         if records and one.count * other.count > CERTAINLY * room * records:
             continue
         rows = snapshot.rows(scope, [one.spellings, other.spellings], room)
-        if rows.number < room:
+        if not rows.cut:
             found.add(rows, pair)
             room -= rows.number
-    if len(found.held) < BUDGETS.candidates_ranked:
-        rarest = common[0]
-        rows = snapshot.rows(
-            scope, [groups[rarest].spellings], BUDGETS.candidates_newest, newest=True
-        )
-        found.add(rows, [rarest])
+
+
+def _add_titled(
+    snapshot: Snapshot,
+    scope: Scope,
+    titles: Scope,
+    groups: Sequence[Group],
+    common: list[int],
+    found: Candidates,
+) -> None:
+    """Adds the records with a common word in the title; those that repeat it elsewhere lead."""
+    others = replace(scope, fields=tuple(sorted({*scope.fields} - {*titles.fields})))
+    for number in common:
+        spellings = groups[number].spellings
+        rows = snapshot.rows(titles, [spellings], BUDGETS.candidate_rows)
+        found.add(rows, [number])
+        found.ahead |= snapshot.holding(others, spellings, rows.records(snapshot))
+
+
+def _add_newest(
+    snapshot: Snapshot, scope: Scope, groups: Sequence[Group], common: list[int], found: Candidates
+) -> None:
+    """Adds the newest records that hold the two rarest of the common words, then any of them."""
+    for numbers in [common[:2], *([number] for number in common)]:
+        spellings = [groups[number].spellings for number in numbers]
+        rows = snapshot.rows(scope, spellings, BUDGETS.candidates_newest, newest=True)
+        found.add(rows, numbers)
 
 
 def of_required(
@@ -179,9 +212,9 @@ def of_required(
     first: set[int] | None = None
     for number, part in enumerate(kept):
         rows = snapshot.rows(scope_of(part.role), [[part.term]], BUDGETS.required_rows, newest=True)
-        found.complete &= rows.number < BUDGETS.required_rows
+        found.complete &= not rows.cut
         found.add(rows, [])
-        seqs = {*snapshot.records_of(rows.short), *(seq for seq, _, _ in rows.passages)}
+        seqs = rows.records(snapshot)
         first = seqs if first is None else first & seqs
     found.keep(first or ())
     found.keep(meeting(snapshot, scope_of, required, found.held))

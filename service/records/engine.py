@@ -168,16 +168,21 @@ class Scope:
 class Rows(NamedTuple):
     """Rows of the full-text index: `short` of whole values, `passages` of long ones.
 
-    A short row is an opaque number, from which `Snapshot.records_of` tells its record; a passage is
-    (record, ordinal, start in code points).
+    A short row is an opaque number that `Snapshot.records_of` maps to its record; a passage is
+    (record, ordinal, start in code points). `cut` tells whether a limit left rows out.
     """
 
     short: list[int]
     passages: list[tuple[int, int, int]]
+    cut: bool = False
 
     @property
     def number(self) -> int:
         return len(self.short) + len(self.passages)
+
+    def records(self, snapshot: "Snapshot") -> set[int]:
+        """The records of all these rows."""
+        return {*snapshot.records_of(self.short), *(seq for seq, _, _ in self.passages)}
 
 
 #: Terms any of which will do.
@@ -248,8 +253,8 @@ class Snapshot(Protocol):
         """(live records of the streams, words in these fields of theirs)."""
         ...
 
-    def words_like(self, fields: Sequence[int], prefix: str) -> list[str]:
-        """The words of some fields that begin so; 5,000 at most."""
+    def words_like(self, fields: Sequence[int], prefixes: Sequence[str]) -> list[str]:
+        """The words of some fields with one of some prefixes, at most 5,000 for each prefix."""
         ...
 
     def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> dict[str, int]:
@@ -265,7 +270,7 @@ class Snapshot(Protocol):
     ) -> Rows:
         """Index rows that hold one of every group, at most `limit` short ones and passages each.
 
-        With `newest` those of the newest records of each field, otherwise any.
+        With `newest` the fields share the limit, and each gives the rows of its newest records.
         """
         ...
 
@@ -273,8 +278,8 @@ class Snapshot(Protocol):
         """The records of short rows, in their order."""
         ...
 
-    def lengths(self, short: Iterable[int]) -> dict[int, int]:
-        """{record: words} of short rows; the shortest one counts if a record has several."""
+    def lengths(self, fields: Sequence[int], seqs: Iterable[int]) -> dict[int, int]:
+        """{record: words in some fields}, without values that are indexed as passages only."""
         ...
 
     def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> set[int]:

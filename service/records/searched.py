@@ -40,7 +40,8 @@ class Searched:
                 param="filter",
                 retry_with="streams",
             )
-        lists.require_shared(view, found, request.filter, "filter")
+        if request.filter:
+            lists.require_shared(view, found, request.filter, "filter")
         return found
 
     @cached_property
@@ -65,8 +66,8 @@ class Searched:
         """The covered records, by stream; streams without event times drop out of a time range."""
         found = {}
         for stream in self.streams:
-            tests = filters.tests_of(stream, self.request.filter)
-            bounds = tuple(self._bounds(stream))
+            tests = self._tests(stream)
+            bounds = tuple(self._bounds(stream)) if self._timed else ()
             if self._timed and not bounds:
                 continue
             found[stream.id] = stream.selection((*tests, *bounds))
@@ -81,6 +82,10 @@ class Searched:
     @property
     def _timed(self) -> bool:
         return self.times != (None, None)
+
+    def _tests(self, stream: StreamView) -> tuple[Test, ...]:
+        wanted = self.request.filter
+        return filters.tests_of(stream, wanted) if wanted else ()
 
     def _bounds(self, stream: StreamView) -> Iterator[Test]:
         ordinal = stream.event_ordinal
@@ -97,7 +102,7 @@ class Searched:
         count = self.snapshot.count
         left_out = 0
         for stream in self.streams:
-            tests = filters.tests_of(stream, self.request.filter)
+            tests = self._tests(stream)
             left_out += count(stream.selection(tests))
             if stream.event_ordinal is not None:
                 dated = Test(stream.event_ordinal, "gte", EARLIEST)
@@ -135,11 +140,10 @@ class Searched:
 
     def _of_grant(self, name: str) -> Scope:
         """The scope of a search that leaves out nothing: the same for all searches of a grant."""
-        remembered = self.view.remembered
-        if not remembered:
-            remembered.update(fields=self._scope(None), threads=self._threads())
-        found: Scope = remembered[name]
-        return found
+        scopes = self.view.scopes
+        if not scopes:
+            scopes.update(fields=self._scope(None), threads=self._threads())
+        return scopes[name]
 
     def newest_in(self, since: int, until: int, limit: int) -> list[int]:
         """The newest records whose event time is in a period, at most `limit` of each stream."""

@@ -4,7 +4,7 @@ Everything here is counted over the whole grant, never narrowed by a request, so
 reads of one question use the same figures; and never over more than the grant.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -39,11 +39,12 @@ class Vocabulary:
             records += self.snapshot.count(selection)
         return records, words / records if records and words else 1.0
 
-    def like(self, prefix: str) -> Iterable[str]:
-        """The words that begin so."""
-        found = self.snapshot.words_like(self.open, prefix)
+    def like(self, prefixes: Iterable[str]) -> list[str]:
+        """The words that begin with one of some prefixes."""
+        wanted = sorted(prefixes)
+        found = self.snapshot.words_like(self.open, wanted)
         if self.limited.fields:
-            found += self.snapshot.words_like(self.limited.fields, prefix)
+            found += self.snapshot.words_like(self.limited.fields, wanted)
         return found
 
     def counts(self, words: Iterable[str]) -> dict[str, int]:
@@ -67,7 +68,7 @@ class Vocabulary:
     def count(self, term: Term, scope: Scope) -> int:
         """How many records of a scope hold a term, counted no further than `word_matches`."""
         rows = self.snapshot.rows(scope, [[term]], BUDGETS.word_matches, newest=True)
-        return len({*self.snapshot.records_of(rows.short), *(seq for seq, _, _ in rows.passages)})
+        return len(rows.records(self.snapshot))
 
 
 def pair_or_word(text: str) -> tuple[str, ...]:
@@ -92,6 +93,20 @@ def groups_of(question: Question, vocabulary: Vocabulary, *, strict: bool) -> li
     return found
 
 
+def required_groups(
+    question: Question, vocabulary: Vocabulary, scope: Callable[[str | None], Scope]
+) -> Iterator[Group]:
+    """The required parts as groups, so that they are ranked and marked like words.
+
+    `scope` returns what a part with a role is looked for in.
+    """
+    records, _ = vocabulary.size
+    for part in question.required:
+        if not part.term.excluded:
+            count = vocabulary.count(part.term, scope(part.role))
+            yield Group(part.term, (), False, count, idf(max(records, count), count))
+
+
 def _group(word: Term, vocabulary: Vocabulary, strict: bool) -> Group:
     records, _ = vocabulary.size
     spelled = "".join(word.words)
@@ -113,8 +128,8 @@ def _forms(word: str, vocabulary: Vocabulary) -> dict[str, int]:
     found = set(spelled)
     for language in vocabulary.languages:
         stems = {stem(one, language) for one in spelled}
-        for prefix in {begin for one in stems for begin in forms_begin(one, language)}:
-            found.update(one for one in vocabulary.like(prefix) if stem(one, language) in stems)
+        prefixes = {begin for one in stems for begin in forms_begin(one, language)}
+        found.update(one for one in vocabulary.like(prefixes) if stem(one, language) in stems)
     return vocabulary.counts(found)
 
 

@@ -198,12 +198,12 @@ def test_peers_look_for_any_word_but_stop_words_by_their_stems(
     assert plain.expression("where did the quorum meet") == '"quorum" OR "meet"'
     monkeypatch.setenv(plain.DATABASE, str(built.plain))
     counted = corpus.frequencies(corpus.records(300))
-    seven = [word for word, count in counted.items() if count == 7 and word.endswith("rt")]
+    seven = sorted(one for one, count in counted.items() if count == 7 and one[-1:] in "lnrtd")[:20]
     with closing(plain.connect(str(built.plain))) as db:
-        for word in seven[:20]:
+        for word in seven:
             found = [
                 {hit["id"] for hit in hits}
-                for hits in (plain.search(word, 10), plain.two_steps(db, f"the {word}ing", 10))
+                for hits in (plain.search(word, 10), plain.two_steps(db, f"the {word}s", 10))
             ]
             assert found[0] == found[1] and found[0]
 

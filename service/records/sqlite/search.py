@@ -10,12 +10,14 @@ from typing import Any, Final
 
 import orjson
 
+from evidence.query import Term
 from service.records.engine import Rows, Scope, Spellings
 from service.records.sqlite.conditions import of_records
 from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
-from service.records.sqlite.expressions import expression
 
 WORDS_MOST: Final = 5_000
+#: Rows that each of many fields gives at least where they share a limit.
+FIELD_ROWS_LEAST: Final = 10
 #: Fields of a scope that are sought one by one for the newest rows of a word.
 SOUGHT_MOST: Final = 32
 #: The greatest code point: behind every word that begins with a prefix.
@@ -35,6 +37,12 @@ AND EXISTS (SELECT 1 FROM word_count c WHERE c.word = w.id AND {fields}) LIMIT ?
 _COUNTS = f"""
 SELECT w.text, {_COUNT} AS total FROM json_each(?) j CROSS JOIN word w ON w.text = j.value
 WHERE total > 0
+"""
+#: The words of the short values of some records in some fields.
+_LENGTHS = f"""
+SELECT r.seq, d.sz FROM json_each(?) j CROSS JOIN record r ON r.seq = j.value
+CROSS JOIN scope s ON s.stream = r.stream AND {{fields}}
+CROSS JOIN fts_docsize d ON d.id = s.ordinal << {SEQ_BITS} | r.seq
 """
 #: The two records on either side of each of some records in its thread, nearest first, by index.
 _NEIGHBOURS = """
@@ -60,11 +68,13 @@ class SearchVerbs:
         row = self.db.execute(_STATISTICS, (_json(streams), _json(fields))).fetchone()
         return row[0], row[1]
 
-    def words_like(self, fields: Sequence[int], prefix: str) -> list[str]:
+    def words_like(self, fields: Sequence[int], prefixes: Sequence[str]) -> list[str]:
         inside, values = self._inside(fields, "c.ordinal")
-        sql = _LIKE.format(fields=inside)
-        rows = self.db.execute(sql, (prefix, prefix + _LAST, *values, WORDS_MOST))
-        return [text for (text,) in rows]
+        sql, found = _LIKE.format(fields=inside), list[str]()
+        for prefix in prefixes:
+            rows = self.db.execute(sql, (prefix, prefix + _LAST, *values, WORDS_MOST))
+            found += [text for (text,) in rows]
+        return found
 
     def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> dict[str, int]:
         inside, values = self._inside(fields, "c.ordinal")
@@ -85,10 +95,16 @@ class SearchVerbs:
         blocks = [(ordinal,) for ordinal in scope.fields] if apart else [scope.fields]
         short: list[int] = []
         passages: list[tuple[int, int, int]] = []
-        for fields in blocks:
-            short += self._rows(scope, fields, match, limit, newest, "fts")
-            passages += self._rows(scope, fields, match, limit, newest, "fts_passage")
-        return Rows(short, passages)
+        cut = False
+        for number, fields in enumerate(blocks):
+            # What one field leaves over goes to those after it.
+            most = max(FIELD_ROWS_LEAST, (limit - len(short)) // (len(blocks) - number))
+            rows = self._rows(scope, fields, match, most, newest, "fts")
+            short += rows
+            parts = self._rows(scope, fields, match, most, newest, "fts_passage")
+            passages += parts
+            cut |= len(rows) == most or len(parts) == most
+        return Rows(short, passages, cut)
 
     def _rows(
         self,
@@ -125,15 +141,11 @@ class SearchVerbs:
     def records_of(self, short: Iterable[int]) -> list[int]:
         return [row & SEQ_MASK for row in short]
 
-    def lengths(self, short: Iterable[int]) -> dict[int, int]:
+    def lengths(self, fields: Sequence[int], seqs: Iterable[int]) -> dict[int, int]:
         found: dict[int, int] = {}
-        rows = self.db.execute(
-            "SELECT id, sz FROM fts_docsize WHERE id IN (SELECT value FROM json_each(?))",
-            (_json(short),),
-        )
-        for row, size in rows:
-            seq, words = row & SEQ_MASK, _varint(size)
-            found[seq] = min(words, found.get(seq, words))
+        inside, values = self._inside(fields, "s.ordinal")
+        for seq, size in self.db.execute(_LENGTHS.format(fields=inside), (_json(seqs), *values)):
+            found[seq] = found.get(seq, 0) + _varint(size)
         return found
 
     def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> set[int]:
@@ -223,6 +235,13 @@ class SearchVerbs:
             either.append(f"({found.sql()})")
             values += found.values
         return f"({' OR '.join(either) or '0'})", values
+
+
+def expression(terms: Sequence[Term], *, joined: str = " AND ") -> str:
+    """The FTS5 expression of folded terms: each a quoted phrase, a prefix with a star."""
+    return joined.join(
+        '"' + " ".join(term.words) + '"' + (" *" if term.prefix else "") for term in terms
+    )
 
 
 def conjunction(groups: Sequence[Spellings]) -> str:
