@@ -115,7 +115,7 @@ class Searched:
 
     @cached_property
     def _whole(self) -> Scope:
-        return self._scope(None)
+        return self._scope(None) if self.narrowed else self._of_grant("fields")
 
     def _scope(self, role: str | None) -> Scope:
         fields = (
@@ -130,10 +130,20 @@ class Searched:
     @cached_property
     def threads(self) -> Scope:
         """The records whose neighbours count: where the grant shows both roles of a thread."""
+        return self._threads() if self.narrowed else self._of_grant("threads")
+
+    def _threads(self) -> Scope:
         shown = {
             stream.id for stream in self.streams if {"thread", "position"} <= stream.roles.keys()
         }
         return Scope((), tuple(one for stream, one in self.selections.items() if stream in shown))
+
+    def _of_grant(self, name: str) -> Scope:
+        """The scope of a search that leaves out nothing: the same for all searches of a grant."""
+        scopes = self.view.scopes
+        if not scopes:
+            scopes.update(fields=self._scope(None), threads=self._threads())
+        return scopes[name]
 
     def newest_in(self, since: int, until: int, limit: int) -> list[int]:
         """The newest records whose event time is in a period, at most `limit` of each stream."""

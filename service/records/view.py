@@ -5,7 +5,7 @@ stream, and nothing outside a `View` can be named.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from difflib import get_close_matches
 from typing import Any
@@ -115,8 +115,8 @@ class StreamView:
     def project(self, fields: Iterable[str]) -> tuple[str, ...]:
         """The granted fields a request asked for, all of them where it asked for none."""
         wanted = tuple(dict.fromkeys(fields))
-        for field in wanted:
-            self.require(field)
+        for name in wanted:
+            self.require(name)
         return wanted or self.fields
 
 
@@ -124,12 +124,14 @@ class StreamView:
 class View:
     """All streams of one grant. Streams that are gone from the store are left out.
 
-    `owners` maps the ordinal of a granted field in the full-text index to its stream.
+    `owners` maps the ordinal of a granted field in the full-text index to its stream. `scopes` are
+    those of a search over the whole grant, by name, once there was one.
     """
 
     grant: Grant
     streams: tuple[StreamView, ...]
     owners: dict[int, StreamView]
+    scopes: dict[str, Scope] = field(default_factory=dict)
 
     @cached_property
     def languages(self) -> tuple[str, ...]:
