@@ -91,7 +91,7 @@ def _concerns(services: Services) -> Iterator[str]:
         try:
             checkup.recognise(path)
         except checkup.Unreadable as error:
-            yield f"The store {path} cannot be served: {error}. /readyz tells when it can."
+            yield f"Cannot serve the store {path}: {error}. /readyz reports when it is available."
 
 
 def _papers_headers(services: Services) -> dict[str, str]:

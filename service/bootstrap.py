@@ -77,9 +77,10 @@ class Services:
         known = self.settings.papers_tokens
         if known and not any(compare_digest(each, token or "") for each in known):
             raise Unauthenticated(
-                "This token does not open the papers.",
+                "This token cannot read the papers.",
                 code=UNKNOWN_TOKEN,
-                hint="Send one of the library's tokens as `Authorization: Bearer <token>`.",
+                hint="Send one of the library's tokens in the header `Authorization: Bearer "
+                "<token>`.",
             )
 
     @property

@@ -43,21 +43,21 @@ class Parcel:
         return self.variable.removesuffix("URL") + "SHA256"
 
     def unusable(self, what: str, advice: str) -> EvidenceError:
-        return Unavailable(f"What {self.variable} gives {what}.", code=self.code, hint=advice)
+        return Unavailable(f"The file at {self.variable} {what}.", code=self.code, hint=advice)
 
 
 SNAPSHOT = Parcel(
     "snapshot.db",
     "RUNG_PAPERS_URL",
     "snapshot_unavailable",
-    "Offer a snapshot, or a tar archive with one *.db and its static/ folder beside it.",
+    "Use a snapshot, or a tar archive with one *.db file and its static/ directory.",
     private=False,
 )
 STORE = Parcel(
     "rung.db",
     "RUNG_STORE_URL",
     "store_unavailable",
-    "Offer the file of a store, or a tar archive with it as the one *.db.",
+    "Use a store, or a tar archive with one *.db file.",
     private=True,
 )
 
@@ -76,7 +76,7 @@ def fetch(
     if not CHECKSUM.fullmatch(checksum):
         raise InvalidRequest(
             f"{parcel.checksum_variable} is not a SHA-256. Set it to the 64 hexadecimal digits "
-            f"that `sha256sum` prints for the file behind {parcel.variable}."
+            f"that `sha256sum` prints for the file at {parcel.variable}."
         )
     home = into / checksum
     try:
@@ -88,7 +88,7 @@ def fetch(
         return _find(parcel, home)
     except OSError as error:
         raise parcel.unusable(
-            f"could not be kept on disk: {reason(error)}", "Free space there, and allow writing."
+            f"could not be written to disk: {reason(error)}", "Free space there, and allow writing."
         ) from error
 
 
@@ -142,13 +142,13 @@ def _unpack(parcel: Parcel, body: Path, content: Path, most_bytes: int) -> None:
                 size += member.size + MEMBER_BYTES
                 if size > most_bytes:
                     raise TooLarge(
-                        f"The archive behind {parcel.variable} holds more than {most_bytes} bytes. "
-                        "Leave out what is not needed to serve it, such as PDFs."
+                        f"The archive at {parcel.variable} has more than {most_bytes} bytes. "
+                        "Remove files that are not needed for serving, such as PDFs."
                     )
                 archive.extract(member, content, filter="data")
     except DAMAGE as error:
         raise parcel.unusable(
-            "is no SQLite file and no whole tar archive", parcel.wanted
+            "is neither an SQLite file nor a complete tar archive", parcel.wanted
         ) from error
 
 
@@ -162,5 +162,5 @@ def _find(parcel: Parcel, home: Path) -> Path:
     named = (*home.glob("*.db"), *home.glob("*/*.db"))
     found = [path for path in named if path.name[0] != "." and path.is_file()]
     if len(found) != 1:
-        raise parcel.unusable(f"holds {len(found)} files named *.db", parcel.wanted)
+        raise parcel.unusable(f"has {len(found)} files named *.db", parcel.wanted)
     return found[0]

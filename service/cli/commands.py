@@ -147,8 +147,8 @@ class Words(click.Command):
             if error.possibilities or error.option_name.startswith("--"):
                 raise
             raise click.UsageError(
-                f"No such option: {error.option_name}. Words that begin with - go into one text "
-                "with the others, in quotes, or after --.",
+                f"No such option: {error.option_name}. If a search word begins with -, quote "
+                "the whole query, or put -- before it.",
                 context,
             ) from error
 
@@ -197,4 +197,4 @@ def teaching(
 def _silence(asked: str, why: str) -> str:
     """What to tell somebody who named the address of a server that gave no answer."""
     running = " Is it running?" if why.startswith("does not answer") else ""
-    return f"{asked} {why}.{running} `rung doctor {asked}` says more."
+    return f"{asked} {why}.{running} Run `rung doctor {asked}` for details."

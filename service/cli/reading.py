@@ -33,9 +33,9 @@ ENTRIES: tuple[Entry[RecordOperation], ...] = (
 
 #: How the answer is printed otherwise than as text.
 FORMS = {
-    "json": "The body REST gives.",
-    "jsonl": "One object of the body a line.",
-    "csv": "Rows with a line of names.",
+    "json": "Print the REST body.",
+    "jsonl": "Print one JSON object per line.",
+    "csv": "Print CSV rows with a header.",
 }
 
 
@@ -76,7 +76,7 @@ def _listed(entry: Entry[RecordOperation]) -> bool:
 def _help(entry: Entry[RecordOperation], form: str) -> str:
     """What a form prints, and what REST asks for where nothing is said."""
     defaults = entry.operation.route.defaults.items()
-    return FORMS[form] + "".join(f" Here {name} is {value} by default." for name, value in defaults)
+    return FORMS[form] + "".join(f" Then {name} is {value} by default." for name, value in defaults)
 
 
 def _text(

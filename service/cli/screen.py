@@ -76,8 +76,8 @@ def _records(console: Console, page: RecordPage, context: Context, fields: Seque
         _row(console, id, beside, longest, "strike" if item.deleted else "")
     left = [escape(name)[0] for name in told if name not in shown]
     if left:
-        more = "--fields chooses, --json has all"
-        _line(console, f"not shown for want of room: {', '.join(left)}; {more}", "dim")
+        more = "select columns with --fields, or use --json"
+        _line(console, f"hidden to fit the terminal: {', '.join(left)}; {more}", "dim")
     for item in page.records:
         for read in records.reads(item, context):
             _line(console, f"{item.id}{read}", "dim")

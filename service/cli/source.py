@@ -63,20 +63,22 @@ class Source:
 
 _OPTIONS = (
     click.option(
-        "--url", envvar="RUNG_URL", help="A running Rung to read from; RUNG_URL names it too."
+        "--url", envvar="RUNG_URL", help="A running Rung to read from. Also read from RUNG_URL."
     ),
     click.option(
         "--provider-url",
         envvar="RUNG_UPSTREAM_URL",
-        help="A PDPP resource server to read from; RUNG_UPSTREAM_URL names it too.",
+        help="A PDPP resource server to read from. Also read from RUNG_UPSTREAM_URL.",
     ),
     store_option,
     click.option(
         "--token",
         envvar=TOKEN_VARIABLE,
-        help=f"The token. Others on this machine may see it here: better in {TOKEN_VARIABLE}.",
+        help=f"The token. Other users of this machine can see it; prefer {TOKEN_VARIABLE}.",
     ),
-    click.option("--token-file", type=click.Path(path_type=Path), help="A file with the token."),
+    click.option(
+        "--token-file", type=click.Path(path_type=Path), help="A file that contains the token."
+    ),
 )
 
 
@@ -100,12 +102,12 @@ def _chosen(context: click.Context, told: dict[str, Any]) -> Source:
     given = context.get_parameter_source
     typed = [name for name in told if given(name) is ParameterSource.COMMANDLINE]
     if len([name for name in typed if name in NAMES]) > 1:
-        raise click.UsageError("Give only one of --url, --provider-url and --store.")
+        raise click.UsageError("Use only one of --url, --provider-url and --store.")
     for name in ("url", "provider_url"):
         if name in typed and not told[name]:
             raise click.UsageError(f"--{name.replace('_', '-')} is empty. Give an address.")
     if "token" in typed and "token_file" in typed:
-        raise click.UsageError("Give only one of --token and --token-file.")
+        raise click.UsageError("Use only one of --token and --token-file.")
     named = [name for level in LEVELS for name in NAMES if given(name) is level and told[name]]
     chosen = named[0] if named else "store"
     for name in ("token", "token_file"):

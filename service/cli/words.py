@@ -21,9 +21,9 @@ OPERATORS = {">=": "gte", ">": "gt", "<=": "lte", "<": "lt"}
 #: A value that begins with = and a field with ! at its end are for JSON: here they are slips.
 _TERM = re.compile(r"([^=<>]*[^=<>!])(>=|<=|==|>|<|=)(.*)", re.DOTALL)
 _FORMS = {
-    TypedFilter: "At a shell also field=value or 'field>=value', as often as needed.",
-    ExpandLimit: "At a shell also relation=number.",
-    Names: "Give it several times, or with commas.",
+    TypedFilter: "Also accepts field=value or 'field>=value', repeated as needed.",
+    ExpandLimit: "Also accepts relation=number.",
+    Names: "Repeat it, or separate values with commas.",
 }
 
 
@@ -49,7 +49,7 @@ def described(field: Any, shape: Mapping[str, Any]) -> str:
     told = [shape["description"]]
     told += [form for kind, form in _FORMS.items() if isinstance(field, kind)]
     if "enum" in shape:
-        told.append(f"Choose from {', '.join(map(str, shape['enum']))}.")
+        told.append(f"One of {', '.join(map(str, shape['enum']))}.")
     if "minimum" in shape:
         least, most = shape["minimum"], shape.get("maximum")
         told.append(f"{least:,} or more." if most is None else f"{least:,} to {most:,}.")
@@ -88,7 +88,7 @@ def _object(name: str, field: Any, text: str) -> dict[str, Any]:
     term = _TERM.fullmatch(text)
     if term is None or (isinstance(field, ExpandLimit) and term[2] != "="):
         raise InvalidRequest(
-            f"{option_name(name)} cannot be read: {escape(text)[0]!r}.",
+            f"{option_name(name)} is not a valid filter: {escape(text)[0]!r}.",
             code=field.error_code,
             param=name,
             hint=f"{field.metadata['description']} {_FORMS[type(field)]}",
@@ -109,7 +109,7 @@ def _merge(name: str, found: dict[str, Any], more: dict[str, Any]) -> None:
             found[key] = told
         else:
             raise InvalidRequest(
-                f"{option_name(name)} names {escape(key)[0]!r} twice. Give it once.", param=name
+                f"{option_name(name)} has {escape(key)[0]!r} twice. Use it once.", param=name
             )
 
 
@@ -118,7 +118,7 @@ def _json(name: str, text: str) -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise InvalidRequest(
-            f"{option_name(name)} is no JSON: {error}. Put it in single quotes.", param=name
+            f"{option_name(name)} is not valid JSON: {error}. Put it in single quotes.", param=name
         ) from error
 
 

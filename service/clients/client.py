@@ -106,12 +106,13 @@ def endpoint(url: str) -> str:
         known = False
     if not known or any(sign.isspace() or not sign.isprintable() for sign in url):
         raise InvalidRequest(
-            f"{url!r} is no http address. Give that of the service, as https://rung.example.com."
+            f"{url!r} is not an http URL. Use the URL of the service, such as "
+            "https://rung.example.com."
         )
     if parts.username or parts.password:
-        raise InvalidRequest("The address holds a credential. Give the token with --token-file.")
+        raise InvalidRequest("The URL contains a credential. Pass the token with --token-file.")
     if parts.query or parts.fragment:
-        raise InvalidRequest("Give the address without what follows ? or #.")
+        raise InvalidRequest("Use the URL without ? or # and the text after it.")
     path = parts.path.rstrip("/")
     if not path.endswith(tuple(ENDPOINTS.values())):
         rest = next((end for end in ENDPOINTS if path.endswith(end)), "")

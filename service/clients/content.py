@@ -19,7 +19,7 @@ def content_of(path: Path, most: int = BUDGETS.client_file_bytes) -> bytes | Non
         return None
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         os.close(opened)
-        raise OSError(errno.EINVAL, "It is no ordinary file", str(path))
+        raise OSError(errno.EINVAL, "It is not a regular file", str(path))
     with os.fdopen(opened, "rb") as file:
         content = file.read(most + 1)
     if len(content) > most:

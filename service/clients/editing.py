@@ -66,7 +66,7 @@ def append(text: str, path: tuple[str, ...], value: Any) -> str:
     if node is None:
         return put(text, path, [value])
     if text[node.start] != "[":
-        raise Unfit(f"{_spelled(path)} is no list")
+        raise Unfit(f"{_spelled(path)} is not a list")
     return _insert(text, Layout.of(text), node, value, None)
 
 
@@ -98,9 +98,9 @@ def _find(text: str, path: tuple[str, ...]) -> Node | None:
 def _member(node: Node, path: tuple[str, ...], number: int) -> Item | None:
     """The member a path goes on with; raises `Unfit` where it cannot be told which that is."""
     if not isinstance(node.plain, dict):
-        raise Unfit(f"{_spelled(path[:number])} is no object")
+        raise Unfit(f"{_spelled(path[:number])} is not an object")
     if node.count(path[number]) > 1:
-        raise Unfit(f"{_spelled(path[: number + 1])} stands there twice")
+        raise Unfit(f"{_spelled(path[:number + 1])} occurs twice")
     return node.member(path[number])
 
 

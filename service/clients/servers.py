@@ -107,4 +107,4 @@ def _unreadable(config: Config, error: ValueError) -> Unreadable:
     spelled = "TOML" if config.language == "toml" else "JSON"
     if isinstance(error, editing.Unfit):
         return Unreadable(f"It cannot be edited safely: {error}. Nothing was written.")
-    return Unreadable(f"It is no {spelled}: {error}. Nothing was written.")
+    return Unreadable(f"It is not valid {spelled}: {error}. Nothing was written.")

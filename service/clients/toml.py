@@ -16,7 +16,7 @@ def found(text: str, path: tuple[str, str]) -> Any:
     except RecursionError:
         raise ValueError("its values are nested too deeply") from None
     if not isinstance(table, dict):
-        raise Unfit(f"{path[0]} is no table")
+        raise Unfit(f"{path[0]} is not a table")
     return table.get(path[1])
 
 
@@ -60,10 +60,10 @@ def take(text: str, path: tuple[str, str]) -> str:
         del document[table][name]
         left = document.as_string()
     except (TOMLKitError, KeyError) as error:
-        raise Unfit(f"{table}.{name} cannot be taken out") from error
+        raise Unfit(f"{table}.{name} cannot be removed") from error
     if not expected[table] and table not in tomllib.loads(left):
         del expected[table]
-    return _checked(left, expected, f"{table}.{name} cannot be taken out")
+    return _checked(left, expected, f"{table}.{name} cannot be removed")
 
 
 def _inline(value: dict[str, Any]) -> Any:

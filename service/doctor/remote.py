@@ -31,7 +31,7 @@ def _bounded(look: Look, way: Way) -> Finding:
 def _with_access(look: Look, way: Way) -> Finding:
     """The same where the server answers this caller; without a token most do not."""
     if not way.is_open and not way.token:
-        return skip("not tried: it needs a token")
+        return skip("not checked: needs a token")
     return look(way)
 
 

@@ -214,7 +214,7 @@ def _tell(request: Request, *, known: bool) -> None:
 def refuse_cursor(request: Request) -> None:
     """Refuses any cursor: every list here is one page, so none was ever given out."""
     if request.params.get("cursor") is not None:
-        raise invalid_params("This list is one page and gives out no cursor. Ask without `cursor`.")
+        raise invalid_params("This list has a single page. Leave out `cursor`.")
 
 
 def without_links(result: dict[str, Any]) -> dict[str, Any]:

@@ -105,10 +105,10 @@ def parsed(raw: bytes) -> Any:
     try:
         return json_text.parse(raw)
     except (json_text.TooManyValues, json_text.TooDeeplyNested) as error:
-        message = f"The body {error}. Send a smaller and flatter one."
+        message = f"The body {error}. Send a smaller, less nested one."
         raise Fault(PARSE_ERROR, message, status=400) from None
     except orjson.JSONDecodeError as error:
-        message = f"The body is not JSON in UTF-8: {error}."
+        message = f"The body is not valid UTF-8 JSON: {error}."
         raise Fault(PARSE_ERROR, message, status=400) from None
 
 
@@ -139,15 +139,17 @@ def _answer_batch(
 ) -> Reply:
     """The replies to a batch as one array; 202 where nothing in it was asked."""
     if not messages:
-        return refused(invalid_request("A batch holds at least one message."))
+        return refused(invalid_request("A batch must have at least one message."))
     if len(messages) > BUDGETS.batch_items:
         limit = BUDGETS.batch_items
-        return refused(invalid_request(f"A batch holds at most {limit} messages. Send several."))
+        return refused(
+            invalid_request(f"A batch can have at most {limit} messages. Send several batches.")
+        )
 
     def climb(message: Any) -> Request | None:
         request = climb_legacy(message, versions.ASSUMED_VERSION, headers)
         if request is not None and request.method == "initialize":
-            raise invalid_request("`initialize` cannot be part of a batch. Send it alone.")
+            raise invalid_request("`initialize` cannot be in a batch. Send it alone.")
         return request
 
     replies = [_answer(server, message, session, request_id, climb) for message in messages]

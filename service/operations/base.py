@@ -187,7 +187,7 @@ class Operation:
         if name not in self.arguments.fields:
             known = tuple(self.arguments.fields)
             near = get_close_matches(name, known, n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"It takes {', '.join(known)}."
+            hint = f"Did you mean {near[0]!r}?" if near else f"It accepts {', '.join(known)}."
             return InvalidRequest(
                 f"{self.name} has no argument {name!r}. {hint}",
                 param=name,

@@ -79,7 +79,7 @@ def recommended(base: str, holding: Holding) -> tuple[Block, ...]:
 
 def _entry(client: Client, url: str, holding: Holding) -> Entry:
     written = client.config is not None
-    told = Snippet("Or let rung write it", "sh", f"rung connect {url} --client {client.name}")
+    told = Snippet("Or write it with rung", "sh", f"rung connect {url} --client {client.name}")
     command = _block(told) if written else None
     return Entry(client, tuple(_blocks(client, url, holding)), command)
 

@@ -16,7 +16,7 @@ KINDS: Final = {
     "object": "object",
 }
 SAID: Final = {
-    "list": "One a line, or with commas between.",
+    "list": "One per line, or separated by commas.",
     "object": "A JSON object.",
 }
 

@@ -40,14 +40,14 @@ def _records(layout: Layout) -> Iterator[Holding]:
     if services.authority is None:
         return
     sources = [
-        *(["the store of this server"] if services.store else []),
+        *(["the store on this server"] if services.store else []),
         *(["a PDPP resource server behind it"] if services.upstream else []),
     ]
     yield Holding(
         RECORDS,
         "Records",
         f"From {' and '.join(sources)}." if sources else "From other servers.",
-        "Needs a client token. It reads what its grant covers and nothing else.",
+        "Needs a client token, which reads only its grant.",
         False,
         layout.mcp_path,
         "/v1",
@@ -85,5 +85,5 @@ def health(services: Services, state: Mapping[str, Any]) -> tuple[bool, tuple[st
     elif "refused" in found:
         said.append(f"A newer snapshot is there and was refused: {found['refused']}")
     if state.get("upstream", {}).get("failing"):
-        said.append("The resource server behind this one does not answer at the moment.")
+        said.append("The upstream resource server does not answer at the moment.")
     return state["status"] == READY, tuple(said)

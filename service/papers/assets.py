@@ -35,15 +35,15 @@ CHECKS_KEPT = 256
 
 # What is wrong with a file, as the end of a sentence.
 MISSING = "is missing"
-BAD_NAME = "has a name that is not a plain file name"
-OUTSIDE = "leads out of its folder"
-NOT_PLAIN = "is not a plain file"
+BAD_NAME = "has an invalid file name"
+OUTSIDE = "is outside its directory"
+NOT_PLAIN = "is not a regular file"
 UNREADABLE = "cannot be read"
-TOO_LARGE = "is larger than what is read"
-TOO_SLOW = "took too long to come"
-ALTERED = "does not have the checksum it should have"
+TOO_LARGE = "is too large"
+TOO_SLOW = "took too long to load"
+ALTERED = "does not match its checksum"
 NOT_TEXT = "is not UTF-8 text"
-NOT_JSON = "is not JSON, or more of it than is parsed"
+NOT_JSON = "is not JSON, or too large to parse"
 
 # Never waits for a writer of a FIFO, and follows no link: links were followed before.
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
@@ -234,10 +234,10 @@ def absent(asset: Asset) -> Unavailable:
 def failed(asset: Asset, why: str, *, code: str = "asset_fetch_failed") -> Unavailable:
     """The error for an asset whose file is as `why` says. Names no path."""
     return Unavailable(
-        f"The {asset.what} of this paper cannot be given: its file {why}. "
-        "Read something else of the paper, or tell whoever runs this server.",
+        f"The {asset.what} of this paper is unavailable: its file {why}. Read another text of "
+        "the paper, or tell the operator of this server.",
         code=code,
-        hint="get_paper_metadata lists all there is of a paper.",
+        hint="get_paper_metadata lists the texts of the paper.",
         **asset.details(),
     )
 

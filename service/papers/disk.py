@@ -113,7 +113,7 @@ def _fold(copy: Path) -> None:
             db.execute("SELECT count(*) FROM sqlite_master").fetchone()  # rolls a journal back
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     except sqlite3.DatabaseError as error:
-        raise SnapshotRefused(f"its log cannot be read: {error}") from error
+        raise SnapshotRefused(f"its write-ahead log cannot be read: {error}") from error
 
 
 def _log(path: str) -> Mark | None:

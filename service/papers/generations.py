@@ -97,7 +97,7 @@ class Snapshots:
             return state.loading
 
     def _load(self, state: _Generations, stamp: Stamp, done: threading.Event) -> None:
-        opened, reason = None, "it could not be opened, the log says why"
+        opened, reason = None, "it could not be opened; see the log"
         try:
             opened = self._newest()
         except SnapshotRefused as error:
@@ -141,7 +141,7 @@ def _unavailable(refusal: _Refusal | None) -> Unavailable:
     if refusal is None:
         reason, advice = "it is still being opened", "Retry in a few seconds."
     else:
-        reason, advice = refusal.reason, "Its operator has to put a good one in its place."
+        reason, advice = refusal.reason, "The operator has to replace it with a valid one."
     return Unavailable(
         f"The snapshot cannot be served: {reason}. {advice}",
         code="snapshot_unavailable",

@@ -52,7 +52,7 @@ def papers(snapshot: Snapshot, db: sqlite3.Connection, text: str) -> list[str]:
     wanted = key_of(text)
     if not wanted:
         raise InvalidRequest(
-            "The keyword is empty. Give a keyword or a part of one, such as transformer.",
+            "The keyword is empty. Use a keyword or a part of one, such as transformer.",
             code="invalid_query",
             param="keyword",
         )

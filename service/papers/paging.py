@@ -43,7 +43,7 @@ class Paging:
             limit = max(1, min(limit, deepest - offset))  # the last page may be a short one
         if offset + limit > deepest:
             raise InvalidRequest(
-                f"Paging ends at {deepest} papers. Add words or fields that leave fewer.",
+                f"Paging ends at {deepest} papers. Add words or fields to narrow the search.",
                 param="offset" if wanted.cursor is None else "cursor",
             )
         return Paging(operation, args, snapshot.tag, offset, limit)
@@ -72,14 +72,15 @@ def _opened(tag: str, cursor: str, again: Continuation) -> int:
     found = _CURSOR.fullmatch(cursor)
     if found is None:
         raise InvalidRequest(
-            "The cursor is damaged. Pass it exactly as it was given, or leave it out.",
+            "The cursor is invalid. Send it exactly as it was returned, or leave it out to "
+            "start over.",
             code="invalid_cursor",
             param="cursor",
             calls=(again,),
         )
     if found[1] != tag:
         raise Gone(
-            "The papers have changed since this cursor was made.",
+            "The papers have changed since this cursor was issued.",
             code="cursor_expired",
             hint="Search again from the start.",
             calls=(again,),

@@ -22,7 +22,7 @@ from service.papers.assets import Asset, Parts, failed
 from service.papers.text_file import TextFile
 
 NOT_KEPT = "does not fit on the disk of this server"
-NOT_FETCHED = "cannot be fetched from where it is"
+NOT_FETCHED = "cannot be downloaded"
 
 
 class RemoteAssets:
@@ -43,9 +43,9 @@ class RemoteAssets:
     ) -> None:
         parts = urlsplit(base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("Assets need an address that begins with http:// or https://.")
+            raise ValueError("The URL of the assets must begin with http:// or https://.")
         if parts.query or parts.fragment:
-            raise ValueError("Assets need an address without ? and #.")
+            raise ValueError("The URL of the assets must not contain ? or #.")
         self._base = base_url.rstrip("/")
         self._generation = generation
         self._cache = cache or _default_cache(self._base)

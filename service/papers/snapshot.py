@@ -183,7 +183,7 @@ def _typed_errors() -> Iterator[None]:
         yield
     except sqlite3.DatabaseError as error:
         if "interrupted" in str(error):
-            raise TimedOut("The snapshot took too long. Ask for fewer or rarer words.") from error
+            raise TimedOut("The search took too long. Use fewer or rarer words.") from error
         raise _unavailable("The snapshot cannot be read.") from error
 
 

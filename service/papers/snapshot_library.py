@@ -160,7 +160,7 @@ class SnapshotLibrary:
         raise NotFound(
             f"This paper has no translation {lang!r}.",
             code="translation_not_available",
-            hint=_has(there) or "It has none; read the source.",
+            hint=_has(there) or "It has no translations; read the source.",
             paper_id=row.paper_id,
             lang=lang,
             available_languages=_first(there),
@@ -175,7 +175,7 @@ class SnapshotLibrary:
             raise NotFound(
                 f"This paper has no summary {template!r}.",
                 code="template_not_available",
-                hint=_has(there) or "It has none by template.",
+                hint=_has(there) or "It has no summaries by template.",
                 paper_id=row.paper_id,
                 template=template,
                 available_summary_templates=_first(there),

@@ -360,7 +360,7 @@ def _dump(value: Any) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError as error:
-        raise Refused(f"A value cannot be written as JSON: {error}.") from None
+        raise Refused(f"A value cannot be stored as JSON: {error}.") from None
 
 
 def _text(value: dict[str, Any]) -> str | None:

@@ -324,7 +324,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
             self._drop(connection)
 
     def _cut(self, connection: Connection) -> None:
-        self.log.info("An answer was cut off: the client did not read it.")
+        self.log.info("A response was aborted because the client did not read it.")
         self._drop(connection, discard=True)
 
     def _drop(self, connection: Connection, *, discard: bool = False) -> None:

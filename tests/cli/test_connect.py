@@ -113,10 +113,10 @@ def test_a_second_run_changes_nothing_and_says_so(client: str, desk: Desk) -> No
     desk.write(client, "--token", TOKEN)
     before = contents(desk.home)
     again = desk.write(client, "--token", TOKEN)
-    assert again.exit_code == 0 and "nothing was changed" in again.stdout
+    assert again.exit_code == 0 and "nothing changed" in again.stdout
     assert contents(desk.home) == before
     desk.run("--client", client, "--remove")
-    assert "nothing was changed" in desk.run("--client", client, "--remove").stdout
+    assert "nothing changed" in desk.run("--client", client, "--remove").stdout
 
 
 def test_every_write_has_a_backup_of_its_own(desk: Desk) -> None:

@@ -169,4 +169,4 @@ def test_a_name_that_is_no_text_is_told_in_json_too(house: House) -> None:
 @pytest.mark.parametrize("words", [("--token", "x" * 20), ("--token-file", "/nowhere")])
 def test_a_token_without_an_address_is_wrong_usage(words: tuple[str, str]) -> None:
     refused = CliRunner().invoke(rung, ["doctor", *words])
-    assert refused.exit_code == 2 and "with the URL" in refused.stderr
+    assert refused.exit_code == 2 and "requires the URL" in refused.stderr

@@ -228,7 +228,7 @@ CASES: dict[str, Bad] = {
     ),
     # aggregates
     "sum of nothing": counted("invalid_request", "field", metric="sum"),
-    "count of a field": counted("invalid_request", "leave field out", metric="count", field="size"),
+    "count of a field": counted("invalid_request", "Leave field out", metric="count", field="size"),
     "sum undeclared": counted("invalid_request", "size", metric="sum", field="body"),
     "group undeclared": counted("invalid_request", "folder", metric="count", group_by="body"),
     "group a sum": counted(

@@ -130,7 +130,7 @@ def test_an_address_without_a_checksum_stops_the_start(here: Path, files: AssetS
 @pytest.mark.parametrize("body", [b"", b"<!doctype html><title>Sign in</title>"])
 def test_what_is_no_store_stops_the_start(here: Path, files: AssetServer, body: bytes) -> None:
     files.files = {"/rung.db": body}
-    assert "no SQLite file" in refusal(named(files))
+    assert "neither an SQLite file" in refusal(named(files))
     assert kept(here) == []
 
 

@@ -39,7 +39,7 @@ class Asker:
                 if seconds is None:
                     raise
                 if seconds >= 1:
-                    say(f"{error.message} Asking again in {seconds:g} seconds.")
+                    say(f"{error.message} Retrying in {seconds:g} seconds.")
                 self._pause(seconds)
         raise AssertionError("the last attempt returns or raises")
 

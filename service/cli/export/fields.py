@@ -35,8 +35,8 @@ class FieldText:
         found = self.asker.ask(lambda rs: rs.field_window(self.ref, self.path, asked)).value
         if found.binary is not None:
             raise NotText(
-                f"{self.path} holds bytes, not text.",
-                hint="Export them: "
+                f"{self.path} is a binary field, not text.",
+                hint="Export its bytes: "
                 + shlex.join(["rung", "export", "blob", str(self.ref), self.path]),
             )
         return Window(found.text, found.start, found.total, found.type)
@@ -73,7 +73,7 @@ def blob_of(rs: ResourceServer, ref: RecordRef, path: str) -> Blob:
     if isinstance(value, str) and looks_binary(value):
         return _decoded(value)
     raise NotText(
-        f"{path} holds no bytes.",
+        f"{path} is not a binary field.",
         code="field_not_binary",
         hint=f"Export it as text: {shlex.join(['rung', 'export', 'field', str(ref), path])}",
     )

@@ -106,8 +106,8 @@ class Pipe:
     def rewind(self) -> None:
         if self.size > self._kept:
             raise Unavailable(
-                "The source has changed while it was read, and what is written to a pipe cannot "
-                "be taken back. Run the command again, or name a file with -o.",
+                "The source changed during the export, and output to a pipe cannot be undone. "
+                "Run the command again, or name a file with -o.",
                 code="changing",
             )
 
@@ -188,15 +188,15 @@ class Part:
         notes = None if restart else _notes(self._notes)
         if notes is not None and notes["of"] != self._what:
             raise click.ClickException(
-                f"{self.path} is a part of another export. Finish that one, choose another file "
-                "with -o, or throw the part away with --restart."
+                f"{self.path} belongs to another export. Finish that one, choose another file "
+                "with -o, or discard the part with --restart."
             )
         if notes is not None and self._holds(notes["bytes"], notes["sha256"]):
             self.state, self.size = notes["state"], notes["bytes"]
             self._file.truncate()
         elif self.path.stat().st_size or notes is not None:
             if not restart:
-                say(f"{self.path} is not as it was left: starting anew.")
+                say(f"{self.path} has changed since the interruption. Starting over.")
             self.restart()
 
     def _holds(self, size: int, sha256: str) -> bool:
@@ -220,10 +220,10 @@ def _is_line(path: Path) -> bool:
 
 def _check(path: Path, force: bool) -> None:
     if path.is_dir():
-        raise click.ClickException(f"{path} is a folder. Name a file with -o.")
+        raise click.ClickException(f"{path} is a directory. Name a file with -o.")
     if path.exists() and not force:
         raise click.ClickException(
-            f"{path} is there already. Choose another file with -o, or replace it with --force."
+            f"{path} already exists. Choose another file with -o, or replace it with --force."
         )
 
 
@@ -235,7 +235,8 @@ def _locked(path: Path) -> BinaryIO:
     except OSError:
         file.close()
         raise click.ClickException(
-            f"Another run is writing {path}. Wait until it has ended, or choose another file."
+            f"Another process is writing {path}. Wait until it has finished, or choose another "
+            "file."
         ) from None
     return file
 

@@ -99,8 +99,7 @@ class Progress:
         places = {hash(cursor), *([hash(tuple(refs))] if refs else [])}
         if places & self.seen or self.empty > BUDGETS.export_empty_pages:
             raise Unavailable(
-                "The source leads from page to page and never to an end; its operator has to look "
-                "at it.",
+                "The source returns pages without end. Report this to its operator.",
                 code="upstream_invalid_response",
             )
         self.seen |= places
@@ -136,7 +135,7 @@ def _page(asker: Asker, query: RecordQuery, sink: Sink, form: Form, progress: Pr
     for row in found:
         ref = reference(row, query.stream, source_of(row))
         if ref is None:
-            progress.say("warning: a row without the id of a record is left out")
+            progress.say("warning: a row without a record id was skipped")
             continue
         refs.append(ref)
         for data in form.row(row if query.whole else _previewed(row, ref), ref):
@@ -145,8 +144,8 @@ def _page(asker: Asker, query: RecordQuery, sink: Sink, form: Form, progress: Pr
     more = bool(body.get("has_more"))
     if more and (following is None or following == cursor):
         raise InvalidRequest(
-            "The source gives no cursor to the records that follow. Export one connection at a "
-            "time with --connection-id; `rung schema` lists them.",
+            "The source returned no cursor for the remaining records. Export one connection at "
+            "a time with --connection-id; `rung schema` lists them.",
             param="connection_id",
         )
     if more and following is not None:
@@ -200,8 +199,8 @@ def fields_of(asker: Asker, query: RecordQuery) -> tuple[str, ...]:
             return ()  # the source says so, and which views there are
     if not names:
         raise InvalidRequest(
-            "The source does not tell which fields this stream has. Name them with --fields, or "
-            "export lines with --format ndjson.",
+            "The source does not list the fields of this stream. Name them with --fields, or "
+            "export with --format ndjson.",
             param="fields",
         )
     return tuple(dict.fromkeys(names))

@@ -63,7 +63,7 @@ def pieces(text: Text, state: State) -> Iterator[Piece]:
             raise Changed
         if not window.text and window.total > done:
             raise Unavailable(
-                f"The source gives no text behind character {done}. Try again later.",
+                f"The source returned no text after character {done}. Try again later.",
                 code="upstream_invalid_response",
             )
         done, total = window.end, window.total
@@ -83,7 +83,8 @@ def steady(begin: Callable[[], None], work: Callable[[], None]) -> None:
         return work()
     except Changed:
         raise Unavailable(
-            "It changes while it is read. Try again when nothing is imported.", code="changing"
+            "The field changed while it was read. Try again when no import is running.",
+            code="changing",
         ) from None
 
 

@@ -53,7 +53,10 @@ class Large:
             return self.asker.ask(lambda rs: value_of(rs, self.ref, self.name))
         except TooLarge:
             if not self.is_text:
-                say(f"{self.name} of {self.ref} holds bytes over 32 MB: only what is known of it.")
+                say(
+                    f"{self.name} of {self.ref} is a binary field over 32 MB; only its "
+                    "metadata is exported."
+                )
             return self.told
 
 

@@ -65,7 +65,9 @@ def blob(asker: Asker, find: Find, sink: Sink, meter: Meter) -> None:
         before = -1
         while not sink.state.get("whole"):
             if sink.size == before:
-                raise Unavailable(f"The source gives no bytes behind {before}. Try again later.")
+                raise Unavailable(
+                    f"The source returned no bytes after byte {before}. Try again later."
+                )
             before = sink.size
             asker.ask(lambda rs: _some(find(rs), sink, meter))
 
@@ -95,7 +97,7 @@ def _some(blob: Blob, sink: Sink, meter: Meter) -> None:
             with suppress(Unavailable):  # a pipe
                 sink.restart()
             raise Unavailable(
-                "The bytes are not those that were announced: their SHA-256 is another. Try again.",
+                "The bytes do not match the announced SHA-256. Try again.",
                 code="upstream_invalid_response",
             )
         sink.keep({"blob": is_of, "whole": True})
@@ -103,5 +105,5 @@ def _some(blob: Blob, sink: Sink, meter: Meter) -> None:
 
 def _anew(sink: Sink) -> None:
     if sink.size:
-        say("What is read has changed since: starting anew.")
+        say("The source has changed since the interruption. Starting over.")
     sink.restart()
