@@ -1,4 +1,4 @@
-"""Cursors and bookmarks: sealed, so that they say nothing and fit only the call they came from.
+"""Encrypted cursors and bookmarks, each valid only for the call that returned it.
 
 AES-SIV is deterministic: the same page gives the same cursor. The key is derived from the secret
 of the deployment; what a cursor is bound to (grant, operation, arguments) is authenticated, not

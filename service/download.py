@@ -1,4 +1,4 @@
-"""Fetching a store or a snapshot at boot, for hosts whose disks start empty."""
+"""Downloads a store or a snapshot at start, for hosts with an empty disk."""
 
 import fcntl
 import gzip

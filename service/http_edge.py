@@ -1,4 +1,4 @@
-"""What every HTTP surface does with a request: its id, its body, and the headers of a refusal."""
+"""Shared by all HTTP surfaces: request ids, bodies, and headers of error responses."""
 
 from collections.abc import Mapping
 from typing import Any, Final

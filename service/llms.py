@@ -1,4 +1,4 @@
-"""`/llms.txt`: what this server is, in a page for models, made from the operations."""
+"""`/llms.txt`: describes this server for models, generated from the operations."""
 
 from functools import cache
 

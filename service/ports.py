@@ -1,4 +1,4 @@
-"""What operations may ask of the world outside: the only seam between surfaces and upstreams.
+"""The interface between operations and upstreams.
 
 A resource server takes typed requests and answers with typed values, already inside one grant.
 """

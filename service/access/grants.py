@@ -1,4 +1,4 @@
-"""Grants: what a token may read, frozen when it is made.
+"""Grants: what a token can read, fixed at creation.
 
     grant_id, token = create(registry, {"streams": [{"connection_id": "mail"}]}, label="laptop")
     find(registry, token).streams    # every stream and field that "mail" had at that moment
@@ -20,7 +20,7 @@ __all__ = ["Grant", "GrantEntry", "StreamGrant", "create", "find", "list_grants"
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What one token may read."""
+    """The data that one token can read."""
 
     grant_id: str
     label: str | None

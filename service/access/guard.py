@@ -27,7 +27,7 @@ _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
 class Access(Enum):
-    """Whether a surface asks for a token. There is no default: who mounts one has to say."""
+    """Whether a surface requires a token. There is no default."""
 
     OPEN = "open"
     CLIENT_TOKEN = "client_token"

@@ -24,7 +24,7 @@ from service.records.engine import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """What the token of a package opens."""
+    """The members that the token of a package can read."""
 
     package_id: str
     members: tuple[Member, ...]
@@ -52,7 +52,7 @@ def local_member(
 
 
 def name_of(held: Sequence[Held]) -> str:
-    """What people call a member: its connection, and how many more it has."""
+    """The display name of a member: its first connection and the number of others."""
     labels = list(
         {one.connection_id: one.display_name or one.connection_id for one in held}.values()
     )
@@ -151,5 +151,5 @@ def _sealed(package_id: str, member: Member, sealer: Sealer) -> str | None:
 
 
 def _bound(package_id: str, member: Member) -> list[str | None]:
-    """What a sealed token belongs to: it opens nowhere else."""
+    """The context that an encrypted token is bound to."""
     return ["member token", package_id, member.origin, member.grant_id]

@@ -79,7 +79,7 @@ class Rates:
             logger.warning("rate limits are not enforced: %s", type(error).__name__)
 
     def _take(self, item: RateLimitItem, key: str, what: str) -> None:
-        """Counts one request and notes what is left, of two limits the tighter."""
+        """Counts one request and records the remaining number, of the tighter limit."""
         within = self._limiter.hit(item, key)
         reset, remaining = self._limiter.get_window_stats(item, key)
         left = Allowance(item.amount, max(0, remaining), _seconds_until(reset))
@@ -100,7 +100,7 @@ class Rates:
 
 
 def client(address: str, *, private: bool) -> str | None:
-    """The client an address stands for; None where it may stand for many."""
+    """The client key of an address; None if it may stand for several clients."""
     return _client(address, private)
 
 

@@ -54,7 +54,7 @@ def blob(
 
 
 def _metadata(found: Blob) -> dict[str, Any]:
-    """What is known of a blob without its bytes."""
+    """The metadata of a blob."""
     return {
         "object": "blob",
         "blob_id": found.blob_id,
@@ -65,7 +65,7 @@ def _metadata(found: Blob) -> dict[str, Any]:
 
 
 def _save(found: Blob, path: Path) -> None:
-    """Writes beside the file first, so that half a blob never stands under its name."""
+    """Writes to a temporary file and renames it, so that the file is never partial."""
     try:
         with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
             try:
@@ -79,7 +79,7 @@ def _save(found: Blob, path: Path) -> None:
 
 
 def _write(found: Blob, file: IO[bytes]) -> None:
-    """All bytes; raises `Unavailable` where they are not what was promised."""
+    """Writes all bytes; raises `Unavailable` if they do not match the announced size or hash."""
     digest = hashlib.sha256()
     for piece in found.chunks(0, found.size_bytes):
         digest.update(piece)

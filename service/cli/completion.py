@@ -1,4 +1,4 @@
-"""`rung completion`: what a shell needs to complete commands and options, and where it lies."""
+"""`rung completion`: prints or installs the completion script of a shell."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ VARIABLE = "_RUNG_COMPLETE"
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """Where a shell looks for a completion, and what its owner has to do besides."""
+    """The path where a shell loads completions, and the remaining step for the user."""
 
     name: str
     place: Callable[[Mapping[str, str]], Path]

@@ -36,12 +36,12 @@ class Unusable(click.ClickException):
 
 
 class ConfigError(ValueError):
-    """All faults of the file at once, a line each: where, what is wrong, and an example."""
+    """All errors of the file, one line each, with the position and an example."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of the file. `read` checks its text, or raises `ValueError` with what it must be."""
+    """A key of the file. `read` parses its text or raises `ValueError` with the requirement."""
 
     name: str
     variable: str | None
@@ -54,7 +54,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What holds for a key, and where that comes from: a variable or a line of the file."""
+    """The effective value of a key and its origin: a variable or a line of the file."""
 
     key: Key
     text: str | None
@@ -70,7 +70,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The keys in force. `written` is what the file says, `warnings` what its owner should know."""
+    """The effective keys. `written` has the file's values, `warnings` the warnings about it."""
 
     path: Path
     found: tuple[Value, ...]
@@ -198,7 +198,7 @@ def defaults(command: click.Command, written: Mapping[str, str]) -> dict[str, An
 
 
 def is_of(context: click.Context, name: str, value: object) -> bool:
-    """Whether the file names this source, whoever else does: its token is for no other."""
+    """Whether the file names this source. Its token is sent to no other."""
     return str((context.default_map or {}).get(name)) == str(value)
 
 
@@ -293,7 +293,7 @@ _KEY = re.compile(r"""\s*\[*\s*(?:"([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+))\s*[].=]"
 
 
 def _lines(text: str) -> dict[str, int]:
-    """The first lines that keys and tables stand on."""
+    """The first line of each key and table."""
     found: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if matched := _KEY.match(line):

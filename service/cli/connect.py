@@ -1,4 +1,4 @@
-"""`rung connect`: how a client is told of a service, and its file written."""
+"""`rung connect`: shows or writes the MCP configuration of a client."""
 
 import re
 import sys
@@ -39,7 +39,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The options of the command, as they were given."""
+    """The options of the command."""
 
     token: str | None
     token_file: Path | None
@@ -162,7 +162,7 @@ def _refuse_misfits(asked: Asked, typed: set[str]) -> None:
 
 
 def _tell(client: Client, address: str, token: str) -> None:
-    """What to paste; for the recommended setup the clients that can be named come after it."""
+    """Prints the snippet; for the recommended setup also the list of clients."""
     click.echo(f"{client.title}\n\n{client.note}")
     for snippet in client.snippets(address, token):
         place = f" ({snippet.place})" if snippet.place else ""
@@ -228,7 +228,7 @@ def _local(
 
 
 def _credential(target: Target, secret: str, *, inline: bool, needed: bool) -> Credential:
-    """What stands in the file for the token. A reference needs no token to be known here."""
+    """The credential as written to the file. A reference does not need the token itself."""
     if not secret and not needed:
         return Credential("", inline=False)
     if not secret and (inline or not target.config.reference):

@@ -50,7 +50,7 @@ def demo(store: Path, with_debian: bool, serving: bool, port: int) -> None:
 
 
 def _how_to_connect(base: str, token: str, kept: Path, held: str) -> str:
-    """What a person opens, or pastes into a shell or a client."""
+    """The URLs to open and the commands to paste."""
     url = endpoint(base)
     pasted = "\n".join(
         f"\n{client.title}:\n{indent(snippet.text, '  ')}"

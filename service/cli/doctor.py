@@ -1,4 +1,4 @@
-"""`rung doctor`: what is wrong, on the way to a server or on this machine."""
+"""`rung doctor`: diagnoses the connection to a server, or the setup of this machine."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -52,7 +52,7 @@ def doctor(url: str | None, token: str | None, token_file: Path | None, as_json:
 
 
 def _here() -> Iterator[Finding]:
-    """What is here, and the way to the server that commands read from."""
+    """Findings for this machine, and for the server that commands read from."""
     fault, url, token, file = "", None, None, None
     try:
         values = config.load()

@@ -66,7 +66,7 @@ def _running(base: str, token: str | None) -> Callable[[float], Session]:
 
 
 def _provider(url: str, token: str | None) -> Callable[[float], Session]:
-    """A PDPP resource server, with the token `pdpp connect` keeps where none is given."""
+    """A session on a PDPP resource server, by default with the token that `pdpp connect` saved."""
     provider = credentials.provider_url(url)
     if token is None:
         root = Path(settings.environment().get("PDPP_CACHE_ROOT", ".pdpp"))
@@ -103,7 +103,7 @@ def _store(source: Source, token: str | None) -> Callable[[float], Session]:
 
 
 def _making(store: Path) -> str:
-    """The command that makes a token, for somebody to fill in."""
+    """The command that creates a token, with placeholders."""
     create = shlex.join(["rung", "grant", "create", "--store", str(store)])
     return f"`{create} --connection ID --label NAME`"
 
@@ -115,7 +115,7 @@ def check_store(store: Path) -> None:
 
 
 def missing_token(store: Path) -> NoToken:
-    """What to do where a store is there and no token was given."""
+    """The error for a store without a token."""
     make = f"Create one with {_making(store)} "
     demo = store.parent / DEMO_TOKEN
     if not demo.exists():
@@ -158,7 +158,7 @@ def given_token(file: Path | None, text: str | None) -> str | None:
 
 
 def refuse_owners() -> None:
-    """Raises `Forbidden` where the environment holds an owner's credential."""
+    """Raises `Forbidden` if the environment has an owner's credential."""
     environ = settings.environment()
     for name in settings.OWNER_VARIABLES:
         if environ.get(name):
@@ -169,7 +169,7 @@ def refuse_owners() -> None:
 
 
 def warn_of(path: Path) -> None:
-    """Says so on stderr where others can read a file with a token."""
+    """Warns on stderr if other users can read a file with a token."""
     warning = credentials.exposure(path)
     if warning:
         note(f"Warning: {warning}")

@@ -64,7 +64,7 @@ class Shelf:
 
 
 def _options() -> list[click.Parameter]:
-    """What names a snapshot."""
+    """The options that name a snapshot."""
     path = click.Path(path_type=Path)
     about = "The snapshot. Also read from RUNG_PAPERS_DB."
     beside = "The directory or URL of its static files."
@@ -75,7 +75,7 @@ def _options() -> list[click.Parameter]:
 
 
 class OnSnapshot(click.Command):
-    """A command that takes the options of its group too; the nearer ones win."""
+    """A command that also accepts the options of its group; its own take precedence."""
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -99,7 +99,7 @@ class OnSnapshot(click.Command):
 
 
 class WordsOnSnapshot(OnSnapshot, Words):
-    """The same for a command that takes all the words there are."""
+    """The same for a command that accepts any number of words."""
 
 
 @click.group(params=_options())

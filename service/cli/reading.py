@@ -74,7 +74,7 @@ def _listed(entry: Entry[RecordOperation]) -> bool:
 
 
 def _help(entry: Entry[RecordOperation], form: str) -> str:
-    """What a form prints, and what REST asks for where nothing is said."""
+    """The help of an output option, with the defaults of REST."""
     defaults = entry.operation.route.defaults.items()
     return FORMS[form] + "".join(f" Then {name} is {value} by default." for name, value in defaults)
 
@@ -107,7 +107,7 @@ def _text(
 
 
 def _whole(text: str, about: list[str]) -> None:
-    """Text of a record to the character, and what stands beside it."""
+    """Writes the exact text of a record to stdout, and notes to stderr."""
     output.text(text, newline=output.on_terminal() and bool(text))
     for line in about:
         output.say(line)
@@ -120,7 +120,7 @@ def _body(
     spelling: Spelling,
     form: str,
 ) -> None:
-    """The answer for a program, as REST gives it; beside rows stands what comes next."""
+    """Writes the REST body, or rows with the next command on stderr."""
     operation = entry.operation
     here = bodies.address(operation, given)
     body = bodies.body(operation, session, {**operation.route.defaults, **given}, here)

@@ -1,4 +1,4 @@
-"""The file of a client, changed or shown as it would be, and what a person is told of it."""
+"""Edits a client's configuration file, or shows the change."""
 
 import difflib
 import json
@@ -128,7 +128,7 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def _without_tables(entry: Any) -> Any:
-    """An entry without its headers and its environment, which may hold secrets."""
+    """An entry without its headers and environment, which may have secrets."""
     if not isinstance(entry, dict):
         return None
     return {key: value for key, value in entry.items() if not isinstance(value, dict)}

@@ -38,7 +38,7 @@ _MARK = re.compile("<mark>(.*?)</mark>", re.DOTALL)
 
 
 def show(reading: Any, text: str, context: Context, session: Session) -> None:
-    """A reading on the terminal; `text` is what a pipe would get."""
+    """Shows a reading on the terminal; `text` is the output for a pipe."""
     console = Console(highlight=False, markup=False, emoji=False)
     header, _, rest = text.partition("\n")
     _line(console, header, "dim")
@@ -117,7 +117,7 @@ def _fitting(cells: Mapping[str, Sequence[str]], room: int) -> list[str]:
 
 
 def _repeats(page: RecordPage, name: str) -> bool:
-    """Whether a field says what the id says already."""
+    """Whether a field repeats the id."""
     return all(item.data.get(name) in (item.ref.record_id, None) for item in page.records)
 
 
@@ -127,7 +127,7 @@ def _column(page: RecordPage, name: str) -> list[str]:
 
 
 def _widths(needs: Sequence[int], room: int) -> list[int]:
-    """Room for each column: what it needs, or an equal share of what the others leave."""
+    """The width of each column: its own need, or an equal share of the remaining width."""
     widths = [0] * len(needs)
     by_need = sorted(range(len(needs)), key=lambda number: needs[number])
     for place, number in enumerate(by_need):

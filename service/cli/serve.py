@@ -21,7 +21,7 @@ FETCHED = ("RUNG_STORE_URL", "RUNG_PAPERS_URL")
 
 
 class Variable(click.Option):
-    """An option whose variable is named where that is what cannot be used."""
+    """An option whose errors name its environment variable if the value came from there."""
 
     def get_error_hint(self, ctx: click.Context | None) -> str:
         source = ctx.get_parameter_source(str(self.name)) if ctx else None
@@ -31,7 +31,7 @@ class Variable(click.Option):
 
 
 class Number(click.ParamType[int]):
-    """A number as the setting of the same meaning takes it."""
+    """A number with the limits of the corresponding setting."""
 
     name = "integer"
 
@@ -136,7 +136,7 @@ def run(
 
 
 def _check_store(store: Path) -> None:
-    """Refuses what is no store. The log of the service says what else is wrong with one."""
+    """Refuses files that are not stores. Other problems are logged by the service."""
     try:
         recognise(store)
     except Foreign as error:

@@ -1,4 +1,4 @@
-"""`rung config`: the settings in force, what each means, and an example file."""
+"""`rung config`: the effective settings, their meaning, and an example file."""
 
 import sys
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ def config(explain: bool, example: bool, check: bool) -> None:
 
 
 def _of_store(values: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """(what to know, what is wrong) of the store that would be served."""
+    """(warnings, errors) of the store."""
     path: Path = values["store"]
     if values["store_url"]:
         return [], []
@@ -70,7 +70,7 @@ def _of_store(values: Mapping[str, Any]) -> tuple[list[str], list[str]]:
 
 
 def _of_commands() -> tuple[list[str], list[str]]:
-    """What reading commands go by, each explained, and what is wrong with their file."""
+    """The effective values of reading commands, and the errors of their configuration file."""
     try:
         values = file.load()
     except file.ConfigError as error:

@@ -1,4 +1,4 @@
-"""Where a command reads records from: the store, a PDPP resource server, or a running Rung.
+"""Options that select the source of a command: a store, a PDPP resource server or a Rung.
 
 `source_options` gives a command the options and passes it a `Source`; `opening` opens it.
 """
@@ -34,14 +34,14 @@ LEVELS = (
 
 
 class NoToken(Unauthenticated):
-    """No token was given. `options` are the words that would do, where one is at hand."""
+    """No token was given. `options` are the options that would supply a known one."""
 
     options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where to read from. `words` are the options that say so on a command line, no token."""
+    """A source of records. `words` are its command-line options, without the token."""
 
     store: Path
     url: str | None = None
@@ -52,7 +52,7 @@ class Source:
 
     @property
     def server(self) -> str | None:
-        """The address of the server that is asked, in one spelling and without secrets."""
+        """The normalized URL of the server, without secrets."""
         with suppress(InvalidRequest):
             if self.url is not None:
                 return rung_url(self.url)
@@ -83,7 +83,7 @@ _OPTIONS = (
 
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options that name a source; the command takes it as `source`."""
+    """Adds the source options; the command receives them as `source`."""
 
     @click.pass_context
     @wraps(command)

@@ -66,7 +66,7 @@ class Command(click.Command):
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A surface, how a session on it is opened, and what a person calls it."""
+    """A surface with its session opener and its display name."""
 
     surface: Surface
     open_session: Callable[[], Any]
@@ -182,7 +182,7 @@ def _papers(path: Path) -> Served:
 
 @contextmanager
 def _exits() -> Iterator[None]:
-    """What keeps the command from serving, said on stderr with what to do, and its exit code."""
+    """Prints errors that prevent serving to stderr, and exits with their code."""
     try:
         yield
     except settings.SettingsError as error:

@@ -33,7 +33,7 @@ def option_name(name: str) -> str:
 
 
 def typed(field: Any) -> dict[str, Any]:
-    """How a click option takes the values of an argument; the operation checks them."""
+    """The click type of an argument; the operation validates the values."""
     if isinstance(field, Flag):
         return {"is_flag": True}
     if isinstance(field, (Names, *OBJECTS)):
@@ -74,7 +74,7 @@ def value(name: str, field: Any, given: Any) -> Any:
 
 
 def _names(name: str, text: str) -> list[Any]:
-    """`a,b`, or JSON where a name holds a comma."""
+    """Parses `a,b`, or JSON if a name contains a comma."""
     if text.startswith("["):
         found = _json(name, text)
         return found if isinstance(found, list) else [found]
@@ -100,7 +100,7 @@ def _object(name: str, field: Any, text: str) -> dict[str, Any]:
 
 
 def _merge(name: str, found: dict[str, Any], more: dict[str, Any]) -> None:
-    """Takes in one more term; two ranges of one field are one."""
+    """Adds a term; two ranges of the same field are merged."""
     for key, told in more.items():
         before = found.get(key)
         if isinstance(before, dict) and isinstance(told, dict) and not before.keys() & told.keys():
@@ -148,7 +148,7 @@ def line(given: Sequence[str]) -> str:
 
 
 def _quoted(word: str) -> str:
-    """A word for a shell; what is invisible or controls a terminal is written as bytes."""
+    """A shell-quoted word; invisible and control characters are written as bytes."""
     if word.isprintable() or not _misleads(word):
         quoted = shlex.quote(word)
         return f"'{word}'" if quoted.startswith("=") else quoted  # zsh looks for a command

@@ -1,4 +1,4 @@
-"""What is known of a client, in types: what to paste, and the file it reads its servers from."""
+"""Types that describe a client: its snippets and its configuration file."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ class Snippet:
 
 @dataclass(frozen=True, slots=True)
 class Launcher:
-    """How a client starts a server on its own machine: a command and what it is told."""
+    """The command with which a client starts a local server."""
 
     command: str
     arguments: tuple[str, ...]
@@ -69,7 +69,7 @@ class Config:
     prompts: bool = False
 
     def credential(self, token: str, name: str, *, inline: bool = False) -> Credential:
-        """The bearer as it stands in the file: a reference where there is one, else the token."""
+        """The credential as written to the file: a reference if supported, else the token."""
         if token and self.reference and not inline:
             return Credential(self.reference.replace("{name}", name), inline=False)
         return Credential(token, inline=bool(token))
@@ -121,7 +121,7 @@ def endpoint(url: str) -> str:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether what goes to an address stays on this machine."""
+    """Whether a URL is on this machine."""
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:

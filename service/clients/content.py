@@ -1,4 +1,4 @@
-"""What a file of somebody else's holds, if it is an ordinary file of a sensible size."""
+"""Reads a configuration file if it is a regular file of a reasonable size."""
 
 import errno
 import os

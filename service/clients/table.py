@@ -1,4 +1,4 @@
-"""The clients, a row each: what its vendor calls things, and what it can carry."""
+"""The supported clients, one row each."""
 
 import json
 import shlex
@@ -154,7 +154,7 @@ GEMINI = Config(
 
 
 def prompt(name: str) -> Entry:
-    """What VS Code asks for, once, and keeps: the token of one server."""
+    """The VS Code prompt for the token of one server."""
     return {
         "type": "promptString",
         "id": f"{name}-token",
@@ -171,7 +171,7 @@ def _recommended(url: str, token: str) -> tuple[Snippet, ...]:
 
 
 def _written(config: Config, scope: str = "user") -> Callable[[str, str], tuple[Snippet, ...]]:
-    """What stands in the file of a client that has no other servers."""
+    """The file of a client with only this server."""
 
     def snippets(url: str, token: str) -> tuple[Snippet, ...]:
         credential = config.credential(token, NAME)

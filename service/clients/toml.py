@@ -1,4 +1,4 @@
-"""One table put into a TOML text, or taken out: every other character stays where it is."""
+"""Inserts or removes one table in a TOML text and leaves every other character unchanged."""
 
 import tomllib
 from typing import Any
@@ -21,7 +21,7 @@ def found(text: str, path: tuple[str, str]) -> Any:
 
 
 def block(table: str, name: str, entry: dict[str, Any]) -> str:
-    """A table as it stands in a file, with its header."""
+    """A table with its header, as TOML text."""
     import tomlkit  # loaded where it is used: servers and most commands never do
 
     body = tomlkit.table()
@@ -75,7 +75,7 @@ def _inline(value: dict[str, Any]) -> Any:
 
 
 def _checked(text: str, expected: dict[str, Any], problem: str) -> str:
-    """The text, where another reader finds in it just what it should say."""
+    """The text, after checking that it parses to the expected value."""
     try:
         same = tomllib.loads(text) == expected
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a look found: a line each, and for what is broken what it means and what to change."""
+"""The result of a check: a line, its meaning and its fix."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one step found. `change` is the line to change, word for word where that is known."""
+    """The result of one step. `change` is the fix, literally if it is known."""
 
     verdict: Verdict
     told: str
@@ -67,7 +67,7 @@ class Step(Generic[S]):
 
 
 def walk(steps: Iterable[Step[S]], state: S) -> Iterator[Finding]:
-    """Takes the steps in their order; one whose need was not met is named and skipped."""
+    """Runs the steps in order; skips those whose requirements failed."""
     unmet: set[str] = set()
     for step in steps:
         missing = [name for name in step.needs if name in unmet]

@@ -1,4 +1,4 @@
-"""What stands in front of a server and answers in its place."""
+"""Detects proxies, sign-in pages and redirects that answer instead of the server."""
 
 from urllib.parse import urljoin, urlsplit
 

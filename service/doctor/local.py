@@ -24,7 +24,7 @@ IN_USE = "Address already in use".lower()
 
 @dataclass
 class Place:
-    """The environment of a service on this machine, and what was found of it."""
+    """The environment of a service on this machine, with the findings so far."""
 
     environ: Mapping[str, str]
     file: str  # what is wrong with the configuration file of commands
@@ -184,7 +184,7 @@ def snapshot(place: Place) -> Finding:
 
 
 def _within(seconds: float, ask: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
-    """What is answered in time."""
+    """The result, if it arrives in time."""
     found: list[dict[str, Any]] = []
     thread = threading.Thread(target=lambda: found.append(ask()), daemon=True)
     thread.start()

@@ -170,7 +170,7 @@ def auth(way: Way) -> Finding:
 
 
 def challenge(way: Way) -> Finding:
-    """Whether a refusal tells clients what to do."""
+    """Checks that a 401 has its challenge and its metadata."""
     reply = way.opened
     assert reply is not None, "post comes before"
     if way.is_open:
@@ -247,7 +247,7 @@ def era(way: Way) -> Finding:
 
 
 def tools(way: Way) -> Finding:
-    """What there is to call."""
+    """Checks the tool list."""
     reply = way.legacy("tools/list", {})
     listed = (reply.result or {}).get("tools")
     entries = listed if isinstance(listed, list) else []

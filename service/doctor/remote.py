@@ -1,4 +1,4 @@
-"""The walk to a server: the steps in the order a client takes them."""
+"""Checks a server in the order of a client's steps."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -16,7 +16,7 @@ Look = Callable[[Way], Finding]
 def look(
     url: str, token: str | None, now: datetime, *, seconds: float = BUDGETS.doctor_seconds
 ) -> Iterator[Finding]:
-    """A finding for each step to the server at `url`; no step takes longer than `seconds`."""
+    """A finding for each step to the server at `url`, with a timeout of `seconds` per step."""
     return walk(_STEPS, Way(url, token, now, seconds=seconds))
 
 

@@ -1,4 +1,4 @@
-"""The way a client goes to a server, as far as it is known: addresses, token, answers so far."""
+"""The state of a remote check: URLs, token and responses so far."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ NOBODY = "rung_doctor_is_only_looking"
 
 
 class Stopped(Exception):
-    """A request that got no answer at all; `finding` says what that means."""
+    """A request without a response; `finding` explains it."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.told)
@@ -37,7 +37,7 @@ class Stopped(Exception):
 
 @dataclass
 class Way:
-    """What the steps know and learn. `now` is with a time zone."""
+    """The shared state of the steps. `now` has a time zone."""
 
     url: str
     token: str | None = field(repr=False)
@@ -78,7 +78,7 @@ class Way:
     def ask(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
     ) -> Reply:
-        """What is answered, whatever it is; raises `Stopped` where nothing is."""
+        """The response, whatever its status; raises `Stopped` if there is none."""
         try:
             found = outbound.seen(
                 method,

@@ -151,7 +151,7 @@ class Endpoint:
 
 
 class Whole(Response):
-    """A response that says all it has to say: nothing is worked out while it is sent."""
+    """A response whose body is complete before it is sent."""
 
     def get_wsgi_headers(self, environ: http_edge.Environ) -> Headers:
         return self.headers
@@ -187,7 +187,7 @@ def check_verb(verb: str) -> None:
 
 
 def check_content_type(found: str) -> None:
-    """Refuses what a browser form could send, which also makes foreign pages ask first."""
+    """Refuses content types that an HTML form can send, which forces a CORS preflight."""
     if found.partition(";")[0].strip().lower() != "application/json":
         raise InvalidRequest(
             "The content type must be JSON.",

@@ -89,7 +89,7 @@ class PapersSurface(OperationTools):
 
 
 def _call(asked: PaperUri) -> tuple[str, dict[str, Any]]:
-    """The tool call a resource stands for."""
+    """The tool call that corresponds to a resource."""
     arguments: dict[str, Any] = {"paper_id": asked.paper_id}
     if asked.kind == "metadata":
         return METADATA, arguments

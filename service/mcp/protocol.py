@@ -42,7 +42,7 @@ Climb = Callable[[Any], Request | None]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What HTTP sends back. Without a body there was nothing to answer, and the status is 202."""
+    """An HTTP response. Without a body, the message needed no answer and the status is 202."""
 
     status: int
     body: bytes | None = None
@@ -53,7 +53,7 @@ ACCEPTED = Reply(202)
 
 @dataclass(slots=True)
 class Dialogue:
-    """What one pipe remembers between lines: the revision `initialize` settled on."""
+    """The state of one stdio connection: the negotiated revision."""
 
     version: str | None = None
 
@@ -113,13 +113,13 @@ def parsed(raw: bytes) -> Any:
 
 
 def refused(fault: Fault, id: str | int | None = None) -> Reply:
-    """A fault as a reply. Without an id it answers nobody in particular."""
+    """A fault as a reply. The id is null if the request had none."""
     account.current().error = fault.told
     return Reply(fault.status, orjson.dumps(fault.body(id)))
 
 
 def _answer(server: Server, message: Any, session: Any, request_id: str, climb: Climb) -> Reply:
-    """The reply to one message: a result, a fault, or nothing where nothing was asked."""
+    """The reply to one message: a result, a fault, or nothing for a notification."""
     try:
         request = climb(message)
         if request is None:
@@ -137,7 +137,7 @@ def _answer(server: Server, message: Any, session: Any, request_id: str, climb: 
 def _answer_batch(
     server: Server, messages: list[Any], session: Any, request_id: str, headers: Headers | None
 ) -> Reply:
-    """The replies to a batch as one array; 202 where nothing in it was asked."""
+    """The replies to a batch as one array; 202 if it has only notifications."""
     if not messages:
         return refused(invalid_request("A batch must have at least one message."))
     if len(messages) > BUDGETS.batch_items:
@@ -165,6 +165,6 @@ def _readable_id(message: Any) -> str | int | None:
 
 
 def internal(request_id: str) -> Fault:
-    """A fault of ours. Its text is fixed; the cause stands in the log beside the request id."""
+    """An internal error. Its text is fixed; the log has the cause with the request id."""
     error = Internal()
     return Fault(INTERNAL_ERROR, told(error), data={**error.body(), "request_id": request_id})

@@ -1,4 +1,4 @@
-"""Answers to calls that are made again, word for word, while nothing they stand on has changed.
+"""Caches the answers to tool calls until the store changes.
 
 An answer is kept beside the version of what it was read of, and given again only to a session of
 the same version: the same grant, with no commit since. Where a session knows no version, nothing is

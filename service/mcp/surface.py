@@ -1,4 +1,4 @@
-"""What the protocol asks of whoever stands behind it: tools, resources, and nothing of MCP."""
+"""The interface between the protocol and a surface: tools and resources."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol

@@ -1,4 +1,4 @@
-"""The argument types of operations: marshmallow fields that say what they allow, once."""
+"""The argument types of operations: marshmallow fields with their limits and messages."""
 
 from datetime import datetime
 from typing import Any

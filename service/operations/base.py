@@ -1,4 +1,4 @@
-"""What an operation is: declared once, projected to a tool, a REST route and a command."""
+"""The operation type: declared once, exposed as a tool, a REST route and a command."""
 
 from collections.abc import Callable, Hashable, Mapping, Sized
 from dataclasses import dataclass, field, replace

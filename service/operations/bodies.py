@@ -142,7 +142,7 @@ def narrowed(session: Session, given: dict[str, Any], extra: Mapping[str, str]) 
 
 
 def address(operation: Operation, given: Mapping[str, Any]) -> Address:
-    """The address that asks an operation these arguments, in the order they are declared."""
+    """The URL of an operation with these arguments, in declaration order."""
     left = {name: given[name] for name in operation.arguments.fields if name in given}
     path = operation.route.path
     filled: dict[str, str] = {}
@@ -159,7 +159,7 @@ def address(operation: Operation, given: Mapping[str, Any]) -> Address:
 
 
 def _more(operation: Operation, extra: Mapping[str, str], asked: dict[str, Any]) -> dict[str, Any]:
-    """What only REST can ask for, in the words of the port."""
+    """The arguments that only REST has, as arguments of the port."""
     found: dict[str, Any] = {}
     if operation.name in WITH_WHOLE_VALUES:
         found["whole"] = True

@@ -34,7 +34,7 @@ def ask(
 
 
 def run(session: Session, *, id: str, connection_id: str | None = None, **args: Any) -> Document:
-    """The document; a long text field is read as far as a document holds."""
+    """The document; a long text field is truncated at the document's limit."""
     ref = handles.parse(id, connection_id=connection_id)
     record = ask(session, id=id, connection_id=connection_id, **args).value
     owner = record.ref.connection_id

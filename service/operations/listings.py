@@ -1,4 +1,4 @@
-"""What REST lists beside the operations: connectors, streams, one stream, and blobs."""
+"""REST routes besides the operations: connectors, streams, one stream, and blobs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ BLOB_DESCRIPTION = (
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A route without a tool. `ask` takes `connection_id` and what the path holds."""
+    """A route without a tool. `ask` receives `connection_id` and the path parameters."""
 
     name: str
     title: str

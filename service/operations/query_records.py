@@ -1,4 +1,4 @@
-"""query_records: a page of one stream, newest first, or what changed since a bookmark."""
+"""query_records: a page of one stream, newest first, or the changes since a bookmark."""
 
 from dataclasses import replace
 from typing import Any

@@ -75,7 +75,7 @@ def _ask(session: Session, target: FieldRef, window: dict[str, Any]) -> Answer[F
 
 
 def _around(window: dict[str, Any]) -> dict[str, Any]:
-    """The window with what stands before a match, unless told; a small one keeps the match."""
+    """The window with the default text before a match; a small window still has the match."""
     if "query" not in window or "before_chars" in window:
         return window
     size = window.get("limit_chars")

@@ -1,4 +1,4 @@
-"""schema: which connections, streams and fields this grant shows, and what can be asked of them."""
+"""schema: the granted connections, streams and fields, and the queries they support."""
 
 from dataclasses import replace
 from typing import Any

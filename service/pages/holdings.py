@@ -1,4 +1,4 @@
-"""What is mounted here, as a visitor without a token may know it."""
+"""Describes the mounted surfaces to visitors without a token."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ def _papers(layout: Layout, state: Mapping[str, Any]) -> Iterator[Holding]:
 
 
 def health(services: Services, state: Mapping[str, Any]) -> tuple[bool, tuple[str, ...]]:
-    """Whether everything answers, and what there is to say about it, in sentences."""
+    """Whether everything is available, with messages about problems."""
     said = []
     if "reason" in state:
         said.append(f"Records cannot be read: {state['reason']}")

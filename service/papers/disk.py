@@ -1,4 +1,4 @@
-"""What lies on disk of a snapshot: a stamp that tells of changes, and a whole file to read.
+"""Reads a snapshot from disk, with a stamp that detects changes.
 
 Snapshots have the write-ahead log switched on, so opening one the usual way leaves files beside it
 or fails in a read-only folder; opening it `immutable` overlooks what waits in the log.

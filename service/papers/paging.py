@@ -1,4 +1,4 @@
-"""Pages of a search: where one begins, what it takes, and the cursor of the next."""
+"""Pages of a search: offsets, sizes and cursors."""
 
 import re
 from collections.abc import Iterable

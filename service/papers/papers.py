@@ -1,4 +1,4 @@
-"""One paper: which one is meant, and what is known of it."""
+"""Finds one paper by id, DOI, arXiv id or title, and reads its metadata."""
 
 import sqlite3
 from collections.abc import Iterable

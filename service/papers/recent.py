@@ -1,4 +1,4 @@
-"""What was worked out last, for when it is asked for again."""
+"""A small cache of recent results."""
 
 import threading
 from collections import OrderedDict

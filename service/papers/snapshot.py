@@ -1,4 +1,4 @@
-"""One snapshot file, opened read-only for certain: nothing is written to it or beside it."""
+"""Opens one snapshot file read-only, without creating files next to it."""
 
 import hashlib
 import os

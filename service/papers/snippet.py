@@ -1,4 +1,4 @@
-"""What a hit shows: the match, proven in the cheapest text of the paper that holds it."""
+"""Builds the excerpt of a hit, verified in the shortest text that matches."""
 
 import re
 import sqlite3

@@ -1,4 +1,4 @@
-"""Texts in files, read by ranges of code points: a range costs what is in it, wherever it lies."""
+"""Reads ranges of code points from text files, at a cost proportional to the range."""
 
 import io
 import os

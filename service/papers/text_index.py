@@ -1,4 +1,4 @@
-"""Where the characters of a UTF-8 file lie: one pass over its bytes, a few kilobytes kept."""
+"""Maps code points to byte offsets in a UTF-8 file, in one pass and a few kilobytes."""
 
 import codecs
 import hashlib

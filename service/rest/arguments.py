@@ -1,4 +1,4 @@
-"""Query strings to typed arguments: the only place where text becomes numbers and lists."""
+"""Parses query strings into typed arguments."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""What all REST routes share: paths decoded once, one set of headers, one body for every error.
+"""Shared by all REST routes: path decoding, headers and the error body.
 
 Path segments are decoded here, from the address as it was sent: an id may hold `/`.
 """

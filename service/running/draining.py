@@ -88,7 +88,7 @@ class DrainingWorker(BufferingWorker):
     _drained: Deadline | None = None
 
     def handle_exit(self, sig: int, frame: Any) -> None:
-        """Begins to drain. Told again, nothing changes."""
+        """Begins to drain. Repeated signals are ignored."""
         if self._drained is not None:
             return
         self._drained = Deadline.after(settings.load().drain_seconds)
@@ -104,7 +104,7 @@ class DrainingWorker(BufferingWorker):
             super().handle_exit(signal.SIGTERM, None)
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
-        """Refuses what is no request with the body of every error; nothing of it is logged."""
+        """Refuses a malformed request with the JSON error body; its content is not logged."""
         status, reason, advice = _refusal(exc)
         id = request_id(None)
         if status == 500:

@@ -1,4 +1,4 @@
-"""Around every request: an account is opened, and told to the log and the metrics at its end.
+"""Request hooks: start a request record, then write it to the log and the metrics.
 
 This is on the way of every request: headers are looked up in the WSGI environment, and nothing is
 worked out that is not told.
@@ -144,7 +144,7 @@ def _place(rule: str, endpoint: str) -> tuple[str, str, str]:
 
 @lru_cache(maxsize=1_024)
 def _address(told: str) -> str:
-    """An address; whatever else a header says is none."""
+    """The IP address in a header, or None."""
     try:
         return str(ipaddress.ip_address(told))
     except ValueError:

@@ -1,4 +1,4 @@
-"""`GET /metrics`: what the service does, for Prometheus. Labels come from closed sets only.
+"""`GET /metrics` in the Prometheus format. Labels come from closed sets only.
 
 Where several workers run, each counts in files of a folder that `serving` names before the first
 count; the worker that is asked adds them up. Without a folder a worker tells its own counts.
@@ -102,7 +102,7 @@ def count(surface: str, operation: str, status: int, seconds: float, size: int, 
 
 @lru_cache(maxsize=None)
 def _counters(surface: str, operation: str, status: str) -> tuple[Counter, Histogram, Counter]:
-    """What an answer of this kind counts into. There are few kinds: all names are ours."""
+    """The counters of a kind of response. Labels are a closed set."""
     return (
         REQUESTS.labels(surface, operation, status),
         LATENCY.labels(surface, operation),
@@ -111,12 +111,12 @@ def _counters(surface: str, operation: str, status: str) -> tuple[Counter, Histo
 
 
 def upstream(outcome: str) -> None:
-    """What came of one request to another server."""
+    """Counts the outcome of an upstream request."""
     UPSTREAM.labels(outcome if outcome in UPSTREAM_OUTCOMES else OTHER).inc()
 
 
 def exposition(services: Services) -> bytes:
-    """All counts in the text format, and what this worker knows of what it serves."""
+    """All counts in the text format, with the state of this worker."""
     path = settings.environment().get(FOLDER_VARIABLE)
     counts = REGISTRY
     if path:
@@ -128,7 +128,7 @@ def exposition(services: Services) -> bytes:
 
 
 class _State:
-    """What is served, as the worker that is asked sees it now."""
+    """What is served, from the view of this worker."""
 
     def __init__(self, services: Services, *, shared: bool) -> None:
         self._services, self._shared = services, shared

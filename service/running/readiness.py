@@ -1,4 +1,4 @@
-"""Whether what is served here answers, and why not: for routers and for people."""
+"""Reports whether the service is ready, and if not, why."""
 
 from typing import Any
 

@@ -14,7 +14,7 @@ THREADS, WAITING_THREADS = 2, 16  # over a store, and where they wait for an ups
 
 
 class SettingsError(ValueError):
-    """All faults at once, a line each: the variable, what is wrong, and an example."""
+    """All errors, one line each, with the variable and an example."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +268,7 @@ OWNER_VARIABLES = ("RUNG_OWNER_TOKEN", "PDPP_OWNER_TOKEN", "PDPP_OWNER_SESSION_C
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """One setting as it is: its value and what gave it, such as "default" or "environment"."""
+    """An effective setting: its value and its origin, such as "default" or "environment"."""
 
     setting: Setting
     value: Any
@@ -290,8 +290,8 @@ def examine(environ: Mapping[str, str] | None = None) -> tuple[list[InForce], li
     """
     found = os.environ if environ is None else environ
     faults = [
-        f"{name} is an owner credential, which Rung refuses. Unset it and use a client token "
-        "(rung grant create)."
+        f"{name} is an owner credential. Owner tokens are refused: unset it and use a client "
+        "token (rung grant create)."
         for name in OWNER_VARIABLES
         if found.get(name)
     ]

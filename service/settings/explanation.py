@@ -1,4 +1,4 @@
-"""The settings in words: what is in force and why, and an example file of all of them."""
+"""Describes the effective settings with their origin, and writes the example file."""
 
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
@@ -45,7 +45,7 @@ def spelled(value: Any) -> str:
 
 
 def explained(found: InForce) -> str:
-    """What a setting is, where that comes from, what it means, and an example."""
+    """A setting's value, origin, meaning and example."""
     setting = found.setting
     meaning = "\n".join(wrap(setting.help, COLUMNS, initial_indent="  ", subsequent_indent="  "))
     first = f"{setting.variable} = {shown(found)}   ({found.origin})"
@@ -66,7 +66,7 @@ def _example(setting: Setting) -> str:
 
 
 def strangers(environ: Mapping[str, str]) -> Iterator[str]:
-    """A line for each variable that begins like ours and is none, with what may be meant."""
+    """A warning for each RUNG_ variable that is not a setting, with a suggestion."""
     known = [*(setting.variable for setting in SETTINGS), *(each.name for each in BESIDE)]
     for name in sorted(environ):
         if name.startswith(PREFIX) and name not in known and name not in OWNER_VARIABLES:

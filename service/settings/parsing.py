@@ -1,4 +1,4 @@
-"""From the text of a variable to its value; a `ValueError` says what the text must be."""
+"""Parses environment variables. A `ValueError` describes the valid values."""
 
 import re
 from collections.abc import Callable
@@ -48,7 +48,7 @@ def url(value: str) -> str:
 
 
 def address(value: str) -> str:
-    """An address that paths can be appended to, and that holds no credentials."""
+    """A URL to which paths can be appended, without credentials."""
     found = url(value)
     if "?" in value or "#" in value or "@" in urlsplit(value).netloc:
         raise ValueError("must be a URL without user, ? and #")
@@ -86,7 +86,7 @@ def words(value: str) -> tuple[str, ...]:
 
 
 def without_secrets(value: str) -> str:
-    """An address without what may be secret in it: user, query and fragment. Other text stays."""
+    """A URL without user, query and fragment, which may be secret. Other text is unchanged."""
     if "://" not in value:
         return value
     parts = urlsplit(value)

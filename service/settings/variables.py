@@ -1,11 +1,11 @@
-"""Variables beside the settings: those of commands, and those of the platform that we heed."""
+"""Environment variables other than settings: those of commands and of the platform."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable that is read elsewhere; `where` says by whom."""
+    """A variable that another part reads; `where` names it."""
 
     name: str
     where: str

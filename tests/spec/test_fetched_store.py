@@ -123,7 +123,7 @@ def test_another_checksum_stops_the_start_and_leaves_nothing(
 def test_an_address_without_a_checksum_stops_the_start(here: Path, files: AssetServer) -> None:
     environ = named(files)
     del environ["RUNG_STORE_SHA256"]
-    assert refusal(environ).startswith("RUNG_STORE_URL needs RUNG_STORE_SHA256")
+    assert refusal(environ).startswith("RUNG_STORE_URL requires RUNG_STORE_SHA256")
     assert files.paths == []
 
 

@@ -41,7 +41,7 @@ QUERY = next(entry for entry in ENTRIES if entry.name == "query")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where to, and what may be lost for it."""
+    """The destination, and whether existing data may be replaced."""
 
     output: str
     force: bool
@@ -62,7 +62,7 @@ _TARGET_OPTIONS = (
 
 
 def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options that say where to; the command takes them as `target`."""
+    """Adds the destination options; the command receives them as `target`."""
 
     @wraps(command)
     def taking(*, output: str, force: bool, restart: bool, **given: Any) -> Any:
@@ -145,7 +145,7 @@ def stream(
 
 
 def _stream_command(entry: Entry[Any]) -> click.Command:
-    """The command that takes what a query of records takes."""
+    """A command with the arguments of query_records."""
     params = [
         param
         for param in entry.params(Spelling(GROUP, ENTRIES).told)
@@ -215,7 +215,7 @@ def _run(
     unit: str,
     begin: Callable[[Asker], tuple[State, Work]],
 ) -> None:
-    """Runs an export of records. `begin` says what is exported, and does it."""
+    """Runs an export of records. `begin` describes the export and runs it."""
     from service.cli.opening import opener
 
     spelling = Spelling(GROUP, ENTRIES, source.words)
@@ -271,7 +271,7 @@ def _with_way_on(
 
 @contextmanager
 def _explained(target: Target, spelling: Spelling, *, asked: str | None = None) -> Iterator[None]:
-    """What ends an export early, said with what to do, and its exit code."""
+    """Converts an error that ends an export into a message and an exit code."""
     try:
         with teaching(spelling, asked=asked):
             yield

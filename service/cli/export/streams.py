@@ -38,7 +38,7 @@ class Form(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """One record a line, as REST gives it; `previews` leaves large values as they are told of."""
+    """Writes one REST record per line; `previews` keeps large values as previews."""
 
     asker: Asker
     previews: bool
@@ -81,14 +81,14 @@ class Table:
 
 @dataclass(slots=True)
 class Progress:
-    """What shows whether a source comes to an end: where it led, what it gave, and empty pages."""
+    """Detects endless paging: repeated cursors, repeated records and empty pages."""
 
     said: set[str] = field(default_factory=set)
     seen: set[int] = field(default_factory=set)  # hashes: a stream may have many pages
     empty: int = 0
 
     def say(self, message: str) -> None:
-        """Says something once."""
+        """Prints a message once."""
         if message not in self.said:
             say(message)
         self.said.add(message)
@@ -185,7 +185,7 @@ def _previewed(row: Body, ref: RecordRef) -> Body:
 
 
 def fields_of(asker: Asker, query: RecordQuery) -> tuple[str, ...]:
-    """The columns of a stream: the fields that are asked for, or all the grant shows."""
+    """The columns of a stream: the requested fields, or all granted fields."""
     if query.fields:
         return query.fields
     asked = SchemaQuery(stream=query.stream, connection_id=query.connection_id)

@@ -1,4 +1,4 @@
-"""Records as they are written out: values a page only tells of are read whole on the way."""
+"""Exports records with every previewed value read in full."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Large:
-    """A value of a record that is read by itself. `told` is what the record says of it."""
+    """A value that is read separately. `told` is its preview in the record."""
 
     asker: Asker
     ref: RecordRef
@@ -36,7 +36,7 @@ class Large:
 
     @property
     def size(self) -> int:
-        """Bytes, or else characters, as far as that is told."""
+        """The size in bytes, or else in characters, if the source reports it."""
         told = number_of(self.told, "size_bytes") or number_of(self.told, "size_chars") or 0
         return max(0, told)
 
@@ -46,7 +46,7 @@ class Large:
         return bool(self.told["object"] == "field_preview")
 
     def value(self) -> Any:
-        """The value where one read gives it, else what is told of it."""
+        """The value if one read returns it, else its preview."""
         if self.is_text and self.size > CONTRACT.whole_bytes:
             return self.told
         try:
@@ -64,7 +64,7 @@ Segment = bytes | Large
 
 
 def segments(asker: Asker, record: Body, ref: RecordRef) -> list[Segment]:
-    """A record as a line of JSON, and between its pieces what is read by itself."""
+    """A record as a line of JSON in pieces, with the values that are read separately."""
     found: list[Segment] = []
     text = bytearray()
     for number, (name, value) in enumerate(record.items()):
@@ -85,7 +85,7 @@ def segments(asker: Asker, record: Body, ref: RecordRef) -> list[Segment]:
 
 
 def as_json(segment: Segment, state: State) -> Iterator[tuple[bytes, State]]:
-    """A segment behind `state` as JSON, piece by piece, with what another run needs."""
+    """A segment after `state` as JSON, piece by piece, with the state for resuming."""
     value = segment if isinstance(segment, bytes) else segment.value()
     if isinstance(value, bytes):
         yield value, {}

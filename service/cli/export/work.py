@@ -1,4 +1,4 @@
-"""The exports themselves: what is read goes into a sink, and the sink is told how to go on."""
+"""Runs an export: copies a source into a sink, and resumes it."""
 
 import hashlib
 from collections.abc import Callable
@@ -59,7 +59,7 @@ def record(asker: Asker, ref: RecordRef, sink: Sink, meter: Meter) -> None:
 
 
 def blob(asker: Asker, find: Find, sink: Sink, meter: Meter) -> None:
-    """The bytes of a blob, checked against its size and, where it is told, its SHA-256."""
+    """Exports the bytes of a blob and verifies its size and, if reported, its SHA-256."""
 
     def work() -> None:
         before = -1
@@ -75,7 +75,7 @@ def blob(asker: Asker, find: Find, sink: Sink, meter: Meter) -> None:
 
 
 def _some(blob: Blob, sink: Sink, meter: Meter) -> None:
-    """What of a blob is not there yet, as far as it comes; raises where nothing more does."""
+    """The remaining bytes of a blob; raises if the source returns no more."""
     is_of = {"size": blob.size_bytes, "sha256": blob.sha256}
     if sink.state and sink.state["blob"] != is_of:
         raise Changed

@@ -1,4 +1,4 @@
-"""get_paper_metadata: what is known of one paper, and which texts of it there are."""
+"""get_paper_metadata: the metadata of one paper, and the texts it has."""
 
 from evidence import papers_wire
 from evidence.papers import METADATA, Paper

@@ -11,7 +11,7 @@ from service.operations.base import Arguments
 
 
 class PagedArguments(Arguments):
-    """The arguments both searches share. What is loaded has `limit`, and `offset` or `cursor`."""
+    """The arguments of both searches. Loading returns `limit`, and `offset` or `cursor`."""
 
     limit = arguments.page_limit(CONTRACT.papers_default)
     page_size = arguments.Number("The same as limit.", 1, CONTRACT.page_items)
@@ -43,7 +43,7 @@ class PagedArguments(Arguments):
 
 
 def _one(paging: dict[str, Any], *names: str) -> Any:
-    """The value of the one name that is given; None where none is."""
+    """The value of the single given name; None if none is given."""
     given = [name for name in names if name in paging]
     if len({paging[name] for name in given}) > 1 or (len(given) > 1 and names[0] != "limit"):
         raise InvalidRequest(f"Use {' or '.join(given)}, not both.", param=given[1])

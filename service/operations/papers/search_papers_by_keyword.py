@@ -1,4 +1,4 @@
-"""search_papers_by_keyword: papers whose keywords or tags hold a text."""
+"""search_papers_by_keyword: papers with a matching keyword or tag."""
 
 from typing import Any
 
