@@ -81,7 +81,7 @@ class Number(fields.Integer):
         said = _described(description, **(rest or {}))
         told = f"{least:,} to {most:,}."
         errors: dict[str, Any] = {"invalid": f"Use a whole number, {told}"}
-        bounds = validate.Range(least, most, error=f"Use {told}")
+        bounds = validate.Range(least, most, error=f"Use a number from {told}")
         super().__init__(strict=True, validate=bounds, error_messages=errors, **said, **more)
 
     def _validated(self, value: Any) -> Any:

@@ -34,7 +34,7 @@ def test_a_page_has_no_serious_fault_and_fits_the_screen(visitor: Visitor, path:
 def test_an_unknown_address_has_a_page_without_fault_that_leads_on(visitor: Visitor) -> None:
     visitor.go("/nothing")
     assert not visitor.faults() and not visitor.overflows()
-    visitor.page.get_by_role("link", name="Lines to connect a client").click()
+    visitor.page.get_by_role("link", name="Connect a client").click()
     visitor.page.wait_for_url("**/connect")
     assert all("404" in said for said in visitor.complaints)
     visitor.complaints.clear()
@@ -136,7 +136,7 @@ def test_a_line_is_copied_by_keyboard_and_said_so(visitor: Visitor, site: Site) 
 def test_the_front_page_leads_on_by_keyboard(visitor: Visitor) -> None:
     visitor.go("/")
     visitor.press("Tab")
-    assert visitor.focused() == "Skip to the content"
+    assert visitor.focused() == "Skip to content"
     visitor.tab_to("Configure your client")
     visitor.press("Enter")
     visitor.page.wait_for_url("**/connect")

@@ -133,7 +133,7 @@ def test_a_file_that_is_no_store_is_a_fault(strange: Path) -> None:
 def test_a_number_says_from_where_to_where_it_goes() -> None:
     environ = {"RUNG_TRUSTED_PROXY_HOPS": "-1", "RUNG_THREADS": "0", "PORT": "70000"}
     said = run("--check", **environ).stderr
-    for bounds in ("number from 0, such", "number from 1, such", "number from 0 to 65535, such"):
+    for bounds in ("number from 0, for", "number from 1, for", "number from 0 to 65535, for"):
         assert f"must be a whole {bounds}" in said
 
 

@@ -139,21 +139,16 @@ BROKEN = {
     ),
     "page": (fronts.saying(200), "post", "Company sign-in & access", "Exempt"),
     "sign-in": (fronts.saying(403), "post", "Server: gateway/1.0", "Exempt"),
-    "down": (fronts.saying(502), "post", "answered 502 by what stands in front", "Start Rung"),
-    "no-post": (fronts.saying(405), "post", "answered 405", "the method unchanged"),
-    "small": (fronts.saying(413), "post", "answered 413", "client_max_body_size"),
-    "no-mcp": (fronts.saying(404), "post", "answered 404", "location /"),
+    "down": (fronts.saying(502), "post", "returned 502 from something in front", "Start Rung"),
+    "no-post": (fronts.saying(405), "post", "returned 405", "the method unchanged"),
+    "small": (fronts.saying(413), "post", "returned 413", "client_max_body_size"),
+    "no-mcp": (fronts.saying(404), "post", "returned 404", "location /"),
     "credentials": (fronts.saying(407), "post", "requires credentials", "USER:PASSWORD"),
     "nonsense": (
         fronts.saying(200, b"[]", Content_Type="application/json"),
         *("post", "returned 200", "is the endpoint"),
     ),
-    "no-bearer": (
-        fronts.without("authorization"),
-        "headers",
-        "Authorization",
-        "Configure the proxy",
-    ),
+    "no-bearer": (fronts.without("authorization"), "headers", "Authorization", "to forward"),
     "no-version": (
         fronts.without("mcp-protocol-version"),
         *("headers", "MCP-Protocol-Version does not arrive", "Mcp-Name"),
@@ -219,7 +214,7 @@ def test_a_server_that_hangs_is_left_alone_and_the_step_is_named(server: Server)
             until.set()
     finally:
         until.set()
-    assert steps["search"].verdict == "FAIL" and "not answered within 0.5" in steps["search"].told
+    assert steps["search"].verdict == "FAIL" and "timed out after 0.5" in steps["search"].told
     assert [name for name, found in steps.items() if found.verdict == "FAIL"] == ["search"]
 
 

@@ -83,7 +83,7 @@ def test_the_doctor_goes_to_the_server_that_commands_read_from(
         assert "the token is accepted" in shell.ok("doctor").stdout
     with somebodys(tmp_path, RUNG_CONFIG=str(config), RUNG_URL="http://127.0.0.1:9") as shell:
         other = shell.run("doctor").stdout
-    assert "127.0.0.1 is an address" in other and "FAIL  tcp" in other and token not in other
+    assert "127.0.0.1 is an IP address" in other and "FAIL  tcp" in other and token not in other
 
 
 def test_a_mistyped_path_is_met_with_the_right_one_first(url: str) -> None:

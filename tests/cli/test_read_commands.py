@@ -130,7 +130,7 @@ def test_help_lists_the_words_and_the_bounds_of_arguments(shell: Shell) -> None:
     refused = shell.run("aggregate", *WORK[:1], "median").stderr
     assert refused.count("Use one of count, sum, min, max, count_distinct.") == 1
     few = shell.run("query", *WORK, "--limit", "0").stderr
-    assert "--limit: Use 1 to 100.\n" in few and "Page size" not in few
+    assert "--limit: Use a number from 1 to 100.\n" in few and "Page size" not in few
 
 
 # -- forms of output ------------------------------------------------------------------------------

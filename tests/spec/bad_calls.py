@@ -71,7 +71,7 @@ def fetch(id: Any, code: str, says: str, rest: str | None = None, **args: Any) -
 
 RECORDS = "/v1/streams/messages/records?connection_id=mail-work&"
 WINDOW = f"{RECORD}/field-window?connection_id=mail-work&"
-LIMIT = "Use (a whole number, )?[0-9,]+ (to [0-9,]+|or more)"
+LIMIT = "Use a (whole number,|number from) [0-9,]+ (to [0-9,]+|or more)"
 
 CASES: dict[str, Bad] = {
     # arguments nobody declared
@@ -176,9 +176,7 @@ CASES: dict[str, Bad] = {
     **{f"query {query}": search(query) for query in ("...", '"', "*", "^", "--", "-lantern", "{}")},
     # ids
     "id empty": fetch("", "invalid_request", "id", ""),
-    "id NUL": fetch(
-        "messages:\0", "invalid_request", "NUL|id", "/v1/streams/messages/records/%00"
-    ),
+    "id NUL": fetch("messages:\0", "invalid_request", "NUL|id", "/v1/streams/messages/records/%00"),
     "id %00": fetch(
         "messages:%00", "invalid_request", "printed", "/v1/streams/messages/records/%00"
     ),
