@@ -50,12 +50,12 @@ def provider_url(text: str) -> str:
 
 
 def cache_file(root: Path, provider: str) -> Path:
-    """Where the cache under `root` keeps what it knows of the host of `provider`."""
+    """The path of the cache entry for the host of `provider` under `root`."""
     return root / "clients" / (re.sub(r"[^A-Za-z0-9.-]", "_", urlsplit(provider).netloc) + ".json")
 
 
 def from_cache(path: Path, provider: str, now: datetime) -> str:
-    """The client token that `path` holds for `provider`, as `provider_url` spells it."""
+    """The client token in `path` for `provider`, in the form of `provider_url`."""
     connect = shlex.join(["pdpp", "connect", provider])
     try:
         document = orjson.loads(path.read_bytes())
@@ -95,7 +95,7 @@ def from_file(path: Path) -> str:
 
 
 def from_text(text: str, place: str) -> str:
-    """The token in `text`; `place` says where the text stood."""
+    """The token in `text`; `place` names the origin of the text."""
     token = text.strip()
     if not _TOKEN.fullmatch(token):
         raise _useless("credential_invalid", f"{place} has no token.", "Put a client token there.")
@@ -103,7 +103,7 @@ def from_text(text: str, place: str) -> str:
 
 
 def exposure(path: Path) -> str | None:
-    """A warning where others on this machine may read the file; None where not."""
+    """A warning if other users of this machine can read the file, else None."""
     if os.name != "posix" or not path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         return None
     return f"Other users can read {path}. Run `{shlex.join(['chmod', '600', str(path)])}`."
@@ -115,7 +115,7 @@ def _is_owners(members: dict[str, Any]) -> bool:
 
 
 def _check_provider(document: dict[str, Any], path: Path, provider: str) -> None:
-    """Refuses what belongs to another provider on that host: its token is for nobody else."""
+    """Refuses a credential of another provider on the same host."""
     parts = urlsplit(provider)
     told = document.get("provider_url") or f"{parts.scheme}://{parts.netloc}"
     try:

@@ -30,7 +30,7 @@ MEMBER_BYTES = 512  # what an archive spends on a member without content
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """One kind of file that is fetched: what it is called, and who says where it is."""
+    """A kind of file to download: its name, and the settings for its URL and checksum."""
 
     file: str
     variable: str  # names the address; the one of the checksum ends with SHA256 instead of URL

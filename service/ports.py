@@ -223,7 +223,7 @@ class ResourceServer(Protocol):
 
 
 class Versioned(Protocol):
-    """What a resource server has beside, where it knows when its answers would be the same."""
+    """An optional interface of a resource server that detects unchanged answers."""
 
     def version(self) -> Hashable | None:
         """What all reads of it so far stand on, which read nothing else since.
@@ -244,7 +244,7 @@ class Authority(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PaperSearch:
-    """A page of papers by words or by keyword. `cursor` carries the offset where it is given."""
+    """A page of papers by words or by keyword. If given, `cursor` carries the offset."""
 
     text: str
     limit: int

@@ -69,7 +69,7 @@ class Asset:
 
     @property
     def what(self) -> str:
-        """The word a reader knows it by."""
+        """The display name of the asset."""
         if self.media_type == JSON:
             return "summary"
         return "source" if self.lang is None else "translation"
@@ -122,7 +122,7 @@ def summary(
 
 
 class AssetStore(Protocol):
-    """Where assets are."""
+    """The location of assets."""
 
     def open(self, asset: Asset, deadline: Deadline) -> TextFile:
         """The asset, open and verified.
@@ -133,7 +133,7 @@ class AssetStore(Protocol):
         ...
 
     def size(self, asset: Asset) -> int | None:
-        """Bytes of the asset, or None where they are not known at once. Never fails."""
+        """The size of the asset in bytes, or None if it is not known without I/O. Never fails."""
         ...
 
 
@@ -144,7 +144,7 @@ class LocalAssets:
         self._folder = folder
 
     def open(self, asset: Asset, deadline: Deadline) -> TextFile:
-        """See `AssetStore.open`. Where a candidate is not usable, the next one is tried."""
+        """See `AssetStore.open`. Tries the candidates in order."""
         failure: Unavailable | None = None
         for parts in asset.places():
             try:
@@ -179,7 +179,7 @@ class LocalAssets:
             raise failed(asset, UNREADABLE) from error
 
     def _path(self, asset: Asset, parts: Parts) -> str:
-        """The path without links; raises `Unavailable` where it leads out of the folder."""
+        """The resolved path; raises `Unavailable` if it is outside the directory."""
         root = os.path.realpath(self._folder)
         path = os.path.realpath(os.path.join(root, *parts))
         if os.path.commonpath((root, path)) != root:
@@ -232,7 +232,7 @@ def absent(asset: Asset) -> Unavailable:
 
 
 def failed(asset: Asset, why: str, *, code: str = "asset_fetch_failed") -> Unavailable:
-    """The error for an asset whose file is as `why` says. Names no path."""
+    """The error for an asset with the problem `why`. It contains no path."""
     return Unavailable(
         f"The {asset.what} of this paper is unavailable: its file {why}. Read another text of "
         "the paper, or tell the operator of this server.",

@@ -36,7 +36,7 @@ class Stamp:
 
 
 def look(path: str | Path) -> Stamp:
-    """The stamp of a file, behind links. Raises `SnapshotRefused` where there is no file."""
+    """The stamp of a file, with links resolved. Raises `SnapshotRefused` if there is none."""
     real = os.path.realpath(path)
     try:
         found = os.stat(real)
@@ -55,7 +55,7 @@ def mark(found: os.stat_result) -> Mark:
 
 
 def reason(error: OSError) -> str:
-    """What the system says, without a path."""
+    """The system's error text, without a path."""
     return (error.strerror or "input/output error").lower()
 
 

@@ -49,11 +49,11 @@ class Paging:
         return Paging(operation, args, snapshot.tag, offset, limit)
 
     def cut(self, found: Iterable[T]) -> list[T]:
-        """The items of the page, and one more where more follow."""
+        """The items of the page, plus one if more follow."""
         return list(islice(found, self.offset, self.offset + self.limit + 1))
 
     def page(self, hits: list[PaperHit], *, more: bool, did_you_mean: list[str]) -> PaperPage:
-        """The page. Where more follow past the deepest page it has no cursor."""
+        """The page. Past the deepest page it has no cursor."""
         following = self.offset + self.limit
         reachable = following < CONTRACT.paper_offset_items
         return PaperPage(

@@ -68,19 +68,19 @@ class RemoteAssets:
         raise failure or assets.absent(asset)
 
     def size(self, asset: Asset) -> int | None:
-        """Bytes of the cached file; nothing is asked over the network."""
+        """The size of the cached file in bytes, without a network request."""
         try:
             return self._path(asset).stat().st_size
         except OSError:
             return None
 
     def _path(self, asset: Asset) -> Path:
-        """Where the asset is cached. The name is a digest: no row can choose it."""
+        """The cache path of the asset. The name is a digest, so no row can choose it."""
         key = asset.sha256 or repr((self._generation, asset.candidates))
         return self._cache / hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
     def _cached(self, path: Path, asset: Asset, deadline: Deadline) -> TextFile | None:
-        """The cached asset; None where there is none or it was altered, and is gone now."""
+        """The cached asset; None if there is none. Deletes an altered one."""
         try:
             _check_private(self._cache)
             file = assets.open_file(path)
@@ -171,7 +171,7 @@ def _check_private(cache: Path) -> None:
 
 
 def _touch(file: io.FileIO) -> None:
-    """Makes the file the one used last. The change time tells: others are part of its identity."""
+    """Marks the file as used last, by its change time; its other times are part of its identity."""
     found = os.fstat(file.fileno())
     with suppress(OSError):
         os.utime(file.fileno(), ns=(found.st_atime_ns, found.st_mtime_ns))

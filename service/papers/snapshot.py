@@ -92,7 +92,7 @@ class Snapshot:
                     raise _unavailable("The snapshot was overwritten while it was read.")
 
     def once(self, key: str, build: Callable[[], T]) -> T:
-        """What `build` gives, computed by the first who asks, within `store_seconds`."""
+        """The result of `build`, computed once on first use within `store_seconds`."""
         if key not in self._values:
             # Always in this order, so that nobody waits for a connection with the lock in hand.
             with self.connection(), self._building:
@@ -102,7 +102,7 @@ class Snapshot:
         return found
 
     def intact(self) -> bool:
-        """Whether nobody wrote into the open file; renaming or removing it does not harm."""
+        """Whether the open file is unmodified. Renaming or removing it is allowed."""
         return mark(os.fstat(self._source)) == self._mark
 
     def close(self) -> None:

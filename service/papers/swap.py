@@ -63,7 +63,7 @@ def _draft(new: Stamp, real: Path) -> Iterator[Path]:
 
 
 def _give_away(draft: Path, like: Path) -> None:
-    """Lets those read the draft who can read the file it stands for."""
+    """Copies the permissions of the served file to the draft."""
     owner = like.stat()
     draft.chmod(owner.st_mode & 0o777)
     with suppress(PermissionError):
