@@ -63,7 +63,7 @@ class Snapshots:
         return snapshot
 
     def status(self) -> dict[str, Any]:
-        """{status, snapshot, papers}; `refused` is the reason why the current file is not served."""
+        """{status, snapshot, papers}; `refused` gives the reason if the file is not served."""
         try:
             snapshot = self.current()
         except Unavailable as error:
