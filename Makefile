@@ -32,13 +32,13 @@ $(VENV)/.browser: $(VENV)/.tools
 demo: $(VENV)/.installed ## Fill a demo store, print how to connect, and serve it
 	@$(VENV)/bin/rung demo --serve --port $(PORT)
 
-demo-debian: $(VENV)/.installed ## The same beside the Debian changelogs of this machine
+demo-debian: $(VENV)/.installed ## The same, with the Debian changelogs of this machine
 	@$(VENV)/bin/rung demo --debian --serve --port $(PORT)
 
-serve: $(VENV)/.installed ## Serve the store of RUNG_STORE (var/rung.db)
+serve: $(VENV)/.installed ## Serve the store in RUNG_STORE (var/rung.db)
 	@$(VENV)/bin/rung serve --port $(PORT)
 
-test: $(VENV)/.tools ## Run the tests, but for those marked slow
+test: $(VENV)/.tools ## Run the tests, except those marked slow
 	$(PYTHON) -m pytest -m "not slow"
 
 test-all: $(VENV)/.tools ## Run all tests
@@ -60,7 +60,7 @@ golden: $(VENV)/.tools ## Rewrite the transcripts of model-visible text; review 
 docs: $(VENV)/.tools ## Rewrite docs/reference from the code
 	$(PYTHON) -m service.reference docs/reference
 
-docs-check: $(VENV)/.tools ## Fail where docs/reference differs from the code
+docs-check: $(VENV)/.tools ## Fail if docs/reference differs from the code
 	$(PYTHON) -m service.reference --check docs/reference
 
 conformance: $(VENV)/.tools ## Run the official MCP conformance suite, both eras
@@ -73,13 +73,13 @@ clients: $(VENV)/.tools ## Run the official SDKs and the inspector against a run
 browser: $(VENV)/.browser ## Drive the pages with Chromium: keyboard, phone, dark, axe
 	$(PYTHON) -m pytest tests/browser
 
-screenshots: $(VENV)/.browser ## Take the pictures of docs/images anew
+screenshots: $(VENV)/.browser ## Retake the pictures in docs/images
 	$(PYTHON) -m tests.browser.screenshots
 
-fuzz: $(VENV)/.tools ## Ask thousands of odd requests and judge the answers by /openapi.json
+fuzz: $(VENV)/.tools ## Send thousands of unusual requests; validate against /openapi.json
 	$(PYTHON) -m tests.fuzz
 
-proxies: $(VENV)/.tools ## Put a real nginx in front, and try the units of systemd
+proxies: $(VENV)/.tools ## Test behind a real nginx, and test the systemd units
 	@[ -x /usr/sbin/nginx ] || { apt-get update -qq && apt-get install -y -qq nginx-light; } \
 		|| { echo "These tests start nginx: install Debian's package nginx-light."; exit 1; }
 	$(PYTHON) -m pytest tests/deploy
@@ -89,7 +89,7 @@ $(VENV)/.wrk: $(VENV)/.tools
 		|| echo "wrk is not here: the benchmark makes its load itself."
 	@touch $@
 
-bench: $(VENV)/.wrk ## Measure every row of bench/goals.py beside the peers; write docs/benchmarks.md
+bench: $(VENV)/.wrk ## Measure every row of bench/goals.py and its peers; write docs/benchmarks.md
 	$(PYTHON) -m bench
 
 bench-quick: $(VENV)/.wrk ## The same with small sizes, in two minutes; write var/bench/quick.md
@@ -99,11 +99,11 @@ $(VENV)/.quality: $(VENV)/.installed
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check -e '.[quality]'
 	@touch $@
 
-quality: $(VENV)/.quality ## Measure how well search finds, with the collections in COLLECTIONS if given
+quality: $(VENV)/.quality ## Measure search quality, with the collections in COLLECTIONS if given
 	$(PYTHON) -m quality $(if $(COLLECTIONS),--collections $(COLLECTIONS)) --page $(QUALITY_PAGE)
 
-soak: $(VENV)/.wrk ## Load a worker for SECONDS (an hour) over a store that changes: nothing may grow
+soak: $(VENV)/.wrk ## Load a worker for SECONDS (an hour) over a changing store; nothing may grow
 	$(PYTHON) -m bench.soak --seconds $(SECONDS)
 
-clean: ## Remove what these commands made
+clean: ## Remove the files that these commands created
 	rm -rf $(VENV) var/bench var/quality .pytest_cache .mypy_cache .hypothesis

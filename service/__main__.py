@@ -17,26 +17,29 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 COMMANDS = (
     Deferred("schema", "service.cli.reading", "schema", "Discover streams and fields."),
     Deferred("query", "service.cli.reading", "query", "List records."),
-    Deferred("aggregate", "service.cli.reading", "aggregate", "Count and summarise."),
+    Deferred("aggregate", "service.cli.reading", "aggregate", "Count and summarize."),
     Deferred("search", "service.cli.reading", "search", "Search records."),
     Deferred("fetch", "service.cli.reading", "fetch", "Fetch a record."),
     Deferred("read", "service.cli.reading", "read", "Read part of a field."),
-    Deferred("blob", "service.cli.blob", "blob", "Get the bytes of a binary field."),
+    Deferred("blob", "service.cli.blob", "blob", "Print the bytes of a binary field."),
     Deferred(
-        "export", "service.cli.export.commands", "export", "Write whole fields and more to files."
+        "export",
+        "service.cli.export.commands",
+        "export",
+        "Export fields, records, streams, blobs and papers.",
     ),
     Deferred("import", "service.cli.importing", "import_", "Import records from files."),
     Deferred(
         "grant",
         "service.cli.grants",
         "grant",
-        "Make, list and revoke the tokens that may read the store.",
+        "Create, list and revoke tokens for the store.",
     ),
     Deferred(
         "package",
         "service.cli.packages",
         "package",
-        "Make, list and revoke tokens over several grants.",
+        "Create, list and revoke tokens for several grants.",
     ),
     Deferred(
         "stats",
@@ -50,14 +53,14 @@ COMMANDS = (
         "config",
         "service.cli.settings",
         "config",
-        "Say what is set, and where it comes from.",
+        "Show the effective settings and their origin.",
         configured=False,
     ),
     Deferred(
         "doctor",
         "service.cli.doctor",
         "doctor",
-        "Find what is broken, and the line to change.",
+        "Check the setup and report the first failure.",
         configured=False,
     ),
     Deferred("connect", "service.cli.connect", "connect", "Set up an MCP client."),
@@ -66,10 +69,10 @@ COMMANDS = (
         "completion",
         "service.cli.completion",
         "completion",
-        "Complete `rung` in a shell.",
+        "Set up shell completion.",
         configured=False,
     ),
-    Deferred("demo", "service.cli.demo", "demo", "Fill a store to try things on."),
+    Deferred("demo", "service.cli.demo", "demo", "Create a store with demo data."),
 )
 CONFIGURED = frozenset(command.name for command in COMMANDS if command.configured)
 
@@ -78,7 +81,7 @@ CONFIGURED = frozenset(command.name for command in COMMANDS if command.configure
 @click.version_option(VERSION, prog_name="rung")
 @click.pass_context
 def rung(context: click.Context) -> None:
-    """Evidence, one rung at a time: records over MCP and REST."""
+    """Search and read records and papers, and serve them over MCP and REST."""
     if context.invoked_subcommand in CONFIGURED:
         from service.cli import config
 
@@ -95,7 +98,7 @@ def main() -> None:
         from service.cli.errors import FAILURE
 
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or what is left is written at the very end
-        click.echo(f"Error: standard output cannot be written: {error.strerror}.", err=True)
+        click.echo(f"Error: cannot write to standard output: {error.strerror}.", err=True)
         sys.exit(FAILURE)
 
 

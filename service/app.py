@@ -37,7 +37,7 @@ for codec in ("idna", "unicode-escape"):
 
 
 class Application(Flask):
-    """Flask for views that are plain functions: it looks at each of them anew otherwise."""
+    """Flask for views that are plain functions, without the per-call check of their type."""
 
     def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
         return func
@@ -91,11 +91,11 @@ def _concerns(services: Services) -> Iterator[str]:
         try:
             checkup.recognise(path)
         except checkup.Unreadable as error:
-            yield f"The store {path} cannot be served: {error}. /readyz tells when it can."
+            yield f"Cannot serve the store {path}: {error}. /readyz reports when it is available."
 
 
 def _papers_headers(services: Services) -> dict[str, str]:
-    """An open library may be kept by caches; where tokens are asked for, nothing may."""
+    """Caches may keep answers of an open library, but none that need a token."""
     return rest_papers.HEADERS if services.settings.papers_tokens else rest_papers.OPEN_HEADERS
 
 
@@ -113,7 +113,7 @@ def _mount_records(app: Flask, services: Services) -> None:
 
 
 def _mount_papers(app: Flask, services: Services) -> None:
-    """Papers have their own path, and the plain one too where nothing else is there."""
+    """Mounts papers at their own path, and at the default path if there are no records."""
     closed = bool(services.settings.papers_tokens)
     guard = _guard(services, Access.CLIENT_TOKEN if closed else Access.OPEN)
     surface, open_session = PapersSurface(private=closed), services.open_papers

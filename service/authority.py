@@ -1,4 +1,4 @@
-"""From a bearer token to what it opens: a grant, a package of grants, or the upstream's grant."""
+"""Resolves a bearer token to a grant, a package of grants, or an upstream grant."""
 
 from evidence.limits import BUDGETS
 from evidence.work import Deadline, Each

@@ -65,7 +65,7 @@ class Services:
         return Session(server, self.settings.public_url or "", self.fence_key, self.each)
 
     def open_papers(self, token: str | None) -> PaperSession:
-        """A caller of papers; raises `Unauthenticated` where tokens close the library."""
+        """A caller of papers; raises `Unauthenticated` if the library requires a token."""
         papers = self.papers
         assert papers is not None, "the papers surface is mounted over a snapshot"
         self._admitted(token, lambda: self._check_reader(token))
@@ -78,9 +78,10 @@ class Services:
         known = self.settings.papers_tokens
         if known and not any(compare_digest(each, token or "") for each in known):
             raise Unauthenticated(
-                "This token does not open the papers.",
+                "This token cannot read the papers.",
                 code=UNKNOWN_TOKEN,
-                hint="Send one of the library's tokens as `Authorization: Bearer <token>`.",
+                hint="Send one of the library's tokens in the header `Authorization: Bearer "
+                "<token>`.",
             )
 
     @property
@@ -121,7 +122,7 @@ def rendering_pool() -> Each:
 
 
 def _authority(settings: Settings, store: Store | None, upstream: Origin | None) -> Authority:
-    """Who may ask for records. All that waits on other servers takes a permit at one bulkhead."""
+    """The authority for records. All upstream requests share one bulkhead."""
     bulkhead = Bulkhead(settings.threads)
     remote = None
     if upstream is not None:
@@ -147,7 +148,7 @@ def _introspection(settings: Settings) -> Introspection | None:
 
 
 def _papers(settings: Settings) -> "Papers | None":
-    """The library over the snapshot to serve, which is fetched first where an address is given."""
+    """The library of the snapshot, which is downloaded first if a URL is set."""
     path = settings.papers_db
     if settings.papers_url is not None:
         from service import fetching
@@ -161,7 +162,7 @@ def _papers(settings: Settings) -> "Papers | None":
 
 
 def _rates(settings: Settings) -> "Rates | None":
-    """How often may be asked, where that is limited; a storage is tried even if nothing is."""
+    """The rate limits, if any are set. A configured storage is always checked."""
     limits = (settings.rate_limit_token, settings.rate_limit_address, settings.rate_limit_failures)
     if not any(limits) and settings.rate_limit_storage is None:
         return None

@@ -41,7 +41,7 @@ def provider_url(text: str) -> str:
         host, port = "", None
     if not _HOST.fullmatch(host) or parts.scheme not in DEFAULT_PORTS:
         raise InvalidRequest(
-            "The provider's address is not usable.", hint="Give one like https://pdpp.example.com."
+            "The provider's URL is invalid.", hint="Use one such as https://pdpp.example.com."
         )
     name = f"[{host}]" if ":" in host else host
     if port not in (None, DEFAULT_PORTS[parts.scheme]):
@@ -50,38 +50,38 @@ def provider_url(text: str) -> str:
 
 
 def cache_file(root: Path, provider: str) -> Path:
-    """Where the cache under `root` keeps what it knows of the host of `provider`."""
+    """The path of the cache entry for the host of `provider` under `root`."""
     return root / "clients" / (re.sub(r"[^A-Za-z0-9.-]", "_", urlsplit(provider).netloc) + ".json")
 
 
 def from_cache(path: Path, provider: str, now: datetime) -> str:
-    """The client token that `path` holds for `provider`, as `provider_url` spells it."""
+    """The client token in `path` for `provider`, in the form of `provider_url`."""
     connect = shlex.join(["pdpp", "connect", provider])
     try:
         document = orjson.loads(path.read_bytes())
     except FileNotFoundError:
         raise _useless(
             "not_connected",
-            f"There is no credential for {provider}: {path} is not there.",
-            f"Run `{connect}`, or put a client token into RUNG_TOKEN.",
+            f"There is no credential for {provider}: {path} does not exist.",
+            f"Run `{connect}`, or set RUNG_TOKEN to a client token.",
         ) from None
     except (OSError, orjson.JSONDecodeError):
-        raise _invalid(path, "cannot be read as JSON", connect) from None
+        raise _invalid(path, "is not valid JSON", connect) from None
     credential = document.get("credential") if isinstance(document, dict) else None
     if not isinstance(credential, dict):
-        raise _invalid(path, "holds no credential", connect)
+        raise _invalid(path, "has no credential", connect)
     if _is_owners(document) or _is_owners(credential):
         raise Forbidden(
-            f"{path} holds an owner credential, which is refused.",
+            f"{path} has an owner credential, which Rung refuses.",
             hint=f"Get a client token: run `{connect}`.",
         )
     _check_provider(document, path, provider)
     _check_expiry(credential.get("expires_at"), path, connect, now)
     token, kind = credential.get("access_token"), credential.get("token_type")
     if kind is not None and str(kind).casefold() != "bearer":
-        raise _invalid(path, "holds a token that is no bearer token", connect)
+        raise _invalid(path, "has a token that is not a bearer token", connect)
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):
-        raise _invalid(path, "holds no token", connect)
+        raise _invalid(path, "has no token", connect)
     return token
 
 
@@ -95,20 +95,18 @@ def from_file(path: Path) -> str:
 
 
 def from_text(text: str, place: str) -> str:
-    """The token in `text`; `place` names its origin in errors."""
+    """The token in `text`; `place` names the origin of the text."""
     token = text.strip()
     if not _TOKEN.fullmatch(token):
-        raise _useless(
-            "credential_invalid", f"{place} holds no token.", "Put a client token there."
-        )
+        raise _useless("credential_invalid", f"{place} has no token.", "Put a client token there.")
     return token
 
 
 def exposure(path: Path) -> str | None:
-    """A warning where others on this machine may read the file; None where not."""
+    """A warning if other users of this machine can read the file, else None."""
     if os.name != "posix" or not path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         return None
-    return f"Others can read {path}. Run `{shlex.join(['chmod', '600', str(path)])}`."
+    return f"Other users can read {path}. Run `{shlex.join(['chmod', '600', str(path)])}`."
 
 
 def _is_owners(members: dict[str, Any]) -> bool:
@@ -117,7 +115,7 @@ def _is_owners(members: dict[str, Any]) -> bool:
 
 
 def _check_provider(document: dict[str, Any], path: Path, provider: str) -> None:
-    """Refuses what belongs to another provider on that host: its token is for nobody else."""
+    """Refuses a credential of another provider on the same host."""
     parts = urlsplit(provider)
     told = document.get("provider_url") or f"{parts.scheme}://{parts.netloc}"
     try:
@@ -128,8 +126,8 @@ def _check_provider(document: dict[str, Any], path: Path, provider: str) -> None
         connect = shlex.join(["pdpp", "connect", provider, "--cache-root"])
         raise _useless(
             "not_connected",
-            f"{path} is of another provider on that host, not of {provider}.",
-            f"Give this one a cache of its own: `{connect} DIR`, and the same --cache-root here.",
+            f"{path} belongs to another provider on the same host, not to {provider}.",
+            f"Use a separate cache: `{connect} DIR`, and the same --cache-root here.",
         )
 
 
@@ -139,7 +137,7 @@ def _check_expiry(expires_at: Any, path: Path, connect: str, now: datetime) -> N
     try:
         end = datetime.fromisoformat(expires_at)
     except (TypeError, ValueError):
-        raise _invalid(path, "says no time in `expires_at`", connect) from None
+        raise _invalid(path, "has no valid time in `expires_at`", connect) from None
     if (end if end.tzinfo else end.replace(tzinfo=UTC)) <= now:
         raise _useless(
             "credential_expired", f"The credential in {path} has expired.", f"Run `{connect}`."

@@ -1,4 +1,4 @@
-"""Cursors and bookmarks: encrypted, and bound to the call they came from.
+"""Encrypted cursors and bookmarks, each valid only for the call that returned it.
 
 AES-SIV is deterministic: the same page gives the same cursor. The key is derived from the secret
 of the deployment; what a cursor is bound to (grant, operation, arguments) is authenticated, not
@@ -34,8 +34,8 @@ class Sealer:
             return orjson.loads(self._cipher.decrypt(raw, [_binding(bound)]))
         except (binascii.Error, InvalidTag, ValueError) as error:
             raise InvalidRequest(
-                f"This {param} does not belong to this call. Use a {param} exactly as it was "
-                "returned, with the same arguments, or leave it out to start over.",
+                f"This {param} is not valid for this call. Send it exactly as it was returned, "
+                "with the same arguments, or leave it out to start over.",
                 code="invalid_cursor",
                 param=param,
             ) from error

@@ -1,4 +1,4 @@
-"""Fetching a store or a snapshot at boot, for hosts whose disks start empty."""
+"""Downloads a store or a snapshot at start, for hosts with an empty disk."""
 
 import fcntl
 import gzip
@@ -30,7 +30,7 @@ MEMBER_BYTES = 512  # what an archive spends on a member without content
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """One kind of file that is fetched: what it is called, and who says where it is."""
+    """A kind of file to download: its name, and the settings for its URL and checksum."""
 
     file: str
     variable: str  # names the address; the one of the checksum ends with SHA256 instead of URL
@@ -43,21 +43,21 @@ class Download:
         return self.variable.removesuffix("URL") + "SHA256"
 
     def unusable(self, what: str, advice: str) -> EvidenceError:
-        return Unavailable(f"What {self.variable} gives {what}.", code=self.code, hint=advice)
+        return Unavailable(f"The file at {self.variable} {what}.", code=self.code, hint=advice)
 
 
 SNAPSHOT = Download(
     "snapshot.db",
     "RUNG_PAPERS_URL",
     "snapshot_unavailable",
-    "Offer a snapshot, or a tar archive with one *.db and its static/ folder beside it.",
+    "Use a snapshot, or a tar archive with one *.db file and its static/ directory.",
     private=False,
 )
 STORE = Download(
     "rung.db",
     "RUNG_STORE_URL",
     "store_unavailable",
-    "Offer the file of a store, or a tar archive with it as the one *.db.",
+    "Use a store, or a tar archive with one *.db file.",
     private=True,
 )
 
@@ -81,7 +81,7 @@ def fetch(
     if not CHECKSUM.fullmatch(checksum):
         raise InvalidRequest(
             f"{download.checksum_variable} is not a SHA-256. Set it to the 64 hexadecimal digits "
-            f"that `sha256sum` prints for the file behind {download.variable}."
+            f"that `sha256sum` prints for the file at {download.variable}."
         )
     home = into / checksum
     try:
@@ -93,7 +93,7 @@ def fetch(
         return _find(download, home)
     except OSError as error:
         raise download.unusable(
-            f"could not be kept on disk: {reason(error)}", "Free space there, and allow writing."
+            f"could not be written to disk: {reason(error)}", "Free space there, and allow writing."
         ) from error
 
 
@@ -147,13 +147,13 @@ def _unpack(download: Download, body: Path, content: Path, most_bytes: int) -> N
                 size += member.size + MEMBER_BYTES
                 if size > most_bytes:
                     raise TooLarge(
-                        f"The archive behind {download.variable} holds more than {most_bytes} "
-                        "bytes. Leave out what is not needed to serve it, such as PDFs."
+                        f"The archive at {download.variable} has more than {most_bytes} bytes. "
+                        "Remove files that are not needed for serving, such as PDFs."
                     )
                 archive.extract(member, content, filter="data")
     except DAMAGE as error:
         raise download.unusable(
-            "is no SQLite file and no whole tar archive", download.wanted
+            "is neither an SQLite file nor a complete tar archive", download.wanted
         ) from error
 
 
@@ -167,5 +167,5 @@ def _find(download: Download, home: Path) -> Path:
     named = (*home.glob("*.db"), *home.glob("*/*.db"))
     found = [path for path in named if path.name[0] != "." and path.is_file()]
     if len(found) != 1:
-        raise download.unusable(f"holds {len(found)} files named *.db", download.wanted)
+        raise download.unusable(f"has {len(found)} files named *.db", download.wanted)
     return found[0]

@@ -36,7 +36,7 @@ def store(settings: Settings, url: str, *, named: bool) -> Store:
         found.ready()
     except EvidenceError as error:
         raise SettingsError(
-            f"RUNG_STORE_URL: what it gives cannot be served. {error.message}"
+            f"RUNG_STORE_URL: the file cannot be served. {error.message}"
         ) from error
     finally:
         found.reader.close()  # connections must not cross a fork
@@ -68,11 +68,12 @@ def _folder(name: str) -> Path:
         found = own.lstat()
     except OSError as error:
         raise SettingsError(
-            "There is no place for what is fetched: neither var/ nor a temporary folder can be "
-            "written. Set TMPDIR to a folder that can."
+            "There is no place for the download: neither var/ nor a temporary directory is "
+            "writable. Set TMPDIR to a writable directory."
         ) from error
     if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) != OWN_FOLDER:
         raise SettingsError(
-            f"{own} is not a folder of this user alone. Remove it, or set TMPDIR to another folder."
+            f"{own} is not a private directory of this user. Remove it, or set TMPDIR to "
+            "another directory."
         )
     return own / name

@@ -1,4 +1,4 @@
-"""What every HTTP surface does with a request: its id, its body, and the headers of a refusal."""
+"""Shared by all HTTP surfaces: request ids, bodies, and headers of error responses."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -41,7 +41,7 @@ def read_body(environ: Environ) -> bytes:
             parts.append(part)
             missing -= len(part)
     except Exception:  # a malformed chunk: each server has its own words for it
-        raise InvalidRequest("The body broke off before its end.", hint="Send it again.") from None
+        raise InvalidRequest("The request body is incomplete.", hint="Send it again.") from None
     if not missing:
         raise too_large()
     return b"".join(parts)

@@ -8,7 +8,7 @@ from service.cursors import Sealer
 
 @lru_cache(maxsize=4)
 def fence_key(secret: bytes) -> bytes:
-    """What fences of record text are made with; record text cannot know it."""
+    """The key of the fences around record text, which record text cannot know."""
     return hashlib.sha256(b"rung fence\0" + secret).digest()
 
 

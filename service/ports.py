@@ -1,4 +1,4 @@
-"""What operations may ask of the world outside: the only seam between surfaces and upstreams.
+"""The interface between operations and upstreams.
 
 A resource server takes typed requests and answers with typed values, already inside one grant.
 """
@@ -227,7 +227,7 @@ class Authority(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PaperSearch:
-    """A page of papers by words or by keyword. `cursor` carries the offset where it is given."""
+    """A page of papers by words or by keyword. If given, `cursor` carries the offset."""
 
     text: str
     limit: int

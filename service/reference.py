@@ -76,7 +76,7 @@ def _tool(operation: Operation) -> str:
 
 def _route(operation: Operation) -> str:
     defaults = [f"`{name}` is {value}" for name, value in operation.route.defaults.items()]
-    beside = f", where {', '.join(defaults)} by default" if defaults else ""
+    beside = f", with {', '.join(defaults)} by default" if defaults else ""
     asked = [f"`GET {path}`" for path in (operation.route.path, *operation.route.variants)]
     asked += [f"`POST {operation.route.path}`"] if operation.route.posted else []
     paths = " and ".join(asked)
@@ -109,14 +109,15 @@ def settings() -> str:
     refused = ", ".join(f"`{name}`" for name in OWNER_VARIABLES)
     return page(
         "Settings",
-        "Read from the environment when the service starts. All faults are reported at once. "
-        "`rung config` prints what is in force, `rung config --explain` why, and "
-        "`rung config --example` a file of all settings with their defaults, which lies in the "
-        "project as `rung.env.example`.",
+        "Rung reads settings from the environment at start and reports all errors at once. "
+        "`rung config` prints the effective settings, `rung config --explain` their origin, "
+        "and `rung config --example` a template with all defaults, which is also in the "
+        "repository as `rung.env.example`.",
         table(("variable", "default", "example", "meaning"), rows),
-        "## Beside them\n\nRead by commands, or set by the platform and heeded.",
+        "## Other variables\n\nVariables for commands, and variables of the platform that Rung "
+        "uses.",
         table(("variable", "read by", "example", "meaning"), others),
-        f"Where one of {refused} is set, nothing starts: owner credentials are refused.",
+        f"If one of {refused} is set, the start fails, because Rung refuses owner credentials.",
     )
 
 
@@ -126,13 +127,13 @@ def _default(found: Setting) -> str:
 
 def bounds() -> str:
     """Every number that bounds something."""
-    header = ("limit", "value", "what it bounds")
+    header = ("limit", "value", "what it limits")
     return page(
         "Limits",
         "`_chars` are code points, `_bytes` are UTF-8 bytes, `_seconds` are seconds.",
-        "## Contract\n\nPromised on the wire. Not configurable.",
+        "## Contract\n\nLimits that clients can rely on. Not configurable.",
         table(header, _limits(limits.CONTRACT)),
-        "## Budgets\n\nOur own choices of size and time.",
+        "## Budgets\n\nInternal limits of size and time.",
         table(header, _limits(limits.BUDGETS)),
     )
 
@@ -151,7 +152,7 @@ def failures() -> str:
     return page(
         "Errors",
         table(("kind", "REST status", "usual code", "class"), rows),
-        "An MCP tool that fails answers with HTTP 200 and a result that says `isError`.",
+        "An MCP tool that fails returns HTTP 200 and a result with `isError`.",
         f"```\n{inspect.getdoc(errors)}\n```",
     )
 
@@ -205,13 +206,13 @@ PAGES = {
 
 
 @click.command()
-@click.option("--check", is_flag=True, help="Write nothing; fail where a page differs.")
+@click.option("--check", is_flag=True, help="Write nothing; fail if a page differs.")
 @click.option(
     "--example",
     type=click.Path(dir_okay=False, path_type=Path),
     default=Path("rung.env.example"),
     show_default=True,
-    help="The file that gets the settings with their defaults.",
+    help="The example file to write.",
 )
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 def main(folder: Path, check: bool, example: Path) -> None:

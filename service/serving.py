@@ -69,7 +69,7 @@ def _counts() -> str | None:
 
 
 def _remove(folder: str, owner: int) -> None:
-    """Leaves nothing behind. Workers end too, and must not take it from the others."""
+    """Removes the folder, but only in the process that created it."""
     if os.getpid() == owner:
         shutil.rmtree(folder, ignore_errors=True)
 

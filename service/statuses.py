@@ -1,4 +1,4 @@
-"""The HTTP status of each kind of error, and what REST calls each class of status."""
+"""The HTTP status and error type of each kind of error."""
 
 from typing import Final
 

@@ -1,1 +1,1 @@
-"""Who may read what: tokens, grants, packages, and the checks of a request's headers."""
+"""Access control: tokens, grants, packages, and checks of request headers."""

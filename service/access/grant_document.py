@@ -76,13 +76,15 @@ def _freeze_entry(
         raise _fault(path, "needs a connection_id")
     unknown = sorted(entry.keys() - _ENTRY_WORDS)
     if unknown:
-        raise _fault(path, f"{unknown[0]!r} is not known; use {', '.join(sorted(_ENTRY_WORDS))}")
+        raise _fault(
+            path, f"{unknown[0]!r} is not a valid key; use {', '.join(sorted(_ENTRY_WORDS))}"
+        )
     connection_id = entry["connection_id"]
     if connection_id not in declared:
         declared[connection_id] = _streams(registry, connection_id, path)
     streams, name = declared[connection_id], entry.get("stream")
     if name is not None and not (isinstance(name, str) and name in streams):
-        raise _fault(f"{path}.stream", f"{name!r} is no stream of it{_near(name, streams)}")
+        raise _fault(f"{path}.stream", f"{name!r} is not one of its streams{_near(name, streams)}")
     limits = _limits(path, entry)
     for stream in [name] if name is not None else streams:
         manifest = streams[stream]
@@ -100,7 +102,7 @@ def _streams(registry: Registry, connection_id: str, path: str) -> dict[str, Str
     if not manifests:
         raise _fault(
             f"{path}.connection_id",
-            f"{connection_id!r} is not in the store, or has no stream there"
+            f"{connection_id!r} is not in the store, or has no streams"
             + _near(connection_id, registry.connections()),
         )
     return {manifest.name: manifest for manifest in manifests}
@@ -116,7 +118,7 @@ def _fields(path: str, entry: dict[str, Any], manifest: StreamManifest) -> list[
         if not isinstance(name, str) or name not in manifest.fields:
             raise _fault(
                 f"{path}.fields",
-                f"{name!r} is no field of {manifest.name!r}{_near(str(name), manifest.fields)}",
+                f"{name!r} is not a field of {manifest.name!r}{_near(str(name), manifest.fields)}",
             )
     return list(dict.fromkeys(names))
 
@@ -132,7 +134,7 @@ def _limits(path: str, entry: dict[str, Any]) -> dict[str, Any]:
                 bounds = {}
         if not bounds:
             raise _fault(
-                f"{path}.time_constraint", "must give since, until or both as ISO 8601 times"
+                f"{path}.time_constraint", "must have since, until or both, as ISO 8601 times"
             )
         found["time_constraint"] = bounds
     resources = entry.get("resources")

@@ -1,4 +1,4 @@
-"""Grants: what a token may read, frozen when it is made.
+"""Grants: what a token can read, fixed at creation.
 
     grant_id, token = create(registry, {"streams": [{"connection_id": "mail"}]}, label="laptop")
     find(registry, token).streams    # every stream and field that "mail" had at that moment
@@ -20,7 +20,7 @@ __all__ = ["Grant", "GrantEntry", "StreamGrant", "create", "find", "list_grants"
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What one token may read."""
+    """The data that one token can read."""
 
     grant_id: str
     label: str | None
@@ -87,7 +87,8 @@ def by_id(registry: RegistryReader, grant_id: str, *, now: datetime | None = Non
 def _active(row: GrantRow | None, now: datetime | None) -> Grant:
     if row is None:
         raise Unauthenticated(
-            "This token is not known. Ask the owner: rung grant create.", code=UNKNOWN_TOKEN
+            "This token is unknown. Ask the owner for a new one (rung grant create).",
+            code=UNKNOWN_TOKEN,
         )
     tokens.check_active("grant", row.revoked_at, row.expires_at, now)
     return Grant(row.grant_id, row.label, read(row.document), row.expires_at)
@@ -112,5 +113,5 @@ def revoke(registry: Registry, name: str, *, now: datetime | None = None) -> lis
     """Ends the grant with this id, or all with this label, at once; returns their ids."""
     revoked = registry.revoke_grants(name, tokens.iso(now))
     if not revoked:
-        raise NotFound(f"No active grant is named {name!r}. See them with: rung grant list.")
+        raise NotFound(f"There is no active grant {name!r}. List them with `rung grant list`.")
     return revoked

@@ -27,7 +27,7 @@ _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
 class Access(Enum):
-    """Whether a surface asks for a token. There is no default: who mounts one has to say."""
+    """Whether a surface requires a token. There is no default."""
 
     OPEN = "open"
     CLIENT_TOKEN = "client_token"
@@ -66,10 +66,10 @@ class Guard:
         """Refuses a browser page from elsewhere. Programs send no origin and pass."""
         if origin is not None and not self.knows(origin):
             raise Forbidden(
-                "This origin may not use this server.",
+                "This server does not allow this origin.",
                 code="origin_not_allowed",
-                hint="Its operator can add the origin to RUNG_ALLOWED_ORIGINS, "
-                "spelled like https://app.example.com.",
+                hint="The operator can add it to RUNG_ALLOWED_ORIGINS, for example "
+                "https://app.example.com.",
             )
 
     def check_host(self, host: str | None, peer: str | None) -> None:
@@ -90,10 +90,10 @@ class Guard:
             return
         if full not in known and name not in known:
             raise Forbidden(
-                "This server does not answer to that host name.",
+                "This server does not allow this host name.",
                 code="host_not_allowed",
-                hint="Use the address it was configured with. Its operator can set RUNG_PUBLIC_URL "
-                "to the address clients use, or add the name to RUNG_ALLOWED_HOSTS.",
+                hint="Use the server's configured URL. The operator can set RUNG_PUBLIC_URL to "
+                "the URL that clients use, or add the name to RUNG_ALLOWED_HOSTS.",
             )
 
     def token(self, authorization: str | None) -> str | None:
@@ -120,8 +120,8 @@ def bearer(authorization: str | None) -> str:
     found = _BEARER.fullmatch(authorization.strip()) if authorization else None
     if found is None:
         raise Unauthenticated(
-            "This needs a client token.",
-            hint="Send it as the header `Authorization: Bearer <token>`.",
+            "A client token is required.",
+            hint="Send it in the header `Authorization: Bearer <token>`.",
         )
     return found[1]
 

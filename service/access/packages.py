@@ -24,7 +24,7 @@ from service.records.engine import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """What the token of a package opens."""
+    """The members that the token of a package can read."""
 
     package_id: str
     members: tuple[Member, ...]
@@ -37,10 +37,10 @@ def local_member(
     entries = [row for row in grants.list_grants(registry) if name in (row.grant_id, row.label)]
     active = [entry for entry in entries if entry.state(now=now) == "active"]
     if not active:
-        raise NotFound(f"No active grant is named {name!r}. See them with: rung grant list.")
+        raise NotFound(f"There is no active grant {name!r}. List them with `rung grant list`.")
     if len(active) > 1:
         listed = ", ".join(entry.grant_id for entry in active)
-        raise InvalidRequest(f"Several grants are labelled {name!r}: give one of {listed}.")
+        raise InvalidRequest(f"Several grants have the label {name!r}. Use one of {listed}.")
     grant = grants.by_id(registry, active[0].grant_id, now=now)
     rows = ((item, snapshot.stream(item.connection_id, item.stream)) for item in grant.streams)
     held = tuple(
@@ -52,7 +52,7 @@ def local_member(
 
 
 def name_of(held: Sequence[Held]) -> str:
-    """What people call a member: its connection, and how many more it has."""
+    """The display name of a member: its first connection and the number of others."""
     labels = list(
         {one.connection_id: one.display_name or one.connection_id for one in held}.values()
     )
@@ -97,8 +97,9 @@ def unsealed(package_id: str, member: Member, sealer: Sealer) -> str:
         return str(sealer.open(member.token or "", bound=_bound(package_id, member)))
     except InvalidRequest:
         raise Unavailable(
-            "The token of this source cannot be unsealed: RUNG_SECRET_KEY is not the one the "
-            "package was made with. Its operator has to set that, or to make the package again.",
+            "The token of this source cannot be decrypted, because RUNG_SECRET_KEY has changed "
+            "since the package was created. The operator can restore the key or create the "
+            "package again.",
             code="member_token_sealed",
         ) from None
 
@@ -115,31 +116,31 @@ def revoke(registry: Registry, name: str, *, now: datetime | None = None) -> lis
     """
     revoked = registry.revoke_packages(name, tokens.iso(now))
     if not revoked:
-        raise NotFound(f"No active package is named {name!r}. See them with: rung package list.")
+        raise NotFound(f"There is no active package {name!r}. List them with `rung package list`.")
     return revoked
 
 
 def _check(members: Sequence[Member]) -> None:
     if not members:
         raise InvalidRequest(
-            "A package needs a grant. Name one of this store or of another server."
+            "A package needs at least one grant, from this store or another server."
         )
     if len(members) > BUDGETS.package_members:
         raise InvalidRequest(
-            f"A package has at most {BUDGETS.package_members} grants, not {len(members)}. "
-            "Make two packages."
+            f"A package can have at most {BUDGETS.package_members} grants, not {len(members)}. "
+            "Create two packages."
         )
     places = [(member.origin, member.grant_id) for member in members]
     twice = next((place for place in places if places.count(place) > 1), None)
     if twice is not None:
-        raise InvalidRequest(f"The grant {twice[1]} is named twice. Keep one.")
+        raise InvalidRequest(f"The grant {twice[1]} is listed twice. Remove one.")
     origins: dict[str, str | None] = {}
     for member in members:
         for held in member.held:
             if origins.setdefault(held.connection_id, member.origin) != member.origin:
                 raise InvalidRequest(
-                    f"Two servers call a connection {held.connection_id!r}; in one package nobody "
-                    "could say which is meant. Make a package for each."
+                    f"Two servers have a connection {held.connection_id!r}, but connection ids "
+                    "must be unique in a package. Create a package for each server."
                 )
 
 
@@ -150,5 +151,5 @@ def _sealed(package_id: str, member: Member, sealer: Sealer) -> str | None:
 
 
 def _bound(package_id: str, member: Member) -> list[str | None]:
-    """What a sealed token belongs to: it opens nowhere else."""
+    """The context that an encrypted token is bound to."""
     return ["member token", package_id, member.origin, member.grant_id]

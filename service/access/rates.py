@@ -61,7 +61,7 @@ class Rates:
             if address and self._address:
                 self._take(self._address, "address:" + address, "requests from this address")
         except StorageError as error:
-            logger.warning("rate limits are not kept: %s", type(error).__name__)
+            logger.warning("rate limits are not enforced: %s", type(error).__name__)
         try:
             return open()
         except Unauthenticated:
@@ -76,10 +76,10 @@ class Rates:
         try:
             self._limiter.hit(item, key)
         except StorageError as error:
-            logger.warning("rate limits are not kept: %s", type(error).__name__)
+            logger.warning("rate limits are not enforced: %s", type(error).__name__)
 
     def _take(self, item: RateLimitItem, key: str, what: str) -> None:
-        """Counts one request and notes what is left, of two limits the tighter."""
+        """Counts one request and records the remaining number, of the tighter limit."""
         within = self._limiter.hit(item, key)
         reset, remaining = self._limiter.get_window_stats(item, key)
         left = Allowance(item.amount, max(0, remaining), _seconds_until(reset))
@@ -93,14 +93,14 @@ class Rates:
         reset, _ = self._limiter.get_window_stats(item, key)
         wait = _seconds_until(reset)
         return RateLimited(
-            f"Too many {what}: at most {item.amount} {_A[item.GRANULARITY.name]} are taken.",
-            hint=f"Wait {wait} seconds, then ask again.",
+            f"Too many {what}: the limit is {item.amount} {_A[item.GRANULARITY.name]}.",
+            hint=f"Retry in {wait} seconds.",
             retry_after=wait,
         )
 
 
 def client(address: str, *, private: bool) -> str | None:
-    """The client an address stands for; None where it may stand for many."""
+    """The client key of an address; None if it may stand for several clients."""
     return _client(address, private)
 
 
@@ -132,8 +132,8 @@ def _storage(address: str | None) -> Storage:
         return cast(Storage, storage_from_string(address, wrap_exceptions=True, **options))
     except ConfigurationError:
         raise SettingsError(
-            "RUNG_RATE_LIMIT_STORAGE cannot be used: install what it needs (pip install "
-            "'rung[redis]'), or leave it unset."
+            "RUNG_RATE_LIMIT_STORAGE needs another package: run pip install 'rung[redis]', or "
+            "leave it unset."
         ) from None
 
 

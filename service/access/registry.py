@@ -1,4 +1,4 @@
-"""What a registry provides to grants and packages: rows to read and write, and durable commits.
+"""The storage interface of grants and packages: rows to read and write, durable commits.
 
 Rules live in `grants` and `packages`, statements in an implementation such as `sqlite`. Tokens
 are looked up by their SHA-256; no token of this store is kept. Times are ISO 8601.

@@ -15,7 +15,7 @@ ID_BYTES = 8
 
 
 def new(prefix: str) -> str:
-    """A token nobody can guess."""
+    """A new random token."""
     return prefix + secrets.token_urlsafe(TOKEN_BYTES)
 
 
@@ -24,7 +24,7 @@ def new_id(prefix: str) -> str:
 
 
 def hashed(token: str) -> bytes:
-    """What is kept of a token."""
+    """The hash of a token."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 

@@ -20,16 +20,18 @@ from service.ports import Blob
 
 @click.command()
 @click.argument("blob_id")
-@click.option("--connection-id", help="Only this connection (source).")
+@click.option("--connection-id", help="Only this connection.")
 @click.option("-o", "--output", "path", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--json", "as_json", is_flag=True, help="What the blob is, instead of its bytes.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the blob's metadata instead of its bytes."
+)
 @source_options
 def blob(
     source: Source, blob_id: str, connection_id: str | None, path: Path | None, as_json: bool
 ) -> None:
-    """Get the bytes of the binary field that `rung read` shows as BLOB_ID.
+    """Print the bytes of the binary field that `rung read` shows as BLOB_ID.
 
-    They go to standard output, or to the file of --output, which is there once all are.
+    The bytes go to standard output, or to the file of --output once they are complete.
     """
     from service.cli.opening import open_session
 
@@ -44,13 +46,15 @@ def blob(
             output.say(f"{path}: {found.size_bytes} bytes, {found.media_type}")
             return
         if output.on_terminal():
-            raise click.UsageError("Bytes are not for a terminal: give --output FILE, or a pipe.")
+            raise click.UsageError(
+                "Will not write binary data to a terminal. Use --output FILE or a pipe."
+            )
         _write(found, sys.stdout.buffer)
         sys.stdout.buffer.flush()
 
 
 def _metadata(found: Blob) -> dict[str, Any]:
-    """What is known of a blob without its bytes."""
+    """The metadata of a blob."""
     return {
         "object": "blob",
         "blob_id": found.blob_id,
@@ -61,7 +65,7 @@ def _metadata(found: Blob) -> dict[str, Any]:
 
 
 def _save(found: Blob, path: Path) -> None:
-    """Writes beside the file first, so that half a blob never stands under its name."""
+    """Writes to a temporary file and renames it, so that the file is never partial."""
     try:
         with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
             try:
@@ -75,13 +79,13 @@ def _save(found: Blob, path: Path) -> None:
 
 
 def _write(found: Blob, file: IO[bytes]) -> None:
-    """All bytes; raises `Unavailable` where they are not what was promised."""
+    """Writes all bytes; raises `Unavailable` if they do not match the announced size or hash."""
     digest = hashlib.sha256()
     for piece in found.chunks(0, found.size_bytes):
         digest.update(piece)
         file.write(piece)
     if found.sha256 and digest.hexdigest() != found.sha256:
         raise Unavailable(
-            f"The bytes of blob {found.blob_id} are not those of its checksum. Get it again.",
+            f"The bytes of blob {found.blob_id} do not match its checksum. Try again.",
             code="blob_corrupt",
         )

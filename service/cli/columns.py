@@ -1,4 +1,4 @@
-"""Which fields of records a terminal shows first: when, what it is called, who, then the rest."""
+"""Orders the columns of a record table: time, title, people, then the other fields."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def order(page: RecordPage, session: Session) -> list[str]:
 
 
 def _declared(page: RecordPage, stream: StreamSchema | None) -> dict[str, int]:
-    """Ranks fields by their roles in the stream and by the sort of the page."""
+    """Ranks of fields by their declared roles and by the sort field of the page."""
     roles = {} if stream is None else {one.role or "": name for name, one in stream.fields.items()}
     times = (
         str(page.args.get("sort") or "").removeprefix("-"),
@@ -54,7 +54,7 @@ def _is_short(value: Any) -> bool:
 
 
 def _stream(page: RecordPage, session: Session) -> StreamSchema | None:
-    """The description of the stream, if the source can be asked for it."""
+    """The schema of the stream, if the source returns one."""
     query = SchemaQuery(stream=page.stream, connection_id=page.args.get("connection_id"))
     try:
         rows = session.rs.schema(query).value.rows

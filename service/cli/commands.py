@@ -34,7 +34,7 @@ class Entry(Generic[Op]):
     joined: str | None = None  #: the positional argument that takes all the words there are
 
     def params(self, told: Callable[[str], str] = str) -> list[click.Parameter]:
-        """The arguments of the operation as those of the command; `told` is that of `Spelling`."""
+        """The operation's arguments as click parameters; `told` is that of `Spelling`."""
         found: list[click.Parameter] = []
         fields = self.operation.arguments.fields
         for key in (*self.positional, *(name for name in fields if name not in self.positional)):
@@ -50,7 +50,7 @@ class Entry(Generic[Op]):
         return found
 
     def given(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments that were given, in the order they are declared, still unchecked."""
+        """The given arguments in declaration order, unchecked."""
         found = {}
         for key, field in self.operation.arguments.fields.items():
             told = options.get(key)
@@ -72,13 +72,13 @@ class Entry(Generic[Op]):
             raise
 
     def described(self, name: str) -> str:
-        """What an argument means and takes."""
+        """The help text of an argument, with its valid values."""
         shapes = self.operation.tool["inputSchema"]["properties"]
         return words.described(self.operation.arguments.fields[name], shapes[name])
 
     @property
     def spelled(self) -> dict[str, str]:
-        """What the arguments are called on the command line."""
+        """The option names of the arguments."""
         return {
             name: name.upper() if name in self.positional else words.option_name(name)
             for name in self.operation.arguments.fields
@@ -86,14 +86,14 @@ class Entry(Generic[Op]):
 
     @property
     def help(self) -> str:
-        """What the command does, and the words its positional arguments take."""
+        """The help text of the command and of its positional arguments."""
         told = [f"{name.upper()}: {self.described(name)}" for name in self.positional]
         return "\n\n".join([self.operation.description, *told])
 
 
 @dataclass(frozen=True)
 class Spelling:
-    """How next calls are written at a shell: the commands of a group, and what stays the same."""
+    """How next calls are written as shell commands: the command names and the constant options."""
 
     prefix: tuple[str, ...]
     entries: Sequence[Entry[Any]]
@@ -138,7 +138,7 @@ class Spelling:
 
 
 class Words(click.Command):
-    """A command that takes all the words there are, and says what to do with one like `-this`."""
+    """A command that accepts any number of words and explains how to pass one such as `-this`."""
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         try:
@@ -147,8 +147,8 @@ class Words(click.Command):
             if error.possibilities or error.option_name.startswith("--"):
                 raise
             raise click.UsageError(
-                f"No such option: {error.option_name}. Words that begin with - go into one text "
-                "with the others, in quotes, or after --.",
+                f"No such option: {error.option_name}. If a search word begins with -, quote "
+                "the whole query, or put -- before it.",
                 context,
             ) from error
 
@@ -195,6 +195,6 @@ def teaching(
 
 
 def _silence(asked: str, why: str) -> str:
-    """The hint for an address whose server gave no answer."""
+    """The error text for a server that does not answer."""
     running = " Is it running?" if why.startswith("does not answer") else ""
-    return f"{asked} {why}.{running} `rung doctor {asked}` says more."
+    return f"{asked} {why}.{running} Run `rung doctor {asked}` for details."

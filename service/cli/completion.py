@@ -1,4 +1,4 @@
-"""`rung completion`: what a shell needs to complete commands and options, and where it lies."""
+"""`rung completion`: prints or installs the completion script of a shell."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ VARIABLE = "_RUNG_COMPLETE"
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """Where a shell looks for a completion, and what its owner has to do besides."""
+    """The path where a shell loads completions, and the remaining step for the user."""
 
     name: str
     place: Callable[[Mapping[str, str]], Path]
@@ -60,13 +60,13 @@ SHELLS = {
 
 @click.command()
 @click.argument("shell", type=click.Choice(list(SHELLS)))
-@click.option("--install", is_flag=True, help="Write the script to the file the shell reads.")
-@click.option("--dry-run", is_flag=True, help="With --install: say what would be written.")
+@click.option("--install", is_flag=True, help="Write the script to the file that the shell loads.")
+@click.option("--dry-run", is_flag=True, help="With --install: print what would be written.")
 @click.pass_context
 def completion(context: click.Context, shell: str, install: bool, dry_run: bool) -> None:
-    """Print the script that completes `rung` in a shell, or install it."""
+    """Print or install the completion script for a shell."""
     if dry_run and not install:
-        raise click.UsageError("--dry-run goes with --install.")
+        raise click.UsageError("--dry-run requires --install.")
     kind = get_completion_class(shell)
     assert kind is not None, "click completes every shell of SHELLS"
     script = kind(context.find_root().command, {}, NAME, VARIABLE).source()

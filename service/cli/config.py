@@ -36,12 +36,12 @@ class Unusable(click.ClickException):
 
 
 class ConfigError(ValueError):
-    """All faults of the file at once, a line each: where, what is wrong, and an example."""
+    """All errors of the file, one line each, with the position and an example."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of the file. `read` checks its text, or raises `ValueError` with what it must be."""
+    """A key of the file. `read` parses its text or raises `ValueError` with the requirement."""
 
     name: str
     variable: str | None
@@ -54,7 +54,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What holds for a key, and where that comes from: a variable or a line of the file."""
+    """The effective value of a key and its origin: a variable or a line of the file."""
 
     key: Key
     text: str | None
@@ -70,7 +70,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The keys in force. `written` are those of the file; `warnings` are for its owner."""
+    """The effective keys. `written` has the file's values, `warnings` the warnings about it."""
 
     path: Path
     found: tuple[Value, ...]
@@ -82,7 +82,7 @@ def _token(text: str) -> object:
     try:
         return credentials.from_text(text, "token")
     except EvidenceError:
-        raise ValueError("must be a bearer token, and nothing else") from None
+        raise ValueError("must contain only a bearer token") from None
 
 
 KEYS: tuple[Key, ...] = (
@@ -105,7 +105,7 @@ KEYS: tuple[Key, ...] = (
         "RUNG_STORE",
         parsing.text,
         "/data/rung.db",
-        "The store's file.",
+        "The path of the store.",
         is_path=True,
     ),
     Key(
@@ -116,13 +116,13 @@ KEYS: tuple[Key, ...] = (
         "A snapshot of papers.",
         is_path=True,
     ),
-    Key("token", "RUNG_TOKEN", _token, "rung_…", "The token of reading commands.", secret=True),
+    Key("token", "RUNG_TOKEN", _token, "rung_…", "The token for commands that read.", secret=True),
     Key(
         "token_file",
         None,
         parsing.text,
         "~/.config/rung/token",
-        "A file with the token.",
+        "A file that contains the token.",
         is_path=True,
     ),
 )
@@ -166,7 +166,9 @@ def load(environ: Mapping[str, str] | None = None) -> Values:
         else:
             found.append(Value(key, None, "default"))
     told = credentials.exposure(path) if "token" in written else None
-    return Values(path, tuple(found), written, (f"{told} It holds a token.",) if told else ())
+    return Values(
+        path, tuple(found), written, (f"{told} The file contains a token.",) if told else ()
+    )
 
 
 def apply(context: click.Context) -> None:
@@ -196,7 +198,7 @@ def defaults(command: click.Command, written: Mapping[str, str]) -> dict[str, An
 
 
 def is_of(context: click.Context, name: str, value: object) -> bool:
-    """Whether the file names this source, whoever else does: its token is for no other."""
+    """Whether the file names this source. Its token is sent to no other."""
     return str((context.default_map or {}).get(name)) == str(value)
 
 
@@ -220,7 +222,7 @@ def _read(path: Path, *, required: bool) -> tuple[dict[str, str], dict[str, int]
     text = _text(path)
     if text is None:
         if required:
-            raise ConfigError(f"{path} is not there, and {VARIABLE} names it.")
+            raise ConfigError(f"{VARIABLE} names {path}, which does not exist.")
         return {}, {}
     try:
         told = tomllib.loads(text)
@@ -240,7 +242,7 @@ def _read(path: Path, *, required: bool) -> tuple[dict[str, str], dict[str, int]
     for one, other in EXCLUSIVE:
         if one in told and other in told:
             line = max(lines[one], lines[other])
-            faults.append((line, f"{one} and {other} cannot both hold: take one out."))
+            faults.append((line, f"{one} and {other} conflict. Remove one."))
     if faults:
         raise ConfigError("\n".join(f"{path}, line {line}: {why}" for line, why in sorted(faults)))
     return values, lines
@@ -256,7 +258,7 @@ def _text(path: Path) -> str | None:
         content = content_of(path, BUDGETS.config_file_bytes)
         return None if content is None else content.decode()
     except UnicodeDecodeError:
-        raise ConfigError(f"{path} is no text in UTF-8.") from None
+        raise ConfigError(f"{path} is not UTF-8 text.") from None
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
 
@@ -266,11 +268,11 @@ def _value(known: Mapping[str, Key], name: str, value: Any, path: Path) -> str:
     key = known.get(name)
     if key is None:
         near = get_close_matches(name.lower().replace("-", "_"), known, n=1)
-        advice = f"Did you mean {near[0]}?" if near else f"Known are {', '.join(known)}."
-        raise ValueError(f"{name} is no key. {advice}")
-    such = f'such as {key.name} = "{key.example}"'
+        advice = f"Did you mean {near[0]}?" if near else f"Valid keys: {', '.join(known)}."
+        raise ValueError(f"Unknown key {name}. {advice}")
+    such = f'for example {key.name} = "{key.example}"'
     if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{name} must be text in quotes, {such}.")
+        raise ValueError(f"{name} must be a quoted string, {such}.")
     try:
         key.read(value)
         return str(path.parent / parsing.path(value)) if key.is_path else value
@@ -286,12 +288,12 @@ def _no_toml(path: Path, text: str, told: str) -> str:
 
 
 _EXAMPLE = f'{KEYS[0].name} = "{KEYS[0].example}"'
-_LINE = f"A line is a key and text in quotes, such as {_EXAMPLE}."
+_LINE = f"Each line needs a key and a quoted string, for example {_EXAMPLE}."
 _KEY = re.compile(r"""\s*\[*\s*(?:"([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+))\s*[].=]""")
 
 
 def _lines(text: str) -> dict[str, int]:
-    """The first lines that keys and tables stand on."""
+    """The first line of each key and table."""
     found: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if matched := _KEY.match(line):

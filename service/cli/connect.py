@@ -1,4 +1,4 @@
-"""`rung connect`: prints or writes a client's configuration for a service."""
+"""`rung connect`: shows or writes the MCP configuration of a client."""
 
 import re
 import sys
@@ -39,7 +39,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The options of the command, as they were given."""
+    """The options of the command."""
 
     token: str | None
     token_file: Path | None
@@ -70,38 +70,44 @@ class Asked:
     "client_name",
     type=click.Choice([client.name for client in CLIENTS]),
     metavar="NAME",
-    help="The client to set up; its file is written where it has one.",
+    help="The client to set up. Writes its file if it has one.",
 )
-@click.option("--token", envvar=TOKEN_VARIABLE, help=f"The token; {TOKEN_VARIABLE} holds it too.")
-@click.option("--token-file", type=click.Path(path_type=Path), help="A file with the token.")
-@click.option("--no-token", "tokenless", is_flag=True, help="The service asks for no token.")
-@click.option("--inline-token", is_flag=True, help="Write, or print, the token itself.")
-@click.option("--name", default="rung", show_default=True, help="The server's name there.")
-@click.option("--scope", type=click.Choice(["user", "project"]), help="Whose file; default: user.")
+@click.option("--token", envvar=TOKEN_VARIABLE, help=f"The token. Also read from {TOKEN_VARIABLE}.")
+@click.option(
+    "--token-file", type=click.Path(path_type=Path), help="A file that contains the token."
+)
+@click.option("--no-token", "tokenless", is_flag=True, help="The service needs no token.")
+@click.option("--inline-token", is_flag=True, help="Write or print the token itself.")
+@click.option(
+    "--name", default="rung", show_default=True, help="The server's name in the client's file."
+)
+@click.option("--scope", type=click.Choice(["user", "project"]), help="Which file; default: user.")
 @click.option("--config", "file", type=click.Path(path_type=Path), help="Another file to edit.")
 @click.option("--stdio", "local", is_flag=True, help="Let the client start `rung stdio` itself.")
 @click.option(
     "--store",
     type=click.Path(path_type=Path),
     envvar="RUNG_STORE",
-    help="With --stdio: the store it serves.  [default: var/rung.db]",
+    help="With --stdio: the store to serve.  [default: var/rung.db]",
 )
-@click.option("--provider-url", help="With --stdio: a PDPP resource server instead.")
-@click.option("--papers", type=click.Path(path_type=Path), help="With --stdio: papers instead.")
-@click.option("--remove", "removing", is_flag=True, help="Take the server out again.")
-@click.option("--force", is_flag=True, help="Replace another server of that name.")
-@click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
-@click.option("--check/--no-check", default=True, help="Ask first whether the address answers.")
+@click.option("--provider-url", help="With --stdio: serve a PDPP resource server instead.")
+@click.option(
+    "--papers", type=click.Path(path_type=Path), help="With --stdio: serve papers instead."
+)
+@click.option("--remove", "removing", is_flag=True, help="Remove the server from the file.")
+@click.option("--force", is_flag=True, help="Replace a different server of the same name.")
+@click.option("--dry-run", is_flag=True, help="Show the change without writing it.")
+@click.option("--check/--no-check", default=True, help="Check first that the URL answers.")
 @click.pass_context
 def connect(
     context: click.Context, /, url: str | None, client_name: str | None, **given: Any
 ) -> None:
-    """Say how a client connects to a service, or write it into the client's file.
+    """Show how a client connects, or write its configuration file.
 
-    URL is the address of the service, or of its /mcp: where none is given, that of RUNG_URL or of
-    the configuration file, else http://127.0.0.1:8000.
-    Without --client nothing is written. With it the file is backed up first, and everything else
-    in it stays as it is. The token is not written where the client can read it from elsewhere.
+    URL is the URL of the service or of its /mcp. The default is RUNG_URL, then the
+    configuration file, then http://127.0.0.1:8000. Without --client, nothing is written. With
+    --client, the command backs up the file and changes only the server's entry. It does not
+    write the token if the client can read it from elsewhere.
     """
     asked = Asked(**given)
     typed = {
@@ -120,7 +126,9 @@ def connect(
         client = named(client_name) if client_name else RECOMMENDED
         if client.config is None:
             if asked.edits:
-                raise click.UsageError("Give --client with one whose file is written here.")
+                raise click.UsageError(
+                    "Choose a client with --client whose file this command can write."
+                )
             shown = secret if asked.inline_token else PLACEHOLDER
             _tell(client, address, shown if secret or needed else "")
             return
@@ -130,7 +138,9 @@ def connect(
             return
         if asked.local:
             if "url" in typed:
-                raise click.UsageError("With --stdio the client starts the server: give no URL.")
+                raise click.UsageError(
+                    "With --stdio the client starts the server. Leave out the URL."
+                )
             source = _source(asked, "store" in typed)
             entry, bearer = _local(target, source, secret, asked)
         else:
@@ -144,15 +154,15 @@ def connect(
 def _refuse_misfits(asked: Asked, typed: set[str]) -> None:
     """Refuses options that do not go together, rather than to leave one out."""
     if not _NAME.fullmatch(asked.name):
-        raise click.UsageError("--name is up to 64 letters, digits, - and _.")
+        raise click.UsageError("--name must be 1 to 64 letters, digits, - and _.")
     if len(typed & {"token", "token_file", "tokenless"}) > 1:
-        raise click.UsageError("Give only one of --token, --token-file and --no-token.")
+        raise click.UsageError("Use only one of --token, --token-file and --no-token.")
     if typed & {"store", "provider_url", "papers"} and not asked.local:
-        raise click.UsageError("--store, --provider-url and --papers go with --stdio.")
+        raise click.UsageError("--store, --provider-url and --papers require --stdio.")
 
 
 def _tell(client: Client, address: str, token: str) -> None:
-    """What to paste; for the recommended setup the clients that can be named come after it."""
+    """Prints the snippet; for the recommended setup also the list of clients."""
     click.echo(f"{client.title}\n\n{client.note}")
     for snippet in client.snippets(address, token):
         place = f" ({snippet.place})" if snippet.place else ""
@@ -160,28 +170,28 @@ def _tell(client: Client, address: str, token: str) -> None:
         click.echo("\n".join(f"  {line}" for line in snippet.text.split("\n")))
     if client is not RECOMMENDED:
         return
-    click.echo("\nTo have it written into the file of a client, or to see what to paste there:\n")
+    click.echo("\nTo write a client's configuration, or to print it:\n")
     click.echo(f"  rung connect {address} --client NAME\n")
     width = max(len(each.name) for each in CLIENTS)
     for each in CLIENTS:
-        does = "writes its file" if each.config else "says what to paste"
+        does = "writes its file" if each.config else "prints the configuration"
         click.echo(f"  {each.name:<{width}}  {each.title}: {does}")
 
 
 def _target(client: Client, config: Config, asked: Asked) -> Target:
     """Which file is meant."""
     if asked.file is not None and asked.scope is not None:
-        raise click.UsageError("--config names the file; leave --scope out.")
+        raise click.UsageError("--config already names the file. Leave out --scope.")
     place = config.places.get(asked.scope or "user")
     if place is None:
-        raise click.UsageError(f"{client.title} has no file for projects; leave --scope out.")
+        raise click.UsageError(f"{client.title} has no project file. Leave out --scope.")
     if asked.file is not None:
         return Target(client, config, asked.file, asked.name)
     try:
         found = place.path(sys.platform, Path.home(), Path.cwd(), settings.environment())
     except RuntimeError:
         raise InvalidRequest(
-            "No home folder is known. Set HOME, or name the file: --config."
+            "The home directory is unknown. Set HOME, or name the file with --config."
         ) from None
     return Target(client, config, found, asked.name)
 
@@ -192,7 +202,7 @@ def _source(asked: Asked, store_typed: bool) -> list[str]:
     A store that only the environment names gives way to what was typed.
     """
     if store_typed + sum(one is not None for one in (asked.provider_url, asked.papers)) > 1:
-        raise click.UsageError("Give only one of --store, --provider-url and --papers.")
+        raise click.UsageError("Use only one of --store, --provider-url and --papers.")
     if asked.papers is not None:
         return ["--papers", str(asked.papers.absolute())]
     if asked.provider_url is not None:
@@ -218,26 +228,26 @@ def _local(
 
 
 def _credential(target: Target, secret: str, *, inline: bool, needed: bool) -> Credential:
-    """What stands in the file for the token. A reference needs no token to be known here."""
+    """The credential as written to the file. A reference does not need the token itself."""
     if not secret and not needed:
         return Credential("", inline=False)
     if not secret and (inline or not target.config.reference):
         raise click.UsageError(
-            f"The file of {target.client.title} is to hold the token, and there is none. "
-            f"Give it with --token-file, or in {TOKEN_VARIABLE}."
+            f"The configuration of {target.client.title} needs the token. Pass it with "
+            f"--token-file or in {TOKEN_VARIABLE}."
         )
     return target.config.credential(secret or PLACEHOLDER, target.name, inline=inline)
 
 
 def _warn_of(address: str, secret: str, *, needed: bool) -> None:
     if secret and address.startswith("http:") and not is_loopback(address):
-        say(f"Warning: {address} is not encrypted; everybody on the way can read the token.")
+        say(f"Warning: {address} is not encrypted. Anyone on the network can read the token.")
     problem = trouble(address, secret)
     if problem:
-        say(f"Warning: {problem} `rung doctor {address}` says more.")
+        say(f"Warning: {problem} Run `rung doctor {address}` for details.")
     elif needed and not secret:
-        way = f"`rung doctor {address}` tries that of {TOKEN_VARIABLE}."
-        say(f"No token was given, so none was tried. {way}")
+        way = f"`rung doctor {address}` checks the one in {TOKEN_VARIABLE}."
+        say(f"The token was not checked because none was given. {way}")
 
 
 def _put_in(target: Target, entry: Entry, bearer: Credential, asked: Asked) -> None:
@@ -246,18 +256,21 @@ def _put_in(target: Target, entry: Entry, bearer: Credential, asked: Asked) -> N
             return add(target.config, text, target.name, entry, force=asked.force)
         except Taken:
             raise click.ClickException(
-                f"{target.path} has another server named {target.name}. Replace it with --force, "
-                "or choose another --name."
+                f"{target.path} already has a different server named {target.name}. Replace it "
+                "with --force, or choose another --name."
             ) from None
 
     if not rewrite(target, change, private=bearer.inline, dry_run=asked.dry_run):
         return
     if bearer.text and not bearer.inline and not target.config.prompts:
-        say(f"It reads the token from {TOKEN_VARIABLE}; set it where {target.client.title} starts.")
+        say(
+            f"{target.client.title} reads the token from {TOKEN_VARIABLE}. Set the variable in "
+            "the environment that starts it."
+        )
     if target.config.prompts and bearer.text and not bearer.inline:
         say(f"{target.client.title} asks for the token when it first starts the server.")
     if asked.scope == "project" and bearer.inline:
-        say("The file holds the token: keep it out of version control.")
+        say("The file contains the token. Keep it out of version control.")
     say(f"Restart {target.client.title} if it is running.")
 
 

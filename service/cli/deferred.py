@@ -1,4 +1,4 @@
-"""Commands whose modules are imported when they are called.
+"""Commands whose modules are imported on first use.
 
 Listing and completing commands needs their names and one line of help, and no module.
 """
@@ -10,7 +10,7 @@ import click
 
 
 class Deferred(click.Command):
-    """Stands for the command `attribute` of a module until it is called."""
+    """A placeholder for the command `attribute` of a module, imported when it is called."""
 
     def __init__(
         self, name: str, module: str, attribute: str, help: str, *, configured: bool = True

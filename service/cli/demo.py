@@ -23,14 +23,16 @@ PASTED = ("curl", "claude-code")
 
 
 @click.command()
-@click.option("--debian", "with_debian", is_flag=True, help="Add Debian changelogs: real text.")
+@click.option(
+    "--debian", "with_debian", is_flag=True, help="Add Debian changelogs, which are real text."
+)
 @click.option("--serve", "serving", is_flag=True, help="Print how to connect, then serve.")
 @serve.port_option
 @store_option
 def demo(store: Path, with_debian: bool, serving: bool, port: int) -> None:
-    """Fill a store with an invented owner's records and print a token that reads them.
+    """Fill a store with records of an invented owner and print a token that reads them.
 
-    A second run changes nothing and prints the same token, kept beside the store.
+    A second run changes nothing and prints the same token, which is kept next to the store.
     """
     with teaching():
         papers = write_once(store.parent / PAPERS_FOLDER)
@@ -48,7 +50,7 @@ def demo(store: Path, with_debian: bool, serving: bool, port: int) -> None:
 
 
 def _how_to_connect(base: str, token: str, kept: Path, held: str) -> str:
-    """What a person opens, or pastes into a shell or a client."""
+    """The URLs to open and the commands to paste."""
     url = endpoint(base)
     pasted = "\n".join(
         f"\n{client.title}:\n{indent(snippet.text, '  ')}"

@@ -1,4 +1,4 @@
-"""`rung doctor`: what is wrong, on the way to a server or on this machine."""
+"""`rung doctor`: diagnoses the connection to a server, or the setup of this machine."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -20,26 +20,25 @@ COLOURS = {"ok": "green", "warn": "yellow", "FAIL": "red", "skip": "bright_black
 
 @click.command()
 @click.argument("url", required=False)
-@click.option("--token", envvar="RUNG_TOKEN", help="The client token; RUNG_TOKEN names it too.")
+@click.option("--token", envvar="RUNG_TOKEN", help="The client token. Also read from RUNG_TOKEN.")
 @click.option(
     "--token-file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="A file with the token, which no list of processes shows.",
+    help="A file that contains the token. Safer than --token.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def doctor(url: str | None, token: str | None, token_file: Path | None, as_json: bool) -> None:
-    """Find what is broken, and the line to change.
+    """Check each step a client takes and report failures with their fixes.
 
-    With the URL of a server, goes the way of a client: name, port, certificate, proxy, headers,
-    token, protocol, tools, one search. Without one, looks at the settings of this environment and
-    at the store, the snapshot, the disk and the port they name; then goes the way to the server of
-    RUNG_URL or of the configuration file, if there is one.
+    With a URL: host name, port, certificate, proxy, headers, token, protocol, tools, one
+    search. Without a URL: the settings of this environment, the store, the snapshot, the disk
+    and the port; then the server of RUNG_URL or of the configuration file, if there is one.
 
-    Exits with 0 where nothing failed, and with 1 otherwise.
+    Exits with 0 if nothing failed, otherwise with 1.
     """
     given = click.get_current_context().get_parameter_source
     if url is None and (token_file or given("token") is ParameterSource.COMMANDLINE):
-        raise click.UsageError("A token goes with the URL of a server.")
+        raise click.UsageError("A token requires the URL of a server.")
     if url is None:
         steps = _here()
     else:
@@ -53,7 +52,7 @@ def doctor(url: str | None, token: str | None, token_file: Path | None, as_json:
 
 
 def _here() -> Iterator[Finding]:
-    """What is here, and the way to the server that commands read from."""
+    """Findings for this machine, and for the server that commands read from."""
     fault, url, token, file = "", None, None, None
     try:
         values = config.load()

@@ -1,4 +1,4 @@
-"""What a command that reads leaves with: an exit code for each kind of error, and its JSON."""
+"""Exit codes and JSON error bodies of the commands that read."""
 
 from typing import Any, Final
 
@@ -19,6 +19,6 @@ def exit_code(error: EvidenceError) -> int:
 
 
 def body(error: EvidenceError) -> dict[str, Any]:
-    """The error as REST gives it, without a request id: nobody was asked by HTTP."""
+    """The REST error body, without a request id because there was no HTTP request."""
     kind = TYPES.get(STATUS[error.kind], "api_error")
     return {"error": {"type": kind, **wire.failure(error)["error"]}}

@@ -66,7 +66,7 @@ def _running(base: str, token: str | None) -> Callable[[float], Session]:
 
 
 def _provider(url: str, token: str | None) -> Callable[[float], Session]:
-    """A PDPP resource server, with the token `pdpp connect` keeps where none is given."""
+    """A session on a PDPP resource server, by default with the token that `pdpp connect` saved."""
     provider = credentials.provider_url(url)
     if token is None:
         root = Path(settings.environment().get("PDPP_CACHE_ROOT", ".pdpp"))
@@ -93,17 +93,17 @@ def _store(source: Source, token: str | None) -> Callable[[float], Session]:
             return found.open_session(token)
         except Unauthenticated as error:
             if error.code == UNKNOWN_TOKEN:
-                error.message = f"The token is not known in {store}."
+                error.message = f"{store} does not accept this token."
             else:
                 error.message = error.message.removesuffix(" Ask for a new one.")
-            error.message += f" Make one with {_making(store)}."
+            error.message += f" Create one with {_making(store)}."
             raise
 
     return open
 
 
 def _making(store: Path) -> str:
-    """The command that makes a token, for somebody to fill in."""
+    """The command that creates a token, with placeholders."""
     create = shlex.join(["rung", "grant", "create", "--store", str(store)])
     return f"`{create} --connection ID --label NAME`"
 
@@ -111,16 +111,16 @@ def _making(store: Path) -> str:
 def check_store(store: Path) -> None:
     """Raises `InvalidRequest` if there is no store."""
     if not store.exists():
-        raise InvalidRequest(f"{store} is not there. Fill it first: rung import, or rung demo.")
+        raise InvalidRequest(f"{store} does not exist. Create it with rung import or rung demo.")
 
 
 def missing_token(store: Path) -> NoToken:
-    """What to do where a store is there and no token was given."""
-    make = f"Make one with {_making(store)} "
+    """The error for a store without a token."""
+    make = f"Create one with {_making(store)} "
     demo = store.parent / DEMO_TOKEN
     if not demo.exists():
         return _no_token(f"{make}and")
-    error = _no_token(f"{make}and", f" The token of the demo is kept in {demo}.")
+    error = _no_token(f"{make}and", f" The demo's token is in {demo}.")
     error.options = ("--token-file", str(demo))
     return error
 
@@ -128,7 +128,7 @@ def missing_token(store: Path) -> NoToken:
 def _no_token(how: str, more: str = "") -> NoToken:
     joint = "put" if how.endswith("and") else "Put"
     return NoToken(
-        "There is no token.",
+        "A token is required.",
         hint=f"{how} {joint} it into {TOKEN_VARIABLE} or the file of --token-file.{more}",
     )
 
@@ -158,18 +158,18 @@ def given_token(file: Path | None, text: str | None) -> str | None:
 
 
 def refuse_owners() -> None:
-    """Raises `Forbidden` where the environment holds an owner's credential."""
+    """Raises `Forbidden` if the environment has an owner's credential."""
     environ = settings.environment()
     for name in settings.OWNER_VARIABLES:
         if environ.get(name):
             raise Forbidden(
-                f"{name} holds an owner credential, which is refused.",
-                hint=f"Unset it, and put a client token into {TOKEN_VARIABLE}.",
+                f"{name} is an owner credential, which Rung refuses.",
+                hint=f"Unset it, and set {TOKEN_VARIABLE} to a client token.",
             )
 
 
 def warn_of(path: Path) -> None:
-    """Says so on stderr where others can read a file with a token."""
+    """Warns on stderr if other users can read a file with a token."""
     warning = credentials.exposure(path)
     if warning:
         note(f"Warning: {warning}")

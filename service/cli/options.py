@@ -11,5 +11,5 @@ store_option = click.option(
     default=Path("var/rung.db"),
     envvar="RUNG_STORE",
     show_default=True,
-    help="The store's file; RUNG_STORE names it too.",
+    help="The path of the store. Also read from RUNG_STORE.",
 )

@@ -1,4 +1,4 @@
-"""What commands print: text that cannot harm a terminal, JSON, lines of JSON, CSV.
+"""Writes command output: escaped terminal text, JSON, JSON lines and CSV.
 
 Data goes to stdout, talk to stderr. Where a stream is a terminal, controls and what else misleads
 is written out; where it is not, data is as it is.
@@ -22,7 +22,7 @@ def on_terminal(*, err: bool = False) -> bool:
 
 
 def text(given: str, *, newline: bool = True, err: bool = False) -> None:
-    """Text that may hold anything."""
+    """Writes arbitrary text, escaped for a terminal."""
     shown = escape(given)[0] if on_terminal(err=err) else given
     click.echo(shown.encode("utf-8", "surrogateescape"), nl=newline, err=err)
 
@@ -47,7 +47,7 @@ def json_lines(rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def table(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    """CSV (RFC 4180) with a line of names; what is no text or number is JSON."""
+    """Writes CSV (RFC 4180) with a header; values other than text and numbers are JSON."""
     made = io.StringIO(newline="")
     writer = csv.writer(made)
     writer.writerow(columns)

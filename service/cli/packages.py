@@ -27,21 +27,22 @@ from service.records.sqlite.writer import Writer
 
 @click.group()
 def package() -> None:
-    """Make, list and revoke tokens over several grants."""
+    """Create, list and revoke tokens for several grants."""
 
 
 @package.command("create")
-@click.option("--grant", "grants", multiple=True, help="A grant of this store, by id or label.")
-@click.option("--remote", "urls", multiple=True, help="A PDPP resource server with a grant there.")
+@click.option("--grant", "grants", multiple=True, help="A grant in this store, by id or label.")
+@click.option("--remote", "urls", multiple=True, help="A PDPP resource server that issued a grant.")
 @click.option(
     "--token-file",
     "files",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="The file with the token of that grant; one for each --remote, in their order.",
+    help="A file that contains the token of that grant. Repeat it for each --remote, in the "
+    "same order.",
 )
-@click.option("--expires", help="When the token ends: 12h, 30d, 8w or an ISO 8601 time.")
-@click.option("--label", help="A name to list and revoke it by.")
+@click.option("--expires", help="When the token expires: 12h, 30d, 8w or an ISO 8601 time.")
+@click.option("--label", help="A name for listing and revoking it.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @store_option
 def create_(
@@ -53,13 +54,13 @@ def create_(
     as_json: bool,
     store: Path,
 ) -> None:
-    """Make a package of grants and print its token, which is shown this once.
+    """Create a package of grants and print its token. The token is shown only once.
 
-    Each server is asked now what its grant holds. Tokens of other servers are kept sealed with
+    Requests each server's grant once. Tokens of other servers are encrypted with
     RUNG_SECRET_KEY.
     """
     if len(urls) != len(files):
-        raise click.UsageError("Give one --token-file for each --remote, in their order.")
+        raise click.UsageError("Pass one --token-file for each --remote, in the same order.")
     with teaching(), existing(store) as writer:
         registry = SqliteRegistry(writer)
         with closing(Reader(store)) as reader, reader.snapshot() as snapshot:
@@ -80,7 +81,7 @@ def create_(
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @store_option
 def list_(as_json: bool, store: Path) -> None:
-    """List the packages, without any tokens."""
+    """List the packages. Tokens are not shown."""
     with teaching(), existing(store) as writer:
         entries = list_packages(SqliteRegistry(writer))
     if as_json:
@@ -95,7 +96,7 @@ def list_(as_json: bool, store: Path) -> None:
 @click.argument("name")
 @store_option
 def revoke_(name: str, store: Path) -> None:
-    """End the package with this id, or all with this label, at once; its grants live on."""
+    """Revoke the package with this id, or all packages with this label. The grants stay valid."""
     with teaching(), existing(store) as writer:
         for package_id in revoke(SqliteRegistry(writer), name):
             click.echo(f"{package_id} revoked")
@@ -119,8 +120,8 @@ def _secret(writer: Writer, *, kept: bool) -> bytes:
         raise click.ClickException(str(error)) from error
     if found is None and kept:
         say(
-            "Warning: RUNG_SECRET_KEY is not set, so the key of these tokens lies beside them in "
-            "the store. Set it here and where the store is served."
+            "Warning: RUNG_SECRET_KEY is not set, so the key that encrypts these tokens is in "
+            "the same store. Set it here and where the store is served."
         )
     return (found or str(writer.meta("secret"))).encode()
 

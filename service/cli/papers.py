@@ -53,7 +53,7 @@ class Shelf:
     @property
     def db(self) -> Path:
         if self._db is None:
-            raise click.UsageError("Which snapshot? Name it with --db or RUNG_PAPERS_DB.")
+            raise click.UsageError("No snapshot given. Name it with --db or RUNG_PAPERS_DB.")
         return self._db
 
     @cached_property
@@ -64,10 +64,10 @@ class Shelf:
 
 
 def _options() -> list[click.Parameter]:
-    """What names a snapshot."""
+    """The options that name a snapshot."""
     path = click.Path(path_type=Path)
-    about = "The snapshot; RUNG_PAPERS_DB otherwise."
-    beside = "Its static files, if elsewhere."
+    about = "The snapshot. Also read from RUNG_PAPERS_DB."
+    beside = "The directory or URL of its static files."
     return [
         click.Option(["--db"], type=path, envvar="RUNG_PAPERS_DB", help=about),
         click.Option(["--assets"], envvar="RUNG_PAPERS_ASSETS", help=beside),
@@ -75,7 +75,7 @@ def _options() -> list[click.Parameter]:
 
 
 class OnSnapshot(click.Command):
-    """A command that takes the options of its group too; the nearer ones win."""
+    """A command that also accepts the options of its group; its own take precedence."""
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -99,12 +99,12 @@ class OnSnapshot(click.Command):
 
 
 class WordsOnSnapshot(OnSnapshot, Words):
-    """The same for a command that takes all the words there are."""
+    """The same for a command that accepts any number of words."""
 
 
 @click.group(params=_options())
 def papers(db: Path | None, assets: str | None) -> None:
-    """Search and read the papers of a snapshot."""
+    """Search and read papers of a snapshot."""
 
 
 def _command(entry: Entry[PaperOperation]) -> click.Command:
@@ -128,7 +128,7 @@ def _command(entry: Entry[PaperOperation]) -> click.Command:
             for block in beside:
                 output.say(block)
 
-    flag = click.Option(["--json", "as_json"], is_flag=True, help="The body REST gives.")
+    flag = click.Option(["--json", "as_json"], is_flag=True, help="Print the REST body.")
     short, told = f"{operation.title}.", Spelling(GROUP, ENTRIES).told
     kind = WordsOnSnapshot if entry.joined else OnSnapshot
     return kind(
@@ -149,7 +149,7 @@ for _entry in ENTRIES:
 @click.option("--lang", help="A translation instead of the source.")
 @click.pass_obj
 def source(shelf: Shelf, paper_id: str, lang: str | None) -> None:
-    """Print the whole Markdown of a paper, however long it is."""
+    """Print the whole Markdown of a paper of any length."""
     library = shelf.snapshot
     with teaching(shelf.spell, OPERATIONS[SOURCE], {"paper_id": paper_id}):
         for piece in _pieces(library, paper_id, lang):
@@ -173,10 +173,10 @@ def _pieces(library: "Papers", paper_id: str, lang: str | None) -> Iterator[str]
 @click.argument("new", type=click.Path(path_type=Path))
 @click.pass_obj
 def swap(shelf: Shelf, new: Path) -> None:
-    """Put the snapshot NEW in the place of --db, while it is served.
+    """Replace the snapshot --db with NEW while it is served.
 
-    NEW is checked first; a running service sees it with its next request and opens it
-    in the background.
+    Checks NEW first. A running service detects the change with its next request and opens it in
+    the background.
     """
     from service.papers.swap import swap as install
 

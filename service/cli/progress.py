@@ -17,7 +17,7 @@ SECONDS_BETWEEN_METER_LINES = 5.0  # a log is read later, and exports run long
 
 
 class Progress:
-    """Counts rows and prints from time to time how far a file is read."""
+    """Counts rows and prints the progress at intervals."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Meter:
 
 
 def _bar() -> "Bar":
-    """A bar of rich, which is imported only where somebody looks at it."""
+    """A progress bar of rich, which is imported only on a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeRemainingColumn
 

@@ -33,9 +33,9 @@ ENTRIES: tuple[Entry[RecordOperation], ...] = (
 
 #: How the answer is printed otherwise than as text.
 FORMS = {
-    "json": "The body REST gives.",
-    "jsonl": "One object of the body a line.",
-    "csv": "Rows with a line of names.",
+    "json": "Print the REST body.",
+    "jsonl": "Print one JSON object per line.",
+    "csv": "Print CSV rows with a header.",
 }
 
 
@@ -74,9 +74,9 @@ def _listed(entry: Entry[RecordOperation]) -> bool:
 
 
 def _help(entry: Entry[RecordOperation], form: str) -> str:
-    """The help of an output option: what it prints, and the defaults of REST."""
+    """The help of an output option, with the defaults of REST."""
     defaults = entry.operation.route.defaults.items()
-    return FORMS[form] + "".join(f" Here {name} is {value} by default." for name, value in defaults)
+    return FORMS[form] + "".join(f" Then {name} is {value} by default." for name, value in defaults)
 
 
 def _text(
@@ -107,7 +107,7 @@ def _text(
 
 
 def _whole(text: str, about: list[str]) -> None:
-    """Text of a record to the character, and what stands beside it."""
+    """Writes the exact text of a record to stdout, and notes to stderr."""
     output.text(text, newline=output.on_terminal() and bool(text))
     for line in about:
         output.say(line)
@@ -120,7 +120,7 @@ def _body(
     spelling: Spelling,
     form: str,
 ) -> None:
-    """The answer for a program, as REST gives it; beside rows stands what comes next."""
+    """Writes the REST body, or rows with the next command on stderr."""
     operation = entry.operation
     here = bodies.address(operation, given)
     body = bodies.body(operation, session, {**operation.route.defaults, **given}, here)

@@ -1,4 +1,4 @@
-"""Changes the file of a client, or prints the change, and reports it."""
+"""Edits a client's configuration file, or shows the change."""
 
 import difflib
 import json
@@ -58,7 +58,7 @@ def rewrite(
             with suppress(Changed):
                 return _rewritten(target, change, private=private, dry_run=dry_run)
     raise click.ClickException(
-        f"{target.path} changes all the time. Close {target.client.title}, and try again."
+        f"{target.path} keeps changing. Close {target.client.title} and try again."
     )
 
 
@@ -77,7 +77,7 @@ def _rewritten(
     except Unreadable as error:
         raise click.ClickException(f"{target.path}: {error.message}") from error
     if new == text:
-        click.echo(f"{target.path} is as it should be; nothing was changed.")
+        click.echo(f"{target.path} is up to date; nothing changed.")
         return False
     if dry_run:
         click.echo(_difference(target, text, new or ""), nl=False)
@@ -86,7 +86,7 @@ def _rewritten(
     backup = held.replace(content, datetime.now(UTC), private=private)
     click.echo(f"{target.path} {'was written' if content is not None else 'was removed'}.")
     if backup:
-        click.echo(f"What it held is in {backup}.")
+        click.echo(f"The previous version is in {backup}.")
     return True
 
 
@@ -95,7 +95,7 @@ def split(content: bytes, path: Path) -> tuple[str, str]:
     try:
         text = content.decode()
     except UnicodeDecodeError:
-        raise click.ClickException(f"{path} is no UTF-8 text. Nothing was written.") from None
+        raise click.ClickException(f"{path} is not UTF-8 text. Nothing was written.") from None
     return (text[1:], BOM) if text.startswith(BOM) else (text, "")
 
 
@@ -128,7 +128,7 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def _without_tables(entry: Any) -> Any:
-    """An entry without its headers and its environment, which may hold secrets."""
+    """An entry without its headers and environment, which may have secrets."""
     if not isinstance(entry, dict):
         return None
     return {key: value for key, value in entry.items() if not isinstance(value, dict)}

@@ -1,4 +1,4 @@
-"""Answers as rows: the objects of a body, the cells of a table, and what stands beside them."""
+"""Turns answers into rows: objects of a body, table cells, and the notes that go with them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

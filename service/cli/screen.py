@@ -37,7 +37,7 @@ _MARK = re.compile("<mark>(.*?)</mark>", re.DOTALL)
 
 
 def show(reading: Any, text: str, context: Context, session: Session) -> None:
-    """A reading on the terminal; `text` is what a pipe would get."""
+    """Shows a reading on the terminal; `text` is the output for a pipe."""
     console = Console(highlight=False, markup=False, emoji=False)
     header, _, rest = text.partition("\n")
     _line(console, header, "dim")
@@ -75,8 +75,8 @@ def _records(console: Console, page: RecordPage, context: Context, fields: Seque
         _row(console, id, beside, longest, "strike" if item.deleted else "")
     left = [escape(name)[0] for name in told if name not in shown]
     if left:
-        more = "--fields chooses, --json has all"
-        _line(console, f"not shown for want of room: {', '.join(left)}; {more}", "dim")
+        more = "select columns with --fields, or use --json"
+        _line(console, f"hidden to fit the terminal: {', '.join(left)}; {more}", "dim")
     for item in page.records:
         for read in records.reads(item, context):
             _line(console, f"{item.id}{read}", "dim")
@@ -126,7 +126,7 @@ def _column(page: RecordPage, name: str) -> list[str]:
 
 
 def _widths(needs: Sequence[int], room: int) -> list[int]:
-    """Room for each column: what it needs, or an equal share of what the others leave."""
+    """The width of each column: its own need, or an equal share of the remaining width."""
     widths = [0] * len(needs)
     by_need = sorted(range(len(needs)), key=lambda number: needs[number])
     for place, number in enumerate(by_need):

@@ -21,17 +21,17 @@ FETCHED = ("RUNG_STORE_URL", "RUNG_PAPERS_URL")
 
 
 class Variable(click.Option):
-    """An option whose variable is named where that is what cannot be used."""
+    """An option whose errors name its environment variable if the value came from there."""
 
     def get_error_hint(self, ctx: click.Context | None) -> str:
         source = ctx.get_parameter_source(str(self.name)) if ctx else None
         if source is ParameterSource.ENVIRONMENT:
-            return f"the variable {self.envvar}"
+            return f"the environment variable {self.envvar}"
         return super().get_error_hint(ctx)
 
 
 class Number(click.ParamType[int]):
-    """A number as the setting of the same meaning takes it."""
+    """A number with the limits of the corresponding setting."""
 
     name = "integer"
 
@@ -52,7 +52,7 @@ port_option = click.option(
     default=8000,
     envvar="PORT",
     show_default=True,
-    help="The port to listen on; PORT names it too.",
+    help="The port to listen on. Also read from PORT.",
 )
 
 
@@ -66,20 +66,20 @@ port_option = click.option(
     default=1,
     envvar="WEB_CONCURRENCY",
     show_default=True,
-    help="How many processes answer; WEB_CONCURRENCY names it too.",
+    help="The number of worker processes. Also read from WEB_CONCURRENCY.",
 )
 @store_option
 @click.option(
     "--provider-url",
     envvar="RUNG_UPSTREAM_URL",
-    help="A PDPP resource server, served beside the store or alone; RUNG_UPSTREAM_URL names it "
-    "too.",
+    help="A PDPP resource server to serve, with or without a store. Also read from "
+    "RUNG_UPSTREAM_URL.",
 )
 @click.option(
     "--papers",
     type=click.Path(path_type=Path),
     envvar="RUNG_PAPERS_DB",
-    help="A snapshot of papers, served beside the store or alone.",
+    help="A papers snapshot to serve, with or without a store.",
 )
 def serve(
     port: int, host: str, workers: int, store: Path, provider_url: str | None, papers: Path | None
@@ -108,7 +108,7 @@ def run(
         if path is not None and path.exists()
     }
     if papers is not None and "RUNG_PAPERS_DB" not in served:
-        raise click.ClickException(f"{papers} is not there. Name a snapshot with --papers.")
+        raise click.ClickException(f"{papers} does not exist. Name a snapshot with --papers.")
     if "RUNG_STORE" in served:
         _check_store(store)
     if provider_url:
@@ -116,7 +116,7 @@ def run(
     environ = settings.environment()
     if not served and not any(environ.get(name) for name in FETCHED):
         raise click.ClickException(
-            f"{store} is not there. Fill it first: rung import, or rung demo."
+            f"{store} does not exist. Create it with rung import or rung demo."
         )
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -124,7 +124,8 @@ def run(
             probe.bind((host, port))
         except OSError as error:
             raise click.ClickException(
-                f"Port {port} cannot be used: {error.strerror}. Choose another with --port or PORT."
+                f"Cannot listen on port {port}: {error.strerror}. Choose another with --port "
+                "or PORT."
             ) from error
     command = [sys.executable, *GUNICORN, "--bind", f"{host}:{port}", "--workers", str(workers)]
     if say:
@@ -135,12 +136,12 @@ def run(
 
 
 def _check_store(store: Path) -> None:
-    """Refuses what is no store. The log of the service reports other faults of a store."""
+    """Refuses files that are not stores. Other problems are logged by the service."""
     try:
         recognise(store)
     except Foreign as error:
         raise click.ClickException(
-            f"{store} is no store of Rung: {error}. Name the file of a store with --store."
+            f"{store} is not a Rung store: {error}. Name a store with --store."
         ) from error
     except Unreadable:
         return

@@ -1,4 +1,4 @@
-"""`rung config`: the settings in force, what each means, and an example file."""
+"""`rung config`: the effective settings, their meaning, and an example file."""
 
 import sys
 from collections.abc import Mapping
@@ -17,18 +17,20 @@ FAULTY = 2
 
 
 @click.command("config")
-@click.option("--explain", is_flag=True, help="Say where each value comes from and what it means.")
-@click.option("--example", is_flag=True, help="Print a file of all settings with their defaults.")
-@click.option("--check", is_flag=True, help="Print nothing but what is wrong.")
+@click.option("--explain", is_flag=True, help="Show the origin and meaning of each value.")
+@click.option(
+    "--example", is_flag=True, help="Print an example file with all settings and their defaults."
+)
+@click.option("--check", is_flag=True, help="Print only errors.")
 def config(explain: bool, example: bool, check: bool) -> None:
-    """Print the settings that `rung serve` and gunicorn would start with; secrets are hidden.
+    """Show the effective settings of `rung serve` and gunicorn. Secrets are hidden.
 
-    --explain adds what reading commands take from the environment and the configuration file.
-    Exits with 2 where a setting, that file or the store cannot be used, after naming every fault.
-    A store that is not there is named: it may come later.
+    --explain adds the environment variables and the configuration file that reading commands
+    use. Exits with 2 after listing all errors if a setting, the file or the store is invalid. A
+    missing store is reported but is not an error.
     """
     if explain + example + check > 1:
-        raise click.UsageError("Give only one of --explain, --example and --check.")
+        raise click.UsageError("Use only one of --explain, --example and --check.")
     if example:
         click.echo(explanation.example_file(), nl=False)
         return
@@ -50,7 +52,7 @@ def config(explain: bool, example: bool, check: bool) -> None:
 
 
 def _of_store(values: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """(what to know, what is wrong) of the store that would be served."""
+    """(warnings, errors) of the store."""
     path: Path = values["store"]
     if values["store_url"]:
         return [], []
@@ -58,26 +60,26 @@ def _of_store(values: Mapping[str, Any]) -> tuple[list[str], list[str]]:
         recognise(path)
     except Absent:
         others = any(values[name] for name in ("upstream_url", "papers_db", "papers_url"))
-        told = f"RUNG_STORE: {path} is not there. Nothing is served until it is."
+        told = f"RUNG_STORE: {path} does not exist. Records are served once it does."
         return ([], []) if others else ([told], [])
     except Foreign as error:
-        return [], [f"RUNG_STORE: {path} is no store of Rung: {error}."]
+        return [], [f"RUNG_STORE: {path} is not a Rung store: {error}."]
     except Unreadable as error:
         return [f"RUNG_STORE: {path} cannot be served: {error}."], []
     return [], []
 
 
 def _of_commands() -> tuple[list[str], list[str]]:
-    """What reading commands go by, each explained, and what is wrong with their file."""
+    """The effective values of reading commands, and the errors of their configuration file."""
     try:
         values = file.load()
     except file.ConfigError as error:
         return [], str(error).splitlines()
-    told = [f"Of reading commands, by {values.path} where the environment says nothing:"]
+    told = [f"For commands that read, from {values.path} unless set in the environment:"]
     for each in values.found:
         name = each.key.variable or "no variable"
         told.append(
-            f"{each.key.name} ({name}) = {each.shown}   ({each.origin})\n"
-            f"  {each.key.help}\n  such as {each.key.example}"
+            f"{each.key.name} ({name}) = {each.shown}   ({each.origin})\n  {each.key.help}\n  "
+            f"for example {each.key.example}"
         )
     return told, []

@@ -1,4 +1,4 @@
-"""Where a command reads records from: the store, a PDPP resource server, or a running Rung.
+"""Options that select the source of a command: a store, a PDPP resource server or a Rung.
 
 `source_options` gives a command the options and passes it a `Source`; `opening` opens it.
 """
@@ -34,14 +34,14 @@ LEVELS = (
 
 
 class NoToken(Unauthenticated):
-    """No token was given. `options` are the words that would do, where one is at hand."""
+    """No token was given. `options` are the options that would supply a known one."""
 
     options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where to read from. `words` are the command-line options for it, without a token."""
+    """A source of records. `words` are its command-line options, without the token."""
 
     store: Path
     url: str | None = None
@@ -52,7 +52,7 @@ class Source:
 
     @property
     def server(self) -> str | None:
-        """The address of the server that is asked, in one spelling and without secrets."""
+        """The normalized URL of the server, without secrets."""
         with suppress(InvalidRequest):
             if self.url is not None:
                 return rung_url(self.url)
@@ -63,25 +63,27 @@ class Source:
 
 _OPTIONS = (
     click.option(
-        "--url", envvar="RUNG_URL", help="A running Rung to read from; RUNG_URL names it too."
+        "--url", envvar="RUNG_URL", help="A running Rung to read from. Also read from RUNG_URL."
     ),
     click.option(
         "--provider-url",
         envvar="RUNG_UPSTREAM_URL",
-        help="A PDPP resource server to read from; RUNG_UPSTREAM_URL names it too.",
+        help="A PDPP resource server to read from. Also read from RUNG_UPSTREAM_URL.",
     ),
     store_option,
     click.option(
         "--token",
         envvar=TOKEN_VARIABLE,
-        help=f"The token. Others on this machine may see it here: better in {TOKEN_VARIABLE}.",
+        help=f"The token. Other users of this machine can see it; prefer {TOKEN_VARIABLE}.",
     ),
-    click.option("--token-file", type=click.Path(path_type=Path), help="A file with the token."),
+    click.option(
+        "--token-file", type=click.Path(path_type=Path), help="A file that contains the token."
+    ),
 )
 
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options that name a source; the command takes it as `source`."""
+    """Adds the source options; the command receives them as `source`."""
 
     @click.pass_context
     @wraps(command)
@@ -100,12 +102,12 @@ def _chosen(context: click.Context, told: dict[str, Any]) -> Source:
     given = context.get_parameter_source
     typed = [name for name in told if given(name) is ParameterSource.COMMANDLINE]
     if len([name for name in typed if name in NAMES]) > 1:
-        raise click.UsageError("Give only one of --url, --provider-url and --store.")
+        raise click.UsageError("Use only one of --url, --provider-url and --store.")
     for name in ("url", "provider_url"):
         if name in typed and not told[name]:
             raise click.UsageError(f"--{name.replace('_', '-')} is empty. Give an address.")
     if "token" in typed and "token_file" in typed:
-        raise click.UsageError("Give only one of --token and --token-file.")
+        raise click.UsageError("Use only one of --token and --token-file.")
     named = [name for level in LEVELS for name in NAMES if given(name) is level and told[name]]
     chosen = named[0] if named else "store"
     for name in ("token", "token_file"):

@@ -67,7 +67,7 @@ class Command(click.Command):
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A surface, how a session on it is opened, and what a person calls it."""
+    """A surface with its session opener and its display name."""
 
     surface: Surface
     open_session: Callable[[], Any]
@@ -79,12 +79,12 @@ class Served:
 @click.option(
     "--provider-url",
     envvar="RUNG_UPSTREAM_URL",
-    help="A PDPP resource server to read instead of the store; RUNG_UPSTREAM_URL names it too.",
+    help="A PDPP resource server to serve instead of a store. Also read from RUNG_UPSTREAM_URL.",
 )
 @click.option(
     "--papers",
     type=click.Path(path_type=Path),
-    help="A snapshot of papers instead; needs no token.",
+    help="A papers snapshot to serve instead. Needs no token.",
 )
 @click.option(
     "--cache-root",
@@ -92,12 +92,13 @@ class Served:
     default=Path(".pdpp"),
     envvar="PDPP_CACHE_ROOT",
     show_default=True,
-    help="Where `pdpp connect` keeps credentials; PDPP_CACHE_ROOT names it too.",
+    help="Where `pdpp connect` keeps credentials. Also read from PDPP_CACHE_ROOT.",
 )
 @click.option(
     "--token-file",
     type=click.Path(path_type=Path),
-    help="A file with the token; RUNG_TOKEN otherwise, then the cache of the provider.",
+    help="A file that contains the token. Otherwise RUNG_TOKEN, then the provider's credential "
+    "cache.",
 )
 @click.pass_context
 def stdio(
@@ -108,10 +109,10 @@ def stdio(
     cache_root: Path,
     token_file: Path | None,
 ) -> None:
-    """Serve MCP on standard input and output, for clients that start their own servers.
+    """Serve MCP on standard input and output, for clients that start their own server process.
 
-    Nothing but the protocol goes to standard output. Exits with 0 when the input ends, 64 where
-    it is called wrongly, 77 for an owner's credential, 78 without a usable token.
+    Standard output carries only protocol messages. Exits with 0 when the input ends, 64 after a
+    usage error, 77 for an owner's credential, 78 without a usable token.
     """
     with _exits(), take_stdout() as out:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -124,7 +125,7 @@ def stdio(
             served = _provider(provider_url, cache_root, token_file)
         else:
             served = _store(store, token_file)
-        note(f"rung {VERSION} serves {served.name}. It reads MCP messages, one a line.")
+        note(f"rung {VERSION} serves {served.name}. It reads one MCP message per line.")
         serve(served.surface, served.open_session, sys.stdin.buffer, out)
 
 
@@ -133,7 +134,7 @@ def _named(context: click.Context) -> list[str]:
     given = context.get_parameter_source
     named = [name for name in SOURCES if given(name) is ParameterSource.COMMANDLINE]
     if len(named) > 1:
-        raise InvalidRequest("Give only one of --store, --provider-url and --papers.")
+        raise InvalidRequest("Use only one of --store, --provider-url and --papers.")
     return named
 
 
@@ -164,7 +165,7 @@ def _provider(url: str, cache_root: Path, token_file: Path | None) -> Served:
     try:
         open_session(BUDGETS.start_seconds)
     except (Unavailable, TimedOut, RateLimited) as error:
-        note(f"{provider} does not say yet whose token this is. {error.message}")
+        note(f"{provider} has not identified the token yet. {error.message}")
     except (Unauthenticated, Forbidden) as error:
         error.hint = f"Get a client token: `{shlex.join(['pdpp', 'connect', provider])}`."
         raise
@@ -173,7 +174,7 @@ def _provider(url: str, cache_root: Path, token_file: Path | None) -> Served:
 
 def _papers(path: Path) -> Served:
     if not path.exists():
-        raise InvalidRequest(f"{path} is not there. Name a snapshot with --papers.")
+        raise InvalidRequest(f"{path} does not exist. Name a snapshot with --papers.")
     found = services(papers_db=path)
     assert found.papers is not None, "a snapshot is named"
     status = found.papers.status()
@@ -184,7 +185,7 @@ def _papers(path: Path) -> Served:
 
 @contextmanager
 def _exits() -> Iterator[None]:
-    """Prints an error that prevents serving, with its fix, and exits with its code."""
+    """Prints errors that prevent serving to stderr, and exits with their code."""
     try:
         yield
     except settings.SettingsError as error:

@@ -24,9 +24,9 @@ SIGNS = "|".join(map(re.escape, sorted([*BY_SIGN, "==", "="], key=len, reverse=T
 #: A value that begins with = and a field with ! at its end are for JSON: here they are slips.
 _TERM = re.compile(rf"([^=<>]*[^=<>!])({SIGNS})(.*)", re.DOTALL)
 _FORMS = {
-    TypedFilter: "At a shell also field=value or 'field>=value', as often as needed.",
-    ExpandLimit: "At a shell also relation=number.",
-    Names: "Give it several times, or with commas.",
+    TypedFilter: "Also accepts field=value or 'field>=value', repeated as needed.",
+    ExpandLimit: "Also accepts relation=number.",
+    Names: "Repeat it, or separate values with commas.",
 }
 
 
@@ -36,7 +36,7 @@ def option_name(name: str) -> str:
 
 
 def typed(field: Any) -> dict[str, Any]:
-    """How a click option takes the values of an argument; the operation checks them."""
+    """The click type of an argument; the operation validates the values."""
     if isinstance(field, Flag):
         return {"is_flag": True}
     if isinstance(field, (Names, *OBJECTS)):
@@ -52,7 +52,7 @@ def described(field: Any, shape: Mapping[str, Any]) -> str:
     told = [shape["description"]]
     told += [form for kind, form in _FORMS.items() if isinstance(field, kind)]
     if "enum" in shape:
-        told.append(f"Choose from {', '.join(map(str, shape['enum']))}.")
+        told.append(f"One of {', '.join(map(str, shape['enum']))}.")
     if "minimum" in shape:
         least, most = shape["minimum"], shape.get("maximum")
         told.append(f"{least:,} or more." if most is None else f"{least:,} to {most:,}.")
@@ -77,7 +77,7 @@ def value(name: str, field: Any, given: Any) -> Any:
 
 
 def _names(name: str, text: str) -> list[Any]:
-    """`a,b`, or JSON where a name holds a comma."""
+    """Parses `a,b`, or JSON if a name contains a comma."""
     if text.startswith("["):
         found = _json(name, text)
         return found if isinstance(found, list) else [found]
@@ -91,7 +91,7 @@ def _object(name: str, field: Any, text: str) -> dict[str, Any]:
     term = _TERM.fullmatch(text)
     if term is None or (isinstance(field, ExpandLimit) and term[2] != "="):
         raise InvalidRequest(
-            f"{option_name(name)} cannot be read: {escape(text)[0]!r}.",
+            f"{option_name(name)} is not a valid filter: {escape(text)[0]!r}.",
             code=field.error_code,
             param=name,
             hint=f"{field.metadata['description']} {_FORMS[type(field)]}",
@@ -103,7 +103,7 @@ def _object(name: str, field: Any, text: str) -> dict[str, Any]:
 
 
 def _merge(name: str, found: dict[str, Any], more: dict[str, Any]) -> None:
-    """Takes in one more term; two ranges of one field are one."""
+    """Adds a term; two ranges of the same field are merged."""
     for key, told in more.items():
         before = found.get(key)
         if isinstance(before, dict) and isinstance(told, dict) and not before.keys() & told.keys():
@@ -112,7 +112,7 @@ def _merge(name: str, found: dict[str, Any], more: dict[str, Any]) -> None:
             found[key] = told
         else:
             raise InvalidRequest(
-                f"{option_name(name)} names {escape(key)[0]!r} twice. Give it once.", param=name
+                f"{option_name(name)} has {escape(key)[0]!r} twice. Use it once.", param=name
             )
 
 
@@ -121,7 +121,7 @@ def _json(name: str, text: str) -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise InvalidRequest(
-            f"{option_name(name)} is no JSON: {error}. Put it in single quotes.", param=name
+            f"{option_name(name)} is not valid JSON: {error}. Put it in single quotes.", param=name
         ) from error
 
 
@@ -151,7 +151,7 @@ def line(given: Sequence[str]) -> str:
 
 
 def _quoted(word: str) -> str:
-    """A word for a shell; what is invisible or controls a terminal is written as bytes."""
+    """A shell-quoted word; invisible and control characters are written as bytes."""
     if word.isprintable() or not _misleads(word):
         quoted = shlex.quote(word)
         return f"'{word}'" if quoted.startswith("=") else quoted  # zsh looks for a command

@@ -1,4 +1,4 @@
-"""MCP clients: how each is configured with an address and a bearer token.
+"""Configuration formats of MCP clients.
 
 `table.CLIENTS` are in the order they are shown, `table.RECOMMENDED` comes before all of them: the
 address of `/mcp` and a bearer in a header, which every client that speaks HTTP takes in some

@@ -1,4 +1,4 @@
-"""What is known of a client, in types: what to paste, and the file it reads its servers from."""
+"""Types that describe a client: its snippets and its configuration file."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ class Snippet:
 
 @dataclass(frozen=True, slots=True)
 class Launcher:
-    """How a client starts a server on its own machine: a command and its arguments."""
+    """The command with which a client starts a local server."""
 
     command: str
     arguments: tuple[str, ...]
@@ -69,7 +69,7 @@ class Config:
     prompts: bool = False
 
     def credential(self, token: str, name: str, *, inline: bool = False) -> Credential:
-        """The bearer as it stands in the file: a reference if there is one, else the token."""
+        """The credential as written to the file: a reference if supported, else the token."""
         if token and self.reference and not inline:
             return Credential(self.reference.replace("{name}", name), inline=False)
         return Credential(token, inline=bool(token))
@@ -106,12 +106,13 @@ def endpoint(url: str) -> str:
         known = False
     if not known or any(sign.isspace() or not sign.isprintable() for sign in url):
         raise InvalidRequest(
-            f"{url!r} is no http address. Give that of the service, as https://rung.example.com."
+            f"{url!r} is not an http URL. Use the URL of the service, such as "
+            "https://rung.example.com."
         )
     if parts.username or parts.password:
-        raise InvalidRequest("The address holds a credential. Give the token with --token-file.")
+        raise InvalidRequest("The URL contains a credential. Pass the token with --token-file.")
     if parts.query or parts.fragment:
-        raise InvalidRequest("Give the address without what follows ? or #.")
+        raise InvalidRequest("Use the URL without ? or # and the text after it.")
     path = parts.path.rstrip("/")
     if not path.endswith(tuple(ENDPOINTS.values())):
         rest = next((end for end in ENDPOINTS if path.endswith(end)), "")
@@ -120,7 +121,7 @@ def endpoint(url: str) -> str:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether what goes to an address stays on this machine."""
+    """Whether a URL is on this machine."""
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a file of somebody else's holds, if it is an ordinary file of a sensible size."""
+"""Reads a configuration file if it is a regular file of a reasonable size."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ def content_of(path: Path, most: int = BUDGETS.client_file_bytes) -> bytes | Non
         return None
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         os.close(opened)
-        raise OSError(errno.EINVAL, "It is no ordinary file", str(path))
+        raise OSError(errno.EINVAL, "It is not a regular file", str(path))
     with os.fdopen(opened, "rb") as file:
         content = file.read(most + 1)
     if len(content) > most:

@@ -1,4 +1,4 @@
-"""One value put into a JSON text, or taken out: every other character stays where it is."""
+"""Inserts or removes one value in a JSON text and leaves every other character unchanged."""
 
 import json
 import re
@@ -31,7 +31,7 @@ class Layout:
         )
 
     def dump(self, value: Any, outer: str) -> str:
-        """A value whose first line stands in a line that is indented by `outer`."""
+        """A value as JSON, for a line that is indented by `outer`."""
         if not self.lines:
             return json.dumps(value, ensure_ascii=False)
         written = json.dumps(value, indent=self.indent, ensure_ascii=False)
@@ -66,12 +66,12 @@ def append(text: str, path: tuple[str, ...], value: Any) -> str:
     if node is None:
         return put(text, path, [value])
     if text[node.start] != "[":
-        raise Unfit(f"{_spelled(path)} is no list")
+        raise Unfit(f"{_spelled(path)} is not a list")
     return _insert(text, Layout.of(text), node, value, None)
 
 
 def take(text: str, path: tuple[str, ...], index: int | None = None) -> str:
-    """The text without what stands under `path`, or without one item of the list there."""
+    """The text without the value at `path`, or without one item of the list there."""
     parent = _find(text, path if index is not None else path[:-1])
     assert parent is not None, "what is taken was found before"
     item = parent.member(path[-1]) if index is None else parent.items[index]
@@ -80,7 +80,7 @@ def take(text: str, path: tuple[str, ...], index: int | None = None) -> str:
 
 
 def found(text: str, path: tuple[str, ...]) -> Any:
-    """What stands under `path`, or None. Raises `Malformed` and `Unfit`."""
+    """The value at `path`, or None. Raises `Malformed` and `Unfit`."""
     node = _find(text, path)
     return None if node is None else node.plain
 
@@ -96,11 +96,11 @@ def _find(text: str, path: tuple[str, ...]) -> Node | None:
 
 
 def _member(node: Node, path: tuple[str, ...], number: int) -> Item | None:
-    """The member a path goes on with; raises `Unfit` if that is ambiguous."""
+    """The member for the next key of a path; raises `Unfit` if it is ambiguous."""
     if not isinstance(node.plain, dict):
-        raise Unfit(f"{_spelled(path[:number])} is no object")
+        raise Unfit(f"{_spelled(path[:number])} is not an object")
     if node.count(path[number]) > 1:
-        raise Unfit(f"{_spelled(path[: number + 1])} stands there twice")
+        raise Unfit(f"{_spelled(path[:number + 1])} occurs twice")
     return node.member(path[number])
 
 
@@ -165,6 +165,6 @@ def _without(text: str, parent: Node, item: Item) -> str:
 
 
 def _indent_of(text: str, at: int) -> str:
-    """The blanks at the start of the line that `at` stands in."""
+    """The indentation of the line that contains `at`."""
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return line[: len(line) - len(line.lstrip(" \t"))]

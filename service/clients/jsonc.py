@@ -20,7 +20,7 @@ _CLOSED_BY = {"{": "}", "[": "]"}
 
 
 class Malformed(ValueError):
-    """The text is not JSON; the message has the line and column, from 1."""
+    """The text is not JSON; the message has the line and column, counted from one."""
 
     def __init__(self, text: str, at: int, expected: str) -> None:
         before = text[:at]
@@ -31,7 +31,7 @@ class Malformed(ValueError):
 
 @dataclass(slots=True)
 class Item:
-    """A value of a list, or of an object: then with its key. `comma` is where its comma stands."""
+    """A value of a list, or of an object with its key. `comma` is the position of its comma."""
 
     start: int
     value: "Node"
@@ -41,7 +41,7 @@ class Item:
 
 @dataclass(slots=True)
 class Node:
-    """A value from `start` to `end`. `plain` is its value; `items` are its parts, in order."""
+    """A value from `start` to `end`. `plain` is parsed; `items` are its parts."""
 
     start: int
     end: int
@@ -49,7 +49,7 @@ class Node:
     items: list[Item] = field(default_factory=list)
 
     def member(self, key: str) -> Item | None:
-        """The member of an object; where a key stands twice, readers take the last."""
+        """The member of an object; the last one if a key is repeated."""
         return next((item for item in reversed(self.items) if item.key == key), None)
 
     def count(self, key: str) -> int:
@@ -115,7 +115,7 @@ class _Reader:
             raise Malformed(self.text, at, "a string") from error
 
     def _nest(self, start: int, depth: int) -> Node:
-        """An object or a list, and where its parts stand."""
+        """Parses an object or a list with the positions of its parts."""
         closing, is_object = _CLOSED_BY[self.text[start]], self.text[start] == "{"
         items: list[Item] = []
         at = self.skip(start + 1)

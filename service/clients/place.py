@@ -1,4 +1,4 @@
-"""Where clients keep their files, on each system."""
+"""Locations of client configuration files on each system."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -16,7 +16,7 @@ class Taken(ValueError):
 
 
 class Unreadable(InvalidRequest):
-    """The file cannot be edited; the message reports why and where."""
+    """The file cannot be edited; the message has the reason and position."""
 
 
 def server(config: Config, text: str, name: str) -> Any:
@@ -96,7 +96,7 @@ def _asked(text: str, name: str) -> int | None:
 
 
 def _stop_asking(text: str, name: str) -> str:
-    """The text without the input of a server, unless another server asks for it too."""
+    """The text without the prompt of a server, unless another server uses it too."""
     number = _asked(text, name)
     if number is None or f"${{input:{prompt(name)['id']}}}" in text:
         return text
@@ -107,4 +107,4 @@ def _unreadable(config: Config, error: ValueError) -> Unreadable:
     spelled = "TOML" if config.language == "toml" else "JSON"
     if isinstance(error, editing.Unfit):
         return Unreadable(f"It cannot be edited safely: {error}. Nothing was written.")
-    return Unreadable(f"It is no {spelled}: {error}. Nothing was written.")
+    return Unreadable(f"It is not valid {spelled}: {error}. Nothing was written.")

@@ -1,4 +1,4 @@
-"""The clients, a row each: what its vendor calls things, and what it can carry."""
+"""The supported clients, one row each."""
 
 import json
 import shlex
@@ -154,7 +154,7 @@ GEMINI = Config(
 
 
 def prompt(name: str) -> Entry:
-    """What VS Code asks for, once, and keeps: the token of one server."""
+    """The VS Code prompt for the token of one server."""
     return {
         "type": "promptString",
         "id": f"{name}-token",
@@ -171,7 +171,7 @@ def _recommended(url: str, token: str) -> tuple[Snippet, ...]:
 
 
 def _written(config: Config, scope: str = "user") -> Callable[[str, str], tuple[Snippet, ...]]:
-    """What stands in the file of a client that has no other servers."""
+    """The file of a client with only this server."""
 
     def snippets(url: str, token: str) -> tuple[Snippet, ...]:
         credential = config.credential(token, NAME)
@@ -248,8 +248,8 @@ RECOMMENDED = Client(
     "any",
     "Any MCP client",
     True,
-    "Give the client this address, with Streamable HTTP as the transport, and the bearer as a "
-    "header of its requests.",
+    "Give the client this URL, with Streamable HTTP as the transport, and send the bearer "
+    "token as a request header.",
     _recommended,
 )
 
@@ -258,9 +258,9 @@ CLIENTS: tuple[Client, ...] = (
         "claude",
         "Claude",
         False,
-        "Connectors of claude.ai sign in with OAuth; some accounts can also give request headers. "
-        "Claude Desktop starts local commands only, so mcp-remote (it needs Node) carries the "
-        "bearer, which stands in the file.",
+        "Connectors of claude.ai sign in with OAuth; some accounts can also set request "
+        "headers. Claude Desktop starts only local commands, so mcp-remote (which needs Node) "
+        "sends the token, which is in the file.",
         _written(CLAUDE),
         CLAUDE,
     ),
@@ -268,7 +268,7 @@ CLIENTS: tuple[Client, ...] = (
         "claude-code",
         "Claude Code",
         True,
-        "It sends headers itself. The command keeps the token in ~/.claude.json; a file may name "
+        "Supports headers. The command saves the token in ~/.claude.json; a file can refer to "
         f"${{{TOKEN_VARIABLE}}} instead.",
         _claude_code,
         CLAUDE_CODE,
@@ -277,16 +277,16 @@ CLIENTS: tuple[Client, ...] = (
         "chatgpt",
         "ChatGPT",
         False,
-        "Apps of developer mode sign in with OAuth or not at all, and there is no field for a "
-        "bearer. An address that needs no token can be used, such as /mcp/papers.",
+        "Apps in developer mode sign in with OAuth or not at all, and have no field for a "
+        "token. They can use a URL that needs no token, such as /mcp/papers.",
         _chatgpt,
     ),
     Client(
         "cursor",
         "Cursor",
         True,
-        f"It sends headers itself and reads {TOKEN_VARIABLE} from the environment it was started "
-        "in; from a dock or a menu there is none, so write the token in.",
+        f"Supports headers and reads {TOKEN_VARIABLE} from its environment. Started from a "
+        "dock or a menu, it has no such variable; write the token into the file.",
         _written(CURSOR),
         CURSOR,
     ),
@@ -294,7 +294,7 @@ CLIENTS: tuple[Client, ...] = (
         "vscode",
         "VS Code",
         True,
-        "It sends headers itself, asks for the token once and keeps it outside the file.",
+        "Supports headers, asks for the token once and stores it outside the file.",
         _written(VSCODE, "project"),
         VSCODE,
     ),
@@ -302,7 +302,7 @@ CLIENTS: tuple[Client, ...] = (
         "codex",
         "Codex",
         True,
-        f"It sends a bearer itself and reads {TOKEN_VARIABLE} from its environment.",
+        f"Supports bearer tokens and reads {TOKEN_VARIABLE} from its environment.",
         _written(CODEX),
         CODEX,
     ),
@@ -310,7 +310,7 @@ CLIENTS: tuple[Client, ...] = (
         "gemini",
         "Gemini CLI",
         True,
-        f"It sends headers itself and reads {TOKEN_VARIABLE} from its environment.",
+        f"Supports headers and reads {TOKEN_VARIABLE} from its environment.",
         _written(GEMINI),
         GEMINI,
     ),
@@ -318,15 +318,15 @@ CLIENTS: tuple[Client, ...] = (
         "goose",
         "Goose",
         True,
-        f"It sends headers itself and puts {TOKEN_VARIABLE} in from its environment or keyring.",
+        f"Supports headers and reads {TOKEN_VARIABLE} from its environment or keyring.",
         _goose,
     ),
     Client(
         "mcp-remote",
         "mcp-remote",
         True,
-        "A bridge for clients that only start local commands; it needs Node.",
+        "A bridge for clients that start only local commands. Needs Node.",
         _mcp_remote,
     ),
-    Client("curl", "curl", True, "It sends the header itself.", _curl),
+    Client("curl", "curl", True, "Sends the header directly.", _curl),
 )

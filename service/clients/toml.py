@@ -1,4 +1,4 @@
-"""One table put into a TOML text, or taken out: every other character stays where it is."""
+"""Inserts or removes one table in a TOML text and leaves every other character unchanged."""
 
 import tomllib
 from typing import Any
@@ -16,12 +16,12 @@ def found(text: str, path: tuple[str, str]) -> Any:
     except RecursionError:
         raise ValueError("its values are nested too deeply") from None
     if not isinstance(table, dict):
-        raise Unfit(f"{path[0]} is no table")
+        raise Unfit(f"{path[0]} is not a table")
     return table.get(path[1])
 
 
 def block(table: str, name: str, entry: dict[str, Any]) -> str:
-    """A table as it stands in a file, with its header."""
+    """A table with its header, as TOML text."""
     import tomlkit  # loaded where it is used: servers and most commands never do
 
     body = tomlkit.table()
@@ -60,10 +60,10 @@ def take(text: str, path: tuple[str, str]) -> str:
         del document[table][name]
         left = document.as_string()
     except (TOMLKitError, KeyError) as error:
-        raise Unfit(f"{table}.{name} cannot be taken out") from error
+        raise Unfit(f"{table}.{name} cannot be removed") from error
     if not expected[table] and table not in tomllib.loads(left):
         del expected[table]
-    return _checked(left, expected, f"{table}.{name} cannot be taken out")
+    return _checked(left, expected, f"{table}.{name} cannot be removed")
 
 
 def _inline(value: dict[str, Any]) -> Any:
@@ -75,7 +75,7 @@ def _inline(value: dict[str, Any]) -> Any:
 
 
 def _checked(text: str, expected: dict[str, Any], problem: str) -> str:
-    """Returns the text if another parser reads the intended value from it."""
+    """The text, after checking that it parses to the expected value."""
     try:
         same = tomllib.loads(text) == expected
     except ValueError:

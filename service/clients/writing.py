@@ -1,4 +1,4 @@
-"""A file of somebody else's, replaced whole or not at all, with what it held kept beside it."""
+"""Replaces a file atomically and keeps a backup."""
 
 import fcntl
 import os
@@ -17,7 +17,7 @@ OWN, OTHERS = 0o600, 0o077
 
 
 class Changed(Exception):
-    """Somebody wrote the file after it was read."""
+    """The file changed after it was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Held:
         return cls(real, content_of(real))
 
     def earlier(self) -> list[bytes]:
-        """What the backups hold, newest first; what cannot be read is none."""
+        """The contents of the backups, newest first; unreadable ones are skipped."""
         held = []
         for path in sorted(self.path.parent.glob(f"{self.path.name}{BACKUP}*"), reverse=True):
             with suppress(OSError):

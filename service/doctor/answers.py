@@ -1,4 +1,4 @@
-"""Answers as a client gets them: Rung's own, or those of whatever stands in front."""
+"""Classifies responses: from Rung, or from something in front of it."""
 
 import re
 from collections.abc import Mapping
@@ -53,18 +53,18 @@ class Reply:
 
     @property
     def message(self) -> str:
-        """The message of the error, on one line."""
+        """The error message on one line."""
         return _line(str(self.error.get("message", "")))
 
     @property
     def is_page(self) -> bool:
-        """Whether this is a page for people, where JSON was asked for."""
+        """Whether this is an HTML page instead of JSON."""
         kind = self.headers.get("Content-Type", "")
         return self.document is None and ("html" in kind or TITLE.search(self.body) is not None)
 
     @property
     def speaker(self) -> str:
-        """The product that answered, if the answer names one: the title of a page, Server, Via."""
+        """The sender named in the response: page title, Server or Via."""
         parts = []
         found = TITLE.search(self.body) if self.is_page else None
         if found:

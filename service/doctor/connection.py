@@ -9,7 +9,7 @@ from service.doctor.route import ENDPOINTS, LOOPBACK, Route
 from service.sources.remote import outbound, health_check
 from service.sources.remote.health_check import Handshake, ProxyRefused
 
-CHANGE_ADDRESS = "Give an address like https://rung.example.com/mcp."
+CHANGE_ADDRESS = "Use a URL such as https://rung.example.com/mcp."
 
 
 def address(route: Route) -> Finding:
@@ -19,9 +19,9 @@ def address(route: Route) -> Finding:
         parts = urlsplit(text)
         port, host = parts.port, parts.hostname or ""
     except ValueError:
-        return fail("this is no address", "It cannot be read as a URL.", CHANGE_ADDRESS)
+        return fail("the URL is invalid", "It cannot be parsed as a URL.", CHANGE_ADDRESS)
     if parts.scheme not in health_check.PORTS or not host:
-        return fail("this is no address", "It needs http or https, and a host.", CHANGE_ADDRESS)
+        return fail("the URL is invalid", "It needs http or https, and a host.", CHANGE_ADDRESS)
     name = f"[{host}]" if ":" in host else host
     path = parts.path.rstrip("/")
     ending = next((one for one in ENDPOINTS if path.endswith(one)), None)
@@ -31,14 +31,15 @@ def address(route: Route) -> Finding:
     if parts.username or parts.query or parts.fragment:
         return warn(
             f"the server is {route.base}, its endpoint {route.endpoint}",
-            "User, query and fragment of the address are left out; clients may send or log them.",
+            "The user, query and fragment of the URL are ignored here; clients may send or log "
+            "them.",
             f"Use {route.endpoint}, and send the token as `Authorization: Bearer`.",
         )
     if parts.scheme == "http" and host not in LOOPBACK:
         return warn(
             f"the server is {route.base}, its endpoint {route.endpoint}",
-            "Without TLS, everybody on the way can read the token.",
-            f"Serve it by https behind a proxy that ends TLS, and use https://{parts.netloc}.",
+            "Without TLS, anyone on the network can read the token.",
+            f"Run a proxy that terminates TLS in front, and use https://{parts.netloc}.",
         )
     return ok(f"the server is {route.base}, its endpoint {route.endpoint}")
 
@@ -53,13 +54,13 @@ def proxy(route: Route) -> Finding:
     found, route.trusted = outbound.way(route.base)
     scheme = urlsplit(route.base).scheme.upper()
     if found is None:
-        return ok("none: requests go straight to the server")
+        return ok("none: requests go directly to the server")
     if "://" not in found:
         found = f"http://{found}"
     if urlsplit(found).scheme not in health_check.PORTS:
         return fail(
-            f"the proxy of {scheme}_PROXY or ALL_PROXY is no HTTP proxy",
-            "Rung and most clients go through HTTP proxies only.",
+            f"the proxy in {scheme}_PROXY or ALL_PROXY is not an HTTP proxy",
+            "Rung and most clients support only HTTP proxies.",
             f"{scheme}_PROXY=http://HOST:PORT, or NO_PROXY={route.host}",
         )
     route.proxy = found
@@ -68,7 +69,7 @@ def proxy(route: Route) -> Finding:
     if route.host in LOOPBACK:
         return warn(
             told,
-            "The address is this machine, which a proxy elsewhere cannot reach.",
+            "The URL is on this machine, which a remote proxy cannot reach.",
             f"NO_PROXY={','.join(LOOPBACK)}",
         )
     return ok(told)
@@ -83,15 +84,15 @@ def dns(route: Route) -> Finding:
     except OSError as error:
         return fail(
             f"{whose}{host} has no address: {_reason(error)}",
-            "The name is wrong, not published yet, or the name server is away.",
+            "The name is wrong, not published yet, or the DNS server is unavailable.",
             (
                 "Correct HTTPS_PROXY."
                 if route.proxy
-                else "Correct the host, or publish its DNS record."
+                else ("Correct the host name, or publish its DNS record.")
             ),
         )
     if host in found:
-        return ok(f"{whose}{host} is an address")
+        return ok(f"{whose}{host} is an IP address")
     return ok(f"{whose}{host} is {', '.join(found[:4])}")
 
 
@@ -102,44 +103,44 @@ def tcp(route: Route) -> Finding:
         health_check.connect(host, port, route.deadline)
     except OSError as error:
         silent = isinstance(error, TimeoutError)
-        meaning = "Nothing answers on that port: a firewall drops it." if silent else ""
+        meaning = "Nothing answers on that port. A firewall may drop the packets." if silent else ""
         return fail(
-            f"{host}:{port} cannot be connected to: {_reason(error)}",
-            meaning or "Nothing listens there, or a firewall refuses it.",
+            f"cannot connect to {host}:{port}: {_reason(error)}",
+            meaning or "Nothing listens on that port, or a firewall refuses the connection.",
             (
                 "Correct HTTPS_PROXY, or set NO_PROXY for this host."
                 if route.proxy
-                else f"Start Rung (`rung serve --port {port}`), or correct host and port."
+                else f"Start Rung (`rung serve --port {port}`), or correct the host and port."
             ),
         )
-    return ok(f"{host}:{port} takes connections")
+    return ok(f"{host}:{port} accepts connections")
 
 
 def tls(route: Route) -> Finding:
     """Whether the certificate is trusted, for this name, and for how long."""
     if urlsplit(route.base).scheme == "http":
-        return ok("not used: the address is http")
+        return ok("not used: the URL is http")
     try:
         found = health_check.handshake(route.base, route.proxy, route.trusted, route.deadline)
     except ProxyRefused as error:
         return fail(
-            f"the proxy does not open a way to {route.host}: {error.status[:80]}",
-            "It refuses this host or wants credentials, or it is no proxy for TLS.",
-            f"Allow {route.host} in the proxy, or set NO_PROXY={route.host} where it can be "
-            "reached without.",
+            f"the proxy refused to connect to {route.host}: {error.status[:80]}",
+            "It blocks this host, requires credentials, or does not support TLS.",
+            f"Allow {route.host} in the proxy, or set NO_PROXY={route.host} if the host can be "
+            "reached directly.",
         )
     except (OSError, ValueError) as error:
         return fail(
             f"the TLS handshake fails: {_reason(error)}",
-            "The port does not speak TLS, or something on the way ends the connection.",
-            f"Check the port; where TLS is ended elsewhere, use {route.plain} " "behind it.",
+            "The port does not use TLS, or something in between closes the connection.",
+            f"Check the port. Behind a proxy that terminates TLS, use {route.plain}.",
         )
     if found.distrust is not None:
         return _distrusted(route, found)
     left = found.certificate.ends - route.now
     told = f"{found.version}, certificate of {found.certificate.issuer}, {left.days} days left"
     if left < timedelta(days=BUDGETS.certificate_days):
-        return warn(told, "It ends soon; clients refuse it then.", "Renew the certificate.")
+        return warn(told, "It expires soon; clients will then refuse it.", "Renew the certificate.")
     return ok(told)
 
 
@@ -150,27 +151,27 @@ def _distrusted(route: Route, found: Handshake) -> Finding:
         return fail(
             f"the certificate expired on {certificate.ends:%Y-%m-%d}",
             "Clients refuse it.",
-            "Renew the certificate of the server, and let its proxy load it.",
+            "Renew the server's certificate and reload the proxy.",
         )
     if "mismatch" in reason:
         return fail(
             f"the certificate is for {named}, not for {route.host}",
-            "The name leads to another server, or the certificate lacks this name.",
+            "The name points to another server, or the certificate lacks this name.",
             f"Use one of its names, or get a certificate for {route.host}.",
         )
     if certificate.own_issuer:
         return fail(
-            f"the certificate vouches for itself ({certificate.issuer})",
-            "No client trusts it unless it is told to.",
-            "Get a certificate from an authority; for a test, save it and set "
+            f"the certificate is self-signed ({certificate.issuer})",
+            "Clients do not trust it by default.",
+            "Get a certificate from a certificate authority. For a test, save this one and set "
             "REQUESTS_CA_BUNDLE to its file.",
         )
     return fail(
-        f"the certificate is signed by {certificate.issuer}, who is not trusted here",
-        "A company proxy may open TLS and sign with its own authority, or the server does not "
-        "send its intermediate certificates.",
+        f"the certificate is signed by {certificate.issuer}, which is not trusted here",
+        "A company proxy may inspect TLS and sign with its own authority, or the server does "
+        "not send its intermediate certificates.",
         "Set REQUESTS_CA_BUNDLE to a file with the certificate of that authority (and "
-        "NODE_EXTRA_CA_CERTS for clients in Node); or serve the full chain.",
+        "NODE_EXTRA_CA_CERTS for clients in Node), or serve the full chain.",
     )
 
 

@@ -1,4 +1,4 @@
-"""What a look found: a line each, and for what is broken what it means and what to change."""
+"""The result of a check: a line, its meaning and its fix."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one step found. `change` is the line to change, word for word where that is known."""
+    """The result of one step. `change` is the fix, literally if it is known."""
 
     verdict: Verdict
     told: str
@@ -67,11 +67,11 @@ class Step(Generic[S]):
 
 
 def walk(steps: Iterable[Step[S]], state: S) -> Iterator[Finding]:
-    """Takes the steps in their order; one whose need was not met is named and skipped."""
+    """Runs the steps in order; skips those whose requirements failed."""
     unmet: set[str] = set()
     for step in steps:
         missing = [name for name in step.needs if name in unmet]
-        found = step.run(state) if not missing else skip(f"not tried: it needs {missing[0]}")
+        found = step.run(state) if not missing else skip(f"not checked: needs {missing[0]}")
         if found.verdict in ("FAIL", "skip"):
             unmet.add(step.name)
         yield Finding(found.verdict, found.told, found.meaning, found.change, step.name)
@@ -83,11 +83,11 @@ def summary(findings: Sequence[Finding]) -> str:
     warned = [found.step for found in findings if found.verdict == "warn"]
     skipped = [found.step for found in findings if found.verdict == "skip"]
     if failed:
-        said = f"{len(failed)} of {len(findings)} steps failed; begin with {failed[0]}."
+        said = f"{len(failed)} of {len(findings)} steps failed. Start with {failed[0]}."
     else:
         said = f"Nothing failed in {len(findings)} steps."
     if warned:
-        said += f" Look at {', '.join(warned)}."
+        said += f" Warnings: {', '.join(warned)}."
     if skipped:
-        said += f" Not tried: {', '.join(skipped)}."
+        said += f" Not checked: {', '.join(skipped)}."
     return said

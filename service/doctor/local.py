@@ -24,7 +24,7 @@ IN_USE = "Address already in use".lower()
 
 @dataclass
 class Place:
-    """The environment of a service on this machine, and what was found of it."""
+    """The environment of a service on this machine, with the findings so far."""
 
     environ: Mapping[str, str]
     file: str  # what is wrong with the configuration file of commands
@@ -47,7 +47,9 @@ def settings(place: Place) -> Finding:
     place.values = {each.setting.name: each.value for each in found}
     if faults:
         return fail(
-            " ".join(faults), "Nothing starts with these.", "`rung config --check` names them."
+            " ".join(faults),
+            "The service does not start with these settings.",
+            "Run `rung config --check` to list them.",
         )
     changed = [each.setting.variable for each in found if each.origin == "environment"]
     return ok(f"{', '.join(changed)} from the environment" if changed else "all are defaults")
@@ -55,16 +57,16 @@ def settings(place: Place) -> Finding:
 
 def config(place: Place) -> Finding:
     if not place.file:
-        return ok("the configuration file of commands can be read, or is not there")
+        return ok("the configuration file is valid, or does not exist")
     told = " ".join(place.file.split())
-    return fail(told, "Commands that read do not run.", "Correct the line, or remove the file.")
+    return fail(told, "Commands that read records fail.", "Correct the line, or remove the file.")
 
 
 def names(place: Place) -> Finding:
     found = list(strangers(place.environ))
     if not found:
-        return ok("no variable looks like a mistyped one of ours")
-    return warn(" ".join(found), "What they should set has its default.", "Correct the names.")
+        return ok("no variable looks like a misspelled setting")
+    return warn(" ".join(found), "The intended settings have their defaults.", "Correct the names.")
 
 
 def versions(place: Place) -> Finding:
@@ -81,19 +83,19 @@ def versions(place: Place) -> Finding:
 def store(place: Place) -> Finding:
     path: Path = place.values["store"]
     if place.values["store_url"]:
-        return skip("not tried: RUNG_STORE_URL is fetched at start")
+        return skip("not checked: RUNG_STORE_URL is downloaded at start")
     if not path.exists():
         others = [
             name for name in ("upstream_url", "papers_db", "papers_url") if place.values[name]
         ]
         if place.reads:
-            return skip(f"{path} is not there, and commands read from a server")
+            return skip(f"{path} does not exist; commands read from a server")
         if others:
-            return skip(f"{path} is not there, and others are served")
+            return skip(f"{path} does not exist; other sources are served")
         return fail(
-            f"{path} is not there",
+            f"{path} does not exist",
             "There is nothing to serve.",
-            "Fill it (`rung import`, `rung demo`), or set RUNG_STORE to the file.",
+            "Create it (`rung import`, `rung demo`), or set RUNG_STORE to another path.",
         )
     deadline = Deadline.after(BUDGETS.doctor_seconds)
     try:
@@ -103,7 +105,7 @@ def store(place: Place) -> Finding:
     if not found.readable or not found.has_secret:
         return fail(
             f"{path} was written by another version (layout {found.layout} of {checkup.NEWEST})",
-            "It is not served until it is brought up to date.",
+            "It is not served until it is upgraded.",
             f"rung stats --store {path}",
         )
     if found.damage is not None:
@@ -115,24 +117,24 @@ def store(place: Place) -> Finding:
         )
     if not found.servable:
         return fail(
-            f"{path} cannot be served from a folder that cannot be written",
-            "It keeps a log, which SQLite needs beside it for reading too.",
-            f"Let this user write to {path.parent}; or have the store fetched at start by "
+            f"{path} cannot be served from a read-only directory",
+            "It has a write-ahead log, for which SQLite needs a writable directory even to read.",
+            f"Make {path.parent} writable for this user, or download the store at start with "
             "RUNG_STORE_URL, which needs no disk but TMPDIR.",
         )
-    more = "" if found.checked else "; it is too large to be looked through here"
+    more = "" if found.checked else "; too large to check here"
     return ok(f"{path} opens, {found.records} records, layout {found.layout}{more}")
 
 
 def _unreadable(path: Path, error: Unreadable) -> Finding:
     told = f"{path} cannot be read: {error}"
     if isinstance(error, Foreign):
-        return fail(told, "It is no store of Rung.", "Set RUNG_STORE to the file of a store.")
+        return fail(told, "It is not a Rung store.", "Set RUNG_STORE to the path of a store.")
     return fail(
         told,
-        "The file or its folder may not be read; or the folder cannot be written, which a store "
-        "that was written to needs.",
-        "Give this user both, or have the store fetched at start by RUNG_STORE_URL.",
+        "The file or its directory is not readable, or the directory is not writable, which a "
+        "store that was written to needs.",
+        "Give this user both permissions, or download the store at start with RUNG_STORE_URL.",
     )
 
 
@@ -140,10 +142,10 @@ def permissions(place: Place) -> Finding:
     path: Path = place.values["store"]
     assert place.store is not None, "store comes before"
     if place.store.private:
-        return ok(f"nobody else can read {path}")
+        return ok(f"other users cannot read {path}")
     return warn(
-        f"others on this machine can read {path}",
-        "It holds records, and the secret of this deployment.",
+        f"other users of this machine can read {path}",
+        "It contains the records and the secret key.",
         f"chmod 600 {path}",
     )
 
@@ -155,34 +157,34 @@ def grants(place: Place) -> Finding:
     if counts["active"]:
         return ok(told)
     return warn(
-        told, "No token opens this store.", "rung grant create --connection ID --label NAME"
+        told, "No token can read this store.", "rung grant create --connection ID --label NAME"
     )
 
 
 def snapshot(place: Place) -> Finding:
     path = place.values["papers_db"]
     if place.values["papers_url"]:
-        return skip("not tried: RUNG_PAPERS_URL is fetched at start")
+        return skip("not checked: RUNG_PAPERS_URL is downloaded at start")
     if path is None:
-        return ok("none is named")
+        return ok("none is configured")
     status = _within(BUDGETS.doctor_seconds, Papers(path).status)
     if status is None:
         return warn(
             f"{path} is still being opened",
-            "A large snapshot is read through once.",
-            "Look at /readyz of the service.",
+            "A large snapshot is checked once, which takes time.",
+            "Check /readyz of the service.",
         )
     if status["status"] != "ready":
         return fail(
             f"{path} is refused: {status['refused']}",
-            "Papers answer 503.",
-            "Put a good snapshot there: rung papers swap.",
+            "Papers return 503.",
+            "Replace it with a valid snapshot: rung papers swap.",
         )
     return ok(f"{path} opens, {status['papers']} papers")
 
 
 def _within(seconds: float, ask: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
-    """What is answered in time."""
+    """The result, if it arrives in time."""
     found: list[dict[str, Any]] = []
     thread = threading.Thread(target=lambda: found.append(ask()), daemon=True)
     thread.start()
@@ -199,7 +201,7 @@ def disk(place: Place) -> Finding:
     if min(free.values()) < BUDGETS.disk_free_bytes:
         return warn(
             f"free: {told}",
-            "An import, a snapshot that is fetched or kept assets may not fit.",
+            "An import, a downloaded snapshot or cached assets may not fit.",
             "Free space there, or set RUNG_STORE, RUNG_PAPERS_DB or TMPDIR to another disk.",
         )
     return ok(f"free: {told}")
@@ -214,9 +216,13 @@ def port(place: Place) -> Finding:
     reason = health_check.free("127.0.0.1", number)
     if reason is None:
         return ok(f"{number} is free")
-    meaning = "Rung may be running already." if reason == IN_USE else "This user may not use it."
+    meaning = (
+        "Rung may be running already."
+        if reason == IN_USE
+        else ("This user is not allowed to use it.")
+    )
     return warn(
-        f"{number} cannot be listened on: {reason}",
+        f"cannot listen on {number}: {reason}",
         meaning,
         f"If it is not Rung: PORT={number + 1 if number < 65_535 else 8_000}",
     )

@@ -1,4 +1,4 @@
-"""The walk to a server: the steps in the order a client takes them."""
+"""Checks a server in the order of a client's steps."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -16,7 +16,7 @@ Look = Callable[[Route], Finding]
 def look(
     url: str, token: str | None, now: datetime, *, seconds: float = BUDGETS.doctor_seconds
 ) -> Iterator[Finding]:
-    """A finding for each step to the server at `url`; no step takes longer than `seconds`."""
+    """A finding for each step to the server at `url`, with a timeout of `seconds` per step."""
     return walk(_STEPS, Route(url, token, now, seconds=seconds))
 
 
@@ -31,7 +31,7 @@ def _bounded(look: Look, route: Route) -> Finding:
 def _with_access(look: Look, route: Route) -> Finding:
     """The same where the server answers this caller; without a token most do not."""
     if not route.is_open and not route.token:
-        return skip("not tried: it needs a token")
+        return skip("not checked: needs a token")
     return look(route)
 
 

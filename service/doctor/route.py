@@ -1,4 +1,4 @@
-"""The route a client goes to a server, as far as it is known: addresses, token, answers so far."""
+"""The state of a remote check: URLs, token and responses so far."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ NOBODY = "rung_doctor_is_only_looking"
 
 
 class Stopped(Exception):
-    """A request that got no answer at all; `finding` explains it."""
+    """A request without a response; `finding` explains it."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.told)
@@ -37,7 +37,7 @@ class Stopped(Exception):
 
 @dataclass
 class Route:
-    """What the steps know and learn. `now` is with a time zone."""
+    """The shared state of the steps. `now` has a time zone."""
 
     url: str
     token: str | None = field(repr=False)
@@ -78,7 +78,7 @@ class Route:
     def ask(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
     ) -> Reply:
-        """What is answered, whatever it is; raises `Stopped` if nothing is."""
+        """The response, whatever its status; raises `Stopped` if there is none."""
         try:
             found = outbound.seen(
                 method,
@@ -115,28 +115,28 @@ class Route:
         path = urlsplit(url).path or "/"
         if isinstance(error, TimedOut):
             return fail(
-                f"{method} {path} is not answered within {self.seconds:g} seconds",
-                "The connection is taken, and then nothing comes: the server hangs, or something "
-                "in front waits for one that is away.",
-                "Look at the log of the server. Behind nginx, check the address of proxy_pass.",
+                f"{method} {path} timed out after {self.seconds:g} seconds",
+                "The connection opens but no response arrives: the server hangs, or a proxy "
+                "waits for a server that is down.",
+                "Check the server's log. Behind nginx, check the URL of proxy_pass.",
             )
         if isinstance(error, TooLarge):
             return fail(
-                f"{method} {path} is answered with more than {BUDGETS.doctor_bytes} bytes",
-                "This is no answer of Rung.",
-                "Give the address that Rung is served at.",
+                f"{method} {path} returned more than {BUDGETS.doctor_bytes} bytes",
+                "This is not a response from Rung.",
+                "Use the URL of Rung.",
             )
         if isinstance(error, Cut):
             return fail(
-                f"{method} {path}: the connection is cut before an answer",
-                "Something in front ends it, or another protocol is spoken on this port.",
-                "Check http and https in the address, and what the proxy allows of methods and "
-                "sizes.",
+                f"{method} {path}: the connection was closed before a response",
+                "Something in front closes it, or the port uses another protocol.",
+                "Check whether the URL needs http or https, and which methods and sizes the "
+                "proxy allows.",
             )
         return fail(
-            f"{method} {path} is not answered as HTTP",
-            "What listens there does not speak HTTP to clients, or speaks it badly.",
-            "Check host, port and scheme of the address.",
+            f"{method} {path} did not return valid HTTP",
+            "The program on that port does not use HTTP, or sends invalid HTTP.",
+            "Check the host, port and scheme of the URL.",
         )
 
 

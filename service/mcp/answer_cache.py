@@ -1,4 +1,4 @@
-"""Caches answers to repeated calls, for as long as what they were read from is unchanged.
+"""Caches the answers to tool calls until the store changes.
 
 An answer is kept with the version of what was read, and returned only to a session of the same
 version: the same grant, with no commit since. Answers of sessions without a version, errors, and

@@ -131,7 +131,7 @@ class Endpoint:
             extra["Allow"] = ALLOW
         elif error.code == "origin_not_allowed":
             logger.warning(
-                "request %s: origin %.200r refused; if it is yours, add it to RUNG_ALLOWED_ORIGINS",
+                "request %s: origin %.200r refused; to allow it, add it to RUNG_ALLOWED_ORIGINS",
                 id,
                 headers.get("Origin"),
             )
@@ -151,7 +151,7 @@ class Endpoint:
 
 
 class Whole(Response):
-    """A complete response: nothing is computed while it is sent."""
+    """A response whose body is complete before it is sent."""
 
     def get_wsgi_headers(self, environ: http_edge.Environ) -> Headers:
         return self.headers
@@ -180,17 +180,17 @@ def check_verb(verb: str) -> None:
     """Refuses every verb but POST. There is no stream to GET and no session to DELETE."""
     if verb != "POST":
         raise InvalidRequest(
-            "This address answers POST only; it has no event stream and no session.",
+            "This URL accepts POST only; it has no event streams and no sessions.",
             code="method_not_allowed",
-            hint="Send a JSON-RPC message by POST. In a browser, open /connect.",
+            hint="Send a JSON-RPC message with POST. In a browser, open /connect.",
         )
 
 
 def check_content_type(found: str) -> None:
-    """Refuses what a browser form could send, which also makes foreign pages ask first."""
+    """Refuses content types that an HTML form can send, which forces a CORS preflight."""
     if found.partition(";")[0].strip().lower() != "application/json":
         raise InvalidRequest(
-            "The body must be JSON and say so.",
+            "The content type must be JSON.",
             code="unsupported_media_type",
             hint="Send the header `Content-Type: application/json`.",
         )

@@ -71,7 +71,7 @@ class Server:
         }
 
     def answer(self, request: Request, session: Any) -> Result:
-        """The result of one request. Raises `Fault` for what the protocol refuses."""
+        """The result of one request. Raises `Fault` for protocol errors."""
         methods = self._modern if request.modern else self._legacy
         method = methods.get(request.method)
         _tell(request, known=method is not None)
@@ -88,7 +88,7 @@ class Server:
             raise Fault(INTERNAL_ERROR, told(error), data=error.body()) from error
 
     def _complete(self, result: Mapping[str, Any]) -> dict[str, Any]:
-        """A modern result, with its type and the server's name."""
+        """A modern result, with its completion status and the server's name."""
         meta = {**result["_meta"], **self._meta} if result.get("_meta") else self._meta
         return {"resultType": "complete", **result, "_meta": meta}
 
@@ -152,7 +152,7 @@ class Server:
     def _called(
         self, request: Request, name: str, arguments: dict[str, Any], session: Any
     ) -> dict[str, Any]:
-        """The result of the tool, in the shape of the request's revision."""
+        """The result of a tool call, in the format of the request's revision."""
         try:
             result = self.surface.call(name, arguments, session)
         except UnknownTool:
@@ -203,7 +203,7 @@ class Server:
 
 
 def _tell(request: Request, *, known: bool) -> None:
-    """Notes what was asked, in our own words, and the trace the message names."""
+    """Records the operation and the trace context of the message."""
     told, meta = request_log.current(), request.params.get("_meta")
     told.operation = request.method if known else request_log.UNKNOWN
     told.era = "modern" if request.modern else "legacy"
@@ -212,13 +212,13 @@ def _tell(request: Request, *, known: bool) -> None:
 
 
 def refuse_cursor(request: Request) -> None:
-    """Refuses any cursor: every list here is one page, so none was ever given out."""
+    """Refuses any cursor, because every list has a single page."""
     if request.params.get("cursor") is not None:
-        raise invalid_params("This list is one page and gives out no cursor. Ask without `cursor`.")
+        raise invalid_params("This list has a single page. Leave out `cursor`.")
 
 
 def without_links(result: dict[str, Any]) -> dict[str, Any]:
-    """The same result with each `resource_link` written as text, for clients that know none."""
+    """The result with each `resource_link` as text, for clients that do not support them."""
     blocks = result.get("content", [])
     if not any(block.get("type") == "resource_link" for block in blocks):
         return result

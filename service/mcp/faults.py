@@ -1,4 +1,4 @@
-"""What the protocol itself refuses: JSON-RPC errors and the HTTP status each travels with.
+"""JSON-RPC errors of the protocol, with the HTTP status of each.
 
 A tool that fails is not a fault: it answers with a result that says `isError`. Faults are for
 frames nobody can act on, and for resources, which have no other way to fail.
@@ -23,7 +23,7 @@ SHOWN_CHARS: Final = 80
 
 
 class Fault(Exception):
-    """One JSON-RPC error. `status` is its HTTP status; stdio ignores it."""
+    """A JSON-RPC error. `status` is the HTTP status; stdio ignores it."""
 
     def __init__(
         self, code: int, message: str, *, status: int = 200, data: Mapping[str, Any] | None = None
@@ -41,7 +41,7 @@ class Fault(Exception):
         return code if isinstance(code, str) else str(self.code)
 
     def body(self, id: str | int | None) -> dict[str, Any]:
-        """The whole JSON-RPC message. `id` stands there even when null: clients look for it."""
+        """The JSON-RPC message. `id` is included even if null, because clients require it."""
         error: dict[str, Any] = {"code": self.code, "message": self.message}
         if self.data is not None:
             error["data"] = self.data
@@ -49,7 +49,7 @@ class Fault(Exception):
 
 
 def invalid_request(message: str) -> Fault:
-    """The frame is no JSON-RPC request. Both eras answer it with HTTP 400."""
+    """The body is not a JSON-RPC request. Both eras return HTTP 400."""
     return Fault(INVALID_REQUEST, message, status=400)
 
 
@@ -59,10 +59,10 @@ def invalid_params(message: str, **data: Any) -> Fault:
 
 
 def told(error: EvidenceError) -> str:
-    """An error in one line, what to do included: many clients show the message and nothing else."""
+    """An error on one line with its hint, because many clients show only the message."""
     return f"{error.message} {error.hint}" if error.hint else error.message
 
 
 def shown(text: str) -> str:
-    """A client's own word, short enough to stand in a message."""
+    """A client-supplied string, shortened for an error message."""
     return text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "…"

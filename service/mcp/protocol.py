@@ -42,7 +42,7 @@ Validate = Callable[[Any], Request | None]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What HTTP sends back. Without a body there was nothing to answer, and the status is 202."""
+    """An HTTP response. Without a body, the message needed no answer and the status is 202."""
 
     status: int
     body: bytes | None = None
@@ -53,7 +53,7 @@ ACCEPTED = Reply(202)
 
 @dataclass(slots=True)
 class Dialogue:
-    """What one pipe remembers between lines: the revision `initialize` settled on."""
+    """The state of one stdio connection: the negotiated revision."""
 
     version: str | None = None
 
@@ -105,15 +105,15 @@ def parsed(raw: bytes) -> Any:
     try:
         return json_text.parse(raw)
     except (json_text.TooManyValues, json_text.TooDeeplyNested) as error:
-        message = f"The body {error}. Send a smaller and flatter one."
+        message = f"The body {error}. Send a smaller, less nested one."
         raise Fault(PARSE_ERROR, message, status=400) from None
     except orjson.JSONDecodeError as error:
-        message = f"The body is not JSON in UTF-8: {error}."
+        message = f"The body is not valid UTF-8 JSON: {error}."
         raise Fault(PARSE_ERROR, message, status=400) from None
 
 
 def refused(fault: Fault, id: str | int | None = None) -> Reply:
-    """A fault as a reply. Without an id it answers nobody in particular."""
+    """A fault as a reply. The id is null if the request had none."""
     request_log.current().error = fault.told
     return Reply(fault.status, orjson.dumps(fault.body(id)))
 
@@ -121,7 +121,7 @@ def refused(fault: Fault, id: str | int | None = None) -> Reply:
 def _answer(
     server: Server, message: Any, session: Any, request_id: str, validate: Validate
 ) -> Reply:
-    """The reply to one message: a result, a fault, or nothing if nothing was asked."""
+    """The reply to one message: a result, a fault, or nothing for a notification."""
     try:
         request = validate(message)
         if request is None:
@@ -139,17 +139,19 @@ def _answer(
 def _answer_batch(
     server: Server, messages: list[Any], session: Any, request_id: str, headers: Headers | None
 ) -> Reply:
-    """The replies to a batch as one array; 202 where nothing in it was asked."""
+    """The replies to a batch as one array; 202 if it has only notifications."""
     if not messages:
-        return refused(invalid_request("A batch holds at least one message."))
+        return refused(invalid_request("A batch must have at least one message."))
     if len(messages) > BUDGETS.batch_items:
         limit = BUDGETS.batch_items
-        return refused(invalid_request(f"A batch holds at most {limit} messages. Send several."))
+        return refused(
+            invalid_request(f"A batch can have at most {limit} messages. Send several batches.")
+        )
 
     def validate(message: Any) -> Request | None:
         request = validate_legacy(message, versions.ASSUMED_VERSION, headers)
         if request is not None and request.method == "initialize":
-            raise invalid_request("`initialize` cannot be part of a batch. Send it alone.")
+            raise invalid_request("`initialize` cannot be in a batch. Send it alone.")
         return request
 
     replies = [_answer(server, message, session, request_id, validate) for message in messages]
@@ -165,6 +167,6 @@ def _readable_id(message: Any) -> str | int | None:
 
 
 def internal(request_id: str) -> Fault:
-    """A fault of ours. Its text is fixed; the cause stands in the log beside the request id."""
+    """An internal error. Its text is fixed; the log has the cause with the request id."""
     error = Internal()
     return Fault(INTERNAL_ERROR, told(error), data={**error.body(), "request_id": request_id})

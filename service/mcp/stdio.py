@@ -97,7 +97,7 @@ def _write(out: BinaryIO, data: bytes) -> None:
 def _too_long(id: str) -> bytes | None:
     limit = BUDGETS.body_bytes
     error = TooLarge(
-        f"The line is longer than {limit} bytes.", hint="Send a smaller message.", limit=limit
+        f"The message is longer than {limit} bytes.", hint="Send a smaller message.", limit=limit
     )
     fault = Fault(INVALID_REQUEST, told(error), data={**error.body(), "request_id": id})
     return refused(fault).body

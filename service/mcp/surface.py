@@ -1,4 +1,4 @@
-"""The interface between the protocol and a surface: tools and resources, without MCP types."""
+"""The interface between the protocol and a surface: tools and resources."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol

@@ -1,4 +1,4 @@
-"""Operations as MCP tools: a loop over what a surface declares, and nothing of the protocol."""
+"""Exposes operations as MCP tools."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -63,7 +63,10 @@ def header_version(told: str | None) -> str:
 def validate_modern(message: Any, headers: Headers | None) -> Request | None:
     """A modern request, complete and (over HTTP) in agreement with its headers."""
     if is_response(message):
-        raise invalid_request("A response cannot be posted: this server asks clients nothing.")
+        raise invalid_request(
+            "This is a JSON-RPC response, but this server sends no requests to clients. Send a "
+            "request."
+        )
     method = method_of(message)
     told = headers.get(VERSION_HEADER) if headers is not None else None
     if "id" not in message:
@@ -109,14 +112,14 @@ def is_response(message: Any) -> bool:
 def method_of(message: Any) -> str:
     """The method of a well-formed frame."""
     if isinstance(message, list):
-        raise invalid_request("Send one message at a time: this revision has no batches.")
+        raise invalid_request("This revision does not support batches. Send one message at a time.")
     if not isinstance(message, dict):
         raise invalid_request("Send a JSON-RPC 2.0 request object.")
     if message.get("jsonrpc") != "2.0":
-        raise invalid_request('A JSON-RPC request carries `"jsonrpc": "2.0"`.')
+        raise invalid_request('A JSON-RPC request needs `"jsonrpc": "2.0"`.')
     method = message.get("method")
     if not isinstance(method, str):
-        raise invalid_request("A JSON-RPC request names its `method` as a string.")
+        raise invalid_request("A JSON-RPC request needs `method`, a string.")
     return method
 
 
@@ -124,7 +127,7 @@ def id_of(message: Mapping[str, Any]) -> str | int:
     """The id of a request, which answers must repeat."""
     id = message["id"]
     if isinstance(id, bool) or not isinstance(id, (str, int)):
-        raise invalid_request("A request `id` is a string or an integer.")
+        raise invalid_request("A request `id` must be a string or an integer.")
     return id
 
 
@@ -138,8 +141,8 @@ def _claims(message: Mapping[str, Any]) -> tuple[dict[str, Any], str, dict[str, 
             return params, version, capabilities
     raise Fault(
         INVALID_PARAMS,
-        f"Each request carries `params._meta` with `{VERSION_KEY}` (a string) "
-        f"and `{CAPABILITIES_KEY}` (an object).",
+        f"Each request needs `params._meta` with `{VERSION_KEY}` (a string) and "
+        f"`{CAPABILITIES_KEY}` (an object).",
         status=400,
     )
 

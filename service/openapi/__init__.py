@@ -16,9 +16,9 @@ from service.openapi.parameters import components
 PATH = "/openapi.json"
 DESCRIPTION = """Records and research papers as bounded evidence.
 
-Every route answers JSON, and every `GET` answers `HEAD` too. An unknown parameter is refused with
-400, an unknown address with 404, a wrong verb with 405: all with the one error body. What is left
-out of an answer comes with the address that reads it, in `links` or in `read`."""
+Routes return JSON, and every `GET` also answers `HEAD`. An unknown parameter returns 400, an
+unknown path 404, and an unsupported method 405, all with the same error body. Whatever an answer
+leaves out comes with the URL that reads it, in `links` or in `read`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,18 +36,18 @@ SHAPE = body(
         "error": body(
             "",
             {
-                "type": told(TEXT, "The class of the status."),
-                "code": told(TEXT, "A word for programs."),
-                "message": told(TEXT, "A sentence for people."),
-                "request_id": told(TEXT, "The same as the header Request-Id."),
+                "type": told(TEXT, "The error type."),
+                "code": told(TEXT, "An error code for programs."),
+                "message": told(TEXT, "A message for people."),
+                "request_id": told(TEXT, "The same as the Request-Id header."),
             },
             {
                 "hint": TEXT,
-                "param": told(MAYBE_TEXT, "The parameter that is wrong."),
+                "param": told(MAYBE_TEXT, "The invalid parameter."),
                 "retry_with": told(TEXT, "The parameter that would help."),
-                "available_connections": told(many(open_map(ANYTHING)), "What it may be."),
+                "available_connections": told(many(open_map(ANYTHING)), "Its valid values."),
                 "did_you_mean": ANYTHING,
-                "next": told(many(open_map(ANYTHING)), "Calls that would work."),
+                "next": told(many(open_map(ANYTHING)), "Calls that work."),
             },
         )
     },
@@ -72,16 +72,20 @@ def responses(kinds: Iterable[type[EvidenceError]]) -> dict[str, Shape]:
 def unsupported() -> Shape:
     """The response to a body that is not called JSON."""
     content = {"application/json": {"schema": ref("Error")}}
-    return {"description": "The body is not called application/json.", "content": content}
+    return {"description": "The content type is not application/json.", "content": content}
 
 
 def _response(kind: type[EvidenceError], meant: str, headers: dict[str, Shape]) -> Shape:
     status = STATUS[kind.kind]
     own = dict(headers)
     if status == 401:
-        own["WWW-Authenticate"] = {"description": "How to ask.", "schema": TEXT, "required": True}
+        own["WWW-Authenticate"] = {
+            "description": "The required authentication.",
+            "schema": TEXT,
+            "required": True,
+        }
     if status in (429, 503):
-        own["Retry-After"] = {"description": "Seconds to wait.", "schema": TEXT}
+        own["Retry-After"] = {"description": "Seconds to wait before a retry.", "schema": TEXT}
     example = {
         "type": TYPES.get(status, "api_error"),
         "code": kind.default_code,

@@ -26,7 +26,7 @@ def _mcp(name: str, secured: bool) -> Shape:
             "jsonrpc": {"const": "2.0"},
             "id": {"type": ["integer", "string"]},
             "method": TEXT,
-            "params": told(ANYTHING, "An object, as the method wants it."),
+            "params": told(ANYTHING, "An object, as the method requires."),
         },
     }
     several: Shape = {"oneOf": [message, {"type": "array", "minItems": 1, "items": message}]}
@@ -35,24 +35,24 @@ def _mcp(name: str, secured: bool) -> Shape:
     shown = {"headers": headers("Request-Id"), "content": answer}
     statuses = {str(STATUS[kind]): "Refused, as a JSON-RPC error." for kind in REFUSED_MESSAGES}
     statuses |= {"401": "No usable token."} if secured else {}
-    statuses |= {"415": "The body is not called JSON."}
+    statuses |= {"415": "The content type is not JSON."}
     refused = {status: {"description": why, **shown} for status, why in statuses.items()}
     return {
         "post": {
             **said(
                 name,
-                "Ask as a model does",
-                "One JSON-RPC message of the Model Context Protocol in, one JSON answer out: "
-                "`initialize`, `tools/list`, `tools/call`, `resources/read` and `ping`. There is "
-                "no session and no stream. The revision 2025-03-26 may send several in a "
-                "list. A tool that fails answers 200 with `isError`.",
+                "Call tools over MCP",
+                "Accepts one JSON-RPC message of the Model Context Protocol and returns one "
+                "JSON answer: `initialize`, `tools/list`, `tools/call`, `resources/read` and "
+                "`ping`. There are no sessions and no event streams. Revision 2025-03-26 also "
+                "accepts a list of messages. A tool that fails returns 200 with `isError`.",
                 "mcp",
             ),
             "security": SECURED if secured else [],
             "requestBody": {"required": True, "content": {"application/json": asked}},
             "responses": {
                 "200": {"description": "The answer to the message.", **shown},
-                "202": {"description": "A notification was taken; there is no answer."},
+                "202": {"description": "The notification was accepted; there is no answer."},
                 **dict(sorted(refused.items())),
             },
         }

@@ -12,15 +12,18 @@ from service.openapi.shapes import Shape
 
 #: Parameters of the PDPP contract that every route of records takes, by component name.
 SHARED: dict[str, Shape] = {
-    "connector_id": {"description": "Only the connection of this connector."},
-    "connector_instance_id": {"description": "The old name of connection_id.", "deprecated": True},
-    "subject_id": {"description": "Taken for PDPP clients, and changes nothing."},
+    "connector_id": {"description": "Only connections of this connector."},
+    "connector_instance_id": {
+        "description": "The former name of connection_id.",
+        "deprecated": True,
+    },
+    "subject_id": {"description": "Accepted for PDPP clients; has no effect."},
 }
 CONNECTION = "connection_id"
 NAME: Shape = {"type": "string", "minLength": 1, "maxLength": CONTRACT.name_chars}
 IN_PATH = {
-    "stream": "Stream name, as /v1/schema lists it.",
-    "record_id": "Record id; `/` in it is sent as %2F.",
+    "stream": "Stream name from /v1/schema.",
+    "record_id": "Record id; encode `/` as %2F.",
     "blob_id": "The blob_id of a blob_ref.",
     "paper_id": "Paper id as printed; a DOI, an arXiv id or an exact title works too.",
 }
@@ -133,11 +136,11 @@ def _typed(route: Route, name: str, field: Any) -> Shape:
         schema["default"] = route.defaults[name]
     if name in route.clamped:
         most = schema.pop("maximum")
-        description += f" More than {most:,} counts as {most:,}, with a warning."
+        description += f" Values over {most:,} are lowered to {most:,}, with a warning."
     if name in route.synonyms:
         schema["enum"] = [*schema["enum"], *route.synonyms[name]]
         meant = route.synonyms[name].items()
-        description += "".join(f" {word} is answered as {other}." for word, other in meant)
+        description += "".join(f" {word} works as {other}." for word, other in meant)
     return {**schema, "description": description}
 
 

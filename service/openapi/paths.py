@@ -19,9 +19,9 @@ from service.operations.papers import PAPER_OPERATIONS
 Paths = dict[str, dict[str, Any]]
 
 TAGS: tuple[dict[str, str], ...] = (
-    {"name": "records", "description": "Records inside the grant of a token."},
+    {"name": "records", "description": "Records within the grant of a token."},
     {"name": "papers", "description": "Research papers of a snapshot."},
-    {"name": "mcp", "description": "The same questions for models."},
+    {"name": "mcp", "description": "The same over MCP, for models."},
     {"name": "server", "description": "Health and descriptions of this server."},
 )
 BEARER = {
@@ -30,21 +30,24 @@ BEARER = {
     "description": "A client token, as `rung grant create` prints it.",
 }
 USUAL = ("Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
-KEPT = {"304": {"description": "What the header If-None-Match names is still so."}}
+KEPT = {"304": {"description": "Not modified since the version in If-None-Match."}}
 SECURED: list[dict[str, list[str]]] = [{"bearer": []}]
 HEADERS: dict[str, Shape] = {
     "Request-Id": {
-        "description": "Names this request; echoes yours where it is well formed.",
+        "description": "The id of this request; repeats yours if it is valid.",
         "required": True,
         "schema": TEXT,
     },
-    "PDPP-Version": {"description": "The contract of the bodies.", "schema": TEXT},
-    "Link": {"description": 'The next page, as `<address>; rel="next"`.', "schema": TEXT},
-    "RateLimit-Limit": {"description": "Requests in a window, where counted.", "schema": TEXT},
-    "RateLimit-Remaining": {"description": "How many of them are left.", "schema": TEXT},
-    "RateLimit-Reset": {"description": "Seconds to the next window.", "schema": TEXT},
-    "Content-Range": {"description": "Which bytes these are.", "required": True, "schema": TEXT},
-    "ETag": {"description": "Names these bytes.", "schema": TEXT},
+    "PDPP-Version": {"description": "The version of the body format.", "schema": TEXT},
+    "Link": {"description": 'The next page, as `<URL>; rel="next"`.', "schema": TEXT},
+    "RateLimit-Limit": {
+        "description": "Requests per window, if rate limits apply.",
+        "schema": TEXT,
+    },
+    "RateLimit-Remaining": {"description": "Requests left in this window.", "schema": TEXT},
+    "RateLimit-Reset": {"description": "Seconds until the next window.", "schema": TEXT},
+    "Content-Range": {"description": "The range of these bytes.", "required": True, "schema": TEXT},
+    "ETag": {"description": "Identifies these bytes.", "schema": TEXT},
     "Accept-Ranges": {"description": "bytes", "schema": TEXT},
 }
 
@@ -138,7 +141,7 @@ def _blob() -> Shape:
         {
             "name": "Range",
             "in": "header",
-            "description": "One range: `bytes=0-1023`, `bytes=1024-` or `bytes=-1024`.",
+            "description": "A single range: `bytes=0-1023`, `bytes=1024-` or `bytes=-1024`.",
             "schema": TEXT,
         }
     )
@@ -151,7 +154,7 @@ def _blob() -> Shape:
         "content": content,
     }
     outside = {
-        "description": "The range lies outside the blob.",
+        "description": "The range is outside the blob.",
         "headers": headers("Request-Id", "Content-Range"),
         "content": {"application/json": {"schema": ref("Error")}},
     }

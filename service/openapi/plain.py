@@ -16,13 +16,13 @@ from service.openapi.shapes import (
 
 SHAPES: dict[str, Shape] = {
     "Index": body(
-        "What is served here, and where.",
+        "What is served, and at which paths.",
         {"object": word("pdpp_discovery_index"), "version": TEXT, "links": open_map(TEXT)},
         {"resource_name": TEXT, "role": TEXT},
     ),
-    "Health": body("The process answers.", {"status": word("ok")}, {}),
+    "Health": body("The process is running.", {"status": word("ok")}, {}),
     "Readiness": body(
-        "`ready`, or why not.",
+        "`ready`, or the reason.",
         {"status": TEXT},
         {"reason": MAYBE_TEXT, "papers": open_map(ANYTHING), "upstream": open_map(ANYTHING)},
     ),
@@ -54,12 +54,14 @@ def _get(name: str, summary: str, content: dict[str, Any], **more: Any) -> dict[
 
 
 _PAGE: dict[str, Any] = {"text/html": {"schema": TEXT}}
-_UNREADY = {"description": "Not ready; says why.", "content": _json("Readiness")}
+_UNREADY = {"description": "Not ready, with the reason.", "content": _json("Readiness")}
 
 PATHS: dict[str, Any] = {
-    "/": _get("index", "What is here; a page for browsers", {**_json("Index"), **_PAGE}),
-    "/healthz": _get("healthz", "Whether the process answers", _json("Health")),
-    "/readyz": _get("readyz", "Whether the data answers", _json("Readiness"), **{"503": _UNREADY}),
+    "/": _get("index", "The services here; a page for browsers", {**_json("Index"), **_PAGE}),
+    "/healthz": _get("healthz", "Whether the process is running", _json("Health")),
+    "/readyz": _get(
+        "readyz", "Whether the data is available", _json("Readiness"), **{"503": _UNREADY}
+    ),
     "/openapi.json": _get("openapi", "This document", _json("OpenApi")),
     "/llms.txt": _get("llms", "This server for models", {"text/plain": {"schema": TEXT}}),
     "/docs/api": _get("api_viewer", "This document for people", _PAGE),

@@ -19,31 +19,31 @@ from service.openapi.shapes import (
 
 _ADDRESSED = {"links": ref("Links"), "meta": ref("Meta")}
 _CONNECTION = {
-    "connection_id": told(TEXT, "The source; pass it back as connection_id."),
+    "connection_id": told(TEXT, "The connection id."),
     "connector_instance_id": told(TEXT, "Deprecated: the same as connection_id."),
-    "connector_key": told(TEXT, "What kind of source it is."),
-    "display_name": told(TEXT, "What its owner calls the source."),
+    "connector_key": told(TEXT, "The kind of source."),
+    "display_name": told(TEXT, "The owner's name for the source."),
 }
 _SPAN = {
-    "start_chars": told(WHOLE, "Where the text stands in the field, in code points."),
+    "start_chars": told(WHOLE, "The position in the field, in code points."),
     "end_chars": WHOLE,
     "total_chars": told(WHOLE, "The size of the field in code points."),
 }
 _MATCH = {"match_start_chars": MAYBE_WHOLE, "match_end_chars": MAYBE_WHOLE}
 _CAPABILITY = body(
-    "Whether the stream declares it, and whether this token may use it.",
+    "Whether the stream supports it, and whether this token can use it.",
     {"declared": FLAG, "usable": FLAG},
     {"reason": TEXT, "operators": TEXTS},
 )
 
 SHAPES: dict[str, Shape] = {
     "Links": body(
-        "Addresses below this server.",
-        {"self": told(TEXT, "What was asked.")},
-        {"next": told(MAYBE_TEXT, "The next page; null at the end, or where POST has to ask.")},
+        "URLs on this server.",
+        {"self": told(TEXT, "The query.")},
+        {"next": told(MAYBE_TEXT, "The next page; null at the end, or if it needs POST.")},
     ),
     "Meta": body(
-        "What is said beside the data.",
+        "Metadata of the answer.",
         {
             "count": told(
                 {"type": ["object", "integer", "null"]},
@@ -63,13 +63,16 @@ SHAPES: dict[str, Shape] = {
                 ),
                 "Records that have at least one word of the query, and those that have all.",
             ),
-            "absent_words": told(TEXTS, "Words of the query that no record has."),
-            "nearest_words": told(open_map(TEXTS), "The words that are spelled most like them."),
+            "absent_words": told(TEXTS, "Words of the query that no record contains."),
+            "nearest_words": told(open_map(TEXTS), "The words with the most similar spelling."),
+            "retry": told(open_map(ANYTHING), "Arguments that return hits."),
+            "tail_cut": told(FLAG, "The page ends at a drop in the scores."),
+            "left_out": told(WHOLE, "Matching records that `sort=newest` does not show."),
             "package": told(open_map(ANYTHING), "Which sources of a package answered."),
         },
     ),
     "Warning": body(
-        "Something the answer leaves out or did otherwise than asked.",
+        "Something that the answer left out or changed.",
         {"code": TEXT, "message": TEXT},
         {
             "param": TEXT,
@@ -106,15 +109,15 @@ SHAPES: dict[str, Shape] = {
             "emitted_at": TEXT,
             "authored_at": TEXT,
             **_CONNECTION,
-            "roles": told(open_map(TEXT), "Which field is the title, the text, the time."),
+            "roles": told(open_map(TEXT), "The roles of fields: title, text, time."),
             "expanded": told(open_map(ANYTHING), "Related records, by relation."),
             "deleted": FLAG,
             "deleted_at": TEXT,
         },
     ),
     "RecordAnswer": {
-        "allOf": [ref("Record"), body("With its address.", {**_ADDRESSED}, {})],
-        "description": "One record with its address.",
+        "allOf": [ref("Record"), body("With its URL.", {**_ADDRESSED}, {})],
+        "description": "One record with its URL.",
     },
     "RecordPage": body(
         "A page of records of one stream.",
@@ -122,11 +125,11 @@ SHAPES: dict[str, Shape] = {
         {
             "url": TEXT,
             "next_cursor": told(MAYBE_TEXT, "The cursor of the next page."),
-            "next_changes_since": told(TEXT, "The bookmark to ask for later changes with."),
+            "next_changes_since": told(TEXT, "The value of changes_since for later changes."),
         },
     ),
     "Excerpt": body(
-        "Text around a proven match, with `<mark>`.",
+        "Text around a verified match, with `<mark>`.",
         {"field_path": TEXT, "preview_text": TEXT},
         {
             "object": word("evidence_excerpt"),
@@ -138,7 +141,7 @@ SHAPES: dict[str, Shape] = {
         },
     ),
     "Hit": body(
-        "A record that matches.",
+        "A matching record.",
         {"object": word("search_result"), "stream": TEXT, "record_key": TEXT},
         {
             **_CONNECTION,
@@ -150,11 +153,13 @@ SHAPES: dict[str, Shape] = {
             "matched_fields": TEXTS,
             "snippet": open_map(ANYTHING),
             "evidence_excerpts": many(ref("Excerpt")),
-            "rank": told(WHOLE, "Its place among all hits, from 1."),
-            "coverage": told({"type": "number"}, "How much of the query it holds, 0 to 1."),
+            "rank": told(WHOLE, "Its position among all hits, from 1."),
+            "coverage": told(
+                {"type": "number"}, "The share of the query that it contains, 0 to 1."
+            ),
             "matched_words": TEXTS,
             "missing_words": TEXTS,
-            "forms": told(open_map(TEXT), "Words of the query and their form in the text."),
+            "forms": told(open_map(TEXT), "Words of the query with their form in the text."),
         },
     ),
     "SearchPage": body(
@@ -163,7 +168,7 @@ SHAPES: dict[str, Shape] = {
         {"url": TEXT, "next_cursor": MAYBE_TEXT},
     ),
     "FieldWindow": body(
-        "Part of a field: `window` of text, or `binary` for what is no text.",
+        "Part of a field: a `window` of text, or `binary` for binary data.",
         {"object": word("field_window"), "stream": TEXT, "record_id": TEXT, **_ADDRESSED},
         {
             **_CONNECTION,
@@ -179,7 +184,7 @@ SHAPES: dict[str, Shape] = {
                     **_MATCH,
                     "next_offset_chars": MAYBE_WHOLE,
                     "previous_offset_chars": MAYBE_WHOLE,
-                    "match": told(WHOLE, "Which occurrence this is, from 1."),
+                    "match": told(WHOLE, "The number of this match, from 1."),
                     "next_match": MAYBE_WHOLE,
                 },
             ),
@@ -187,7 +192,7 @@ SHAPES: dict[str, Shape] = {
         },
     ),
     "Aggregation": body(
-        "A figure in `value`, or counts in `groups`.",
+        "A number in `value`, or counts in `groups`.",
         {"object": word("aggregation"), "stream": TEXT, "metric": TEXT, **_ADDRESSED},
         {
             **{name: MAYBE_TEXT for name in ("field", "group_by", "group_by_time")},
@@ -195,16 +200,18 @@ SHAPES: dict[str, Shape] = {
             "time_zone": MAYBE_TEXT,
             "approximate": FLAG,
             "filtered_record_count": MAYBE_WHOLE,
-            "value": told(ANYTHING, "A number; text where the field is, such as the latest time."),
+            "value": told(ANYTHING, "A number, or text for text fields, such as the latest time."),
             "groups": many(body("", {"key": ANYTHING, "count": WHOLE}, {})),
             "limit": WHOLE,
-            "other_count": told(WHOLE, "Records in the groups after these."),
-            "next_cursor": told(MAYBE_TEXT, "For the groups after these; null after the last."),
-            "group_count": told(WHOLE, "How many groups there are."),
+            "other_count": told(WHOLE, "The number of records in the following groups."),
+            "next_cursor": told(
+                MAYBE_TEXT, "The cursor of the following groups; null after the last."
+            ),
+            "group_count": told(WHOLE, "The number of all groups."),
         },
     ),
     "Schema": body(
-        "What this token may read. `detail` is compact in the short form.",
+        "What this token can read. `detail` is compact in the short form.",
         {"object": word("schema"), "connectors": many(ref("SchemaConnector")), **_ADDRESSED},
         {"detail": TEXT, "bearer": open_map(ANYTHING)},
     ),
@@ -242,7 +249,7 @@ SHAPES: dict[str, Shape] = {
         {"has_more": FLAG},
     ),
     "StreamMetadata": body(
-        "Fields of a stream, and what can be asked of each.",
+        "Fields of a stream, and the queries that each supports.",
         {"object": word("stream_metadata"), "name": TEXT, **_ADDRESSED},
         {
             "primary_key": TEXTS,
@@ -256,7 +263,7 @@ SHAPES: dict[str, Shape] = {
         },
     ),
     "FieldCapabilities": body(
-        "What can be asked of a field.",
+        "The queries that a field supports.",
         {"granted": FLAG},
         {
             "type": TEXT,

@@ -1,4 +1,4 @@
-"""Everything that can be asked of records: the table of contents of the product."""
+"""The operations on records, in the order of the tool list."""
 
 from service.operations import aggregate, fetch, query_records, read_record_field, schema, search
 from service.operations.base import RecordOperation

@@ -16,13 +16,13 @@ METRICS = ("count", "sum", "min", "max", "count_distinct")
 class AggregateArguments(Arguments):
     stream = arguments.stream(required=True)
     metric = arguments.Choice("What to compute.", METRICS, required=True)
-    field = arguments.Text("Field of sum, min, max and count_distinct.")
+    field = arguments.Text("Field for sum, min, max and count_distinct.")
     group_by = arguments.Text("Count by the values of this field.")
-    group_by_time = arguments.Text("Count by time of this field; needs granularity.")
-    granularity = arguments.Choice("Size of a time bucket.", GRANULARITIES)
-    time_zone = arguments.Text("IANA zone of time buckets, UTC by default.")
+    group_by_time = arguments.Text("Count by time in this field; needs granularity.")
+    granularity = arguments.Choice("Size of the time buckets.", GRANULARITIES)
+    time_zone = arguments.Text("IANA time zone of the buckets, UTC by default.")
     filter = arguments.TypedFilter()
-    limit = arguments.Number("Most groups, 10 by default.", 1, CONTRACT.page_items)
+    limit = arguments.Number("Maximum groups, 10 by default.", 1, CONTRACT.page_items)
     cursor = arguments.cursor()
     connection_id = arguments.connection_id()
 
@@ -38,10 +38,10 @@ def run(session: Session, **args: Any) -> Buckets:
 
 OPERATION = RecordOperation(
     name="aggregate",
-    title="Count and summarise",
+    title="Count and summarize",
     description=(
-        "Answers how many, how much, earliest and latest: one metric over a stream, or counts "
-        "grouped by a field or by time."
+        "Computes one metric over a stream (count, sum, earliest, latest), or counts grouped "
+        "by a field or by time."
     ),
     arguments=AggregateArguments(),
     ask=ask,

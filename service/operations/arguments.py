@@ -1,4 +1,4 @@
-"""The argument types of operations: marshmallow fields, each with the values it allows."""
+"""The argument types of operations: marshmallow fields with their limits and messages."""
 
 from datetime import datetime
 from typing import Any
@@ -42,7 +42,7 @@ class Text(fields.String):
     def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
         text: str = super()._deserialize(value, attr, data, **kwargs)
         if "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
-            raise ValidationError("has a character that no text here can have")
+            raise ValidationError("contains NUL or an unpaired surrogate")
         return text
 
 
@@ -50,7 +50,7 @@ class Digits(fields.String):
     """A whole number that is spelled as text."""
 
     def __init__(self, description: str, **more: Any):
-        pattern = validate.Regexp(r"^[0-9]{1,18}$", error="is a whole number in digits")
+        pattern = validate.Regexp(r"^[0-9]{1,18}$", error="must be a whole number in digits")
         super().__init__(validate=pattern, **_described(description), **more)
 
 
@@ -66,7 +66,7 @@ class Moment(Text):
             datetime.fromisoformat(text)
         except ValueError as error:
             raise ValidationError(
-                "is a date such as 2026-03-31, or a date-time such as 2026-03-31T08:00:00Z"
+                "must be a date such as 2026-03-31, or a date-time such as 2026-03-31T08:00:00Z"
             ) from error
         return text
 
@@ -75,7 +75,7 @@ class Choice(fields.String):
     """One of a few words, which its errors list."""
 
     def __init__(self, description: str, words: tuple[str, ...], **more: Any):
-        told = f"Choose from {', '.join(words)}."
+        told = f"Use one of {', '.join(words)}."
         known = validate.OneOf(words, error=told)
         errors: dict[str, Any] = {"invalid": told}
         super().__init__(validate=known, error_messages=errors, **_described(description), **more)
@@ -99,8 +99,8 @@ class Number(fields.Integer):
         self.most = most
         said = _described(description, **(rest or {}))
         told = f"{least:,} to {most:,}."
-        errors: dict[str, Any] = {"invalid": f"Give a whole number, {told}"}
-        bounds = validate.Range(least, most, error=f"Give {told}")
+        errors: dict[str, Any] = {"invalid": f"Use a whole number, {told}"}
+        bounds = validate.Range(least, most, error=f"Use a number from {told}")
         super().__init__(strict=True, validate=bounds, error_messages=errors, **said, **more)
 
     def _validated(self, value: Any) -> Any:
@@ -138,10 +138,10 @@ class TypedFilter(fields.Field[dict[str, Any]]):
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> Any:
         if not isinstance(value, dict):
-            raise ValidationError('is an object such as {"folder": "inbox"}, not text')
+            raise ValidationError('must be an object such as {"folder": "inbox"}, not text')
         if not value or len(value) > CONTRACT.filter_fields:
             raise ValidationError(
-                f"names 1 to {CONTRACT.filter_fields} fields; leave it out to filter none"
+                f"must have 1 to {CONTRACT.filter_fields} fields; leave it out for no filter"
             )
         return {str(name): self._spec(name, spec) for name, spec in value.items()}
 
@@ -151,16 +151,16 @@ class TypedFilter(fields.Field[dict[str, Any]]):
         if not isinstance(spec, dict):
             return self._scalar(name, spec)
         if not spec or any(operator not in OPERATORS for operator in spec):
-            raise ValidationError(f"for {name!r} takes the operators {', '.join(OPERATORS)}")
+            raise ValidationError(f"for {name!r} accepts the operators {', '.join(OPERATORS)}")
         return {operator: self._scalar(name, value) for operator, value in spec.items()}
 
     def _scalar(self, name: Any, value: Any) -> Any:
         if not isinstance(value, (str, int, float, bool)):
-            raise ValidationError(f"for {name!r} takes text, a number, true or false")
+            raise ValidationError(f"for {name!r} must be text, a number, true or false")
         if isinstance(value, str) and len(value) > CONTRACT.filter_value_chars:
             raise ValidationError(
-                f"for {name!r} takes at most {CONTRACT.filter_value_chars} characters; "
-                "use search instead"
+                f"for {name!r} can have at most {CONTRACT.filter_value_chars} characters; use "
+                "search instead"
             )
         return value
 
@@ -171,14 +171,14 @@ class ExpandLimit(fields.Field[dict[str, int]]):
     error_code = "invalid_expand"
 
     def __init__(self, **more: Any):
-        text = 'Most records per relation, such as {"replies": 5}.'
-        rest = "Most related records per relation, such as expand_limit[replies]=5."
+        text = 'Maximum records per relation, such as {"replies": 5}.'
+        rest = "Maximum related records per relation, such as expand_limit[replies]=5."
         super().__init__(**_described(text, rest=rest), **more)
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> Any:
         whole = isinstance(value, dict) and value and all(map(_is_count, value.values()))
         if not whole or any("[" in str(name) for name in value):
-            raise ValidationError('is an object such as {"replies": 5}, numbers from 1')
+            raise ValidationError('must be an object such as {"replies": 5}, with numbers from 1')
         return {str(name): int(count) for name, count in value.items()}
 
 
@@ -203,7 +203,7 @@ def connection_id() -> Text:
 
 
 def cursor() -> Text:
-    return Text("next_cursor; keep the other arguments.", longest=CONTRACT.handle_chars)
+    return Text("A next_cursor; keep the other arguments.", longest=CONTRACT.handle_chars)
 
 
 def record_id() -> Text:

@@ -1,4 +1,4 @@
-"""What an operation is: declared once, projected to a tool, a REST route and a command."""
+"""The operation type: declared once, exposed as a tool, a REST route and a command."""
 
 from collections.abc import Callable, Hashable, Mapping, Sized
 from dataclasses import dataclass, field, replace
@@ -203,7 +203,7 @@ class Operation:
         if name not in self.arguments.fields:
             known = tuple(self.arguments.fields)
             near = get_close_matches(name, known, n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"It takes {', '.join(known)}."
+            hint = f"Did you mean {near[0]!r}?" if near else f"It accepts {', '.join(known)}."
             return InvalidRequest(
                 f"{self.name} has no argument {name!r}. {hint}",
                 param=name,

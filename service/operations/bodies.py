@@ -19,7 +19,7 @@ from service.ports import Answer, SchemaQuery
 
 ALIAS_WARNING = {
     "code": "deprecated_alias_used",
-    "message": "connector_instance_id is deprecated: use connection_id.",
+    "message": "connector_instance_id is deprecated. Use connection_id.",
     "param": "connector_instance_id",
 }
 #: Operations whose records REST gives with larger values than MCP.
@@ -115,7 +115,7 @@ def _number(value: Any) -> int | float | None:
 def _clamped(name: str, asked: int | float, most: int) -> Body:
     return {
         "code": "limit_clamped",
-        "message": f"The maximum of {name} is {most:,}. The answer uses the maximum.",
+        "message": f"The maximum of {name} is {most:,}, and the answer uses it.",
         "param": name,
         "detail": {"requested_limit": asked, "max_limit": most},
     }
@@ -142,7 +142,7 @@ def narrowed(session: Session, given: dict[str, Any], extra: Mapping[str, str]) 
 
 
 def address(operation: Operation, given: Mapping[str, Any]) -> Address:
-    """The address that asks an operation these arguments, in the order they are declared."""
+    """The URL of an operation with these arguments, in declaration order."""
     left = {name: given[name] for name in operation.arguments.fields if name in given}
     path = operation.route.path
     filled: dict[str, str] = {}
@@ -159,7 +159,7 @@ def address(operation: Operation, given: Mapping[str, Any]) -> Address:
 
 
 def _more(operation: Operation, extra: Mapping[str, str], asked: dict[str, Any]) -> dict[str, Any]:
-    """What only REST can ask for, in the words of the port."""
+    """The arguments that only REST has, as arguments of the port."""
     found: dict[str, Any] = {}
     if operation.name in WITH_WHOLE_VALUES:
         found["whole"] = True
@@ -171,7 +171,7 @@ def _more(operation: Operation, extra: Mapping[str, str], asked: dict[str, Any])
     found |= {name: told[name] for name in ("order", "window") if name in told}
     if "cursor" in told:
         if asked.get("offset_chars") is not None:
-            raise InvalidRequest("Give cursor or offset_chars, not both.", param="cursor")
+            raise InvalidRequest("Use cursor or offset_chars, not both.", param="cursor")
         found["offset_chars"] = int(told["cursor"])
     if operation.name == "schema" and asked.get("detail") != "full":
         compact = told.get("view") == "compact" or "detail" in asked

@@ -18,7 +18,7 @@ class FetchArguments(Arguments):
     id = arguments.record_id()
     connection_id = arguments.connection_id()
     fields = arguments.Names("Only these fields of the record.")  # type: ignore[assignment]
-    expand = arguments.Names("Relations from schema whose record ids to add.")
+    expand = arguments.Names("Relations from schema whose record ids to include.")
     expand_limit = arguments.ExpandLimit()
 
 
@@ -34,7 +34,7 @@ def ask(
 
 
 def run(session: Session, *, id: str, connection_id: str | None = None, **args: Any) -> Document:
-    """The document; a long text field is read as far as a document holds."""
+    """The document; a long text field is truncated at the document's limit."""
     ref = handles.parse(id, connection_id=connection_id)
     record = ask(session, id=id, connection_id=connection_id, **args).value
     owner = record.ref.connection_id
@@ -66,8 +66,8 @@ OPERATION = RecordOperation(
     name="fetch",
     title="Fetch a record",
     description=(
-        "Fetches one record as a document: id, title, text, url, metadata. If the text is cut, "
-        "metadata.next_read is the call that reads on."
+        "Returns one record as a document: id, title, text, url, metadata. If the text is cut, "
+        "metadata.next_read is the call that continues."
     ),
     arguments=FetchArguments(),
     ask=ask,

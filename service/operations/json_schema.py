@@ -1,4 +1,4 @@
-"""marshmallow schema -> the JSON Schema of a tool, in the subset every model vendor takes.
+"""Converts a marshmallow schema to the JSON Schema subset that all model vendors support.
 
 apispec reads fields and validators; what it writes is narrowed to object roots, one scalar type
 per property, typed items, and none of `$ref`, `anyOf`, `default`, `format`, `nullable`. A field
@@ -58,7 +58,7 @@ SPECIAL = {arguments.TypedFilter: {"type": "object"}, arguments.ExpandLimit: {"t
 
 
 def tool_schema(declared: Schema) -> dict[str, Any]:
-    """The `inputSchema` of a tool: closed, so that unknown arguments are told apart."""
+    """The `inputSchema` of a tool, closed to unknown arguments."""
     converter = OpenAPIConverter("3.0.3", lambda schema: None, None)  # type: ignore[arg-type]
     properties = {
         name: _property(converter, name, field) for name, field in declared.fields.items()

@@ -1,4 +1,4 @@
-"""What REST lists beside the operations: connectors, streams, one stream, and blobs."""
+"""REST routes besides the operations: connectors, streams, one stream, and blobs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ BLOB_PATH = "/v1/blobs/<blob_id>"
 BLOB_EXAMPLE = {"blob_id": "m_0007.txt", "connection_id": "gmail-work"}
 BLOB_TITLE = "Get a blob"
 BLOB_DESCRIPTION = (
-    "The bytes of a blob that a granted record refers to: whole, or the one range of the header "
-    "Range. Only images and PDF are shown inline."
+    "The bytes of a blob that a granted record refers to: all of them, or the single range of "
+    "a Range header. Only images and PDF are shown inline."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A route without a tool. `ask` takes `connection_id` and what the path holds."""
+    """A route without a tool. `ask` receives `connection_id` and the path parameters."""
 
     name: str
     title: str
@@ -45,7 +45,7 @@ LISTINGS: tuple[Listing, ...] = (
     Listing(
         "connectors",
         "List connectors",
-        "The granted kinds of source, with their connections and streams.",
+        "The granted connectors, with their connections and streams.",
         "/v1/connectors",
         _connectors,
         {},
@@ -61,7 +61,7 @@ LISTINGS: tuple[Listing, ...] = (
     Listing(
         "stream",
         "Get a stream",
-        "The metadata of one stream: fields, and what can be asked of each.",
+        "The metadata of one stream: its fields, and the queries that each supports.",
         "/v1/streams/<stream>",
         _stream,
         {"stream": "notes"},

@@ -1,4 +1,4 @@
-"""query_records: a page of one stream, newest first, or what changed since a bookmark."""
+"""query_records: a page of one stream, newest first, or the changes since a bookmark."""
 
 from dataclasses import replace
 from typing import Any
@@ -19,15 +19,15 @@ class QueryRecordsArguments(Arguments):
     connection_id = arguments.connection_id()
     fields = arguments.Names("Only these fields of each record.")  # type: ignore[assignment]
     filter = arguments.TypedFilter()
-    sort = arguments.Text("Sort field from schema, `-field` for newest first.")
+    sort = arguments.Text("Sort field from schema; `-field` sorts newest first.")
     limit = arguments.page_limit(CONTRACT.records_default)
     cursor = arguments.cursor()
-    count = arguments.Choice("exact also counts all matches.", ("none", "exact"))
+    count = arguments.Choice("`exact` also counts all matches.", ("none", "exact"))
     changes_since = arguments.Text(
-        "beginning, or the next_changes_since of an earlier call.", longest=CONTRACT.handle_chars
+        "`beginning`, or the next_changes_since of an earlier call.", longest=CONTRACT.handle_chars
     )
     view = arguments.Text("A named view from schema, instead of fields.")
-    expand = arguments.Names("Relations from schema whose records to add.")
+    expand = arguments.Names("Relations from schema whose records to include.")
     expand_limit = arguments.ExpandLimit()
 
 
@@ -57,8 +57,8 @@ OPERATION = RecordOperation(
     name="query_records",
     title="List records",
     description=(
-        "Lists records of one stream, newest first. Long values are previews with the call that "
-        "reads them. Use search to find words, changes_since to follow updates."
+        "Lists records of one stream, newest first. Long values are previews with the call "
+        "that reads them. Use search to find words, and changes_since to follow updates."
     ),
     arguments=QueryRecordsArguments(),
     ask=ask,
@@ -72,8 +72,10 @@ OPERATION = RecordOperation(
         clamped=("limit",),
         synonyms={"count": {"estimated": "exact"}},
         extra={
-            "order": _ORDER,
-            "window": arguments.Choice("exact also gives the times spanned.", ("none", "exact")),
+            "order": arguments.Choice(
+                "`asc` for oldest first, `desc` for newest first.", ("asc", "desc")
+            ),
+            "window": arguments.Choice("`exact` also returns the time span.", ("none", "exact")),
         },
     ),
     examples=({"stream": "messages", "limit": 5}, {"stream": "messages", "count": "exact"}),

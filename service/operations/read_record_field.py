@@ -23,10 +23,10 @@ class ReadRecordFieldArguments(Arguments):
         "Field name, or a JSON Pointer such as /to/0/name.", longest=CONTRACT.path_chars
     )
     connection_id = arguments.connection_id()
-    offset_chars = arguments.Number("Where the window starts, 0 by default.", 0)
+    offset_chars = arguments.Number("Start of the window, 0 by default.", 0)
     limit_chars = arguments.Number("Window size, 4096 by default.", 1, CONTRACT.window_chars_max)
     query = arguments.Text(
-        "Open at the best match of these words, not at an offset.", longest=CONTRACT.query_chars
+        "Open at the best match of these words instead of an offset.", longest=CONTRACT.query_chars
     )
     match = arguments.Number("Which occurrence of query, 1 by default.", 1)
     before_chars = arguments.Number(
@@ -49,7 +49,8 @@ def resolve(
     record = handles.parse(id, connection_id=connection_id)
     if not field_path:
         raise InvalidRequest(
-            "Which field? Pass field_path; fetch shows which fields the record has.",
+            "field_path is missing. Call fetch to see the fields of the record, then pass one "
+            "as field_path.",
             param="field_path",
             calls=(Continuation("fetch", {"id": str(record)}, "fields"),),
         )
@@ -74,7 +75,7 @@ def _ask(session: Session, target: FieldRef, window: dict[str, Any]) -> Answer[F
 
 
 def _around(window: dict[str, Any]) -> dict[str, Any]:
-    """The window with what stands before a match, unless told; a small one keeps the match."""
+    """The window with the default text before a match; a small window still has the match."""
     if "query" not in window or "before_chars" in window:
         return window
     size = window.get("limit_chars")
@@ -91,7 +92,7 @@ def _check(window: dict[str, Any]) -> None:
     """`query` and `offset_chars` exclude each other; match and context need `query`."""
     if "query" in window and "offset_chars" in window:
         raise InvalidRequest(
-            "Give query or offset_chars, not both.", code="invalid_window", param="offset_chars"
+            "Use query or offset_chars, not both.", code="invalid_window", param="offset_chars"
         )
     for name in ("match", "before_chars", "after_chars"):
         if name in window and "query" not in window:
@@ -110,9 +111,9 @@ OPERATION = RecordOperation(
     name="read_record_field",
     title="Read part of a field",
     description=(
-        "Reads a window of one field, by offset or around a query, with the calls for the next, "
-        "previous and last window and the next match. Nested values are JSON, binary fields "
-        "metadata."
+        "Reads a window of one field, by offset or around a query, with the calls for the "
+        "next, previous and last window and the next match. Returns nested values as JSON, "
+        "binary fields as metadata."
     ),
     arguments=ReadRecordFieldArguments(),
     ask=ask,
@@ -122,7 +123,7 @@ OPERATION = RecordOperation(
     route=Route(
         "/v1/streams/<stream>/records/<record_id>/field-window",
         names={"query": "q", "field_path": "field"},
-        extra={"cursor": arguments.Digits("next_offset_chars of a window before.")},
+        extra={"cursor": arguments.Digits("The next_offset_chars of the previous window.")},
         needs=("field_path",),
         clamped=("limit_chars",),
     ),

@@ -1,4 +1,4 @@
-"""schema: which connections, streams and fields this grant shows, and what can be asked of them."""
+"""schema: the granted connections, streams and fields, and the queries they support."""
 
 from dataclasses import replace
 from typing import Any
@@ -16,9 +16,9 @@ class SchemaArguments(Arguments):
     stream = arguments.stream()
     connection_id = arguments.connection_id()
     detail = arguments.Choice(
-        "compact (default), or full for one stream: its JSON Schema.", ("compact", "full")
+        "`compact` (default), or `full` for the JSON Schema of one stream.", ("compact", "full")
     )
-    fields_after = arguments.Text("Page on after this field name.")
+    fields_after = arguments.Text("Continue after this field name.")
 
 
 def ask(
@@ -32,7 +32,7 @@ def ask(
     """The schema; `full` without a stream is refused before anything is fetched."""
     if detail == "full" and stream is None:
         raise InvalidRequest(
-            'detail="full" needs a stream. Find it with schema {}, then retry with '
+            'detail="full" needs a stream. Call schema {} to find one, then retry with '
             'schema(stream, connection_id, detail: "full").',
             param="detail",
             retry_with="stream",
@@ -49,7 +49,7 @@ OPERATION = RecordOperation(
     name="schema",
     title="Discover streams and fields",
     description=(
-        "Start here. Lists every connection and stream this token may read; with stream, its "
+        "Start here. Lists the connections and streams this token can read; with stream, its "
         "fields, filters, sorting, relations and example calls."
     ),
     arguments=SchemaArguments(),

@@ -19,14 +19,12 @@ class SearchArguments(Arguments):
         longest=CONTRACT.query_chars,
         required=True,
     )
-    words = arguments.Choice(
-        "any (default): no word is required; all: every word is.", ("any", "all")
-    )
+    words = arguments.Choice("`any` (default) requires no word, `all` every word.", ("any", "all"))
     streams = arguments.Names("Only these streams.")
     connection_id = arguments.connection_id()
-    since = arguments.Moment("From this date or date-time on.")
-    until = arguments.Moment("Before this date or date-time.")
-    sort = arguments.Choice("relevance (default) or newest.", ("relevance", "newest"))
+    since = arguments.Moment("From this date or date-time (inclusive).")
+    until = arguments.Moment("Until this date or date-time (exclusive).")
+    sort = arguments.Choice("`relevance` (default) or `newest`.", ("relevance", "newest"))
     filter = arguments.TypedFilter()
     limit = arguments.page_limit(CONTRACT.search_default)
     cursor = arguments.cursor()
@@ -46,8 +44,8 @@ OPERATION = RecordOperation(
     name="search",
     title="Search records",
     description=(
-        "Finds records by words in all sources this token may read, best match first; no word is "
-        "required. Each hit shows its id, the matching text and the call that opens it there."
+        "Finds records in all sources this token can read, best match first; no word is "
+        "required. Each hit has its id, the matching text and the call that opens it there."
     ),
     arguments=SearchArguments(),
     ask=ask,

@@ -1,1 +1,1 @@
-"""What people see in a browser: server-rendered pages, with no build step and nothing foreign."""
+"""The browser pages: server-rendered, without a build step or third-party assets."""

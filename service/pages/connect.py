@@ -1,4 +1,4 @@
-"""`/connect`: what to paste into each client, with the address of this server in it."""
+"""`/connect`: configuration for each client, with this server's URL."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One client, what to paste into it, and the command that writes its file, if there is one."""
+    """A client with its snippets, and the command that writes its file, if any."""
 
     client: Client
     blocks: tuple[Block, ...]
@@ -73,13 +73,13 @@ def _page(layout: Layout) -> Response:
 
 
 def recommended(base: str, holding: Holding) -> tuple[Block, ...]:
-    """The one way that every client knows in some spelling."""
+    """The setup that every client supports in some format."""
     return tuple(_blocks(RECOMMENDED, base + holding.mcp, holding))
 
 
 def _entry(client: Client, url: str, holding: Holding) -> Entry:
     written = client.config is not None
-    told = Snippet("Or let rung write it", "sh", f"rung connect {url} --client {client.name}")
+    told = Snippet("Or write it with rung", "sh", f"rung connect {url} --client {client.name}")
     command = _block(told) if written else None
     return Entry(client, tuple(_blocks(client, url, holding)), command)
 

@@ -16,14 +16,14 @@ KINDS: Final = {
     "object": "object",
 }
 SAID: Final = {
-    "list": "One a line, or with commas between.",
+    "list": "One per line, or separated by commas.",
     "object": "A JSON object.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One argument. `value` is what stands in it at first, spelled as it would be typed."""
+    """One argument. `value` is its initial text."""
 
     name: str
     id: str
@@ -38,7 +38,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One tool. `examples` are arguments as JSON; the first is what the form is filled with."""
+    """One tool. `examples` are arguments as JSON; the first fills the form."""
 
     name: str
     title: str
@@ -90,7 +90,7 @@ def _field(
 
 
 def _typed(value: Any) -> str:
-    """A value as somebody would type it."""
+    """A value as text for a form field."""
     if value is None:
         return ""
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What is mounted here, as a visitor without a token may know it."""
+"""Describes the mounted surfaces to visitors without a token."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -40,14 +40,14 @@ def _records(layout: Layout) -> Iterator[Holding]:
     if services.authority is None:
         return
     sources = [
-        *(["the store of this server"] if services.store else []),
+        *(["the store on this server"] if services.store else []),
         *(["a PDPP resource server behind it"] if services.upstream else []),
     ]
     yield Holding(
         RECORDS,
         "Records",
         f"From {' and '.join(sources)}." if sources else "From other servers.",
-        "Needs a client token. It reads what its grant covers and nothing else.",
+        "Needs a client token, which reads only its grant.",
         False,
         layout.mcp_path,
         "/v1",
@@ -75,7 +75,7 @@ def _papers(layout: Layout, state: Mapping[str, Any]) -> Iterator[Holding]:
 
 
 def health(services: Services, state: Mapping[str, Any]) -> tuple[bool, tuple[str, ...]]:
-    """Whether everything answers, and the faults in sentences."""
+    """Whether everything is available, with messages about problems."""
     said = []
     if "reason" in state:
         said.append(f"Records cannot be read: {state['reason']}")
@@ -85,5 +85,5 @@ def health(services: Services, state: Mapping[str, Any]) -> tuple[bool, tuple[st
     elif "refused" in found:
         said.append(f"A newer snapshot is there and was refused: {found['refused']}")
     if state.get("upstream", {}).get("failing"):
-        said.append("The resource server behind this one does not answer at the moment.")
+        said.append("The upstream resource server does not answer at the moment.")
     return state["status"] == READY, tuple(said)

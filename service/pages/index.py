@@ -1,4 +1,4 @@
-"""`/` for people: what this server holds, whether it is well, and the way to connect."""
+"""`/`: what is on this server, whether it is ready, and how to connect."""
 
 from flask import Response
 
@@ -12,7 +12,7 @@ PATH = "/"
 
 
 def page(layout: Layout) -> Response:
-    """The page. It is public, so it shows nothing that needs a token."""
+    """The page. It needs no token, so it has no information that requires one."""
     state = readiness(layout.services)
     mounted = holdings(layout, state)
     ready, said = health(layout.services, state)

@@ -35,15 +35,15 @@ CHECKS_KEPT = 256
 
 # What is wrong with a file, as the end of a sentence.
 MISSING = "is missing"
-BAD_NAME = "has a name that is not a plain file name"
-OUTSIDE = "leads out of its folder"
-NOT_PLAIN = "is not a plain file"
+BAD_NAME = "has an invalid file name"
+OUTSIDE = "is outside its directory"
+NOT_PLAIN = "is not a regular file"
 UNREADABLE = "cannot be read"
-TOO_LARGE = "is larger than what is read"
-TOO_SLOW = "took too long to come"
-ALTERED = "does not have the checksum it should have"
+TOO_LARGE = "is too large"
+TOO_SLOW = "took too long to load"
+ALTERED = "does not match its checksum"
 NOT_TEXT = "is not UTF-8 text"
-NOT_JSON = "is not JSON, or more of it than is parsed"
+NOT_JSON = "is not JSON, or too large to parse"
 
 # Never waits for a writer of a FIFO, and follows no link: links were followed before.
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
@@ -69,7 +69,7 @@ class Asset:
 
     @property
     def what(self) -> str:
-        """The word a reader knows it by."""
+        """The display name of the asset."""
         if self.media_type == JSON:
             return "summary"
         return "source" if self.lang is None else "translation"
@@ -122,7 +122,7 @@ def summary(
 
 
 class AssetStore(Protocol):
-    """Where assets are."""
+    """The location of assets."""
 
     def open(self, asset: Asset, deadline: Deadline) -> TextFile:
         """The asset, open and verified.
@@ -133,7 +133,7 @@ class AssetStore(Protocol):
         ...
 
     def size(self, asset: Asset) -> int | None:
-        """Bytes of the asset, or None where they are not known at once. Never fails."""
+        """The size of the asset in bytes, or None if it is not known without I/O. Never fails."""
         ...
 
 
@@ -144,7 +144,7 @@ class LocalAssets:
         self._folder = folder
 
     def open(self, asset: Asset, deadline: Deadline) -> TextFile:
-        """See `AssetStore.open`. Where a candidate is not usable, the next one is tried."""
+        """See `AssetStore.open`. Tries the candidates in order."""
         failure: Unavailable | None = None
         for parts in asset.places():
             try:
@@ -179,7 +179,7 @@ class LocalAssets:
             raise failed(asset, UNREADABLE) from error
 
     def _path(self, asset: Asset, parts: Parts) -> str:
-        """The path without links; raises `Unavailable` where it leads out of the folder."""
+        """The resolved path; raises `Unavailable` if it is outside the directory."""
         root = os.path.realpath(self._folder)
         path = os.path.realpath(os.path.join(root, *parts))
         if os.path.commonpath((root, path)) != root:
@@ -232,12 +232,12 @@ def absent(asset: Asset) -> Unavailable:
 
 
 def failed(asset: Asset, why: str, *, code: str = "asset_fetch_failed") -> Unavailable:
-    """The error for an asset whose file has the fault `why`. Names no path."""
+    """The error for an asset with the problem `why`. It contains no path."""
     return Unavailable(
-        f"The {asset.what} of this paper cannot be given: its file {why}. "
-        "Read something else of the paper, or tell whoever runs this server.",
+        f"The {asset.what} of this paper is unavailable: its file {why}. Read another text of "
+        "the paper, or tell the operator of this server.",
         code=code,
-        hint="get_paper_metadata lists all there is of a paper.",
+        hint="get_paper_metadata lists the texts of the paper.",
         **asset.details(),
     )
 

@@ -151,7 +151,7 @@ def _cased(name: str, text: str) -> str:
 
 
 def _letters(text: str) -> tuple[str, list[int]]:
-    """A text in lower case without spaces, and where each letter stood."""
+    """A text in lower case without spaces, with the original position of each letter."""
     pairs = [
         (letter, place)
         for place, char in enumerate(text)

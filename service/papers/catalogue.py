@@ -51,5 +51,5 @@ def _read(snapshot: Snapshot) -> Catalogue:
 
 
 def year_number(year: str) -> int:
-    """A year as a number; -1 where it is unknown or no year."""
+    """A year as a number; -1 if it is unknown or invalid."""
     return int(year) if len(year) <= YEAR_DIGITS and year.isascii() and year.isdigit() else -1

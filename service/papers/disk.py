@@ -1,4 +1,4 @@
-"""A snapshot on disk: a stamp that changes with the file, and a whole file to read.
+"""Reads a snapshot from disk, with a stamp that detects changes.
 
 Snapshots have the write-ahead log switched on, so opening one the usual way leaves files beside it
 or fails in a read-only folder; opening it `immutable` overlooks what waits in the log.
@@ -36,7 +36,7 @@ class Stamp:
 
 
 def look(path: str | Path) -> Stamp:
-    """The stamp of a file, behind links. Raises `SnapshotRefused` if there is no file."""
+    """The stamp of a file, with links resolved. Raises `SnapshotRefused` if there is none."""
     real = os.path.realpath(path)
     try:
         found = os.stat(real)
@@ -55,7 +55,7 @@ def mark(found: os.stat_result) -> Mark:
 
 
 def reason(error: OSError) -> str:
-    """The error text of the system, without a path."""
+    """The system's error text, without a path."""
     return (error.strerror or "input/output error").lower()
 
 
@@ -113,7 +113,7 @@ def _fold(copy: Path) -> None:
             db.execute("SELECT count(*) FROM sqlite_master").fetchone()  # rolls a journal back
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     except sqlite3.DatabaseError as error:
-        raise SnapshotRefused(f"its log cannot be read: {error}") from error
+        raise SnapshotRefused(f"its write-ahead log cannot be read: {error}") from error
 
 
 def _log(path: str) -> Mark | None:

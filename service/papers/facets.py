@@ -31,7 +31,7 @@ def facets(snapshot: Snapshot, category: str, *, limit: int, offset: int) -> Pap
     """
     if category not in _COUNTED:
         raise InvalidRequest(
-            f"There is no such category. Use one of {', '.join(CATEGORIES)}.", param="category"
+            f"Unknown category. Use one of {', '.join(CATEGORIES)}.", param="category"
         )
     counted = (
         f"FROM ({_COUNTED[category]}) WHERE papers > 0 "

@@ -1,4 +1,4 @@
-"""What counts as a word of a query in a snapshot: its inflected forms, or its corrections.
+"""Matches query words to the snapshot's words: inflected forms and spelling corrections.
 
 Forms are words of the index with the same Snowball stem, in the languages of the papers. A word of
 five letters or more that occurs in no form also stands for the words one edit away.

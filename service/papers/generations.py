@@ -27,7 +27,7 @@ class _Refusal:
 
 @dataclass(slots=True)
 class _Generations:
-    """What one process knows. A forked one starts anew: connections must not cross a fork."""
+    """The state of one process. A forked process starts over: connections must not cross a fork."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     snapshot: Snapshot | None = None
@@ -63,7 +63,7 @@ class Snapshots:
         return snapshot
 
     def status(self) -> dict[str, Any]:
-        """{status, snapshot, papers}; `refused` is why the present file is not served."""
+        """{status, snapshot, papers}; `refused` gives the reason if the file is not served."""
         try:
             snapshot = self.current()
         except Unavailable as error:
@@ -78,7 +78,7 @@ class Snapshots:
         return known or self._of_process.setdefault(process, _Generations())
 
     def _check(self, state: _Generations) -> threading.Event | None:
-        """Starts to open the file where it is another than the one known; what waits for that."""
+        """Starts to open the file if it has changed; returns the pending load, if any."""
         try:
             stamp = look(self._path)
         except SnapshotRefused as error:
@@ -97,7 +97,7 @@ class Snapshots:
             return state.loading
 
     def _load(self, state: _Generations, stamp: Stamp, done: threading.Event) -> None:
-        opened, reason = None, "it could not be opened, the log says why"
+        opened, reason = None, "it could not be opened; see the log"
         try:
             opened = self._newest()
         except SnapshotRefused as error:
@@ -112,7 +112,7 @@ class Snapshots:
             done.set()
 
     def _newest(self) -> Snapshot:
-        """Opens the file, and again where another took its place meanwhile."""
+        """Opens the file, and again if it was replaced meanwhile."""
         deadline = Deadline.after(BUDGETS.upstream_seconds)
         while True:
             before = look(self._path)
@@ -132,7 +132,7 @@ def _refuse(stamp: Stamp | None, reason: str) -> _Refusal:
 
 
 def _usable(state: _Generations) -> Snapshot | None:
-    """The newest good snapshot, unless somebody wrote into its file."""
+    """The newest valid snapshot, unless its file was modified."""
     snapshot = state.snapshot
     return snapshot if snapshot is not None and snapshot.intact() else None
 
@@ -141,7 +141,7 @@ def _unavailable(refusal: _Refusal | None) -> Unavailable:
     if refusal is None:
         reason, advice = "it is still being opened", "Retry in a few seconds."
     else:
-        reason, advice = refusal.reason, "Its operator has to put a good one in its place."
+        reason, advice = refusal.reason, "The operator has to replace it with a valid one."
     return Unavailable(
         f"The snapshot cannot be served: {reason}. {advice}",
         code="snapshot_unavailable",

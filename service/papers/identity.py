@@ -59,7 +59,7 @@ def by_title(snapshot: Snapshot, given: str) -> tuple[str, ...]:
 
 
 def doi_in(given: str) -> str | None:
-    """The canonical spelling of a DOI, None where a text is none."""
+    """The canonical form of a DOI; None if the text is not a DOI."""
     found = _DOI.fullmatch(unquote(given.strip()))
     return found[1].lower().rstrip(".,;)") if found else None
 

@@ -52,7 +52,7 @@ def papers(snapshot: Snapshot, db: sqlite3.Connection, text: str) -> list[str]:
     wanted = key_of(text)
     if not wanted:
         raise InvalidRequest(
-            "The keyword is empty. Give a keyword or a part of one, such as transformer.",
+            "The keyword is empty. Use a keyword or a part of one, such as transformer.",
             code="invalid_query",
             param="keyword",
         )
@@ -68,7 +68,7 @@ def papers(snapshot: Snapshot, db: sqlite3.Connection, text: str) -> list[str]:
 
 
 def shown(db: sqlite3.Connection, papers: Sequence[str], text: str) -> dict[str, str]:
-    """The keywords and tags of papers as snippets: those that hold `text` first, marked."""
+    """The keywords and tags of papers as snippets: those with `text` first, highlighted."""
     lines: dict[str, str] = dict.fromkeys(papers, "")
     marks: dict[str, list[tuple[int, int]]] = {paper_id: [] for paper_id in papers}
     for field, label in FIELDS.items():
@@ -97,7 +97,7 @@ def key_of(value: str) -> str:
 
 
 def _places(value: str, text: str) -> list[tuple[int, int]]:
-    """Where a value reads the text; all of it where only the gaps differ."""
+    """The span of the text in a value; the whole value if only whitespace differs."""
     if key_of(text) not in key_of(value):
         return []
     return list(literals(value, text.strip())) or [(0, len(value))]

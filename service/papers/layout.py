@@ -64,7 +64,7 @@ def check_header(file: Path) -> None:
     page = int.from_bytes(header[16:18], "big")
     promised = int.from_bytes(header[28:32], "big") * (65_536 if page == 1 else page)
     if size < promised:
-        raise SnapshotRefused(f"it was cut: {size} bytes of {promised}")
+        raise SnapshotRefused(f"it is truncated: {size} bytes of {promised}")
 
 
 def check_content(db: sqlite3.Connection, columns: Columns) -> None:
@@ -87,15 +87,15 @@ def check_values(db: sqlite3.Connection, columns: Columns) -> None:
         for column in NEEDED.get(table, ()):
             is_number = table in LISTS and column != "value"
             if not all(map(_is_number if is_number else _is_short, _values(db, table, column))):
-                raise SnapshotRefused(f"table {table} has a bad value in column {column}")
+                raise SnapshotRefused(f"table {table} has an invalid value in column {column}")
         for column in columns[table].intersection(OPTIONAL.get(table, ())):
             found = (value for value in _values(db, table, column) if value is not None)
             if not all(map(_is_text if column == "bibtex_raw" else _is_short, found)):
-                raise SnapshotRefused(f"table {table} has a bad value in column {column}")
+                raise SnapshotRefused(f"table {table} has an invalid value in column {column}")
     if "paper_fts_trigram_content" in columns:
         for column in ("c0", "c1", "c2"):
             if not all(map(_is_short, _values(db, "paper_fts_trigram_content", column))):
-                raise SnapshotRefused("table paper_fts_trigram has a bad value")
+                raise SnapshotRefused("table paper_fts_trigram has an invalid value")
 
 
 def _values(db: sqlite3.Connection, table: str, column: str) -> Iterator[Any]:
@@ -120,7 +120,9 @@ def read_columns(db: sqlite3.Connection) -> Columns:
     found = {name: _columns(db, name) for name in made}
     for table, wanted in NEEDED.items():
         if table not in found:
-            raise SnapshotRefused(f"it is not a snapshot of deepresearch-flow: no table {table}")
+            raise SnapshotRefused(
+                f"it is not a deepresearch-flow snapshot: there is no table {table}"
+            )
         missing = [name for name in wanted if name not in found[table]]
         if missing:
             raise SnapshotRefused(f"table {table} has no column {missing[0]}")
@@ -134,7 +136,7 @@ def read_columns(db: sqlite3.Connection) -> Columns:
 def read_build_id(db: sqlite3.Connection) -> str:
     found = db.execute("SELECT value FROM snapshot_meta WHERE key = 'snapshot_build_id'").fetchone()
     if found is None or not isinstance(found[0], str) or not found[0]:
-        raise SnapshotRefused("it has no snapshot_build_id: it was not built to the end")
+        raise SnapshotRefused("it has no snapshot_build_id, so its build did not finish")
     return found[0]
 
 

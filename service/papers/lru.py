@@ -1,4 +1,4 @@
-"""A bounded cache of the values used last."""
+"""A small cache of recent results."""
 
 import threading
 from collections import OrderedDict
@@ -32,7 +32,7 @@ class LruCache(Generic[K, V]):
                 self._kept.popitem(last=False)
 
     def once(self, key: K, build: Callable[[], V]) -> V:
-        """The value of `key`, built where it is not there. Two threads may both build it."""
+        """The value of `key`, built if it is missing. Two threads may both build it."""
         found = self.get(key)
         if found is None:
             found = build()

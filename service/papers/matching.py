@@ -94,7 +94,7 @@ class Matches:
         return ranked[start - first : end - first]
 
     def held(self, rowid: int) -> list[Group]:
-        """The groups that a row holds."""
+        """The groups that a row contains."""
         return [self.groups[number] for number in self._held(rowid)]
 
     def spelled(self, *terms: Term) -> str:
@@ -124,7 +124,7 @@ class Matches:
         return [number for number, rows in enumerate(self._rows) if rowid in rows.anywhere]
 
     def _form(self, group: Group, rowid: int, shown: Container[str]) -> str | None:
-        """A form of a group that a row holds; None if it holds the word itself."""
+        """The form of a group in a row; None if the row has the word itself."""
         if not group.forms or self._holds(rowid, group.word):
             return None
         spellings = [" ".join(form.words) for form in group.forms]
@@ -192,7 +192,7 @@ class Matches:
         return some & self._common(required) if required else some
 
     def _common(self, numbers: Sequence[int]) -> frozenset[int]:
-        """The rows that hold all of these groups; none if there are none."""
+        """The rows that contain all of these groups; empty for no groups."""
         sets = [self._rows[number].anywhere for number in numbers]
         return sets[0].intersection(*sets[1:]) if sets else frozenset()
 

@@ -63,7 +63,7 @@ def papers_of(db: sqlite3.Connection, field: str, numbers: Iterable[int]) -> set
 
 
 def _rule(name: Name) -> Callable[[str], bool]:
-    """Whether a folded value is what a field asks for."""
+    """Whether a folded value matches a field."""
     if name.field == "year" and (span := _RANGE.fullmatch(name.value)):
         return _year_range(name, span)
     wanted = _key(name.value)
@@ -97,6 +97,6 @@ def _year_range(name: Name, span: re.Match[str]) -> Callable[[str], bool]:
 
 
 def _key(value: str) -> str:
-    """A value as words; as it is written where it has none. Quotes cannot be typed in a field."""
+    """A value as words; unchanged if it has none. A field cannot contain quotes."""
     words = " ".join(fold(value).split())
     return words or " ".join(fold_literal(value.replace('"', " ")).split())

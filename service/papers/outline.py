@@ -40,7 +40,7 @@ _NO_PARAGRAPH = re.compile(r"[ ]{4}|[ ]{0,3}(?:\t|>|\||<|[-+*](?:\s|$)|\d{1,9}[.
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """Where headings begin, how deep they are and how far they reach, in the order of the text."""
+    """The headings with their offsets, levels and ends, in text order."""
 
     starts: "array[int]"
     levels: bytes
@@ -70,7 +70,7 @@ def outline(file: TextFile, offset: int, limit: int) -> tuple[list[Heading], int
 
 
 def heading_above(file: TextFile, place: int) -> str | None:
-    """The title of the heading a place stands under; None too where that would take long."""
+    """The heading above a position; None if there is none or finding it takes too long."""
     if file.total > CHEAP_CHARS and _outlines.get(file.identity) is None:
         return None
     try:
@@ -142,7 +142,7 @@ def _stretches(file: TextFile) -> Iterator[tuple[int, str, int, int]]:
 
 
 def _line_start(text: str, place: int) -> int:
-    """Where the line begins that `place` is in, or ends at."""
+    """The start of the line that contains or ends at `place`."""
     return text.rfind("\n", 0, max(0, place)) + 1
 
 
@@ -152,7 +152,7 @@ def _line_ends(text: str) -> str:
 
 
 class _Reader:
-    """Tells headings from lines that only look so; `after` is where the last notable line ended."""
+    """Tells headings from similar lines; `after` is the end of the last relevant line."""
 
     def __init__(self) -> None:
         self._fence = ""

@@ -1,4 +1,4 @@
-"""Pages of a search: where one begins, what it takes, and the cursor of the next."""
+"""Pages of a search: offsets, sizes and cursors."""
 
 import re
 from collections.abc import Iterable
@@ -43,17 +43,17 @@ class Paging:
             limit = max(1, min(limit, deepest - offset))  # the last page may be a short one
         if offset + limit > deepest:
             raise InvalidRequest(
-                f"Paging ends at {deepest} papers. Add words or fields that leave fewer.",
+                f"Paging ends at {deepest} papers. Add words or fields to narrow the search.",
                 param="offset" if wanted.cursor is None else "cursor",
             )
         return Paging(operation, args, snapshot.tag, offset, limit)
 
     def cut(self, found: Iterable[T]) -> list[T]:
-        """The items of the page, and one more where more follow."""
+        """The items of the page, plus one if more follow."""
         return list(islice(found, self.offset, self.offset + self.limit + 1))
 
     def page(self, hits: list[PaperHit], *, more: bool, did_you_mean: list[str]) -> PaperPage:
-        """The page. Where more follow past the deepest page it has no cursor."""
+        """The page. Past the deepest page it has no cursor."""
         following = self.offset + self.limit
         reachable = following < CONTRACT.paper_offset_items
         return PaperPage(
@@ -72,14 +72,15 @@ def _opened(tag: str, cursor: str, again: Continuation) -> int:
     found = _CURSOR.fullmatch(cursor)
     if found is None:
         raise InvalidRequest(
-            "The cursor is damaged. Pass it exactly as it was given, or leave it out.",
+            "The cursor is invalid. Send it exactly as it was returned, or leave it out to "
+            "start over.",
             code="invalid_cursor",
             param="cursor",
             calls=(again,),
         )
     if found[1] != tag:
         raise Gone(
-            "The papers have changed since this cursor was made.",
+            "The papers have changed since this cursor was issued.",
             code="cursor_expired",
             hint="Search again from the start.",
             calls=(again,),

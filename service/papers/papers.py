@@ -1,4 +1,4 @@
-"""One paper: which one is meant, and what is known of it."""
+"""Finds one paper by id, DOI, arXiv id or title, and reads its metadata."""
 
 import sqlite3
 from collections.abc import Iterable
@@ -184,7 +184,7 @@ def _bibtex(
 def _ambiguous(db: sqlite3.Connection, found: Iterable[str]) -> Ambiguous:
     candidates = _brief(db, list(found)[: CONTRACT.candidates], "paper_id, title, year, venue")
     return Ambiguous(
-        "Several papers have this title. Ask again with the paper_id of one of them.",
+        "Several papers have this title. Retry with the paper_id of one of them.",
         code="ambiguous_paper",
         retry_with="paper_id",
         candidates=candidates,

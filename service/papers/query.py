@@ -139,7 +139,7 @@ def _title(piece: re.Match[str]) -> list[Term]:
     spelled = piece["bare"] if bare else f'"{_value(piece)}"'
     found = _indexed(terms.parse(spelled.lstrip("-") if bare else spelled).terms)
     if not found:
-        raise _invalid(f'"{piece.group()}" has no word for the title. Try title:attention.')
+        raise _invalid(f'"{piece.group()}" has no word. Add one, such as title:attention.')
     return [replace(term, excluded=bool(piece["minus"])) for term in found]
 
 
@@ -147,7 +147,9 @@ def _value(piece: re.Match[str]) -> str:
     """The value of a field without its quotes."""
     value = next(filter(None, (piece["straight"], piece["curly"], piece["bare"])), "")
     if not value.strip():
-        raise _invalid(f'{piece["field"]}: has no value. Try {piece["field"]}:"a value".')
+        raise _invalid(
+            f"{piece['field']}: has no value. Add one, such as {piece['field']}:\"a value\"."
+        )
     return value.strip()
 
 
@@ -156,12 +158,12 @@ def _require_something(query: PaperQuery) -> None:
         return
     if query.refused or query.refused_titles or query.names:
         raise _invalid(
-            "The query only says what must not be there. Add at least one word, "
-            'phrase or field that must, such as attention -survey or author:"yann lecun" -survey.'
+            "The query has only excluded words. Add a word, phrase or field to search for, "
+            'such as attention -survey or author:"yann lecun" -survey.'
         )
     raise _invalid(
-        "The query has no word to look for. Give at least one word, a "
-        '"phrase in quotes", a begin* or a field such as author:"yann lecun" or year:2019..2021.'
+        'The query has no word to search for. Add a word, a "phrase in quotes", a prefix* or a '
+        'field such as author:"yann lecun" or year:2019..2021.'
     )
 
 

@@ -22,7 +22,7 @@ from service.papers.assets import Asset, Parts, failed
 from service.papers.text_file import TextFile
 
 NOT_KEPT = "does not fit on the disk of this server"
-NOT_FETCHED = "cannot be fetched from where it is"
+NOT_FETCHED = "cannot be downloaded"
 
 
 class RemoteAssets:
@@ -43,9 +43,9 @@ class RemoteAssets:
     ) -> None:
         parts = urlsplit(base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("Assets need an address that begins with http:// or https://.")
+            raise ValueError("The URL of the assets must begin with http:// or https://.")
         if parts.query or parts.fragment:
-            raise ValueError("Assets need an address without ? and #.")
+            raise ValueError("The URL of the assets must not contain ? or #.")
         self._base = base_url.rstrip("/")
         self._generation = generation
         self._cache = cache or _default_cache(self._base)
@@ -68,19 +68,19 @@ class RemoteAssets:
         raise failure or assets.absent(asset)
 
     def size(self, asset: Asset) -> int | None:
-        """Bytes of the cached file; nothing is asked over the network."""
+        """The size of the cached file in bytes, without a network request."""
         try:
             return self._path(asset).stat().st_size
         except OSError:
             return None
 
     def _path(self, asset: Asset) -> Path:
-        """Where the asset is cached. The name is a digest: no row can choose it."""
+        """The cache path of the asset. The name is a digest, so no row can choose it."""
         key = asset.sha256 or repr((self._generation, asset.candidates))
         return self._cache / hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
     def _cached(self, path: Path, asset: Asset, deadline: Deadline) -> TextFile | None:
-        """The cached asset; None if there is none or it was altered, and is gone now."""
+        """The cached asset; None if there is none. Deletes an altered one."""
         try:
             _check_private(self._cache)
             file = assets.open_file(path)
@@ -171,7 +171,7 @@ def _check_private(cache: Path) -> None:
 
 
 def _touch(file: io.FileIO) -> None:
-    """Makes the file the one used last. The change time tells: others are part of its identity."""
+    """Marks the file as used last, by its change time; its other times are part of its identity."""
     found = os.fstat(file.fileno())
     with suppress(OSError):
         os.utime(file.fileno(), ns=(found.st_atime_ns, found.st_mtime_ns))

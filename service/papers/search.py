@@ -1,4 +1,4 @@
-"""The pages of both searches: the papers in order, and what their hits show."""
+"""Runs both paper searches: ranked pages and their hits."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""One snapshot file, opened read-only for certain: nothing is written to it or beside it."""
+"""Opens one snapshot file read-only, without creating files next to it."""
 
 import hashlib
 import os
@@ -92,7 +92,7 @@ class Snapshot:
                     raise _unavailable("The snapshot was overwritten while it was read.")
 
     def once(self, key: str, build: Callable[[], T]) -> T:
-        """What `build` gives, computed by the first who asks, within `store_seconds`."""
+        """The result of `build`, computed once on first use within `store_seconds`."""
         if key not in self._values:
             # Always in this order, so that nobody waits for a connection with the lock in hand.
             with self.connection(), self._building:
@@ -102,7 +102,7 @@ class Snapshot:
         return found
 
     def intact(self) -> bool:
-        """Whether nobody wrote into the open file; renaming or removing it does not harm."""
+        """Whether the open file is unmodified. Renaming or removing it is allowed."""
         return mark(os.fstat(self._source)) == self._mark
 
     def close(self) -> None:
@@ -183,7 +183,7 @@ def _typed_errors() -> Iterator[None]:
         yield
     except sqlite3.DatabaseError as error:
         if "interrupted" in str(error):
-            raise TimedOut("The snapshot took too long. Ask for fewer or rarer words.") from error
+            raise TimedOut("The search took too long. Use fewer or rarer words.") from error
         raise _unavailable("The snapshot cannot be read.") from error
 
 

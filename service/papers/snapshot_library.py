@@ -132,7 +132,7 @@ class SnapshotLibrary:
         )
 
     def _snapshot(self, cursor: str | None = None) -> Snapshot:
-        """The generation of this request; the cursor's, where it is about to be opened."""
+        """The generation of this request; the cursor's, if it is about to be opened."""
         if self._held is None:
             self._held = self._snapshots.current(cursor.partition(".")[0] if cursor else None)
         return self._held
@@ -160,7 +160,7 @@ class SnapshotLibrary:
         raise NotFound(
             f"This paper has no translation {lang!r}.",
             code="translation_not_available",
-            hint=_has(there) or "It has none; read the source.",
+            hint=_has(there) or "It has no translations; read the source.",
             paper_id=row.paper_id,
             lang=lang,
             available_languages=_first(there),
@@ -168,14 +168,14 @@ class SnapshotLibrary:
         )
 
     def _summary(self, row: Row, template: str | None) -> Asset:
-        """A summary by its template; the preferred one where none is named."""
+        """A summary by its template; by default the preferred one."""
         there = {found.tag: found for found in papers.templates(self._snapshot(), row)}
         found = there.get(template or row.preferred_summary_template)
         if template is not None and found is None:
             raise NotFound(
                 f"This paper has no summary {template!r}.",
                 code="template_not_available",
-                hint=_has(there) or "It has none by template.",
+                hint=_has(there) or "It has no summaries by template.",
                 paper_id=row.paper_id,
                 template=template,
                 available_summary_templates=_first(there),
@@ -209,7 +209,7 @@ def _first(names: Collection[str]) -> list[str]:
 
 
 def _has(names: Collection[str]) -> str:
-    """What there is, on one line whatever the names hold; nothing if there is nothing."""
+    """The available names, escaped on one line; empty if there are none."""
     shown = [name if name.isprintable() else repr(name) for name in _first(names)]
     more = len(names) - len(shown)
     tail = f" and {more} more, which get_paper_metadata lists" if more else ""
@@ -217,14 +217,14 @@ def _has(names: Collection[str]) -> str:
 
 
 def _summaries(row: Row, templates: list[str]) -> tuple[Continuation, ...]:
-    """The reads that would work where a summary is missing: the preferred, and others by name."""
+    """The calls for the preferred summary and for the others by name."""
     others = [tag for tag in templates if tag != row.preferred_summary_template]
     asked = [{}, *({"template": tag} for tag in others[: BUDGETS.paper_suggestions])]
     return tuple(Continuation(SUMMARY, {"paper_id": row.paper_id, **one}, "retry") for one in asked)
 
 
 def _reads(row: Row, languages: list[str]) -> tuple[Continuation, ...]:
-    """The reads that would work where a translation is missing."""
+    """The calls for the source and the available translations."""
     asked = [{"lang": lang} for lang in languages[: BUDGETS.paper_suggestions]]
     asked += [{}] if row.source_md_content_hash else []
     return tuple(Continuation(SOURCE, {"paper_id": row.paper_id, **one}, "retry") for one in asked)

@@ -1,4 +1,4 @@
-"""What a hit shows: the match, proven in the cheapest text of the paper that holds it."""
+"""Builds the excerpt of a hit, verified in the shortest text that matches."""
 
 import re
 import sqlite3
@@ -67,7 +67,7 @@ class Texts:
     metadata: str
 
     def of(self, place: Place) -> Iterator[str]:
-        """A text, and where it is long its beginning first: what lies behind is not loaded."""
+        """A text; of a long one the beginning first, so that the rest is not loaded."""
         if place in _COLUMNS:
             for size in (*FIRST_BYTES, BUDGETS.paper_proof_bytes):
                 text, complete = self._beginning(_COLUMNS[place], size)
@@ -78,7 +78,7 @@ class Texts:
             yield self.title if place == "title" else self.metadata
 
     def promised(self, place: Place, groups: Sequence[Group]) -> list[Group]:
-        """The groups that stand in a text, by the index, without a look at the text."""
+        """The groups that a text contains according to the index, without reading the text."""
         return [group for group in groups if self._indexed(place, group)]
 
     def _indexed(self, place: Place, group: Group) -> bool:

@@ -1,4 +1,4 @@
-"""What somebody may have meant whose search found nothing."""
+"""Suggests spellings for a search without hits."""
 
 import re
 import sqlite3

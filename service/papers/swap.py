@@ -34,7 +34,7 @@ def swap(new: Path, target: Path) -> Installed:
     try:
         stamp = look(new)
         if real.exists() and os.path.samefile(stamp.file, real):
-            raise _refused("it is the file that is served. Name the new file first")
+            raise _refused("it is the file that is being served; pass the path of the new file")
         with _draft(stamp, real) as draft:
             installed = _describe(draft)
             _replace(draft, real)
@@ -63,7 +63,7 @@ def _draft(new: Stamp, real: Path) -> Iterator[Path]:
 
 
 def _give_away(draft: Path, like: Path) -> None:
-    """Lets those read the draft who can read the file it stands for."""
+    """Copies the permissions of the served file to the draft."""
     owner = like.stat()
     draft.chmod(owner.st_mode & 0o777)
     with suppress(PermissionError):
@@ -93,14 +93,14 @@ def _refused(why: str) -> EvidenceError:
     return InvalidRequest(
         f"The new file is not installed: {why}.",
         code="snapshot_refused",
-        hint="Give a snapshot that deepresearch-flow wrote to the end. The old one is untouched.",
+        hint="Use a complete deepresearch-flow snapshot. The old one is unchanged.",
     )
 
 
 def _not_written(error: OSError) -> EvidenceError:
     return Unavailable(
-        f"The folder of the served snapshot cannot be written: {reason(error)}.",
+        f"The directory of the served snapshot is not writable: {reason(error)}.",
         code="snapshot_unavailable",
-        hint="Make the folder writable for this user and free its size again. The old snapshot "
-        "is still served.",
+        hint="Make the directory writable for this user, with free space for another copy. The "
+        "old snapshot is still being served.",
     )

@@ -1,4 +1,4 @@
-"""Texts in files, read by ranges of code points: a range costs what is in it, wherever it lies."""
+"""Reads ranges of code points from text files, at a cost proportional to the range."""
 
 import io
 import os
@@ -76,10 +76,10 @@ class TextFile:
         """Raises `InvalidRequest` (`invalid_window`) unless `offset` is in the text or its end."""
         if not 0 <= offset <= self.total:
             raise InvalidRequest(
-                f"The text is {self.total} characters long, and offset_chars {offset} lies "
-                f"outside. Use an offset_chars from 0 to {self.total}.",
+                f"The text has {self.total} characters, and offset_chars {offset} is outside "
+                f"it. Use an offset_chars from 0 to {self.total}.",
                 code="invalid_window",
-                hint="Every answer says where the text goes on; take offset_chars from there.",
+                hint="Every answer has the offset_chars where the text continues.",
                 param="offset_chars",
                 total_chars=self.total,
                 retry_arguments={"offset_chars": max(0, self.total - CONTRACT.window_chars)},

@@ -1,4 +1,4 @@
-"""Where the characters of a UTF-8 file lie: one pass over its bytes, a few kilobytes kept."""
+"""Maps code points to byte offsets in a UTF-8 file, in one pass and a few kilobytes."""
 
 import codecs
 import hashlib
@@ -76,7 +76,7 @@ def _blocks(file: io.FileIO, deadline: Deadline) -> Iterator[bytes]:
 
 
 class _Places:
-    """Counts code points and notes the byte where each step of them begins."""
+    """Counts code points and records the byte offset of every step."""
 
     def __init__(self) -> None:
         self.chars = 0
@@ -86,7 +86,7 @@ class _Places:
     def take(
         self, decoder: codecs.IncrementalDecoder, block: bytes, *, final: bool = False
     ) -> bool:
-        """Counts what the block adds; False where it is no UTF-8."""
+        """Counts the code points of a block; False if it is not UTF-8."""
         try:
             text = decoder.decode(block, final)
         except UnicodeDecodeError:

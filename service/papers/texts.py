@@ -87,7 +87,7 @@ class _Found:
         return len(self.spans) > self._limit
 
     def take(self, base: int, found: Iterable[Span]) -> None:
-        """Takes the spans that begin in the piece at `base`; `found` are in their order."""
+        """Adds the spans that begin in the piece at `base`; `found` are in order."""
         for span in found:
             if self.full or span.start >= PIECE_CHARS:
                 return

@@ -34,7 +34,7 @@ class Vocabulary:
     words: list[str]  # the keys of `tokens`, sorted
 
     def expression(self, term: Term, *, fused: bool) -> str:
-        """The FTS5 expression of a term; tokens of several words only where `fused`."""
+        """The FTS5 expression of a term; uses tokens of several words only if `fused`."""
         last, _ = _plain(term, _last(term))
         star = term.prefix or (fused and self._goes_on(term))
         found: list[str] = []
@@ -62,7 +62,7 @@ class Vocabulary:
     def _tokens_at(
         self, term: Term, start: int, star: bool, fused: bool
     ) -> Iterator[tuple[str, int]]:
-        """Tokens that may stand for the words from `start` on, and how many words each reads."""
+        """Tokens that can match the words from `start` on, with the number of words each covers."""
         plain, plain_read = _plain(term, start)
         yield plain, plain_read
         last = start + plain_read == len(term.words)
@@ -84,7 +84,7 @@ class Vocabulary:
             yield word
 
     def _holding(self, word: str, prefix: bool) -> Iterator[str]:
-        """The tokens that hold a word, or a word that begins so."""
+        """The tokens that contain a word or a word with this prefix."""
         if not prefix:
             yield from self.tokens.get(word, ())
             return
@@ -138,7 +138,7 @@ def _is_base(word: str) -> bool:
 
 
 def _last(term: Term) -> int:
-    """Where the last word of a term stands, without the marks after it."""
+    """The span of the last word of a term, without trailing punctuation."""
     return max((place for place, word in enumerate(term.words) if _is_base(word)), default=0)
 
 

@@ -70,18 +70,20 @@ def _check(streams: Sequence[StreamView], query: AggregateQuery) -> None:
     """Refuses what does not go together, then what is not granted, then what is not declared."""
     grouped = query.group_by or query.group_by_time
     if query.group_by and query.group_by_time:
-        raise _invalid("Give group_by or group_by_time, not both.", "group_by")
+        raise _invalid("Use group_by or group_by_time, not both.", "group_by")
     if grouped and query.metric != "count":
-        raise _invalid("Groups are counted only: retry with metric='count'.", "metric")
+        raise _invalid("Groups support only metric='count'. Retry with that.", "metric")
     if query.metric == "count" and query.field is not None:
-        raise _invalid("metric='count' counts records: leave field out.", "field")
+        raise _invalid("metric='count' counts records. Leave field out.", "field")
     if query.metric != "count" and query.field is None:
         raise _invalid(f"metric={query.metric!r} needs a field.", "field")
     if bool(query.group_by_time) != bool(query.granularity):
         words = ", ".join(GRANULARITIES)
-        raise _invalid(f"group_by_time and granularity ({words}) go together.", "granularity")
+        raise _invalid(
+            f"group_by_time and granularity ({words}) must be used together.", "granularity"
+        )
     if query.granularity and query.granularity not in GRANULARITIES:
-        raise _invalid(f"granularity is one of {', '.join(GRANULARITIES)}.", "granularity")
+        raise _invalid(f"granularity must be one of {', '.join(GRANULARITIES)}.", "granularity")
     if query.time_zone and not query.group_by_time:
         raise _invalid("time_zone needs group_by_time.", "time_zone")
     if query.limit is not None and not grouped:
@@ -102,7 +104,8 @@ def _declared(stream: StreamView, field: str, kind: str) -> None:
     if path not in allowed or path not in stream.ordinals:
         usable = ", ".join(one for one in allowed if one in stream.ordinals) or "none"
         raise InvalidRequest(
-            f"{kind} is not declared for {field!r} in stream {stream.name!r}. Fields: {usable}.",
+            f"The stream {stream.name!r} does not support {kind} for {field!r}. Supported "
+            f"fields: {usable}.",
             param=param,
         )
 
@@ -237,5 +240,6 @@ def _zone(name: str | None) -> ZoneInfo:
         return ZoneInfo(name or "UTC")
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise _invalid(
-            "time_zone is not a known IANA zone. Use one like Europe/Berlin or UTC.", "time_zone"
+            "time_zone is not a known IANA time zone. Use one such as Europe/Berlin or UTC.",
+            "time_zone",
         ) from error

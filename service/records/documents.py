@@ -125,9 +125,9 @@ def show_named(
     if sum(sizes.values()) > CONTRACT.export_bytes:
         largest = max(sizes, key=lambda field: sizes[field])
         raise TooLarge(
-            f"These fields hold {sum(sizes.values())} bytes; at most {CONTRACT.export_bytes} are "
-            "given at once. Name fewer fields, or read them in windows with the field-window route "
-            "in `read`.",
+            f"These fields have {sum(sizes.values())} bytes; the limit is "
+            f"{CONTRACT.export_bytes}. Request fewer fields, or read them in windows with the "
+            "field-window URL in `read`.",
             code="response_too_large",
             param="fields",
             read=routes.field_window_read(

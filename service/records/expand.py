@@ -70,7 +70,7 @@ def _limit(relation: Expansion, wanted: int | None) -> int:
         return relation.default_limit
     if wanted > relation.max_limit:
         raise InvalidRequest(
-            f"expand_limit for {relation.name!r} is at most {relation.max_limit}.",
+            f"expand_limit for {relation.name!r} must be at most {relation.max_limit}.",
             code="invalid_expand",
             param="expand_limit",
             retry_arguments={"expand_limit": {relation.name: relation.max_limit}},

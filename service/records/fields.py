@@ -65,13 +65,13 @@ def _value(
         big = stored.big[name]
         if big.type == "string":
             raise NotFound(
-                "This field is text: nothing lies inside it. Read the field itself.",
+                "This field is plain text; JSON Pointers do not apply. Read the whole field.",
                 code="field_not_found",
                 param="field_path",
             )
         if big.bytes > CONTRACT.export_bytes:
             raise InvalidRequest(
-                "This value is too large to be read by pointer. Read the whole field by windows.",
+                "This value is too large for a JSON Pointer. Read the whole field in windows.",
                 code="invalid_field_path",
                 param="field_path",
             )
@@ -131,12 +131,12 @@ def _context(window: WindowRequest, until_match_end: int) -> int:
 def _not_found(window: WindowRequest) -> NotFound:
     if window.match > 1:
         return NotFound(
-            f"There is no match number {window.match}. Retry with a smaller match.",
+            f"There is no match {window.match}. Retry with a smaller match.",
             code="query_not_found",
             param="match",
         )
     return NotFound(
-        "The query is not in this field. Try fewer or other words, or read by offset_chars.",
+        "The query does not match this field. Try fewer or other words, or read by offset_chars.",
         code="query_not_found",
         param="query",
     )

@@ -36,9 +36,9 @@ def _test(view: StreamView, name: str, operator: str, value: Scalar) -> Test:
         allowed = operator in manifest.range_filters.get(path, ())
     if not allowed or path not in view.ordinals:
         raise InvalidRequest(
-            f"The stream {view.name!r} does not offer "
-            f"{'an exact' if operator == 'eq' else f'a {operator}'} filter on {name!r}. "
-            "Call schema with this stream for the fields that can be filtered, or use search.",
+            f"The stream {view.name!r} does not support "
+            f"{'an exact' if operator == 'eq' else f'a {operator}'} filter on {name!r}. Call "
+            "schema with this stream to see its filters, or use search.",
             code="invalid_filter",
             param="filter",
             field=name,

@@ -34,7 +34,7 @@ class Row(NamedTuple):
 def check_name(name: str, *, what: str) -> str:
     """The name itself, if it may name a stream or a field."""
     if name in _FORBIDDEN_NAMES or "\0" in name:
-        raise Refused(f"{name!r} cannot name a {what}; rename it.")
+        raise Refused(f"{name!r} is not a valid {what} name; rename it.")
     if len(name) * 4 > CONTRACT.name_bytes and len(name.encode()) > CONTRACT.name_bytes:
         raise Refused(
             f"The {what} name {name[:40]!r}… is over {CONTRACT.name_bytes} bytes; shorten it."
@@ -46,8 +46,8 @@ def check_connection_id(name: str) -> str:
     """The name itself, if it may identify a connection."""
     if name in _FORBIDDEN_NAMES or "\0" in name or len(name) > CONTRACT.name_chars:
         raise Refused(
-            f"{name[:40]!r} cannot identify a connection: use 1 to {CONTRACT.name_chars} "
-            "characters without NUL, and neither '.' nor '..'."
+            f"{name[:40]!r} is not a valid connection id. Use 1 to {CONTRACT.name_chars} "
+            "characters without NUL, other than '.' and '..'."
         )
     return name
 
@@ -79,7 +79,7 @@ def content_key(data: dict[str, Any]) -> str:
 def check_record_id(key: str) -> str:
     """The id itself, if it may identify a record."""
     if key in _FORBIDDEN_NAMES or "\0" in key:
-        raise Refused(f"{key!r} cannot identify a record; give it another key.")
+        raise Refused(f"{key!r} is not a valid record id; use another key.")
     if len(key) * 4 > CONTRACT.record_id_bytes and len(key.encode()) > CONTRACT.record_id_bytes:
         raise Refused(
             f"The record id {key[:40]!r}… is over {CONTRACT.record_id_bytes} bytes; shorten it."

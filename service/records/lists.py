@@ -86,7 +86,7 @@ def find(
         if seq is not None:
             hits.append((stream, seq))
     if not hits:
-        raise NotFound("No such record in this grant. Search or query_records gives ids that work.")
+        raise NotFound("No such record in this grant. Use search or query_records to find ids.")
     if len(hits) > 1:
         raise ambiguous(view, _suiting([stream for stream, _ in hits], suits))
     return hits[0]
@@ -123,8 +123,8 @@ def require_shared(
         if len(having) < len(streams):
             error = ambiguous(view, having)
             error.message = (
-                f"Several connections share this stream name, and {field!r} is a field of "
-                f"{len(having)} of them. Retry with one of those as connection_id."
+                f"Several connections have this stream, and {len(having)} of them have the "
+                f"field {field!r}. Retry with the connection_id of one of those."
             )
             raise error
 
@@ -194,7 +194,7 @@ def _order(streams: Sequence[StreamView], sort: str | None, order: str | None) -
     field, descending = sort.removeprefix("-"), sort.startswith("-")
     if order is not None and (order == "desc") != descending:
         raise InvalidRequest(
-            "sort and order disagree. Give one of them.", code="invalid_sort", param="order"
+            "sort and order conflict. Use one of them.", code="invalid_sort", param="order"
         )
     for stream in streams:
         stream.require(field, param="sort")
@@ -214,7 +214,7 @@ def _projection(stream: StreamView, query: RecordQuery) -> tuple[str, ...]:
     if query.view is None:
         return stream.project(query.fields)
     if query.fields:
-        raise InvalidRequest("Give fields or view, not both.", param="view")
+        raise InvalidRequest("Use fields or view, not both.", param="view")
     views = {
         name: fields
         for name, view in stream.manifest.views.items()

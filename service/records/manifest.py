@@ -228,7 +228,7 @@ def _read_expansions(query: Part, relations: Mapping[str, Expansion]) -> dict[st
     for item in query.parts("expand"):
         name = read_name(item, "name")
         if name not in relations:
-            raise item.at("name").fault(f"{name!r} is no declared relationship; declare it")
+            raise item.at("name").fault(f"{name!r} is not a declared relationship; declare it")
         most = item.count("max_limit", CONTRACT.expand_items_max, CONTRACT.expand_items_max)
         default = item.count("default_limit", min(CONTRACT.expand_items, most), most)
         found[name] = replace(relations[name], default_limit=default, max_limit=most)

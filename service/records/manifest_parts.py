@@ -105,14 +105,14 @@ class Part:
             if word not in allowed:
                 near = get_close_matches(word, allowed, 1)
                 hint = f"did you mean {near[0]!r}?" if near else f"use {', '.join(allowed)}"
-                raise self.fault(f"{word!r} is not known; {hint}")
+                raise self.fault(f"{word!r} is not a valid key; {hint}")
 
 
 def read_name(part: Part, key: str) -> str:
     """The stream or field name at a key; it must be there."""
     name = part.text(key)
     if name is None:
-        raise part.at(key).fault("is missing; give a name")
+        raise part.at(key).fault("is missing; add a name")
     try:
         return check_name(name, what=key)
     except Refused as refused:
@@ -131,7 +131,7 @@ def fields_of(part: Part) -> dict[str, FieldType]:
             raise place.fault(str(refused).rstrip(".")) from None
         found[name] = _read_type(place)
     if not found:
-        raise properties.fault('declares no field; give {"id": {"type": "string"}, …}')
+        raise properties.fault('declares no fields; use {"id": {"type": "string"}, …}')
     return found
 
 

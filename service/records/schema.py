@@ -42,8 +42,8 @@ def schema(view: View, query: SchemaQuery) -> Schema:
     """The schema of a grant, `compact`, `full` or as a `document`; full needs one stream."""
     if query.detail == "full" and query.stream is None:
         raise InvalidRequest(
-            'detail="full" needs a stream. Retry with stream, and connection_id where the name '
-            "is shared.",
+            'detail="full" needs a stream. Retry with stream, and with connection_id if '
+            "several connections have it.",
             param="detail",
             retry_with="stream",
         )
@@ -178,7 +178,7 @@ def _ambiguous(view: View, streams: Sequence[StreamView]) -> Ambiguous:
     for entry in listed.details["available_connections"]:
         entry["stream"] = streams[0].name
     return Ambiguous(
-        f"The stream {streams[0].name!r} comes from {len(streams)} connections. Retry with one "
+        f"{len(streams)} connections have the stream {streams[0].name!r}. Retry with one "
         f"connection_id (at most {CONTRACT.candidates} are listed).",
         code="ambiguous_schema_detail",
         retry_with="connection_id",

@@ -35,7 +35,7 @@ class Searched:
             found = [stream for group in named for stream in group]
         if request.filter and len({stream.name for stream in found}) != 1:
             raise InvalidRequest(
-                "A filter in search needs exactly one stream. Retry with streams naming one.",
+                "A filter in search needs exactly one stream. Retry with one stream in streams.",
                 code="invalid_filter",
                 param="filter",
                 retry_with="streams",
@@ -56,7 +56,8 @@ class Searched:
         found = microseconds(text)
         if found is None:
             raise InvalidRequest(
-                f"{name} is a date such as 2026-03-01 or a date-time such as 2026-03-01T09:00:00Z.",
+                f"{name} must be a date such as 2026-03-01 or a date-time such as "
+                "2026-03-01T09:00:00Z.",
                 param=name,
             )
         return found

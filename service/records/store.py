@@ -60,7 +60,7 @@ class Store:
         """
         if not token.startswith(tokens.PREFIX):
             raise Unauthenticated(
-                "This token is not known here. Ask the owner for a client token.",
+                "This token is unknown. Ask the owner for a client token.",
                 code=UNKNOWN_TOKEN,
             )
         return self._open(tokens.hashed(token), partial(grants.find, token=token))
@@ -137,7 +137,7 @@ _sealer = lru_cache(maxsize=4)(Sealer)
 def _kept_secret(snapshot: SqliteSnapshot) -> str:
     secret = snapshot.meta("secret")
     if secret is None:
-        raise Unavailable("The store is empty. Import something first.")
+        raise Unavailable("The store is empty. Import records first.")
     return str(secret)
 
 

@@ -104,8 +104,8 @@ class StreamView:
         if field not in self.granted:
             near = get_close_matches(field, self.fields, n=3)
             raise Forbidden(
-                f"The field {field!r} is not in this grant for stream {self.name!r}. "
-                "Use a field that schema lists for the stream.",
+                f"The grant does not include the field {field!r} of the stream {self.name!r}. "
+                "Call schema to see the granted fields.",
                 code="field_not_granted",
                 param=param,
                 field=field,

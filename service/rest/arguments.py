@@ -1,4 +1,4 @@
-"""Query strings to typed arguments: the only place where text becomes numbers and lists."""
+"""Parses query strings into typed arguments."""
 
 import re
 import sys
@@ -92,7 +92,7 @@ def read_listing(query_string: str) -> tuple[dict[str, Any], dict[str, str]]:
         if name not in KNOWN_BY_LISTINGS:
             raise unknown(name, KNOWN_BY_LISTINGS)
         if path:
-            raise InvalidRequest(f"{name} takes no brackets.", param=name)
+            raise InvalidRequest(f"{name} does not accept brackets.", param=name)
         if name == CONNECTION:
             field = connection_id()
             given[name] = _merge(given, name, field, path, value, {})
@@ -107,7 +107,7 @@ def unknown(name: str, known: Collection[str]) -> InvalidRequest:
     near = get_close_matches(name, known, n=1)
     guess = f"Did you mean {near[0]!r}? " if near else ""
     return InvalidRequest(
-        f"Unsupported query parameter: {name}. {guess}Known: {', '.join(sorted(known))}.",
+        f"Unsupported query parameter: {name}. {guess}Supported: {', '.join(sorted(known))}.",
         param=name,
         did_you_mean=near or None,
     )
@@ -121,7 +121,7 @@ def _parameters(query_string: str) -> Iterable[tuple[str, list[str], str]]:
         )
     except ValueError as error:
         raise InvalidRequest(
-            f"At most {BUDGETS.query_parameters} query parameters are taken."
+            f"At most {BUDGETS.query_parameters} query parameters are allowed."
         ) from error
     for key, value in pairs:
         found = _BRACKETS.fullmatch(key)
@@ -151,9 +151,9 @@ def _merge(
         names = value.split(",") if argument == "fields" and not path else [value]
         return [*(before or []), *names]
     if path:
-        raise InvalidRequest(f"{argument} takes no brackets.", param=argument)
+        raise InvalidRequest(f"{argument} does not accept brackets.", param=argument)
     if before is not None:
-        raise InvalidRequest(f"{argument} is given twice. Give it once.", param=argument)
+        raise InvalidRequest(f"{argument} is given twice. Send it once.", param=argument)
     if isinstance(field, Flag):
         return FLAGS.get(value, value)
     return _number(value, field.most) if isinstance(field, Number) else value
@@ -165,7 +165,7 @@ def _filter(before: dict[str, Any], path: list[str], value: str, argument: str) 
     if len(path) == 2 and isinstance(before.get(path[0], {}), dict):
         return {**before, path[0]: {**before.get(path[0], {}), path[1]: value}}
     raise InvalidRequest(
-        "A filter is filter[field]=value or filter[field][gte]=value.",
+        "A filter must be filter[field]=value or filter[field][gte]=value.",
         code="invalid_filter",
         param=argument,
     )
@@ -188,7 +188,7 @@ def take_alias(given: dict[str, Any], extra: dict[str, str]) -> None:
         return
     if given.setdefault("connection_id", alias) != alias:
         raise InvalidRequest(
-            "connection_id and connector_instance_id differ. Give connection_id only.",
+            "connection_id and connector_instance_id differ. Send only connection_id.",
             code="invalid_argument",
             param="connector_instance_id",
         )

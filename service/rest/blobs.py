@@ -61,7 +61,7 @@ def _is_still(tag: str | None) -> bool:
 def _outside(size: int, request_id: str) -> Response:
     found = {
         "code": "range_not_satisfiable",
-        "message": f"The range lies outside the blob, which has {size} bytes. Ask for less.",
+        "message": f"The range is outside the blob, which has {size} bytes. Request one inside it.",
         "param": "Range",
     }
     body = errors.wrapped(416, found, request_id)

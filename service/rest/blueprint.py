@@ -46,7 +46,8 @@ def _open(services: Services, guard: Guard) -> Response | None:
     asked = request.headers.get("PDPP-Version")
     if asked not in (None, PDPP_VERSION):
         raise InvalidRequest(
-            f"This service speaks PDPP-Version {PDPP_VERSION}. Send that or no such header.",
+            f"This service supports PDPP-Version {PDPP_VERSION}. Send that value, or leave the "
+            "header out.",
             code="unsupported_version",
         )
     g.session = services.open_session(token)
@@ -68,7 +69,9 @@ def _view(operation: RecordOperation) -> Callable[..., Response]:
 def _posted_view(operation: RecordOperation) -> Callable[..., Response]:
     def view() -> Response:
         if web.query():
-            raise InvalidRequest("A POST has its arguments in the body. Leave the query out.")
+            raise InvalidRequest(
+                "A POST takes its arguments from the body. Remove the query string."
+            )
         given, extra = arguments.read_posted(
             operation, web.json_body(), known=arguments.ALWAYS_KNOWN
         )

@@ -1,4 +1,4 @@
-"""Descriptions of this server for programs: `/openapi.json` and `/llms.txt`."""
+"""Serves `/openapi.json` and `/llms.txt`."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What a client finds without a token: discovery, protected-resource metadata, health."""
+"""Routes that need no token: discovery, protected-resource metadata, health."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What all REST routes share: paths decoded once, one set of headers, one body for every error.
+"""Shared by all REST routes: path decoding, headers and the error body.
 
 Path segments are decoded here, from the address as it was sent: an id may hold `/`.
 """
@@ -107,16 +107,16 @@ def json_body() -> dict[str, Any]:
     """
     if request.mimetype != "application/json":
         raise UnsupportedMediaType(
-            "The body is JSON: send the header Content-Type: application/json."
+            "The body must be JSON. Send the header Content-Type: application/json."
         )
     try:
         body = json_text.parse(http_edge.read_body(request.environ))
     except (json_text.TooManyValues, json_text.TooDeeplyNested) as error:
-        raise TooLarge(f"The body {error}. Send a smaller and flatter one.") from None
+        raise TooLarge(f"The body {error}. Send a smaller, less nested one.") from None
     except orjson.JSONDecodeError:
-        raise InvalidRequest("The body is no JSON. Send an object with the arguments.") from None
+        raise InvalidRequest("The body is not JSON. Send an object with the arguments.") from None
     if not isinstance(body, dict):
-        raise InvalidRequest("The body is no object. Send one with the arguments.")
+        raise InvalidRequest("The body is not an object. Send an object with the arguments.")
     return body
 
 
@@ -168,7 +168,7 @@ def _http_failure(error: HTTPException, prefixes: tuple[str, ...]) -> Response:
     code = CODES.get(status, "invalid_request")
     message = {
         404: f"No such route. The read routes are under {' and '.join(prefixes)}; MCP is at /mcp.",
-        405: "This route does not take that verb. Use one of the header Allow.",
+        405: "This route does not support that method. Use one from the Allow header.",
     }.get(status, error.description or "The request was refused.")
     verbs = error.valid_methods if isinstance(error, MethodNotAllowed) else None
     more = {"Allow": ", ".join(sorted(verbs))} if verbs else {}

@@ -1,4 +1,4 @@
-"""What HTTP wants of every answer, whichever route gave it.
+"""Adds the HTTP headers and validators that all responses need.
 
 Pages of allowed origins may read it, caches are told what they may keep, a body that is known
 already is not sent again, and one that is large is compressed.
@@ -134,7 +134,7 @@ def _tag(environ: dict[str, Any], response: Response, sent: dict[str, str]) -> N
 
 
 def _compress(asked: Request, response: Response) -> None:
-    """Compresses a body above the bound, unless the client refuses compression."""
+    """Compresses a body above the threshold if the client accepts it."""
     if response.status_code in (204, 206, 304):
         return
     body = response.get_data()

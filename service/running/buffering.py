@@ -95,7 +95,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
             self._drop(connection)
 
     def murder_keepalived(self, force: bool = False) -> None:
-        """Ends what has waited too long, or with `force` everything."""
+        """Closes connections that have waited too long, or with `force` all of them."""
         super().murder_keepalived(force)
         if not force and not self._next_check.expired():
             return
@@ -197,7 +197,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
             self._drop(longest)
 
     def _free_requests(self) -> None:
-        """Refuses requests that hold more than their share, the oldest first."""
+        """Refuses requests that use more than their share of memory, the oldest first."""
         while self._received > self.bounds.received_bytes:
             unfinished = [each for each in self._waiting if each.received]
             if not unfinished:
@@ -216,7 +216,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
             self._cut(longest)
 
     def _count(self, connection: Connection, received: int, unsent: int) -> None:
-        """Sets what a connection counts for."""
+        """Updates the bytes counted for a connection."""
         self._received += received - connection.received
         self._unsent += unsent - connection.unsent
         connection.received, connection.unsent = received, unsent
@@ -285,7 +285,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
         connection.pace_start = received
 
     def _continue(self, connection: Connection) -> None:
-        """Goes on after everything that was written has been sent."""
+        """Continues after the response has been sent."""
         if connection.answer is not None:
             self.enqueue_req(connection)
         elif connection.keep:
@@ -324,7 +324,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
             self._drop(connection)
 
     def _cut(self, connection: Connection) -> None:
-        self.log.info("An answer was cut off: the client did not read it.")
+        self.log.info("A response was aborted because the client did not read it.")
         self._drop(connection, discard=True)
 
     def _drop(self, connection: Connection, *, discard: bool = False) -> None:

@@ -67,7 +67,7 @@ class ResponseBuffer:
         return sum(len(piece.obj) for piece in self._pieces)
 
     def clear(self) -> None:
-        """Discards what was not sent."""
+        """Discards unsent data."""
         self._pieces.clear()
         self.size = 0
 
@@ -127,7 +127,7 @@ class Connection:
         return self.sock.fileno() < 0
 
     def close(self, *, discard: bool = False) -> None:
-        """Closes the socket. `discard` drops what the system has not sent; a reset follows."""
+        """Closes the socket. `discard` drops unsent data and resets the connection."""
         try:
             if discard:
                 self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _DISCARD)

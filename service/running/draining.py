@@ -27,7 +27,7 @@ _REFUSALS: Final[tuple[tuple[tuple[type[Exception], ...], tuple[int, str, str]],
         (
             414,
             "URI Too Long",
-            "The address is too long. Send the arguments by POST: to /mcp, or to /v1/search.",
+            "The URL is too long. Send the arguments with POST to /mcp or /v1/search.",
         ),
     ),
     (
@@ -35,12 +35,19 @@ _REFUSALS: Final[tuple[tuple[tuple[type[Exception], ...], tuple[int, str, str]],
         (
             431,
             "Request Header Fields Too Large",
-            "The headers are too large or too many. Send fewer of them.",
+            "The headers are too large or too many. Send fewer.",
         ),
     ),
     (
         (BodyTooLarge,),
-        (413, "Content Too Large", "The body is too large. Send a smaller one, in larger chunks."),
+        (
+            413,
+            "Content Too Large",
+            (
+                "The body is too large, or its chunks are too small. Send a smaller body in larger "
+                "chunks."
+            ),
+        ),
     ),
     (
         (RequestTooSlow,),
@@ -52,19 +59,27 @@ _REFUSALS: Final[tuple[tuple[tuple[type[Exception], ...], tuple[int, str, str]],
     ),
     (
         (errors.ExpectationFailed,),
-        (417, "Expectation Failed", "Send no header Expect but 100-continue."),
+        (417, "Expectation Failed", "The Expect header must be 100-continue. Change or remove it."),
     ),
     (
         (errors.UnsupportedTransferCoding,),
-        (501, "Not Implemented", "Send the body plain or chunked."),
+        (
+            501,
+            "Not Implemented",
+            "The transfer coding is not supported. Send the body plain or chunked.",
+        ),
     ),
     ((errors.ForbiddenProxyRequest,), (403, "Forbidden", "Ask this server directly.")),
     (
         (errors.ParseException, errors.ConfigurationProblem),
-        (400, "Bad Request", "This is no HTTP request. Check what stands between you and here."),
+        (
+            400,
+            "Bad Request",
+            "This is not a valid HTTP request. Check any proxy between you and this server.",
+        ),
     ),
 )
-_FAILED: Final = (500, "Internal Server Error", "Something went wrong on our side. Try again.")
+_FAILED: Final = (500, "Internal Server Error", "Internal error. Try again.")
 
 
 class DrainingWorker(BufferingWorker):
@@ -73,7 +88,7 @@ class DrainingWorker(BufferingWorker):
     _drained: Deadline | None = None
 
     def handle_exit(self, sig: int, frame: Any) -> None:
-        """Begins to drain. Told again, nothing changes."""
+        """Begins to drain. Repeated signals are ignored."""
         if self._drained is not None:
             return
         self._drained = Deadline.after(settings.load().drain_seconds)
@@ -89,7 +104,7 @@ class DrainingWorker(BufferingWorker):
             super().handle_exit(signal.SIGTERM, None)
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
-        """Refuses what is no request with the body of every error; nothing of it is logged."""
+        """Refuses a malformed request with the JSON error body; its content is not logged."""
         status, reason, advice = _refusal(exc)
         id = request_id(None)
         if status == 500:
@@ -111,7 +126,7 @@ class DrainingWorker(BufferingWorker):
         try:
             util.write_nonblock(client, head.encode() + body)
         except Exception:
-            self.log.debug("request %s: nobody took the refusal", id)
+            self.log.debug("request %s: the client closed the connection before the refusal", id)
 
 
 def _type(status: int) -> str:

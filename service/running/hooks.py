@@ -1,4 +1,4 @@
-"""Logs and counts every request: opens its log at the start, writes log and metrics at its end.
+"""Request hooks: start a request record, then write it to the log and the metrics.
 
 This is on the way of every request: headers are looked up in the WSGI environment, and nothing is
 worked out that is not told.
@@ -144,7 +144,7 @@ def _place(rule: str, endpoint: str) -> tuple[str, str, str]:
 
 @lru_cache(maxsize=1_024)
 def _address(told: str) -> str:
-    """An IP address as text; `UNKNOWN` for any other text of a header."""
+    """The IP address in a header, or None."""
     try:
         return str(ipaddress.ip_address(told))
     except ValueError:

@@ -61,7 +61,7 @@ def configure(format: str | None, level: str) -> None:
 
 
 class GunicornLog(glogging.Logger):  # type: ignore[misc]
-    """The messages of gunicorn, in the same format."""
+    """Formats gunicorn's messages in the same way."""
 
     def setup(self, cfg: Any) -> None:
         super().setup(cfg)
@@ -87,7 +87,7 @@ def _now() -> str:
 
 
 class _Lines(logging.Formatter):
-    """What was logged, as the text that is made of it."""
+    """Formats log records as text."""
 
     def __init__(self, written: Callable[[Told], str]) -> None:
         super().__init__()

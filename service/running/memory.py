@@ -1,4 +1,4 @@
-"""How a worker holds its memory: in one heap, and sharing what was there before it."""
+"""Memory settings of a worker: one heap, and pages shared with the parent process."""
 
 import ctypes
 import gc

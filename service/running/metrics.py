@@ -1,4 +1,4 @@
-"""`GET /metrics`: what the service does, for Prometheus. Labels come from closed sets only.
+"""`GET /metrics` in the Prometheus format. Labels come from closed sets only.
 
 Where several workers run, each counts in files of a folder that `serving` names before the first
 count; the worker that is asked adds them up. Without a folder a worker tells its own counts.
@@ -56,25 +56,25 @@ def _counter(name: str, help: str, *labels: str) -> Counter:
     return Counter(name, help, labels, registry=REGISTRY)
 
 
-REQUESTS: Final = _counter("rung_requests", "Requests answered.", "surface", "operation", "status")
-ERRORS: Final = _counter("rung_errors", "Answers that were errors, by code.", "surface", "code")
+REQUESTS: Final = _counter("rung_requests", "Requests served.", "surface", "operation", "status")
+ERRORS: Final = _counter("rung_errors", "Error responses, by code.", "surface", "code")
 LIMITED: Final = _counter("rung_rate_limited", "Requests refused by a rate limit.", "surface")
-BYTES: Final = _counter("rung_response_bytes", "Bytes of bodies sent.", "surface")
+BYTES: Final = _counter("rung_response_bytes", "Bytes of response bodies.", "surface")
 UPSTREAM: Final = _counter(
     "rung_upstream_outcomes",
-    "What came of requests to other servers; one that broke off counts twice.",
+    "Outcomes of upstream requests; an interrupted one counts twice.",
     "outcome",
 )
 LATENCY: Final = Histogram(
     "rung_request_seconds",
-    "Seconds from a request to its answer.",
+    "Request duration in seconds.",
     ("surface", "operation"),
     buckets=SECONDS,
     registry=REGISTRY,
 )
 IN_FLIGHT: Final = Gauge(
     "rung_requests_in_flight",
-    "Requests being answered.",
+    "Requests in progress.",
     registry=REGISTRY,
     multiprocess_mode="livesum",
 )
@@ -102,7 +102,7 @@ def count(surface: str, operation: str, status: int, seconds: float, size: int, 
 
 @lru_cache(maxsize=None)
 def _counters(surface: str, operation: str, status: str) -> tuple[Counter, Histogram, Counter]:
-    """What an answer of this kind counts into. There are few kinds: all names are ours."""
+    """The counters of a kind of response. Labels are a closed set."""
     return (
         REQUESTS.labels(surface, operation, status),
         LATENCY.labels(surface, operation),
@@ -111,12 +111,12 @@ def _counters(surface: str, operation: str, status: str) -> tuple[Counter, Histo
 
 
 def upstream(outcome: str) -> None:
-    """What came of one request to another server."""
+    """Counts the outcome of an upstream request."""
     UPSTREAM.labels(outcome if outcome in UPSTREAM_OUTCOMES else OTHER).inc()
 
 
 def exposition(services: Services) -> bytes:
-    """All counts in the text format, and what this worker knows of what it serves."""
+    """All counts in the text format, with the state of this worker."""
     path = settings.environment().get(FOLDER_VARIABLE)
     counts = REGISTRY
     if path:
@@ -128,26 +128,26 @@ def exposition(services: Services) -> bytes:
 
 
 class _State:
-    """What is served, as the worker that is asked sees it now."""
+    """What is served, from the view of this worker."""
 
     def __init__(self, services: Services, *, shared: bool) -> None:
         self._services, self._shared = services, shared
 
     def collect(self) -> Iterator[Metric]:
-        yield InfoMetricFamily("rung_build", "The version that runs.", {"version": VERSION})
+        yield InfoMetricFamily("rung_build", "The running version.", {"version": VERSION})
         shared = GaugeMetricFamily(
-            "rung_metrics_shared", "1 where counts are of all workers, 0 where of one of them."
+            "rung_metrics_shared", "1 if counts cover all workers, 0 if they cover one."
         )
         shared.add_metric((), float(self._shared))
         yield shared
-        closing = GaugeMetricFamily("rung_closing", "1 where this worker is about to stop.")
+        closing = GaugeMetricFamily("rung_closing", "1 if this worker is shutting down.")
         closing.add_metric((), float(self._services.closing.is_set()))
         yield closing
         papers = self._services.papers
         if papers is not None:
             told = papers.status()
             kept = {name: str(told[name]) for name in SNAPSHOT if told.get(name)}
-            yield InfoMetricFamily("rung_snapshot", "The snapshot of papers that is served.", kept)
+            yield InfoMetricFamily("rung_snapshot", "The papers snapshot that is served.", kept)
 
 
 def mount(app: Flask, services: Services) -> None:
@@ -178,7 +178,7 @@ def check_reader(found: settings.Settings) -> None:
     if not forwarded and guard.is_loopback(request.remote_addr):
         return
     raise Forbidden(
-        "Metrics are read on the machine itself, or with a token of their own.",
-        hint="Its operator can set RUNG_METRICS_TOKEN, to be sent as `Authorization: Bearer`, or "
-        "RUNG_METRICS=open.",
+        "Metrics can be read only on this machine, or with the metrics token.",
+        hint="The operator can set RUNG_METRICS_TOKEN, which clients send as `Authorization: "
+        "Bearer`, or RUNG_METRICS=open.",
     )

@@ -1,4 +1,4 @@
-"""Whether what is served here answers, and why not: for routers and for people."""
+"""Reports whether the service is ready, and if not, why."""
 
 from typing import Any
 
@@ -28,5 +28,5 @@ def readiness(services: Services) -> dict[str, Any]:
     except EvidenceError as error:
         body |= {"status": "unavailable", "reason": error.message}
     if services.closing.is_set():
-        body |= {"status": CLOSING, "reason": "This server is about to stop."}
+        body |= {"status": CLOSING, "reason": "This server is shutting down."}
     return body

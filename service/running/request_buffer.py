@@ -65,7 +65,7 @@ class RequestBuffer:
                 self._skip_chunks()
 
     def end(self) -> None:
-        """The client will send no more: the parser decides about what is there."""
+        """Handles the end of input: the parser decides about the received data."""
         self.ready = self.body_start > 0
 
     def body_deadline(self) -> Deadline:

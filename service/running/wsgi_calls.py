@@ -1,4 +1,4 @@
-"""From a whole request to its answer: what a thread of the worker does. Nothing here waits."""
+"""Runs the WSGI application for one complete request in a worker thread."""
 
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from service.running.connection import Answer, Connection
 
 
 def parse(worker: Any, connection: Connection) -> Any:
-    """The request that arrived; raises what gunicorn's parser raises."""
+    """The parsed request; raises the errors of gunicorn's parser."""
     connection.keep = False
     if connection.parser is None:
         # Without a source: the parser gets the bytes from here, and cannot wait for more.

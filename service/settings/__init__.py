@@ -14,7 +14,7 @@ THREADS, WAITING_THREADS = 2, 16  # over a store, and where they wait for an ups
 
 
 class SettingsError(ValueError):
-    """All faults at once, a line each: the variable, what is wrong, and an example."""
+    """All errors, one line each, with the variable and an example."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ SETTINGS: tuple[Setting, ...] = (
         Path("var/rung.db"),
         parsing.path,
         "/data/rung.db",
-        "The file of the embedded store.",
+        "The path of the embedded store.",
     ),
     Setting(
         "store_url",
@@ -83,8 +83,8 @@ SETTINGS: tuple[Setting, ...] = (
         None,
         parsing.url,
         "https://files.example.com/rung.db",
-        "A store fetched at start and served as it is, instead of a local one; it is kept beside "
-        "RUNG_STORE.",
+        "The URL of a store to download at start instead of using a local one. It is kept next "
+        "to RUNG_STORE.",
     ),
     Setting(
         "store_sha256",
@@ -92,7 +92,7 @@ SETTINGS: tuple[Setting, ...] = (
         None,
         parsing.sha256,
         "64 hexadecimal digits",
-        "The checksum of what RUNG_STORE_URL names; needed with it.",
+        "The SHA-256 of that store. Required with RUNG_STORE_URL.",
     ),
     Setting(
         "papers_db",
@@ -100,7 +100,7 @@ SETTINGS: tuple[Setting, ...] = (
         None,
         parsing.path,
         "/data/papers/snapshot.db",
-        "A deepresearch-flow snapshot; serves papers at /mcp/papers and /papers/v1.",
+        "The path of a deepresearch-flow snapshot, served at /mcp/papers and /papers/v1.",
     ),
     Setting(
         "papers_assets",
@@ -108,8 +108,8 @@ SETTINGS: tuple[Setting, ...] = (
         None,
         parsing.assets,
         "https://assets.internal/static",
-        "Folder or internal HTTP address of the snapshot's static files; `static` beside it "
-        "otherwise.",
+        "The directory or internal HTTP URL of the snapshot's static files. Default: `static` "
+        "next to it.",
     ),
     Setting(
         "papers_tokens",
@@ -117,7 +117,7 @@ SETTINGS: tuple[Setting, ...] = (
         (),
         parsing.tokens,
         "two-or-more-long-random-words",
-        "Tokens that may read papers; anybody may where none is named.",
+        "The tokens that can read papers. Without any, papers are open to everybody.",
         secret=True,
     ),
     Setting(
@@ -126,7 +126,8 @@ SETTINGS: tuple[Setting, ...] = (
         None,
         parsing.url,
         "https://files.example.com/papers.tar.gz",
-        "A snapshot, or a tar archive of one with its static folder, fetched at start.",
+        "The URL of a snapshot, or of a tar archive with a snapshot and its static directory, "
+        "to download at start.",
     ),
     Setting(
         "papers_sha256",
@@ -134,7 +135,7 @@ SETTINGS: tuple[Setting, ...] = (
         None,
         parsing.sha256,
         "64 hexadecimal digits",
-        "The checksum of what RUNG_PAPERS_URL names; needed with it.",
+        "The SHA-256 of that file. Required with RUNG_PAPERS_URL.",
     ),
     Setting(
         "upstream_url",
@@ -142,7 +143,7 @@ SETTINGS: tuple[Setting, ...] = (
         None,
         parsing.address,
         "https://pdpp.example.com",
-        "A PDPP resource server: it gets every token that is not the store's.",
+        "A PDPP resource server. It receives every token that is not a store token.",
     ),
     Setting(
         "introspection_url",
@@ -150,7 +151,8 @@ SETTINGS: tuple[Setting, ...] = (
         None,
         parsing.address,
         "https://as.example.com/introspect",
-        "Where tokens of the upstream are introspected; it is asked for its schema otherwise.",
+        "The introspection URL for upstream tokens. Without it, tokens are checked by reading "
+        "the schema.",
     ),
     Setting(
         "introspection_client_id",
@@ -158,7 +160,7 @@ SETTINGS: tuple[Setting, ...] = (
         None,
         parsing.text,
         "rung",
-        "Who we are at RUNG_INTROSPECTION_URL; needed with it.",
+        "The client id for RUNG_INTROSPECTION_URL. Required with it.",
     ),
     Setting(
         "introspection_client_secret",
@@ -166,7 +168,7 @@ SETTINGS: tuple[Setting, ...] = (
         None,
         parsing.text,
         "a long random word",
-        "Our secret there; needed with it.",
+        "The client secret for RUNG_INTROSPECTION_URL. Required with it.",
         secret=True,
     ),
     Setting(
@@ -175,7 +177,7 @@ SETTINGS: tuple[Setting, ...] = (
         None,
         parsing.text,
         "https://rung.example.com/mcp",
-        "What introspected tokens must be made for, where introspection says it.",
+        "The audience that introspected tokens must have, if introspection returns one.",
     ),
     Setting(
         "public_url",
@@ -183,7 +185,7 @@ SETTINGS: tuple[Setting, ...] = (
         None,
         parsing.url,
         "https://rung.example.com",
-        "The address clients use; makes the links of hits and documents absolute.",
+        "The URL that clients use. Makes the links in answers absolute.",
     ),
     Setting(
         "allowed_origins",
@@ -191,7 +193,7 @@ SETTINGS: tuple[Setting, ...] = (
         (),
         parsing.urls,
         "https://app.example.com",
-        "Browser origins that may call, beside the public and the loopback ones.",
+        "Browser origins that may call, in addition to the public URL and loopback.",
     ),
     Setting(
         "allowed_hosts",
@@ -199,8 +201,8 @@ SETTINGS: tuple[Setting, ...] = (
         (),
         parsing.words,
         "rung.example.com",
-        "The only host names answered to, and that of RUNG_PUBLIC_URL. Default: any; on loopback "
-        "localhost and that of RUNG_PUBLIC_URL.",
+        "The allowed host names, in addition to that of RUNG_PUBLIC_URL. Default: any; on "
+        "loopback only localhost and that of RUNG_PUBLIC_URL.",
     ),
     Setting(
         "trusted_proxy_hops",
@@ -208,7 +210,7 @@ SETTINGS: tuple[Setting, ...] = (
         0,
         parsing.whole,
         "1",
-        "How many proxies in front set X-Forwarded-*; 1 where DYNO is set.",
+        "The number of proxies in front that set X-Forwarded-*. 1 if DYNO is set.",
     ),
     Setting(
         "secret_key",
@@ -216,8 +218,8 @@ SETTINGS: tuple[Setting, ...] = (
         None,
         parsing.text,
         "32 random bytes as hex",
-        "Seals cursors and the tokens of package members; made and kept in the store, needed "
-        "where several hosts share one.",
+        "The key that encrypts cursors and the tokens of package members. Generated and kept "
+        "in the store by default; set it if several hosts serve the same data.",
         secret=True,
     ),
     Setting(
@@ -226,7 +228,7 @@ SETTINGS: tuple[Setting, ...] = (
         (),
         parsing.urls,
         "https://as.example.com",
-        "Authorization servers that hand out tokens, for protected-resource metadata.",
+        "The authorization servers that issue tokens, for protected-resource metadata.",
     ),
     Setting(
         "threads",
@@ -234,8 +236,8 @@ SETTINGS: tuple[Setting, ...] = (
         None,
         parsing.count,
         "16",
-        f"Threads of a worker; {THREADS}, or {WAITING_THREADS} with RUNG_UPSTREAM_URL. Give more "
-        "where packages have members at other servers.",
+        f"Threads per worker: {THREADS}, or {WAITING_THREADS} with RUNG_UPSTREAM_URL. Use more "
+        "for packages with members on other servers.",
     ),
     Setting("port", "PORT", 8000, parsing.port, "8000", "The port to listen on."),
     Setting(
@@ -244,7 +246,7 @@ SETTINGS: tuple[Setting, ...] = (
         None,
         parsing.count,
         "2",
-        "Worker processes; as many as there are cores by default.",
+        "The number of worker processes. Default: the number of cores.",
     ),
     *(Setting(*row) for row in ROWS),
 )
@@ -266,7 +268,7 @@ OWNER_VARIABLES = ("RUNG_OWNER_TOKEN", "PDPP_OWNER_TOKEN", "PDPP_OWNER_SESSION_C
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """One setting as it is: its value and what gave it, such as "default" or "environment"."""
+    """An effective setting: its value and its origin, such as "default" or "environment"."""
 
     setting: Setting
     value: Any
@@ -288,7 +290,7 @@ def examine(environ: Mapping[str, str] | None = None) -> tuple[list[InForce], li
     """
     found = os.environ if environ is None else environ
     faults = [
-        f"{name} holds an owner credential. Owner tokens are refused: unset it and use a client "
+        f"{name} is an owner credential. Owner tokens are refused: unset it and use a client "
         "token (rung grant create)."
         for name in OWNER_VARIABLES
         if found.get(name)
@@ -303,7 +305,9 @@ def examine(environ: Mapping[str, str] | None = None) -> tuple[list[InForce], li
             # Addresses may hold credentials before an @ or in a query.
             hidden = setting.secret or "@" in text or "?" in text
             shown = HIDDEN if hidden else repr(text)
-            faults.append(f"{setting.variable} is {shown}: it {error}, such as {setting.example}.")
+            faults.append(
+                f"{setting.variable} is {shown}: it {error}, for example {setting.example}."
+            )
     faults += _missing(values)
     rules = {name: (value, why) for name, value, why in _rules(values, found)}
     in_force = []
@@ -343,7 +347,7 @@ def _missing(values: Mapping[str, Any]) -> list[str]:
     """A line for each setting that needs one which is not there."""
     rows = {setting.name: setting for setting in SETTINGS}
     return [
-        f"{rows[name].variable} needs {rows[other].variable}, such as {rows[other].example}."
+        f"{rows[name].variable} requires {rows[other].variable}, for example {rows[other].example}."
         for name, other in _NEEDS
         if values.get(name) and not values.get(other)
     ]

@@ -1,4 +1,4 @@
-"""The settings in words: what is in force and why, and an example file of all of them."""
+"""Describes the effective settings with their origin, and writes the example file."""
 
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
@@ -14,10 +14,10 @@ COLUMNS = 98
 HEAD = """\
 # Every setting of Rung, with its default. Written by `make docs` from the code.
 #
-# Copy this file, take the # away before what you change, and start Rung with it:
+# Copy this file, remove the # from the settings you change, and start Rung with it:
 #   docker run --env-file rung.env …      systemd: EnvironmentFile=/etc/rung.env
 #   set -a; . ./rung.env; set +a          in a shell
-# A variable with nothing after = is not set. `rung config --explain` says what is in force."""
+# An empty variable is unset. `rung config --explain` shows the effective settings."""
 
 
 def shown(found: InForce) -> str:
@@ -45,11 +45,11 @@ def spelled(value: Any) -> str:
 
 
 def explained(found: InForce) -> str:
-    """What a setting is, where that comes from, what it means, and an example."""
+    """A setting's value, origin, meaning and example."""
     setting = found.setting
     meaning = "\n".join(wrap(setting.help, COLUMNS, initial_indent="  ", subsequent_indent="  "))
     first = f"{setting.variable} = {shown(found)}   ({found.origin})"
-    return f"{first}\n{meaning}\n  such as {setting.example}"
+    return f"{first}\n{meaning}\n  for example {setting.example}"
 
 
 def example_file() -> str:
@@ -61,15 +61,15 @@ def _example(setting: Setting) -> str:
     default = spelled(setting.default)
     lines = wrap(setting.help, COLUMNS, initial_indent="# ", subsequent_indent="# ")
     if setting.example != default:
-        lines.append(f"# Such as: {setting.example}")
+        lines.append(f"# Example: {setting.example}")
     return "\n".join([*lines, f"#{setting.variable}={default}"])
 
 
 def strangers(environ: Mapping[str, str]) -> Iterator[str]:
-    """A line for each variable that begins like ours and is none, with what may be meant."""
+    """A warning for each RUNG_ variable that is not a setting, with a suggestion."""
     known = [*(setting.variable for setting in SETTINGS), *(each.name for each in BESIDE)]
     for name in sorted(environ):
         if name.startswith(PREFIX) and name not in known and name not in OWNER_VARIABLES:
             close = next(iter(get_close_matches(name, known, n=1)), None)
-            advice = f"Did you mean {close}?" if close else "Unset it, or correct its name."
-            yield f"{name} is no setting of Rung and does nothing. {advice}"
+            advice = f"Did you mean {close}?" if close else "Unset it or correct the name."
+            yield f"{name} is not a Rung setting and has no effect. {advice}"

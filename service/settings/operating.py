@@ -14,7 +14,7 @@ ROWS: Final[tuple[tuple[Any, ...], ...]] = (
         None,
         parsing.one_of("json", "text"),
         "json",
-        "json or text; text on a terminal, json elsewhere.",
+        "json or text. Default: text on a terminal, otherwise json.",
     ),
     (
         "log_level",
@@ -22,7 +22,7 @@ ROWS: Final[tuple[tuple[Any, ...], ...]] = (
         "info",
         parsing.one_of("debug", "info", "warning", "error"),
         "info",
-        "The least that is logged: debug adds health checks, warning leaves requests out.",
+        "The log level. debug adds health checks, warning omits requests.",
     ),
     (
         "metrics",
@@ -30,7 +30,7 @@ ROWS: Final[tuple[tuple[Any, ...], ...]] = (
         "local",
         parsing.one_of("local", "open", "off"),
         "open",
-        "Who may read /metrics: this machine, everybody, or nobody.",
+        "Who can read /metrics: this machine, everybody, or nobody.",
     ),
     (
         "metrics_token",
@@ -38,7 +38,7 @@ ROWS: Final[tuple[tuple[Any, ...], ...]] = (
         None,
         parsing.token,
         "a-long-random-word",
-        "A token that reads /metrics from elsewhere.",
+        "A token for reading /metrics from other machines.",
         True,
     ),
     (
@@ -47,7 +47,7 @@ ROWS: Final[tuple[tuple[Any, ...], ...]] = (
         None,
         parsing.rate,
         "600/minute",
-        "Requests one token may make; unlimited without it.",
+        "The request limit per token. Default: unlimited.",
     ),
     (
         "rate_limit_address",
@@ -55,7 +55,7 @@ ROWS: Final[tuple[tuple[Any, ...], ...]] = (
         None,
         parsing.rate,
         "1200/minute",
-        "Requests one client address may make; unlimited without it.",
+        "The request limit per client address. Default: unlimited.",
     ),
     (
         "rate_limit_failures",
@@ -63,7 +63,7 @@ ROWS: Final[tuple[tuple[Any, ...], ...]] = (
         "30/minute",
         parsing.rate,
         "30/minute",
-        "Refused tokens one client address may send before it has to wait, or off.",
+        "The limit of refused tokens per client address, or off.",
     ),
     (
         "rate_limit_storage",
@@ -71,7 +71,7 @@ ROWS: Final[tuple[tuple[Any, ...], ...]] = (
         None,
         parsing.storage,
         "redis://redis.internal:6379/0",
-        "Where all workers count together; each counts for itself otherwise.",
+        "Shared storage for rate limits. Without it, each worker counts separately.",
         True,
     ),
     (
@@ -80,7 +80,7 @@ ROWS: Final[tuple[tuple[Any, ...], ...]] = (
         5,
         parsing.whole,
         "5",
-        "How long a worker told to stop goes on accepting, while /readyz says 503.",
+        "Seconds a worker continues to accept requests after SIGTERM, while /readyz returns 503.",
     ),
     (
         "answer_cache_bytes",
@@ -88,7 +88,9 @@ ROWS: Final[tuple[tuple[Any, ...], ...]] = (
         1_000_000,
         parsing.whole,
         "0",
-        "How many bytes of answers a worker keeps for calls that are repeated while nothing was "
-        "committed; 0 keeps none.",
+        (
+            "The size in bytes of each worker's cache for repeated calls. A commit to the store "
+            "clears it; 0 disables it."
+        ),
     ),
 )

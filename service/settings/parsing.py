@@ -1,4 +1,4 @@
-"""From the text of a variable to its value; a `ValueError` names the expected form."""
+"""Parses environment variables. A `ValueError` describes the valid values."""
 
 import re
 from collections.abc import Callable
@@ -17,7 +17,7 @@ def path(value: str) -> Path:
     try:
         return Path(value).expanduser()
     except RuntimeError:
-        raise ValueError("must not begin with ~ where no home folder is known") from None
+        raise ValueError("must not begin with ~, because the home directory is unknown") from None
 
 
 def whole(value: str) -> int:
@@ -48,10 +48,10 @@ def url(value: str) -> str:
 
 
 def address(value: str) -> str:
-    """An address that paths can be appended to, and that holds no credentials."""
+    """A URL to which paths can be appended, without credentials."""
     found = url(value)
     if "?" in value or "#" in value or "@" in urlsplit(value).netloc:
-        raise ValueError("must be an address without user, ? and #")
+        raise ValueError("must be a URL without user, ? and #")
     return found
 
 
@@ -63,7 +63,7 @@ def assets(value: str) -> str:
     """A folder, or an address that paths can be appended to."""
     if value.startswith(("http://", "https://")):
         if "?" in value or "#" in value:
-            raise ValueError("must be an address without ? and #")
+            raise ValueError("must be a URL without ? and #")
         return url(value)
     return value
 
@@ -71,7 +71,7 @@ def assets(value: str) -> str:
 def tokens(value: str) -> tuple[str, ...]:
     found = words(value)
     if any(len(token) < TOKEN_CHARS for token in found):
-        raise ValueError(f"must hold tokens of at least {TOKEN_CHARS} characters")
+        raise ValueError(f"must be a list of tokens of at least {TOKEN_CHARS} characters")
     return found
 
 
@@ -86,7 +86,7 @@ def words(value: str) -> tuple[str, ...]:
 
 
 def without_secrets(value: str) -> str:
-    """An address without what may be secret in it: user, query and fragment. Other text stays."""
+    """A URL without user, query and fragment, which may be secret. Other text is unchanged."""
     if "://" not in value:
         return value
     parts = urlsplit(value)
@@ -125,7 +125,7 @@ def rate(value: str) -> str | None:
 
 def storage(value: str) -> str:
     if not value.startswith(("redis://", "rediss://", "memory://")) or not _has_port(value):
-        raise ValueError("must be a redis:// or rediss:// address")
+        raise ValueError("must be a redis:// or rediss:// URL")
     return value
 
 

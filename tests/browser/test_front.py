@@ -34,7 +34,7 @@ def test_a_page_has_no_serious_fault_and_fits_the_screen(visitor: Visitor, path:
 def test_an_unknown_address_has_a_page_without_fault_that_leads_on(visitor: Visitor) -> None:
     visitor.go("/nothing")
     assert not visitor.faults() and not visitor.overflows()
-    visitor.page.get_by_role("link", name="Lines to connect a client").click()
+    visitor.page.get_by_role("link", name="Connect a client").click()
     visitor.page.wait_for_url("**/connect")
     assert all("404" in said for said in visitor.complaints)
     visitor.complaints.clear()
@@ -77,7 +77,7 @@ def test_each_client_has_lines_and_says_whether_it_sends_a_bearer(visitor: Visit
     assert visitor.page.locator(".client h3").all_inner_texts() == CLIENTS
     rows = visitor.page.locator(".clients tbody tr").all_inner_texts()
     assert [row.split("\t")[0] for row in rows] == CLIENTS
-    assert {row.split("\t")[1] for row in rows} == {"Yes", "Not by itself"}
+    assert {row.split("\t")[1] for row in rows} == {"Yes", "No"}
     claude_code = visitor.page.locator(".client", has=visitor.page.locator("#claude-code"))
     assert f"claude mcp add --transport http rung {visitor.base}/mcp" in claude_code.inner_text()
     assert "rung doctor" in visitor.page.locator("main").inner_text()
@@ -97,7 +97,7 @@ def test_the_papers_have_lines_of_their_own_without_a_token(visitor: Visitor) ->
 @PHONE_AND_DESK
 def test_a_token_fills_the_lines_and_goes_nowhere_else(visitor: Visitor, site: Site) -> None:
     visitor.go("/connect")
-    visitor.tab_to("Fill it into the lines")
+    visitor.tab_to("Insert it into the examples")
     visitor.type(site.token)
     lines = visitor.page.locator("pre").all_inner_texts()
     assert not [line for line in lines if "YOUR_TOKEN" in line]
@@ -115,7 +115,7 @@ def test_a_token_fills_the_lines_and_goes_nowhere_else(visitor: Visitor, site: S
 def test_what_is_no_token_stays_out_of_the_lines(visitor: Visitor) -> None:
     visitor.go("/connect")
     visitor.page.locator("#token").fill("x'; rm -rf ~; echo '")
-    assert "no bearer token" in visitor.page.locator("#token-state").inner_text()
+    assert "not a bearer token" in visitor.page.locator("#token-state").inner_text()
     assert "rm -rf" not in "".join(visitor.page.locator("pre").all_inner_texts())
 
 
@@ -136,7 +136,7 @@ def test_a_line_is_copied_by_keyboard_and_said_so(visitor: Visitor, site: Site) 
 def test_the_front_page_leads_on_by_keyboard(visitor: Visitor) -> None:
     visitor.go("/")
     visitor.press("Tab")
-    assert visitor.focused() == "Skip to the content"
-    visitor.tab_to("Lines for your client")
+    assert visitor.focused() == "Skip to content"
+    visitor.tab_to("Configure your client")
     visitor.press("Enter")
     visitor.page.wait_for_url("**/connect")

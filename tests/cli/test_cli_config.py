@@ -158,8 +158,8 @@ def test_every_fault_is_said_at_once_with_its_line_and_an_example(shell: Shell, 
         (("store = 'x'", "url = rung.example"), "line 2: "),
         (("store = 'x'", "", "token = 'x"), "line 3: "),
         (("url = 'https://a.example'", "provider_url = 'https://b.example'"), "line 2: "),
-        (("token = 'x'", "token_file = 'y'"), "take one out"),
-        (("store = ''",), 'such as store = "/data/rung.db"'),
+        (("token = 'x'", "token_file = 'y'"), "Remove one."),
+        (("store = ''",), 'for example store = "/data/rung.db"'),
     ],
 )
 def test_a_file_that_cannot_be_used_says_where(
@@ -180,7 +180,7 @@ def test_a_pipe_and_a_large_file_are_no_configuration(
     shell: Shell, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     os.mkfifo(file)
-    assert "no ordinary file" in shell.run("stats").stderr
+    assert "not a regular file" in shell.run("stats").stderr
     file.unlink()
     write(file, *(f'key_{number} = "x"' for number in range(5_000)))
     result = shell.run("stats")
@@ -203,7 +203,7 @@ def test_values_no_parser_can_take_are_refused_in_a_line(
 def test_many_faults_come_with_the_lines_they_stand_on(shell: Shell, file: Path) -> None:
     write(file, *(f'key_{number} = "x"' for number in range(2_000)))
     lines = shell.run("stats").stderr.splitlines()
-    assert len(lines) == 2_000 and lines[-1].startswith(f"{file}, line 2000: key_1999 is no key")
+    assert len(lines) == 2_000 and lines[-1].startswith(f"{file}, line 2000: Unknown key key_1999")
 
 
 def test_where_there_is_no_home_there_is_no_file(shell: Shell, tmp_path: Path) -> None:
@@ -212,15 +212,15 @@ def test_where_there_is_no_home_there_is_no_file(shell: Shell, tmp_path: Path) -
     with pytest.raises(config.ConfigError, match="RUNG_CONFIG"):
         config.load({"RUNG_CONFIG": f"{nobody}/rung.toml"})
     write(tmp_path / "mine.toml", f'store = "{nobody}/rung.db"')
-    with pytest.raises(config.ConfigError, match="no home folder is known"):
+    with pytest.raises(config.ConfigError, match="home directory is unknown"):
         config.load({"RUNG_CONFIG": str(tmp_path / "mine.toml")})
 
 
 def test_a_token_that_is_none_is_blamed_where_it_was_given(shell: Shell) -> None:
     source = ("--url", "https://rung.invalid")
-    assert "--token holds no token" in shell.run(*QUERY, *source, "--token", "a b").stderr
+    assert "--token has no token" in shell.run(*QUERY, *source, "--token", "a b").stderr
     named = Shell({**shell.environ, "RUNG_TOKEN": "a b"})
-    assert "RUNG_TOKEN holds no token" in named.run(*QUERY, *source).stderr
+    assert "RUNG_TOKEN has no token" in named.run(*QUERY, *source).stderr
 
 
 def test_bytes_that_are_no_text_are_no_configuration(shell: Shell, file: Path) -> None:

@@ -118,7 +118,7 @@ def test_a_store_that_is_not_there_may_come_later(tmp_path: Path) -> None:
     missing = str(tmp_path / "rung.db")
     found = run("--check", RUNG_STORE=missing)
     assert (found.exit_code, found.stdout) == (0, "")
-    assert f"{missing} is not there" in found.stderr
+    assert f"{missing} does not exist" in found.stderr
     upstream = {"RUNG_UPSTREAM_URL": "https://pdpp.example.com"}
     fetched = {"RUNG_STORE_URL": "https://files.example.com/a", "RUNG_STORE_SHA256": "0" * 64}
     for others in (upstream, fetched):
@@ -127,13 +127,13 @@ def test_a_store_that_is_not_there_may_come_later(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_store_is_a_fault(strange: Path) -> None:
     found = run("--check", RUNG_STORE=str(strange))
-    assert found.exit_code == 2 and f"{strange} is no store of Rung" in found.stderr
+    assert found.exit_code == 2 and f"{strange} is not a Rung store" in found.stderr
 
 
 def test_a_number_says_from_where_to_where_it_goes() -> None:
     environ = {"RUNG_TRUSTED_PROXY_HOPS": "-1", "RUNG_THREADS": "0", "PORT": "70000"}
     said = run("--check", **environ).stderr
-    for bounds in ("number from 0, such", "number from 1, such", "number from 0 to 65535, such"):
+    for bounds in ("number from 0, for", "number from 1, for", "number from 0 to 65535, for"):
         assert f"must be a whole {bounds}" in said
 
 

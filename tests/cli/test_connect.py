@@ -127,10 +127,10 @@ def test_a_second_run_changes_nothing_and_says_so(client: str, client_home: Clie
     client_home.write(client, "--token", TOKEN)
     before = contents(client_home.home)
     again = client_home.write(client, "--token", TOKEN)
-    assert again.exit_code == 0 and "nothing was changed" in again.stdout
+    assert again.exit_code == 0 and "nothing changed" in again.stdout
     assert contents(client_home.home) == before
     client_home.run("--client", client, "--remove")
-    assert "nothing was changed" in client_home.run("--client", client, "--remove").stdout
+    assert "nothing changed" in client_home.run("--client", client, "--remove").stdout
 
 
 def test_every_write_has_a_backup_of_its_own(client_home: ClientHome) -> None:
@@ -151,8 +151,8 @@ def test_every_write_has_a_backup_of_its_own(client_home: ClientHome) -> None:
         ("gemini", b'{"a": 1 "b": 2}', "line 1, column 9"),
         ("claude-code", b'{"a": 1', "line 1, column 8"),
         ("codex", b"[mcp_servers\n", "line 1, column 13"),
-        ("cursor", b'{"mcpServers": []}', "mcpServers is no object"),
-        ("cursor", b'{"mcpServers": {}, "mcpServers": {}}', "mcpServers stands there twice"),
+        ("cursor", b'{"mcpServers": []}', "mcpServers is not an object"),
+        ("cursor", b'{"mcpServers": {}, "mcpServers": {}}', "mcpServers occurs twice"),
         ("codex", b"mcp_servers = { a = { url = 'x' } }\n", "mcp_servers"),
         ("cursor", b"\xff\xfe{\x00}\x00", "UTF-8"),
         ("cursor", b'{"a": ' + b"1" * 5_000 + b"}", "a shorter number"),

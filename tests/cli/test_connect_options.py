@@ -194,7 +194,7 @@ def test_without_a_home_folder_a_file_is_to_be_named(
     kept = {"HOME": None, "RUNG_CONFIG": None, "XDG_CONFIG_HOME": str(client_home.home)}
     written = ["connect", URL, "--no-check", "--client", "cursor"]
     refused = CliRunner().invoke(rung, written, env=kept)
-    assert refused.exit_code == 1 and "name the file: --config" in refused.stderr
+    assert refused.exit_code == 1 and "name the file with --config" in refused.stderr
     file = client_home.project / "mcp.json"
     assert CliRunner().invoke(rung, [*written, "--config", str(file)], env=kept).exit_code == 0
     assert entry("cursor", file) is not None
@@ -205,8 +205,8 @@ def test_without_a_home_folder_a_file_is_to_be_named(
     [
         (("--no-token", "--token", TOKEN), "only one of --token"),
         (("--token-file", "x", "--token", TOKEN), "only one of --token"),
-        (("--store", "x.db"), "go with --stdio"),
-        (("--papers", "x.db"), "go with --stdio"),
+        (("--store", "x.db"), "require --stdio"),
+        (("--papers", "x.db"), "require --stdio"),
         (("--name", "a b"), "letters, digits"),
     ],
 )

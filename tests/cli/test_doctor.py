@@ -119,7 +119,7 @@ def test_open_papers_need_no_token(papers: Library, path: str) -> None:
 def test_a_token_nobody_knows_is_named(server: Server) -> None:
     found = report(server.url, "rung_" + "x" * 43)
     assert found.failed() == ["auth"] and "rung grant create" in found.steps["auth"]["change"]
-    assert "of another store" in found.steps["auth"]["meaning"]
+    assert "to another store" in found.steps["auth"]["meaning"]
 
 
 def test_a_revoked_token_is_named(server: Server) -> None:
@@ -132,23 +132,23 @@ def test_a_revoked_token_is_named(server: Server) -> None:
 # (how the front is broken, the step that fails, what it says, what to change)
 BROKEN = {
     "https": (fronts.redirecting("https://127.0.0.1{}"), "post", "redirected (301)", "https://"),
-    "slash": (fronts.redirecting("{}/", 308), "post", "redirected (308)", "no redirect for"),
+    "slash": (fronts.redirecting("{}/", 308), "post", "redirected (308)", "not to redirect"),
     "elsewhere": (
         fronts.redirecting("https://login.example/start", 302),
         *("post", "login.example/start", "https://login.example"),
     ),
     "page": (fronts.saying(200), "post", "Company sign-in & access", "Exempt"),
     "sign-in": (fronts.saying(403), "post", "Server: gateway/1.0", "Exempt"),
-    "down": (fronts.saying(502), "post", "answered 502 by what stands in front", "Start Rung"),
-    "no-post": (fronts.saying(405), "post", "answered 405", "the method as it is"),
-    "small": (fronts.saying(413), "post", "answered 413", "client_max_body_size"),
-    "no-mcp": (fronts.saying(404), "post", "answered 404", "location /"),
-    "credentials": (fronts.saying(407), "post", "wants credentials", "USER:PASSWORD"),
+    "down": (fronts.saying(502), "post", "returned 502 from something in front", "Start Rung"),
+    "no-post": (fronts.saying(405), "post", "returned 405", "the method unchanged"),
+    "small": (fronts.saying(413), "post", "returned 413", "client_max_body_size"),
+    "no-mcp": (fronts.saying(404), "post", "returned 404", "location /"),
+    "credentials": (fronts.saying(407), "post", "requires credentials", "USER:PASSWORD"),
     "nonsense": (
         fronts.saying(200, b"[]", Content_Type="application/json"),
-        *("post", "answered 200", "is the endpoint"),
+        *("post", "returned 200", "is the endpoint"),
     ),
-    "no-bearer": (fronts.without("authorization"), "headers", "Authorization", "Let the proxy"),
+    "no-bearer": (fronts.without("authorization"), "headers", "Authorization", "to forward"),
     "no-version": (
         fronts.without("mcp-protocol-version"),
         *("headers", "MCP-Protocol-Version does not arrive", "Mcp-Name"),
@@ -160,13 +160,13 @@ BROKEN = {
     "no-name": (fronts.without("mcp-name"), "headers", "Mcp-Name does not arrive", "Mcp-Name"),
     "bodies-401": (
         fronts.rewriting(401),
-        *("challenge", "without the body", "proxy_intercept_errors off;"),
+        *("challenge", "lacks Rung's body", "proxy_intercept_errors off;"),
     ),
     "bodies-400": (
         fronts.rewriting(400),
-        *("era", "without its JSON body", "proxy_intercept_errors off;"),
+        *("era", "lacks its JSON body", "proxy_intercept_errors off;"),
     ),
-    "challenge": (fronts.unchallenged, "challenge", "without the challenge", "WWW-Authenticate"),
+    "challenge": (fronts.unchallenged, "challenge", "lacks the challenge", "WWW-Authenticate"),
 }
 
 
@@ -214,7 +214,7 @@ def test_a_server_that_hangs_is_left_alone_and_the_step_is_named(server: Server)
             until.set()
     finally:
         until.set()
-    assert steps["search"].verdict == "FAIL" and "not answered within 0.5" in steps["search"].told
+    assert steps["search"].verdict == "FAIL" and "timed out after 0.5" in steps["search"].told
     assert [name for name, found in steps.items() if found.verdict == "FAIL"] == ["search"]
 
 
@@ -222,7 +222,7 @@ def test_a_port_that_accepts_and_says_nothing_is_named() -> None:
     with silent() as url:
         steps = {found.step: found for found in remote.look(url, None, NOW, seconds=0.2)}
     assert steps["tcp"].verdict == "ok" and steps["health"].verdict == "FAIL"
-    assert "log of the server" in steps["post"].change
+    assert "server's log" in steps["post"].change
 
 
 def test_a_closed_port_and_a_name_without_an_address_are_named() -> None:
@@ -275,7 +275,7 @@ def test_certificates_are_told_apart(tmp_path: Path) -> None:
     path, tls = certificate(tmp_path / "good")
     with asset_server({}, tls=tls) as server:
         found = report(server.url)
-        assert found.failed() == ["tls"] and "vouches for itself" in found.steps["tls"]["told"]
+        assert found.failed() == ["tls"] and "is self-signed" in found.steps["tls"]["told"]
         assert "REQUESTS_CA_BUNDLE" in found.steps["tls"]["change"]
         assert found.verdict("post") == "skip"
         trusted = report(server.url, REQUESTS_CA_BUNDLE=str(path))
@@ -321,7 +321,7 @@ def test_a_proxy_in_use_is_told_and_gone_through(server: Server) -> None:
         found = report(NEVER_ASKED, server.token, HTTP_PROXY=proxy.url)
         assert found.verdict("proxy") == "warn" and "NO_PROXY=" in found.steps["proxy"]["change"]
         assert "proxy" in found.steps["dns"]["told"]
-        assert "wants credentials" in found.steps["post"]["told"]
+        assert "requires credentials" in found.steps["post"]["told"]
         assert proxy.asked[0].target == f"{NEVER_ASKED}/healthz"
         asked = len(proxy.asked)
         with front(server.url, fronts.without()) as fresh:
@@ -394,4 +394,4 @@ def test_an_answer_of_any_shape_is_told_in_a_few_lines(shape: str) -> None:
 def test_a_page_of_half_titles_is_looked_through_once() -> None:
     page = b"<title" * 170_000
     with answering(lambda asked: Reply(200, page, {"Content-Type": "text/html"})) as hostile:
-        assert "a page for people" in run(hostile.url).output
+        assert "an HTML page" in run(hostile.url).output

@@ -83,7 +83,7 @@ def test_a_file_that_is_no_store_is_named(tmp_path: Path) -> None:
     page = tmp_path / "page.db"
     page.write_text("<!doctype html>" * 100)
     found = here({"RUNG_STORE": str(page)})
-    assert verdicts(found, "fail") == ["store"] and "no store" in found["store"]["meaning"]
+    assert verdicts(found, "fail") == ["store"] and "not a Rung store" in found["store"]["meaning"]
 
 
 @pytest.mark.parametrize(
@@ -163,10 +163,10 @@ def test_a_broken_configuration_file_is_named(house: House, tmp_path: Path) -> N
 
 def test_a_name_that_is_no_text_is_told_in_json_too(house: House) -> None:
     found = here({**house.environment, "RUNG_STORE": "/nowhere/\udcff\x1b[2J.db"})
-    assert "/nowhere/  [2J.db is not there" in found["store"]["told"]
+    assert "/nowhere/  [2J.db does not exist" in found["store"]["told"]
 
 
 @pytest.mark.parametrize("words", [("--token", "x" * 20), ("--token-file", "/nowhere")])
 def test_a_token_without_an_address_is_wrong_usage(words: tuple[str, str]) -> None:
     refused = CliRunner().invoke(rung, ["doctor", *words])
-    assert refused.exit_code == 2 and "with the URL" in refused.stderr
+    assert refused.exit_code == 2 and "requires the URL" in refused.stderr

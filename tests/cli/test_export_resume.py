@@ -100,7 +100,7 @@ def test_a_killed_export_of_a_field_goes_on_to_the_last_byte(
             file.write(b"a window that was not kept")
         result = shell.ok("export", *words)
         offsets = [asked_for(asked, "offset_chars") for asked in server.asked]
-    assert "going on" in result.stderr
+    assert "resuming after" in result.stderr
     assert alone(out) == LONG.encode()
     assert offsets.count("0") == 1, "the beginning was read once"
 
@@ -214,7 +214,7 @@ def test_a_changed_field_is_written_anew(tmp_path: Path) -> None:
         shell = halved(archive, url, out)
         archive.change(new)
         result = shell.ok("export", *FIELD, "-o", str(out))
-        assert "starting anew" in result.stderr and alone(out) == new.encode()
+        assert "Starting over" in result.stderr and alone(out) == new.encode()
 
 
 def test_a_field_that_changes_while_it_is_read_is_read_again(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_a_field_that_changes_while_it_is_read_is_read_again(tmp_path: Path) -> 
 
     with archive.served() as url, bent(url, bend) as server:
         result = archive.at(RUNG_URL=server.url).ok("export", *FIELD, "-o", str(out))
-        assert "starting anew" in result.stderr and alone(out) == new.encode()
+        assert "Starting over" in result.stderr and alone(out) == new.encode()
 
 
 def test_what_went_into_a_pipe_cannot_be_taken_back(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ def test_a_part_that_was_touched_is_not_gone_on_with(archive: Archive, url: str,
     with part(out).open("r+b") as file:
         file.write(b"other")
     result = shell.ok("export", *FIELD, "-o", str(out))
-    assert "not as it was left" in result.stderr and alone(out) == MIDDLE.encode()
+    assert "changed since the interruption" in result.stderr and alone(out) == MIDDLE.encode()
 
 
 def test_a_part_of_another_export_is_kept_from_harm(archive: Archive, url: str, out: Path) -> None:
@@ -270,7 +270,7 @@ def test_two_runs_do_not_write_one_file(archive: Archive, out: Path) -> None:
     with part(out).open("wb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         result = archive.shell.run("export", *FIELD, "-o", str(out))
-    assert result.exit_code == 1 and "Another run" in result.stderr and not out.exists()
+    assert result.exit_code == 1 and "Another process" in result.stderr and not out.exists()
 
 
 def test_a_cursor_the_source_forgot_says_to_start_anew(
@@ -344,4 +344,4 @@ def test_a_terminal_shows_a_bar_and_gets_no_data(archive: Archive, out: Path) ->
     shown = archive.shell.terminal("export", *FIELD, "-o", str(out))
     assert "━" in shown and f"{len(MIDDLE):,} of {len(MIDDLE):,} characters" in shown
     refused = archive.shell.terminal("export", *FIELD, "-o", "-")
-    assert "not for a terminal" in refused and "🌒" not in refused
+    assert "not export to a terminal" in refused and "🌒" not in refused

@@ -248,7 +248,7 @@ def test_a_broken_manifest_names_the_place(home: Path) -> None:
 def test_a_connection_id_that_cannot_be_one_is_refused(home: Path, connection: str) -> None:
     result = run("import", "mail.ndjson", "--connection", connection)
     assert result.exit_code == 1
-    assert "cannot identify a connection" in result.stderr
+    assert "is not a valid connection id" in result.stderr
 
 
 def test_files_that_cannot_be_read_exit_with_advice(home: Path) -> None:

@@ -99,9 +99,9 @@ def test_owner_tokens_are_refused_and_nothing_is_kept(home: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "advice"),
     [
-        ((), 1, "needs a grant"),
+        ((), 1, "needs at least one grant"),
         (("--grant", "nobody"), 1, "rung grant list"),
-        (("--grant", "diary", "--grant", "diary"), 1, "named twice"),
+        (("--grant", "diary", "--grant", "diary"), 1, "listed twice"),
         (("--grant", "diary", "--expires", "soon"), 1, "30d"),
         (("--remote", "https://a.example"), 2, "--token-file"),
         (("--remote", "https://a.example", "--token-file", "nowhere"), 1, "nowhere"),
@@ -124,4 +124,4 @@ def test_a_label_of_several_grants_is_no_name(home: Path) -> None:
 
 def test_a_revoked_grant_cannot_join(home: Path) -> None:
     run("grant", "revoke", "diary")
-    assert "No active grant" in create("--grant", "diary").stderr
+    assert "no active grant" in create("--grant", "diary").stderr

@@ -77,11 +77,11 @@ def test_ranges_and_values_of_several_filters_are_one(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("folder", "cannot be read"),
-        ('{"folder"', "is no JSON"),
+        ("folder", "is not a valid filter"),
+        ('{"folder"', "is not valid JSON"),
         ("folder=a --filter folder=b", "twice"),
-        ("[1]", "cannot be read"),
-        ("folder!=a", "cannot be read"),
+        ("[1]", "is not a valid filter"),
+        ("folder!=a", "is not a valid filter"),
     ],
 )
 def test_a_filter_that_cannot_be_read_is_explained(shell: Shell, given: str, said: str) -> None:
@@ -110,7 +110,7 @@ def test_words_of_a_search_are_joined(shell: Shell) -> None:
 
 def test_a_word_like_an_option_is_explained(shell: Shell) -> None:
     result = shell.run("search", "tag", "-friday")
-    assert result.exit_code == 2 and "in quotes, or after --" in result.stderr
+    assert result.exit_code == 2 and "quote the whole query" in result.stderr
     assert shell.ok("search", "--", "tag", "-friday").stdout == (
         shell.ok("search", "tag -friday").stdout
     )
@@ -120,17 +120,17 @@ def test_a_word_like_an_option_is_explained(shell: Shell) -> None:
 def test_defaults_are_those_of_the_tools_for_text_and_of_rest_for_json(home: Shell) -> None:
     assert home.ok("search", "lantern").stdout.count("source=") == 10
     assert len(body(home.ok("search", "lantern", "--json"))["data"]) > 10
-    assert "Here limit is 25 by default." in " ".join(home.ok("search", "--help").stdout.split())
+    assert "Then limit is 25 by default." in " ".join(home.ok("search", "--help").stdout.split())
 
 
 def test_help_lists_the_words_and_the_bounds_of_arguments(shell: Shell) -> None:
     told = " ".join(shell.ok("aggregate", "--help").stdout.split())
-    assert "Choose from count, sum, min, max, count_distinct." in told
+    assert "One of count, sum, min, max, count_distinct." in told
     assert "1 to 100." in told and "`rung schema STREAM`" in told
     refused = shell.run("aggregate", *WORK[:1], "median").stderr
-    assert refused.count("Choose from count, sum, min, max, count_distinct.") == 1
+    assert refused.count("Use one of count, sum, min, max, count_distinct.") == 1
     few = shell.run("query", *WORK, "--limit", "0").stderr
-    assert "--limit: Give 1 to 100.\n" in few and "Page size" not in few
+    assert "--limit: Use a number from 1 to 100.\n" in few and "Page size" not in few
 
 
 # -- forms of output ------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def test_a_closed_pipe_is_no_reason_to_speak(shell: Shell) -> None:
 def test_a_full_disk_is_named(shell: Shell, words: str) -> None:
     done = shell.bash(f"rung {words} > /dev/full")
     assert done.returncode == 1
-    assert done.stderr == "Error: standard output cannot be written: No space left on device.\n"
+    assert done.stderr == "Error: cannot write to standard output: No space left on device.\n"
 
 
 def test_the_bytes_of_a_blob_are_had_by_the_command_that_is_printed(
@@ -207,7 +207,7 @@ def test_the_bytes_of_a_blob_are_had_by_the_command_that_is_printed(
     told = body(home.ok("blob", *words, "--json"))
     assert told["sha256"] == hashlib.sha256(worlds.BINARY).hexdigest()
     assert told["size_bytes"] == len(worlds.BINARY) and told["mime_type"] == "application/pdf"
-    assert "give --output FILE" in home.terminal("blob", *words)
+    assert "Use --output FILE" in home.terminal("blob", *words)
     missing = home.run("blob", "nothing", "--output", str(tmp_path / "none"))
     assert missing.exit_code == 5 and list(tmp_path.iterdir()) == [target]
 

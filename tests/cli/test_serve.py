@@ -17,7 +17,7 @@ def test_a_file_that_is_no_store_is_not_served(tmp_path: Path, content: str) -> 
     path.write_text(content)
     result = SHELL.run("serve", "--store", str(path), "--port", "0")
     assert result.exit_code == 1
-    assert f"{path} is no store of Rung" in result.stderr and "--store" in result.stderr
+    assert f"{path} is not a Rung store" in result.stderr and "--store" in result.stderr
 
 
 @pytest.mark.parametrize("command", ["serve", "demo"])
@@ -25,7 +25,10 @@ def test_a_file_that_is_no_store_is_not_served(tmp_path: Path, content: str) -> 
 def test_a_port_that_is_none_is_blamed_on_what_gave_it(command: str, port: str) -> None:
     named = Shell({**SHELL.environ, "PORT": port}).run(command)
     assert named.exit_code == 2
-    assert f"the variable PORT: it is '{port}'" in named.stderr and "--port" not in named.stderr
+    assert (
+        f"the environment variable PORT: it is '{port}'" in named.stderr
+        and "--port" not in named.stderr
+    )
     typed = SHELL.run(command, "--port", port)
     assert typed.exit_code == 2
     assert "'--port'" in typed.stderr and "from 0 to 65535" in typed.stderr
@@ -34,7 +37,7 @@ def test_a_port_that_is_none_is_blamed_on_what_gave_it(command: str, port: str) 
 def test_a_number_of_workers_is_blamed_on_what_gave_it() -> None:
     named = Shell({**SHELL.environ, "WEB_CONCURRENCY": "0"}).run("serve")
     assert named.exit_code == 2
-    assert "the variable WEB_CONCURRENCY" in named.stderr and "from 1" in named.stderr
+    assert "the environment variable WEB_CONCURRENCY" in named.stderr and "from 1" in named.stderr
 
 
 def test_what_is_likely_a_mistake_is_logged_once_at_the_start(tmp_path: Path) -> None:
@@ -43,8 +46,8 @@ def test_what_is_likely_a_mistake_is_logged_once_at_the_start(tmp_path: Path) ->
     with operated(environ) as server:
         warnings = [line["event"] for line in server.lines() if line["level"] == "warning"]
     mistyped, store = warnings
-    assert mistyped.startswith("RUNG_STOER is no setting") and "RUNG_STORE?" in mistyped
-    assert str(missing) in store and "it is not there" in store
+    assert mistyped.startswith("RUNG_STOER is not a Rung setting") and "RUNG_STORE?" in mistyped
+    assert str(missing) in store and "does not exist" in store
 
 
 def test_a_file_that_is_no_store_is_logged_and_a_good_one_is_not(

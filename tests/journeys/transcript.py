@@ -24,27 +24,26 @@ MARK = "0123456789ab"
 HEAD = """\
 # A first search, line by line
 
-<!-- Written by `make golden` from a walk that is made. Change the code, not this page. -->
+<!-- Written by `make golden` from a recorded session. Change the code, not this page. -->
 
-What happens between `make demo` and an answer, with nothing known beforehand: the commands are the
-README's, the client's file is read as the client reads it, and each call is one that an answer
-printed. `…` stands for what is left out on this page, and for the token. A test makes this walk and
-compares.
+This page shows every step from `make demo` to an answer. The commands are those of the README, the
+configuration is read as the client reads it, and every call comes from an earlier answer. `…` marks
+text that this page leaves out, and the token. A test repeats the session and compares the result.
 """
 
 TELL = """\
-In another shell. Where the client can read the token from elsewhere, leave `--inline-token` out;
-`--config` only keeps this walk out of your own file.
+Run these in another shell. If the client can read the token from elsewhere, leave out
+`--inline-token`. Here `--config` only keeps the example out of your own configuration.
 """
 
 SEARCH = """\
-Somebody asked it: *What was decided where the elm stands? Quote it.* From here on this is what a
-model reads: calls, and the text of their answers.
+The user asked: *What was decided where the elm stands? Quote it.* From here on, this page shows
+what the model reads: its calls, and the text of their answers.
 """
 
 READ = """\
-The line above the fence ends in the call that opens the mail there. Each answer then has the call
-that reads on, behind `next:`.
+The line above the fence ends with the call that opens the mail at the match. Each answer then has
+the call for the next window after `next:`.
 """
 
 
@@ -55,19 +54,19 @@ def written(walked: Walk) -> str:
         HEAD,
         "## 1. Start\n",
         _console((make, _cut(said))),
-        "## 2. Tell the client\n",
+        "## 2. Configure the client\n",
         TELL,
         _console((export, ""), (connect, told)),
-        "The file is now:\n",
+        "The file then has:\n",
         _block("json", walked.file),
-        "## 3. The client says hello\n",
-        "It sends every message to that address, with that header.\n",
+        "## 3. The client connects\n",
+        "It sends every message to that URL, with that header.\n",
         *_exchange(walked, "initialize"),
         *_exchange(walked, "tools/list"),
         "## 4. The agent searches\n",
         SEARCH,
         _called(Call("search", {"query": "elm"}), walked.found),
-        "## 5. It opens the match, and reads on\n",
+        "## 5. It opens the match and reads on\n",
         READ,
         *_reads(walked),
         "## 6. It answers\n",

@@ -71,7 +71,7 @@ def fetch(id: Any, code: str, says: str, rest: str | None = None, **args: Any) -
 
 RECORDS = "/v1/streams/messages/records?connection_id=mail-work&"
 WINDOW = f"{RECORD}/field-window?connection_id=mail-work&"
-LIMIT = "Give (a whole number, )?[0-9,]+ (to [0-9,]+|or more)"
+LIMIT = "Use a (whole number,|number from) [0-9,]+ (to [0-9,]+|or more)"
 
 CASES: dict[str, Bad] = {
     # arguments nobody declared
@@ -83,7 +83,7 @@ CASES: dict[str, Bad] = {
     "aggregate: unknown": counted("invalid_request", "group_by", metric="count", groupby="x"),
     "fetch: unknown": fetch(ID, "invalid_request", "fields", field=["id"]),
     "field: unknown": read("invalid_request", "offset_chars", offset=5),
-    "records: id": listed("invalid_request", "takes|Known", id=ID),
+    "records: id": listed("invalid_request", "accepts|Supported", id=ID),
     # names that are not there
     "records: stream": Bad("query_records", {"stream": "x"}, "grant_stream_not_allowed", "schema"),
     "schema: stream": Bad("schema", {"stream": "x"}, "grant_stream_not_allowed", "schema"),
@@ -172,13 +172,11 @@ CASES: dict[str, Bad] = {
     # queries
     "query empty": search("", says="1 and 500"),
     "query too long": search("x" * 501, says="1 and 500"),
-    "query NUL": search("\0", says="character"),
+    "query NUL": search("\0", says="NUL"),
     **{f"query {query}": search(query) for query in ("...", '"', "*", "^", "--", "-lantern", "{}")},
     # ids
     "id empty": fetch("", "invalid_request", "id", ""),
-    "id NUL": fetch(
-        "messages:\0", "invalid_request", "character|id", "/v1/streams/messages/records/%00"
-    ),
+    "id NUL": fetch("messages:\0", "invalid_request", "NUL|id", "/v1/streams/messages/records/%00"),
     "id %00": fetch(
         "messages:%00", "invalid_request", "printed", "/v1/streams/messages/records/%00"
     ),
@@ -203,7 +201,7 @@ CASES: dict[str, Bad] = {
     "path /": read("invalid_field_path", "JSON Pointer", field_path="/"),
     "path //": read("field_not_granted", "schema", field_path="//"),
     "path /a/b/c": read("field_not_granted", "schema", field_path="/a/b/c"),
-    "path NUL": read("invalid_request", "character", field_path="\0"),
+    "path NUL": read("invalid_request", "NUL", field_path="\0"),
     "path into text": read("field_not_found", "above", field_path="/body/0"),
     "path index": read("field_not_found", "above", field_path="/headers/to/00"),
     "path past end": read("field_not_found", "above", field_path="/headers/to/9"),
@@ -228,7 +226,7 @@ CASES: dict[str, Bad] = {
     ),
     # aggregates
     "sum of nothing": counted("invalid_request", "field", metric="sum"),
-    "count of a field": counted("invalid_request", "leave field out", metric="count", field="size"),
+    "count of a field": counted("invalid_request", "Leave field out", metric="count", field="size"),
     "sum undeclared": counted("invalid_request", "size", metric="sum", field="body"),
     "group undeclared": counted("invalid_request", "folder", metric="count", group_by="body"),
     "group a sum": counted(

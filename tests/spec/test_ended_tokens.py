@@ -95,7 +95,7 @@ def test_commands_leave_with_3_and_name_the_code(
     at_store = Shell({"RUNG_STORE": str(house.path), "RUNG_TOKEN": tokens[code]})
     stderr = at_store.run("search", "lantern").stderr
     assert "rung grant create" in stderr
-    assert ("not known" in stderr) == (code == "invalid_token")
+    assert ("does not accept this token" in stderr) == (code == "invalid_token")
 
 
 def test_without_a_token_the_challenge_names_no_error(origin: str) -> None:

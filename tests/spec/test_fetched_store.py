@@ -123,14 +123,14 @@ def test_another_checksum_stops_the_start_and_leaves_nothing(
 def test_an_address_without_a_checksum_stops_the_start(here: Path, files: AssetServer) -> None:
     environ = named(files)
     del environ["RUNG_STORE_SHA256"]
-    assert refusal(environ).startswith("RUNG_STORE_URL needs RUNG_STORE_SHA256")
+    assert refusal(environ).startswith("RUNG_STORE_URL requires RUNG_STORE_SHA256")
     assert files.paths == []
 
 
 @pytest.mark.parametrize("body", [b"", b"<!doctype html><title>Sign in</title>"])
 def test_what_is_no_store_stops_the_start(here: Path, files: AssetServer, body: bytes) -> None:
     files.files = {"/rung.db": body}
-    assert "no SQLite file" in refusal(named(files))
+    assert "neither an SQLite file" in refusal(named(files))
     assert kept(here) == []
 
 

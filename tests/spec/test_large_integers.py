@@ -102,7 +102,7 @@ def test_no_whole_number_is_too_large_to_be_refused(
                 continue
             assert answer.status == 400 and answer.error["code"] == "invalid_request", answer
             spelled = operation.route.names.get(name, name)
-            assert answer.error["param"] == spelled and "Give" in answer.error["message"]
+            assert answer.error["param"] == spelled and "Use" in answer.error["message"]
 
 
 @pytest.mark.parametrize("surface", ["records", "papers"])

@@ -101,10 +101,10 @@ def test_a_page_is_cut_to_what_was_asked_for(
     answer = caller.ok(tool, **ARGS[tool], limit=LIMIT)
     rows = answer.structured["results" if tool == "search" else "data"]
     assert len(rows if tool == "search" else rows["data"]) == LIMIT
-    assert f"{SENT} rows where {LIMIT} were asked for" in answer.text
+    assert f"{SENT} rows instead of {LIMIT}" in answer.text
     assert f"limit={SENT}" in answer.text
     whole = caller.ok(tool, **ARGS[tool], limit=SENT)
-    assert f"n{SENT - 1}" in whole.text and "were asked for" not in whole.text
+    assert f"n{SENT - 1}" in whole.text and "instead of" not in whole.text
 
 
 @pytest.mark.parametrize("tool", ARGS)
@@ -135,5 +135,5 @@ def test_groups_are_cut_and_counted_among_the_others(
     assert got.body.get("other_count") == counted
     answer = caller.ok("aggregate", stream="notes", metric="count", group_by="kind", limit=LIMIT)
     assert len(answer.structured["data"]["groups"]) == LIMIT
-    assert f"{SENT} groups where {LIMIT} were asked for" in answer.text
+    assert f"{SENT} groups instead of {LIMIT}" in answer.text
     assert f"limit={SENT}" in answer.text

@@ -184,7 +184,7 @@ def test_the_described_parameters_are_those_a_route_knows(
         answer = caller.get(filled(path, parameters) + "?never_heard_of=1")
         known = {one["name"] for one in parameters if one["in"] == "query"}
         assert answer.status == 400
-        assert answer.error["message"].endswith(f"Known: {', '.join(sorted(known))}."), path
+        assert answer.error["message"].endswith(f"Supported: {', '.join(sorted(known))}."), path
         asked += 1
     assert asked == (10 if which == "records" else 7)
 

@@ -25,7 +25,7 @@ def test_a_word_that_is_none_of_the_choices_is_refused_with_them(
     small: Local, args: dict[str, str]
 ) -> None:
     error = small.fails("search", query="invoice", **args).error
-    assert error["param"] in args and "Choose from" in error["message"]
+    assert error["param"] in args and "Use one of" in error["message"]
 
 
 def test_rest_takes_them_as_named_parameters(small: Local) -> None:

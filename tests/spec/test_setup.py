@@ -197,7 +197,7 @@ def test_the_command_of_curl_is_answered(server: str, demo_store: tuple[Path, st
 @pytest.mark.parametrize(
     ("path", "token", "problem"),
     [
-        ("/mcp", "rung_not-a-token-of-this-server", "refuses this token, with status 401"),
+        ("/mcp", "rung_not-a-token-of-this-server", "refused this token with status 401"),
         ("/elsewhere", "", "no MCP endpoint"),
         ("/mcp/papers", "", "no MCP endpoint"),
     ],

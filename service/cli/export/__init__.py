@@ -1,1 +1,1 @@
-"""`rung export`: whole values written to files, resumed where a run was interrupted."""
+"""`rung export`: writes whole values to files and resumes interrupted runs."""

@@ -1,4 +1,4 @@
-"""Reads of an export: each one a request of its own, asked again where what failed passes."""
+"""Requests of an export, retried after transient failures."""
 
 import threading
 from collections.abc import Callable
@@ -21,7 +21,7 @@ def _pause(seconds: float) -> None:
 
 
 class Asker:
-    """Asks a source many times. `open` gives a session for one request."""
+    """Sends many requests to a source. `open` returns a session for one request."""
 
     def __init__(
         self, open: Callable[[], Session], pause: Callable[[float], None] = _pause
@@ -30,7 +30,7 @@ class Asker:
         self._pause = pause
 
     def ask(self, question: Callable[[ResourceServer], T]) -> T:
-        """The answer; raises what will not pass, or what did not pass in time."""
+        """The answer; raises permanent errors, and transient ones that last too long."""
         for tried in range(BUDGETS.export_tries):
             try:
                 return question(self._open().rs)
@@ -39,7 +39,7 @@ class Asker:
                 if seconds is None:
                     raise
                 if seconds >= 1:
-                    say(f"{error.message} Asking again in {seconds:g} seconds.")
+                    say(f"{error.message} Retrying in {seconds:g} seconds.")
                 self._pause(seconds)
         raise AssertionError("the last attempt returns or raises")
 

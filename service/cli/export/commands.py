@@ -41,7 +41,7 @@ QUERY = next(entry for entry in ENTRIES if entry.name == "query")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where to, and what may be lost for it."""
+    """The destination, and whether existing data may be replaced."""
 
     output: str
     force: bool
@@ -56,13 +56,13 @@ _TARGET_OPTIONS = (
         type=click.Path(allow_dash=True),
         help="The file to write; - is standard output.",
     ),
-    click.option("--force", is_flag=True, help="Replace the file where it is there already."),
-    click.option("--restart", is_flag=True, help="Start anew instead of going on."),
+    click.option("--force", is_flag=True, help="Replace an existing file."),
+    click.option("--restart", is_flag=True, help="Start over instead of resuming."),
 )
 
 
 def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options for the destination, which the command receives as `target`."""
+    """Adds the destination options; the command receives them as `target`."""
 
     @wraps(command)
     def taking(*, output: str, force: bool, restart: bool, **given: Any) -> Any:
@@ -77,25 +77,25 @@ def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group()
 def export() -> None:
-    """Write whole fields, records, streams, blobs and papers to files.
+    """Export whole fields, records, streams, blobs and papers to files.
 
-    An export that is interrupted leaves FILE.part; the same command goes on where it stopped.
+    An interrupted export leaves FILE.part. Run the same command again to resume it.
     """
 
 
 @export.command()
 @click.argument("id")
 @click.argument("field_path", required=False)
-@click.option("--connection-id", help="Only this connection (source).")
+@click.option("--connection-id", help="Only this connection.")
 @target_options
 @source_options
 def field(
     source: Source, target: Target, id: str, field_path: str | None, connection_id: str | None
 ) -> None:
-    """Write the whole text of one field, however long it is.
+    """Export the whole text of a field of any length.
 
-    ID is a record as it is printed elsewhere, FIELD_PATH a field name or a JSON Pointer. Values
-    that are no strings are written as JSON.
+    ID is a record id as printed by other commands. FIELD_PATH is a field name or a JSON
+    Pointer. Values that are not strings are written as JSON.
     """
 
     def begin(asker: Asker) -> tuple[State, Work]:
@@ -109,11 +109,11 @@ def field(
 
 @export.command()
 @click.argument("id")
-@click.option("--connection-id", help="Only this connection (source).")
+@click.option("--connection-id", help="Only this connection.")
 @target_options
 @source_options
 def record(source: Source, target: Target, id: str, connection_id: str | None) -> None:
-    """Write one record with all its fields, whole, as JSON."""
+    """Export one record with all its fields as JSON."""
 
     def begin(asker: Asker) -> tuple[State, Work]:
         ref = handles.parse(id, connection_id=connection_id)
@@ -145,7 +145,7 @@ def stream(
 
 
 def _stream_command(entry: Entry[Any]) -> click.Command:
-    """The command that takes what a query of records takes."""
+    """A command with the arguments of query_records."""
     params = [
         param
         for param in entry.params(Spelling(GROUP, ENTRIES).told)
@@ -155,11 +155,9 @@ def _stream_command(entry: Entry[Any]) -> click.Command:
         click.Option(
             ["--format", "form"],
             type=click.Choice(FORMATS),
-            help="Default: csv for a file that ends in .csv, else ndjson.",
+            help="Default: csv if the file name ends in .csv, else ndjson.",
         ),
-        click.Option(
-            ["--previews"], is_flag=True, help="Leave values over 64 KiB as their previews."
-        ),
+        click.Option(["--previews"], is_flag=True, help="Keep values over 64 KiB as previews."),
     ]
     return click.command("stream", params=params)(target_options(source_options(stream)))
 
@@ -170,16 +168,15 @@ export.add_command(_stream_command(QUERY))
 @export.command()
 @click.argument("name", metavar="BLOB_ID|ID")
 @click.argument("field_path", required=False)
-@click.option("--connection-id", help="Only this connection (source).")
+@click.option("--connection-id", help="Only this connection.")
 @target_options
 @source_options
 def blob(
     source: Source, target: Target, name: str, field_path: str | None, connection_id: str | None
 ) -> None:
-    """Write the bytes of a binary field.
+    """Export the bytes of a binary field.
 
-    They are named by the BLOB_ID that is shown for the field, or by the ID of the record and the
-    FIELD_PATH in it.
+    Pass the BLOB_ID that is shown for the field, or the record's ID and the FIELD_PATH.
     """
 
     def begin(asker: Asker) -> tuple[State, Work]:
@@ -203,7 +200,7 @@ def blob(
 def paper(
     target: Target, db: Path | None, assets: str | None, paper_id: str, lang: str | None
 ) -> None:
-    """Write the whole Markdown of a paper of a snapshot."""
+    """Export the whole Markdown of a paper."""
     shelf = Shelf(db, assets, ("--db", str(db)))
     papers = shelf.snapshot
     with _explained(target, shelf.spell):
@@ -218,7 +215,7 @@ def _run(
     unit: str,
     begin: Callable[[Asker], tuple[State, Work]],
 ) -> None:
-    """Runs an export of records; `begin` starts it."""
+    """Runs an export of records. `begin` describes the export and runs it."""
     from service.cli.opening import opener
 
     spelling = Spelling(GROUP, ENTRIES, source.words)
@@ -237,16 +234,14 @@ def _place(source: Source) -> str:
 
 def _write(target: Target, what: State, unit: str, does: Work) -> None:
     if target.output == "-" and output.on_terminal():
-        raise click.UsageError(
-            "What is exported is not for a terminal: name a file, or use a pipe."
-        )
+        raise click.UsageError("Will not export to a terminal. Name a file, or use a pipe.")
     name = Path(target.output).name
     with destination(
         target.output, what, force=target.force, restart=target.restart
     ) as sink, Meter(name, unit) as meter:
         begun = sink.size
         if begun:
-            output.say(f"{name}: going on behind {begun:,} bytes.")
+            output.say(f"{name}: resuming after {begun:,} bytes.")
         try:
             does(sink, meter)
         except EvidenceError as error:
@@ -262,18 +257,21 @@ def _with_way_on(
     lost = isinstance(error, Gone) or error.details.get("param") == "cursor"
     if lost and resumed:
         return type(error)(
-            "The source does not know any more where this export stopped.",
+            "The source no longer accepts the position where this export stopped.",
             code=error.code,
-            hint="Start anew: the same command with --restart.",
+            hint="Start over: run the same command with --restart.",
         )
     if sink.state and target.output != "-":
-        error.add_note(f"{target.output}.part holds {sink.size:,} bytes: the same command goes on.")
+        error.add_note(
+            f"{target.output}.part has {sink.size:,} bytes. Run the same command again to "
+            "resume."
+        )
     return error
 
 
 @contextmanager
 def _explained(target: Target, spelling: Spelling, *, asked: str | None = None) -> Iterator[None]:
-    """Turns the end of an export by an error into a message with a fix, and an exit code."""
+    """Converts an error that ends an export into a message and an exit code."""
     try:
         with teaching(spelling, asked=asked):
             yield
@@ -283,5 +281,5 @@ def _explained(target: Target, spelling: Spelling, *, asked: str | None = None) 
         name = "standard output" if target.output == "-" else target.output
         raise click.ClickException(f"{error.filename or name}: {error.strerror}.") from error
     except KeyboardInterrupt:
-        output.say("" if target.output == "-" else "The same command goes on.")
+        output.say("" if target.output == "-" else "Run the same command again to resume.")
         raise click.Abort() from None

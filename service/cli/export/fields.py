@@ -30,19 +30,19 @@ class FieldText:
     path: str
 
     def window(self, offset: int, limit: int | None = None) -> Window:
-        """Raises `NotText` for a field of bytes, and errors of the source."""
+        """Reads a window; raises `NotText` for a binary field, and the errors of the source."""
         asked = WindowRequest(offset_chars=offset, limit_chars=limit or CONTRACT.window_chars_max)
         found = self.asker.ask(lambda rs: rs.field_window(self.ref, self.path, asked)).value
         if found.binary is not None:
             raise NotText(
-                f"{self.path} holds bytes, not text.",
-                hint="Export them: "
+                f"{self.path} is a binary field, not text.",
+                hint="Export its bytes: "
                 + shlex.join(["rung", "export", "blob", str(self.ref), self.path]),
             )
         return Window(found.text, found.start, found.total, found.type)
 
     def version(self) -> str:
-        """When the record was last emitted; empty if the source does not report it."""
+        """The record's `emitted_at`; empty if the source has none."""
         try:
             # Without `fields`: large values that are named come whole over HTTP.
             found = self.asker.ask(lambda rs: rs.record(RecordRead(self.ref))).value
@@ -73,14 +73,14 @@ def blob_of(rs: ResourceServer, ref: RecordRef, path: str) -> Blob:
     if isinstance(value, str) and looks_binary(value):
         return _decoded(value)
     raise NotText(
-        f"{path} holds no bytes.",
+        f"{path} is not a binary field.",
         code="field_not_binary",
         hint=f"Export it as text: {shlex.join(['rung', 'export', 'field', str(ref), path])}",
     )
 
 
 def is_cut(value: Any) -> bool:
-    """Whether a value of a record is a preview or metadata."""
+    """Whether a value of a record is a preview or a reference."""
     if not isinstance(value, dict):
         return False
     sizes = {"field_preview": ("size_chars",), "binary_field": ("size_bytes", "size_chars")}

@@ -1,4 +1,4 @@
-"""Where an export goes: a file that can be gone on with, or a pipe.
+"""Destinations of an export: a resumable file, or a pipe.
 
 A file is `FILE.part` until it is whole. Beside it `FILE.part.json` says of what it is a part, and
 how far it is right: bytes, their SHA-256, and what the export needs to go on. Bytes after those
@@ -31,7 +31,7 @@ State = dict[str, Any]
 
 
 class Sink(Protocol):
-    """Takes the bytes of an export. `state` is what was kept last, empty at the beginning."""
+    """Receives the bytes of an export. `state` is the last saved state, empty at the start."""
 
     @property
     def state(self) -> State: ...
@@ -106,8 +106,8 @@ class Pipe:
     def rewind(self) -> None:
         if self.size > self._kept:
             raise Unavailable(
-                "The source has changed while it was read, and what is written to a pipe cannot "
-                "be taken back. Run the command again, or name a file with -o.",
+                "The source changed during the export, and output to a pipe cannot be undone. "
+                "Run the command again, or name a file with -o.",
                 code="changing",
             )
 
@@ -184,23 +184,23 @@ class Part:
         self._file.close()
 
     def _recall(self, restart: bool) -> None:
-        """Goes on where the notes say, if they are of the same export and true of the file."""
+        """Resumes at the position of the notes if they match this export and the file."""
         notes = None if restart else _notes(self._notes)
         if notes is not None and notes["of"] != self._what:
             raise click.ClickException(
-                f"{self.path} is a part of another export. Finish that one, choose another file "
-                "with -o, or throw the part away with --restart."
+                f"{self.path} belongs to another export. Finish that one, choose another file "
+                "with -o, or discard the part with --restart."
             )
         if notes is not None and self._holds(notes["bytes"], notes["sha256"]):
             self.state, self.size = notes["state"], notes["bytes"]
             self._file.truncate()
         elif self.path.stat().st_size or notes is not None:
             if not restart:
-                say(f"{self.path} is not as it was left: starting anew.")
+                say(f"{self.path} has changed since the interruption. Starting over.")
             self.restart()
 
     def _holds(self, size: int, sha256: str) -> bool:
-        """Whether the file begins with these bytes; stands behind them, then."""
+        """Whether the file begins with these bytes; if so, seeks to the position after them."""
         left = size
         while left and (piece := self._file.read(min(left, READ_BYTES))):
             self._hash.update(piece)
@@ -212,7 +212,7 @@ class Part:
 
 
 def _is_line(path: Path) -> bool:
-    """Whether it is a device, a named pipe, or what a program has open: none can be replaced."""
+    """Whether it is a device, a named pipe or an open descriptor, which cannot be replaced."""
     if not path.exists() or path.is_dir():
         return False
     return not path.is_file() or str(path.parent) in ("/dev", "/dev/fd", "/proc/self/fd")
@@ -220,10 +220,10 @@ def _is_line(path: Path) -> bool:
 
 def _check(path: Path, force: bool) -> None:
     if path.is_dir():
-        raise click.ClickException(f"{path} is a folder. Name a file with -o.")
+        raise click.ClickException(f"{path} is a directory. Name a file with -o.")
     if path.exists() and not force:
         raise click.ClickException(
-            f"{path} is there already. Choose another file with -o, or replace it with --force."
+            f"{path} already exists. Choose another file with -o, or replace it with --force."
         )
 
 
@@ -235,7 +235,8 @@ def _locked(path: Path) -> BinaryIO:
     except OSError:
         file.close()
         raise click.ClickException(
-            f"Another run is writing {path}. Wait until it has ended, or choose another file."
+            f"Another process is writing {path}. Wait until it has finished, or choose another "
+            "file."
         ) from None
     return file
 
@@ -249,7 +250,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def _notes(path: Path) -> dict[str, Any] | None:
-    """What a part is; None where that is not known."""
+    """The notes of a part file; None if they are missing or unreadable."""
     try:
         found = orjson.loads(path.read_bytes())
     except (FileNotFoundError, orjson.JSONDecodeError):

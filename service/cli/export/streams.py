@@ -40,7 +40,7 @@ class Form(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """One record a line, as REST gives it; `previews` keeps the previews of large values."""
+    """Writes one REST record per line; `previews` keeps large values as previews."""
 
     asker: Asker
     previews: bool
@@ -83,14 +83,14 @@ class Table:
 
 @dataclass(slots=True)
 class Progress:
-    """What shows whether a source comes to an end: where it led, what it gave, and empty pages."""
+    """Detects endless paging: repeated cursors, repeated records and empty pages."""
 
     said: set[str] = field(default_factory=set)
     seen: set[int] = field(default_factory=set)  # hashes: a stream may have many pages
     empty: int = 0
 
     def say(self, message: str) -> None:
-        """Says something once."""
+        """Prints a message once."""
         if message not in self.said:
             say(message)
         self.said.add(message)
@@ -101,8 +101,7 @@ class Progress:
         places = {hash(cursor), *([hash(tuple(refs))] if refs else [])}
         if places & self.seen or self.empty > BUDGETS.export_empty_pages:
             raise Unavailable(
-                "The source leads from page to page and never to an end; its operator has to look "
-                "at it.",
+                "The source returns pages without end. Report this to its operator.",
                 code="upstream_invalid_response",
             )
         self.seen |= places
@@ -138,7 +137,7 @@ def _page(asker: Asker, query: RecordQuery, sink: Sink, form: Form, progress: Pr
     for row in found:
         ref = reference(row, query.stream, source_of(row))
         if ref is None:
-            progress.say("warning: a row without the id of a record is left out")
+            progress.say("warning: a row without a record id was skipped")
             continue
         refs.append(ref)
         for data in form.row(row if query.whole else _previewed(row, ref), ref):
@@ -147,8 +146,8 @@ def _page(asker: Asker, query: RecordQuery, sink: Sink, form: Form, progress: Pr
     more = bool(body.get("has_more"))
     if more and (following is None or following == cursor):
         raise InvalidRequest(
-            "The source gives no cursor to the records that follow. Export one connection at a "
-            "time with --connection-id; `rung schema` lists them.",
+            "The source returned no cursor for the remaining records. Export one connection at "
+            "a time with --connection-id; `rung schema` lists them.",
             param="connection_id",
         )
     if more and following is not None:
@@ -188,7 +187,7 @@ def _previewed(row: Body, ref: RecordRef) -> Body:
 
 
 def fields_of(asker: Asker, query: RecordQuery) -> tuple[str, ...]:
-    """The columns of a stream: the fields that are asked for, or all the grant shows."""
+    """The columns of a stream: the requested fields, or all granted fields."""
     if query.fields:
         return query.fields
     asked = SchemaQuery(stream=query.stream, connection_id=query.connection_id)
@@ -202,8 +201,8 @@ def fields_of(asker: Asker, query: RecordQuery) -> tuple[str, ...]:
             return ()  # the source says so, and which views there are
     if not names:
         raise InvalidRequest(
-            "The source does not tell which fields this stream has. Name them with --fields, or "
-            "export lines with --format ndjson.",
+            "The source does not list the fields of this stream. Name them with --fields, or "
+            "export with --format ndjson.",
             param="fields",
         )
     return tuple(dict.fromkeys(names))

@@ -12,7 +12,7 @@ TRIES = 3
 
 
 class Changed(Exception):
-    """What was read before is no longer what would be read now."""
+    """The source has changed since an earlier read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,10 @@ class Window:
 
 
 class Text(Protocol):
-    """A text somewhere else. `version` is the same as long as the text is, as far as is known."""
+    """A remote text. `version` changes with the text, if the source reports versions."""
 
     def window(self, offset: int, limit: int | None = None) -> Window:
-        """What begins at `offset`: `limit` code points, or as much as there is at once."""
+        """Up to `limit` code points from `offset`."""
         ...
 
     def version(self) -> str: ...
@@ -41,7 +41,7 @@ class Text(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A window, and what another run needs to go on behind it."""
+    """A window, and the state for resuming after it."""
 
     window: Window
     state: State
@@ -63,7 +63,7 @@ def pieces(text: Text, state: State) -> Iterator[Piece]:
             raise Changed
         if not window.text and window.total > done:
             raise Unavailable(
-                f"The source gives no text behind character {done}. Try again later.",
+                f"The source returned no text after character {done}. Try again later.",
                 code="upstream_invalid_response",
             )
         done, total = window.end, window.total
@@ -73,7 +73,7 @@ def pieces(text: Text, state: State) -> Iterator[Piece]:
 
 
 def steady(begin: Callable[[], None], work: Callable[[], None]) -> None:
-    """Does `work`, and again from the beginning where what it reads has changed meanwhile."""
+    """Runs `work`, and restarts it if the source changes meanwhile."""
     for _ in range(TRIES - 1):
         try:
             return work()
@@ -83,7 +83,8 @@ def steady(begin: Callable[[], None], work: Callable[[], None]) -> None:
         return work()
     except Changed:
         raise Unavailable(
-            "It changes while it is read. Try again when nothing is imported.", code="changing"
+            "The field changed while it was read. Try again when no import is running.",
+            code="changing",
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Records as they are written out: values that a page previews are read whole."""
+"""Exports records with every previewed value read in full."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Large:
-    """A value that is read by itself. `told` is its preview or metadata in the record."""
+    """A value that is read separately. `told` is its preview in the record."""
 
     asker: Asker
     ref: RecordRef
@@ -36,7 +36,7 @@ class Large:
 
     @property
     def size(self) -> int:
-        """Bytes, or else characters, if known."""
+        """The size in bytes, or else in characters, if the source reports it."""
         told = number_of(self.told, "size_bytes") or number_of(self.told, "size_chars") or 0
         return max(0, told)
 
@@ -46,14 +46,17 @@ class Large:
         return bool(self.told["object"] == "field_preview")
 
     def value(self) -> Any:
-        """The value if one read returns it whole, else its preview or metadata."""
+        """The value if one read returns it, else its preview."""
         if self.is_text and self.size > CONTRACT.whole_bytes:
             return self.told
         try:
             return self.asker.ask(lambda rs: value_of(rs, self.ref, self.name))
         except TooLarge:
             if not self.is_text:
-                say(f"{self.name} of {self.ref} holds bytes over 32 MB: only what is known of it.")
+                say(
+                    f"{self.name} of {self.ref} is a binary field over 32 MB; only its "
+                    "metadata is exported."
+                )
             return self.told
 
 
@@ -61,7 +64,7 @@ Segment = bytes | Large
 
 
 def segments(asker: Asker, record: Body, ref: RecordRef) -> list[Segment]:
-    """A record as a line of JSON, and between its pieces what is read by itself."""
+    """A record as a line of JSON in pieces, with the values that are read separately."""
     found: list[Segment] = []
     text = bytearray()
     for number, (name, value) in enumerate(record.items()):
@@ -82,7 +85,7 @@ def segments(asker: Asker, record: Body, ref: RecordRef) -> list[Segment]:
 
 
 def as_json(segment: Segment, state: State) -> Iterator[tuple[bytes, State]]:
-    """A segment behind `state` as JSON, piece by piece, with what another run needs."""
+    """A segment after `state` as JSON, piece by piece, with the state for resuming."""
     value = segment if isinstance(segment, bytes) else segment.value()
     if isinstance(value, bytes):
         yield value, {}

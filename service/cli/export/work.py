@@ -1,4 +1,4 @@
-"""The exports themselves: they write what they read into a sink, with the notes to resume from."""
+"""Runs an export: copies a source into a sink, and resumes it."""
 
 import hashlib
 from collections.abc import Callable
@@ -59,13 +59,15 @@ def record(asker: Asker, ref: RecordRef, sink: Sink, meter: Meter) -> None:
 
 
 def blob(asker: Asker, find: Find, sink: Sink, meter: Meter) -> None:
-    """The bytes of a blob, checked against its size and, if known, its SHA-256."""
+    """Exports the bytes of a blob and verifies its size and, if reported, its SHA-256."""
 
     def work() -> None:
         before = -1
         while not sink.state.get("whole"):
             if sink.size == before:
-                raise Unavailable(f"The source gives no bytes behind {before}. Try again later.")
+                raise Unavailable(
+                    f"The source returned no bytes after byte {before}. Try again later."
+                )
             before = sink.size
             asker.ask(lambda rs: _some(find(rs), sink, meter))
 
@@ -73,7 +75,7 @@ def blob(asker: Asker, find: Find, sink: Sink, meter: Meter) -> None:
 
 
 def _some(blob: Blob, sink: Sink, meter: Meter) -> None:
-    """What of a blob is not there yet, as far as it comes; raises where nothing more does."""
+    """The remaining bytes of a blob; raises if the source returns no more."""
     is_of = {"size": blob.size_bytes, "sha256": blob.sha256}
     if sink.state and sink.state["blob"] != is_of:
         raise Changed
@@ -95,7 +97,7 @@ def _some(blob: Blob, sink: Sink, meter: Meter) -> None:
             with suppress(Unavailable):  # a pipe
                 sink.restart()
             raise Unavailable(
-                "The bytes are not those that were announced: their SHA-256 is another. Try again.",
+                "The bytes do not match the announced SHA-256. Try again.",
                 code="upstream_invalid_response",
             )
         sink.keep({"blob": is_of, "whole": True})
@@ -103,5 +105,5 @@ def _some(blob: Blob, sink: Sink, meter: Meter) -> None:
 
 def _anew(sink: Sink) -> None:
     if sink.size:
-        say("What is read has changed since: starting anew.")
+        say("The source has changed since the interruption. Starting over.")
     sink.restart()

@@ -1,4 +1,4 @@
-"""Everything that can be asked of research papers."""
+"""The operations on research papers."""
 
 from service.operations.base import PaperOperation
 from service.operations.papers import (

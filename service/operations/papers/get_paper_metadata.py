@@ -1,4 +1,4 @@
-"""get_paper_metadata: what is known of one paper, and which texts of it there are."""
+"""get_paper_metadata: the metadata of one paper, and the texts it has."""
 
 from evidence import papers_wire
 from evidence.papers import METADATA, Paper
@@ -19,9 +19,9 @@ OPERATION = PaperOperation(
     name=METADATA,
     title="Get paper metadata",
     description=(
-        "Authors, venue, year, identifiers, keywords and tags of one paper, the summary templates "
-        "and translations it has, and the size of its source. Call it before get_paper_summary or "
-        "get_paper_source to see what there is."
+        "Authors, venue, year, identifiers, keywords and tags of one paper, its summary "
+        "templates and translations, and the size of its source. Call it before "
+        "get_paper_summary or get_paper_source."
     ),
     arguments=GetPaperMetadataArguments(),
     run=run,

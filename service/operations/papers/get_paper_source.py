@@ -13,16 +13,16 @@ class GetPaperSourceArguments(Arguments):
     paper_id = arguments.paper_id()
     lang = arguments.Text("A translation instead of the source, such as zh.")
     max_chars = arguments.Number(
-        f"Most text of one answer, {CONTRACT.source_chars:,} characters by default; with query "
-        "or outline the size of the reads they offer.",
+        f"Maximum text of one answer, {CONTRACT.source_chars:,} characters by default; with "
+        "query or outline, the size of the reads they offer.",
         1,
         CONTRACT.source_chars_max,
     )
     offset_chars = arguments.offset_chars()
     query = arguments.Text(
-        "Find this in the text: excerpts with offsets.", longest=CONTRACT.query_chars
+        "Search in the text; returns excerpts with offsets.", longest=CONTRACT.query_chars
     )
-    outline = arguments.Flag("List the headings with their offsets instead of text.")
+    outline = arguments.Flag("List the headings with their offsets instead of the text.")
 
 
 def run(
@@ -37,7 +37,7 @@ def run(
 ) -> PaperText | PaperFinds | PaperOutline:
     papers = session.papers
     if query is not None and outline:
-        raise InvalidRequest("Give query or outline, not both.", param="outline")
+        raise InvalidRequest("Use query or outline, not both.", param="outline")
     if outline:
         found = papers.outline(paper_id, lang=lang, offset=offset_chars, max_chars=max_chars)
         return renderer.fit(found)
@@ -52,10 +52,10 @@ OPERATION = PaperOperation(
     name=SOURCE,
     title="Read a paper's source",
     description=(
-        "The Markdown text of a paper. It can be very large: max_chars limits one answer, and a "
-        "cut answer ends in a marker and comes with the call that reads on. In a long paper begin "
-        "with outline=true (headings with offsets) or query (finds words in the text); lang reads "
-        "a translation."
+        "The Markdown text of a paper. It can be very large: max_chars limits one answer, and "
+        "a cut answer ends in a marker with the call that continues. In a long paper, start "
+        "with outline=true (headings with offsets) or query (search in the text). lang reads a "
+        "translation."
     ),
     arguments=GetPaperSourceArguments(),
     run=run,

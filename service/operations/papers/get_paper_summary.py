@@ -10,9 +10,9 @@ from service.operations.base import Arguments, PaperOperation, PaperSession, Rou
 
 class GetPaperSummaryArguments(Arguments):
     paper_id = arguments.paper_id()
-    template = arguments.Text("One of available_summary_templates; the preferred by default.")
+    template = arguments.Text("One of available_summary_templates; by default the preferred one.")
     max_chars = arguments.Number(
-        f"Most text of one answer, {CONTRACT.summary_chars:,} characters by default.",
+        f"Maximum text of one answer, {CONTRACT.summary_chars:,} characters by default.",
         1,
         CONTRACT.summary_chars_max,
     )
@@ -36,9 +36,9 @@ OPERATION = PaperOperation(
     name=SUMMARY,
     title="Get a paper's summary",
     description=(
-        "The full JSON of one summary of a paper. Call get_paper_metadata first: its "
-        "available_summary_templates are what template takes. A cut answer ends in a marker and "
-        "comes with the call that reads on."
+        "The full JSON of one summary of a paper. Call get_paper_metadata first; its "
+        "available_summary_templates are the values of template. A cut answer ends in a marker "
+        "with the call that continues."
     ),
     arguments=GetPaperSummaryArguments(),
     run=run,

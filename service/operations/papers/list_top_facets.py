@@ -14,7 +14,7 @@ CATEGORIES = (
 
 
 class ListTopFacetsArguments(Arguments):
-    category = arguments.Choice("What to count papers by.", CATEGORIES, required=True)
+    category = arguments.Choice("What to count.", CATEGORIES, required=True)
     limit = arguments.page_limit(CONTRACT.facets_default)
     offset = arguments.Number("Values to skip, 0 by default.", 0)
 
@@ -29,8 +29,8 @@ OPERATION = PaperOperation(
     name=FACETS,
     title="List top facets",
     description=(
-        "The values of a category with the number of papers each, most first. Use it to see what "
-        "the library holds before searching; each value comes with the call that finds its papers."
+        "The values of a category with their number of papers, most frequent first. Use it to "
+        "explore the library before searching. Each value has the call that finds its papers."
     ),
     arguments=ListTopFacetsArguments(),
     run=run,

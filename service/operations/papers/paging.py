@@ -11,12 +11,12 @@ from service.operations.base import Arguments
 
 
 class PagedArguments(Arguments):
-    """The arguments both searches share. What is loaded has `limit`, and `offset` or `cursor`."""
+    """The arguments of both searches. Loading returns `limit`, and `offset` or `cursor`."""
 
     limit = arguments.page_limit(CONTRACT.papers_default)
     page_size = arguments.Number("The same as limit.", 1, CONTRACT.page_items)
     offset = arguments.Number(
-        f"Papers to skip; offset + limit is at most {CONTRACT.paper_offset_items:,}.",
+        f"Papers to skip; offset + limit must be at most {CONTRACT.paper_offset_items:,}.",
         0,
         CONTRACT.paper_offset_items,
     )
@@ -34,7 +34,8 @@ class PagedArguments(Arguments):
         offset = start if "offset" in given else (start - 1) * limit
         if offset + limit > CONTRACT.paper_offset_items:
             raise InvalidRequest(
-                f"offset + limit is {offset + limit:,}; it may be {CONTRACT.paper_offset_items:,}.",
+                f"offset + limit is {offset + limit:,}; the maximum is "
+                f"{CONTRACT.paper_offset_items:,}.",
                 param="offset" if "offset" in given else "page",
                 hint="Narrow the search with more words, or with author:, venue: or year: terms.",
             )
@@ -42,8 +43,8 @@ class PagedArguments(Arguments):
 
 
 def _one(paging: dict[str, Any], *names: str) -> Any:
-    """The value of the one name that is given; None where none is."""
+    """The value of the single given name; None if none is given."""
     given = [name for name in names if name in paging]
     if len({paging[name] for name in given}) > 1 or (len(given) > 1 and names[0] != "limit"):
-        raise InvalidRequest(f"Give {' or '.join(given)}, not both.", param=given[1])
+        raise InvalidRequest(f"Use {' or '.join(given)}, not both.", param=given[1])
     return paging[given[0]] if given else None

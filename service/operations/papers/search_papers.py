@@ -32,9 +32,9 @@ OPERATION = PaperOperation(
     name=SEARCH,
     title="Search papers",
     description=(
-        "Full-text search over titles, summaries, sources and translations, best match first. A "
-        "paper needs one of the words; each hit names those it lacks, its paper_id and the marked "
-        "text that matched. Pass the paper_id to get_paper_metadata, get_paper_summary or "
+        "Full-text search over titles, summaries, sources and translations, best match first. "
+        "A paper needs one of the words. Each hit has its paper_id, the matching text and the "
+        "words it lacks. Pass the paper_id to get_paper_metadata, get_paper_summary or "
         "get_paper_source."
     ),
     arguments=SearchPapersArguments(),

@@ -1,4 +1,4 @@
-"""search_papers_by_keyword: papers whose keywords or tags hold a text."""
+"""search_papers_by_keyword: papers with a matching keyword or tag."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from service.ports import PaperSearch
 
 class SearchPapersByKeywordArguments(PagedArguments):
     keyword = arguments.Text(
-        "Text that a keyword or tag of the paper contains, whatever its case and accents.",
+        "Text that a keyword or tag contains; case and accents are ignored.",
         longest=CONTRACT.query_chars,
         required=True,
     )
@@ -31,8 +31,8 @@ OPERATION = PaperOperation(
     name=BY_KEYWORD,
     title="Search papers by keyword",
     description=(
-        "Papers that were given a keyword or tag, exact values first, then the newest. Use it "
-        "where a subject has a name; list_top_facets shows which keywords and tags there are."
+        "Papers with a keyword or tag; exact values first, then the newest. Use it if a "
+        "subject has a name. list_top_facets lists the keywords and tags."
     ),
     arguments=SearchPapersByKeywordArguments(),
     run=run,

@@ -65,7 +65,7 @@ export async function send({ endpoint, revision, token, signal }, tool, args) {
     raw = await response.text();
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    const refusal = { message: `Nothing came back: ${error.message}.`, hint: "Is the server still running?" };
+    const refusal = { message: `No response: ${error.message}.`, hint: "Is the server still running?" };
     return { status: 0, milliseconds: performance.now() - begun, refusal, raw: "" };
   }
   const milliseconds = performance.now() - begun;
@@ -77,8 +77,8 @@ function understood(raw, status) {
   try {
     reply = JSON.parse(raw);
   } catch {
-    const hint = "A proxy between here and the server may have answered in its place.";
-    return { refusal: { message: `The answer with status ${status} is no JSON.`, hint } };
+    const hint = "A proxy may have answered instead of the server.";
+    return { refusal: { message: `The answer with status ${status} is not JSON.`, hint } };
   }
   if (reply?.result) return { result: reply.result };
   const error = reply?.error ?? {};

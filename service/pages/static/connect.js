@@ -41,7 +41,7 @@ if (field) {
       span.textContent = good ? typed : placeholder;
       span.classList.toggle("filled", good);
     }
-    state.textContent = !typed ? "" : good ? `Filled in at ${spans.length} places.`
-      : "That is no bearer token: it has letters, digits and - . _ ~ + / = only.";
+    state.textContent = !typed ? "" : good ? `Inserted in ${spans.length} places.`
+      : "This is not a bearer token. Use only letters, digits and - . _ ~ + / =";
   });
 }

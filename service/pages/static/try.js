@@ -36,7 +36,7 @@ function access(tool) {
   const input = surface.querySelector(".token");
   if (!input) return { endpoint: surface.dataset.endpoint, token: "" };
   const token = bearer(input.value);
-  const fault = token ? "This is no token: it has characters that no token has." : "A token is required.";
+  const fault = token ? "This is not a token: it has invalid characters." : "A token is required.";
   const good = mayBeToken(token);
   say(surface, input, good ? "" : fault);
   if (!good) input.focus();
@@ -104,7 +104,7 @@ function fromAddress() {
   const named = new URLSearchParams(location.search).get("tool");
   if (forms.has(tool)) {
     fillTyped(choose(tool), values);
-    tell("The call of the link stands in the form. Press Call to make it.");
+    tell("The form has the call from the link. Press Call to run it.");
   } else if (forms.has(named)) {
     choose(named);
   }
@@ -127,7 +127,7 @@ async function copy(button) {
   };
   const done = await copied(texts[button.dataset.copies]());
   const label = (button.dataset.label ??= button.textContent);
-  button.textContent = done ? "Copied" : "The browser did not let this page copy";
+  button.textContent = done ? "Copied" : "Copying was blocked by the browser";
   tell(`${button.textContent}.`, true);
   setTimeout(() => (button.textContent = label), COPIED_MILLISECONDS);
 }

@@ -87,19 +87,19 @@ def recognise(path: Path) -> None:
     """Raises `Unreadable` where the file at `path` cannot be served; looks at its head alone."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise Foreign("it is no ordinary file")
+            raise Foreign("it is not a regular file")
         with _opened(path, not path.with_name(f"{path.name}-wal").exists()) as db:
             (layout,) = db.execute("PRAGMA user_version").fetchone()
             meta = dict(db.execute("SELECT key, value FROM meta"))
     except (sqlite3.Error, OSError) as error:
         raise _unreadable(error) from error
     if layout not in READABLE or meta.get("fold_version") != FOLD_VERSION:
-        raise Unreadable("another version wrote it; bring it up to date with `rung stats`")
+        raise Unreadable("another version wrote it; upgrade it with `rung stats`")
 
 
 def _unreadable(error: sqlite3.Error | OSError) -> Unreadable:
     if isinstance(error, FileNotFoundError):
-        return Absent("it is not there")
+        return Absent("it does not exist")
     told = error.strerror if isinstance(error, OSError) else str(error)
     reason = (told or "input/output error").lower()
     foreign = isinstance(error, sqlite3.Error) and reason.startswith(FOREIGN)

@@ -13,7 +13,7 @@ def explain_failures() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        advice = "Check the free space and the permissions of its folder."
+        advice = "Check the free space and the permissions of its directory."
         if isinstance(error, sqlite3.DatabaseError) and "malformed" in str(error):
             advice = "If only its index is damaged, `rung stats --reindex` rebuilds it."
         raise Unavailable(f"The store cannot be used: {error}.", hint=advice) from error

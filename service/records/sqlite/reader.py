@@ -209,7 +209,7 @@ def _check_layout(db: sqlite3.Connection) -> None:
     fold = db.execute("SELECT value FROM meta WHERE key = 'fold_version'").fetchone()
     if version not in READABLE or fold is None or fold[0] != FOLD_VERSION:
         raise Unavailable(
-            "The store was written by another version. Bring it up to date with `rung stats`.",
+            "The store was written by another version. Upgrade it with `rung stats`.",
             code="store_unavailable",
         )
 
@@ -236,6 +236,6 @@ def _translate(error: sqlite3.Error) -> EvidenceError:
 
 def _absent() -> Unavailable:
     return Unavailable(
-        "The store is not there or not readable. Import something with `rung import` first.",
+        "The store does not exist or is not readable. Create it with `rung import`.",
         code="store_unavailable",
     )

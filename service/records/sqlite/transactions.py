@@ -38,8 +38,8 @@ def explain_locks(path: Path | str) -> Iterator[None]:
         if "locked" not in str(error):
             raise
         raise Unavailable(
-            f"Another process has been writing to {path} for {LOCK_SECONDS} seconds. "
-            "Wait until that import is done, or stop it; then run this again."
+            f"Another process has been writing to {path} for {LOCK_SECONDS} seconds. Wait "
+            "until it has finished, or stop it, then try again."
         ) from error
     except sqlite3.DatabaseError as error:
         if "not a database" not in str(error):

@@ -60,8 +60,8 @@ class PackageResourceServer:
     def schema(self, query: SchemaQuery) -> Answer[Schema]:
         if query.detail == "full" and query.stream is None:
             raise InvalidRequest(
-                'detail="full" needs a stream. Retry with stream, and connection_id where the '
-                "name is shared.",
+                'detail="full" needs a stream. Retry with stream, and with connection_id if '
+                "several connections have it.",
                 param="detail",
                 retry_with="stream",
             )

@@ -112,9 +112,9 @@ def ambiguous_detail(places: Sequence[Place]) -> Ambiguous:
     for entry in found["available_connections"]:
         entry["stream"] = places[0].held.stream
     return Ambiguous(
-        f"The stream {places[0].held.stream!r} comes from {found['available_connection_count']} "
-        "connections. Retry with one connection_id "
-        f"(at most {CONTRACT.candidates} are listed).",
+        f"{found['available_connection_count']} connections have the stream "
+        f"{places[0].held.stream!r}. Retry with one connection_id (at most "
+        f"{CONTRACT.candidates} are listed).",
         code="ambiguous_schema_detail",
         retry_with="connection_id",
         calls=(Continuation("schema", {}, "all_connections"),),

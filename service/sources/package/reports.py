@@ -12,9 +12,9 @@ from service.sources.package.cursor import LOST
 from service.sources.package.membership import Child
 from service.sources.package.merge import SourceReader
 
-LATER = "Ask again later."
-NEXT_PAGE = "The next page asks it again."
-ITSELF = "Ask again with the connection_id of this source for what it says."
+LATER = "Try again later."
+NEXT_PAGE = "The next page queries it again."
+ITSELF = "Retry with the connection_id of this source to see its error."
 _STEPS = {"unauthenticated": RENEW, "forbidden": RENEW, "invalid": ITSELF, "too_large": ITSELF}
 
 
@@ -43,7 +43,10 @@ def first_error(errors: Iterable[EvidenceError | None]) -> EvidenceError:
 
 def stuck(child: Child) -> dict[str, Any]:
     """The warning of a source that has more hits and no way to them."""
-    message = f"{child.name} has more hits but no next page. Narrow the query, or ask it alone."
+    message = (
+        f"{child.name} has more hits but no next page. Narrow the query, or search only this "
+        "source."
+    )
     return {
         "code": "partial_results",
         "message": clip(message, BUDGETS.message_chars),

@@ -33,7 +33,7 @@ def covered(members: Membership, request: SearchQuery) -> tuple[Place, ...]:
         places = tuple(place for group in groups for place in group)
     if request.filter and len({place.held.stream for place in places}) != 1:
         raise InvalidRequest(
-            "A filter in search needs exactly one stream. Retry with streams naming one.",
+            "A filter in search needs exactly one stream. Retry with one stream in streams.",
             code="invalid_filter",
             param="filter",
             retry_with="streams",

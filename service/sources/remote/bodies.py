@@ -26,13 +26,13 @@ def rows(body: Body, names: Sequence[str]) -> tuple[str, list[Body]]:
         found = body.get(name)
         if isinstance(found, list) and all(isinstance(row, dict) for row in found):
             return name, found
-    raise invalid("sends a list without rows")
+    raise invalid("returned a list without rows")
 
 
 def require(good: bool, what: str) -> None:
     """Raises `upstream_invalid_response` where a body lacks what makes it one of its kind."""
     if not good:
-        raise invalid(f"sends no {what} where one was asked for")
+        raise invalid(f"returned no {what}")
 
 
 def page(body: Body, query: RecordQuery) -> Body:
@@ -81,7 +81,7 @@ def _cut_groups(body: Body, inner: Body, most: int) -> Body:
     return notices.warned(
         cut if inner is body else {**body, "data": cut},
         "partial_results",
-        f"This source sends {len(groups)} groups where {most} were asked for: the others are left "
+        f"This source returned {len(groups)} groups instead of {most}; the others are left "
         f"out. {_larger(len(groups), most)}",
         param="limit",
     )
@@ -109,7 +109,7 @@ def _without_cursor(body: Body, inner: Body, query: AggregateQuery) -> Body:
     return notices.warned(
         body,
         "partial_results",
-        f"This source gives no further groups after these. Reach the others with {helps}.",
+        f"This source returns no further groups. To see the others, use {helps}.",
         param="cursor",
     )
 
@@ -120,7 +120,7 @@ def _forward(body: Body, cursor: str | None) -> Body:
     if cursor is None or following != cursor:
         return body
     if body.get("has_more"):
-        raise invalid("leads from a page to the same page again")
+        raise invalid("returned the same page again")
     return {name: one for name, one in body.items() if name != "next_cursor"}
 
 
@@ -133,8 +133,8 @@ def _cut(body: Body, name: str, limit: int) -> Body:
     return notices.warned(
         {**body, name: body[name][:limit], "has_more": True},
         "partial_results",
-        f"This source sends {count} rows where {limit} were asked for: the last {count - limit} "
-        f"are left out, on the next page too. {_larger(count, limit)}",
+        f"This source returned {count} rows instead of {limit}; the last {count - limit} are "
+        f"left out, on the next page too. {_larger(count, limit)}",
         param="limit",
     )
 
@@ -181,7 +181,7 @@ def hits(body: Body, query: SearchQuery) -> Body:
     return notices.warned(
         body,
         "partial_results",
-        "This source gives no further page of a search. Raise limit, or narrow the search with "
+        "This source returns only one page of a search. Raise limit, or narrow the search with "
         "streams or connection_id.",
         param="cursor",
     )
@@ -256,8 +256,8 @@ def schema(body: Body, query: SchemaQuery) -> Body:
     return notices.warned(
         body,
         "compatibility_fallback",
-        "This source does not tell what its fields allow. filter, view and expand are refused to "
-        "most tokens here; search, fields, sort by time and aggregate often work: try them.",
+        "This source does not describe its fields. It refuses filter, view and expand to most "
+        "tokens; search, fields, sort by time and aggregate often work.",
     )
 
 

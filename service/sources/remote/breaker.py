@@ -57,8 +57,8 @@ class Breaker:
             left = self._rest.left()
             if left or self._trying:
                 raise Unavailable(
-                    "A server behind this one does not answer, and is left alone for a moment. "
-                    "Try again in a few seconds.",
+                    "An upstream server does not answer, so requests to it are paused. Try "
+                    "again in a few seconds.",
                     retry_after=max(1, math.ceil(left)),
                 )
             self._trying = True
@@ -82,7 +82,7 @@ class Bulkhead:
         """Takes a permit; raises `Unavailable` (`upstream_busy`) at once where none is free."""
         if not self._free.acquire(blocking=False):
             raise Unavailable(
-                "Too many requests wait on servers behind this one. Try again in a second.",
+                "Too many requests are waiting for upstream servers. Try again in a second.",
                 code="upstream_busy",
                 retry_after=BUSY_SECONDS,
             )

@@ -81,7 +81,7 @@ def addresses(host: str, port: int, deadline: Deadline) -> tuple[str, ...]:
     if failed:
         raise OSError(str(getattr(failed[0], "strerror", None) or failed[0]))
     if not found:
-        raise TimeoutError("the name server does not answer")
+        raise TimeoutError("the DNS server does not answer")
     return tuple(found)
 
 

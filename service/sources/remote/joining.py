@@ -35,8 +35,8 @@ def remote_member(url: str, token: str, deadline: Deadline) -> Member:
     )
     if not held:
         raise InvalidRequest(
-            "The schema of that token names no connections, so nothing of it can be asked for. "
-            "Join a grant with at least one stream."
+            "The schema of that token has no connections, so there is nothing to read. Use a "
+            "grant with at least one stream."
         )
     named = found.bearer.grant_id if found.bearer else None
     grant_id = named or f"grt_{hashlib.sha256(token.encode()).hexdigest()[:16]}"

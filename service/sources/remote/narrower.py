@@ -158,8 +158,8 @@ def opened(query: SearchQuery) -> Place | None:
         return None
     if found[4] != _bound(query):
         raise InvalidRequest(
-            "This cursor does not belong to this call. Use a cursor exactly as it was returned, "
-            "with the same arguments, or leave it out to start over.",
+            "This cursor is not valid for this call. Send it exactly as it was returned, with "
+            "the same arguments, or leave it out to start over.",
             code="invalid_cursor",
             param="cursor",
         )

@@ -76,10 +76,10 @@ class Line:
         except (json_text.TooManyValues, json_text.TooDeeplyNested) as found:
             raise remote_errors.unbounded(found) from None
         except orjson.JSONDecodeError:
-            error = remote_errors.invalid("sends something that is no JSON")
+            error = remote_errors.invalid("returned a body that is not JSON")
             raise remote_errors.noted(error, answer) from None
         if not isinstance(body, dict):
-            raise remote_errors.invalid("sends JSON that is no object")
+            raise remote_errors.invalid("returned JSON that is not an object")
         return body, answer
 
     def ask(

@@ -123,7 +123,7 @@ def opened(
             raise _failure(error, watch) from None
         stack.enter_context(response)
         if response.is_redirect:
-            raise _unreachable("sends readers elsewhere", code="upstream_invalid_response")
+            raise _unreachable("redirects to another server", code="upstream_invalid_response")
         yield Opened(response, watch)
 
 
@@ -190,7 +190,7 @@ def _followed(url: str, headers: Mapping[str, str], watch: Watch) -> Iterator["R
                 return
             target = urljoin(url, response.headers["Location"])
         if connections.origin(target) != connections.origin(url):
-            raise _unreachable("sends readers to another server")
+            raise _unreachable("redirects to another server")
         url = target
     raise _unreachable("redirects too often")
 
@@ -198,9 +198,9 @@ def _followed(url: str, headers: Mapping[str, str], watch: Watch) -> Iterator["R
 def _check_status(response: "Response") -> None:
     status = response.status_code
     if status in (404, 410):
-        raise NotFound("The server asked has no such file. Check what was asked for.")
+        raise NotFound("The upstream server has no such file. Check the request.")
     if status != 200:
-        raise _unreachable(f"answers with status {status}")
+        raise _unreachable(f"returned status {status}")
 
 
 def _check_length(response: "Response", most_bytes: int) -> None:
@@ -225,16 +225,16 @@ def _meaning(error: Exception, watch: Watch) -> EvidenceError:
     if watch.over or isinstance(error, connections.TOO_LATE):
         return _timed_out()
     if isinstance(error, connections.UNTRUSTED):
-        return _unreachable("has no certificate that is trusted here")
+        return _unreachable("has a certificate that is not trusted here")
     if isinstance(error, connections.UNDECODABLE):
-        return _unreachable("sends a body that cannot be decoded")
+        return _unreachable("returned a body that cannot be decoded")
     if isinstance(error, connections.CUT_SHORT):
-        return _unreachable("breaks off in the middle of its answer", Cut)
+        return _unreachable("closed the connection in the middle of its answer", Cut)
     if isinstance(error, connections.UNCONNECTED):
-        found = _unreachable("refuses the connection or cuts it", Cut)
+        found = _unreachable("refused or closed the connection", Cut)
         found.why = f"does not answer: {_reason(error)}"
         return found
-    return _unreachable("cannot be asked")
+    return _unreachable("cannot be reached")
 
 
 def _reason(error: BaseException) -> str:
@@ -243,24 +243,22 @@ def _reason(error: BaseException) -> str:
     while under is not None and not isinstance(under, (ConnectionRefusedError, socket.gaierror)):
         under = under.__cause__ or under.__context__
     if under is None:
-        return "the connection breaks off"
+        return "the connection was closed"
     return "no such host" if isinstance(under, socket.gaierror) else "connection refused"
 
 
 def _unreachable(why: str, kind: type[Unreached] = Unreached, code: str | None = None) -> Unreached:
-    found = kind(f"A server behind this one {why}. Try again later.", code=code)
+    found = kind(f"An upstream server {why}. Try again later.", code=code)
     found.why = why
     return found
 
 
 def _timed_out() -> Late:
-    return Late(
-        "A server behind this one takes too long. Try again later.", code="upstream_timeout"
-    )
+    return Late("An upstream server timed out. Try again later.", code="upstream_timeout")
 
 
 def _too_large() -> TooLarge:
     return TooLarge(
-        "A server behind this one sends more than is read. Ask for something smaller.",
+        "An upstream server returned too large an answer. Request less data.",
         code="upstream_too_large",
     )

@@ -14,7 +14,7 @@ def trouble(url: str, token: str) -> str | None:
     try:
         answer = ask("GET", url, deadline=deadline, most_bytes=BUDGETS.body_bytes)
         if answer.status != 405 or "POST" not in answer.headers.get("Allow", ""):
-            return f"There is no MCP endpoint at {url}: it answers with status {answer.status}."
+            return f"There is no MCP endpoint at {url}: it returned status {answer.status}."
         if not token or not url.endswith(_RECORDS):
             return None
         schema = url.removesuffix(_RECORDS) + "/v1/schema"
@@ -24,4 +24,4 @@ def trouble(url: str, token: str) -> str | None:
     except EvidenceError:
         return f"{url} does not answer."
     refused = answer.status in (401, 403)
-    return f"{url} refuses this token, with status {answer.status}." if refused else None
+    return f"{url} refused this token with status {answer.status}." if refused else None

@@ -9,26 +9,26 @@ from evidence.limits import CONTRACT
 from service.ports import Filter, RecordQuery, SchemaQuery, SearchQuery
 
 NO_FILTER = (
-    "This source takes no filter from your token. Search for the words instead, or read the list "
-    "without filter and pick."
+    "This source does not accept filter from your token. Use search, or list without filter "
+    "and select the records yourself."
 )
-NO_VIEW = "This source takes no view from your token. Name the fields in fields instead."
+NO_VIEW = "This source does not accept view from your token. Use fields instead."
 NO_EXPAND = (
-    "This source adds no related records for your token. List their stream with query_records "
-    "instead."
+    "This source does not accept expand from your token. List the related stream with "
+    "query_records instead."
 )
 
 #: The warning of a source that is not asked for all words of a search.
 WORDS = {
     "code": "unsupported_by_source",
-    "message": "This source does not declare words: it matches the query in its own way. Put words "
-    "that must stand together in quotes, and check what the excerpts show.",
+    "message": "This source does not support words: it uses its own matching. Put words that must "
+    "be adjacent in quotes, and check the excerpts.",
     "param": "words",
 }
 _WITHOUT = {
-    "since": "Leave it out, and read the times of the hits",
-    "until": "Leave it out, and read the times of the hits",
-    "sort": "Leave it out: hits come in the order of the source",
+    "since": "Leave it out, and check the times of the hits",
+    "until": "Leave it out, and check the times of the hits",
+    "sort": "Leave it out; hits come in the order of the source",
 }
 
 
@@ -51,11 +51,11 @@ def of_argument(name: str, query: SearchQuery) -> InvalidRequest:
         if value and value != default.get(key) and key != name
     }
     return InvalidRequest(
-        f"This source does not declare {name} for searches.",
+        f"This source does not support {name} in searches.",
         code="unsupported_by_source",
         param=name,
         hint=f"{_WITHOUT[name]}, or list the stream with query_records, sorted or filtered by a "
-        "time field that schema shows.",
+        "time field from schema.",
         calls=(Continuation("search", kept, f"without_{name}"),),
     )
 
@@ -92,8 +92,8 @@ def of_filter(error: EvidenceError, found: Filter) -> EvidenceError:
     """The same for a search or an aggregate with a filter."""
     if _refused(error, filter=found):
         error.hint = (
-            "This source takes no filter from your token. Leave it out, and narrow with the words "
-            "of a search, streams or connection_id."
+            "This source does not accept filter from your token. Leave it out, and narrow the "
+            "search with more words, streams or connection_id."
         )
     return error
 
@@ -103,14 +103,15 @@ def nothing_there(query: SchemaQuery) -> EvidenceError:
     calls = (Continuation("schema", {}, "streams"),)
     if query.stream is not None:
         return Forbidden(
-            f"The stream {query.stream!r} is not in this grant. Call schema for those that are.",
+            f"The stream {query.stream!r} is not in this grant. Call schema for the granted "
+            "streams.",
             code="grant_stream_not_allowed",
             param="stream",
             calls=calls,
         )
     return NotFound(
-        f"The connection {query.connection_id!r} is not in this grant. Call schema for those "
-        "that are.",
+        f"The connection {query.connection_id!r} is not in this grant. Call schema for the "
+        "granted connections.",
         code="connection_not_found",
         param="connection_id",
         calls=calls,
@@ -122,7 +123,7 @@ def first_match_only(ref: RecordRef, field_path: str, found: dict[str, Any]) -> 
     start = found.get("match_end_chars") or found.get("end_chars")
     args = {"id": str(ref), "field_path": field_path, "offset_chars": start}
     return InvalidRequest(
-        "This source finds the first match only. Read on from there by offset_chars.",
+        "This source returns only the first match. Continue from there with offset_chars.",
         code="invalid_window",
         param="match",
         calls=(Continuation("read_record_field", args, "after_first_match"),),

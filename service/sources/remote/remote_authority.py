@@ -89,7 +89,7 @@ class RemoteAuthority:
         """
         if not token or (self._reserved and token.startswith(self._reserved)):
             raise Unauthenticated(
-                "This token is not known here. Ask the owner for a client token.",
+                "This token is unknown. Ask the owner for a client token.",
                 code=UNKNOWN_TOKEN,
             )
         permit = permit or Permit(self._bulkhead)
@@ -172,8 +172,8 @@ def _told(answer: outbound.Answer) -> dict[str, Any]:
     if isinstance(said, dict) and isinstance(said.get("active"), bool):
         return said
     raise Unavailable(
-        "Tokens cannot be checked: introspection does not answer as it should. Try again later; "
-        "its operator has to look at the address and the credentials.",
+        "The token cannot be checked because introspection failed. Try again later; the "
+        "operator has to check the introspection URL and credentials.",
         code="introspection_failed",
         retry_after=remote_errors.retry_seconds(answer.headers),
     )
@@ -210,7 +210,7 @@ def _dead(reason: Any) -> EvidenceError:
 
 def _foreign() -> EvidenceError:
     return Unauthenticated(
-        "This token is made for another server. Ask the owner for one for this.",
+        "This token was issued for another server. Ask the owner for a token for this one.",
         code=UNKNOWN_TOKEN,
     )
 

@@ -89,14 +89,14 @@ def noted(error: EvidenceError, answer: Answer) -> EvidenceError:
     """The error with a note for who looks at that server: what page of a proxy this was."""
     if title := _PAGE_TITLE.search(answer.body[: BUDGETS.error_page_bytes]):
         shown = _text(unescape(title[1].decode("utf-8", "replace")))
-        error.add_note(f"It answers with status {answer.status} and a web page: {shown}")
+        error.add_note(f"It returned status {answer.status} and a web page: {shown}")
     return error
 
 
 def invalid(why: str) -> Unavailable:
     """An answer that cannot be what was asked for."""
     return Unavailable(
-        f"A server behind this one {why}. Try again later; its operator has to look at it.",
+        f"An upstream server {why}. Try again later; its operator has to fix this.",
         code="upstream_invalid_response",
     )
 
@@ -105,11 +105,11 @@ def unbounded(error: json_text.TooManyValues | json_text.TooDeeplyNested) -> Evi
     """An answer whose JSON is not parsed, because it would grow too large here or is too deep."""
     if isinstance(error, json_text.TooManyValues):
         return TooLarge(
-            f"A server behind this one sends JSON that {error}. Ask for something smaller.",
+            f"An upstream server returned JSON that {error}. Request less data.",
             code="upstream_too_large",
         )
-    found = invalid(f"sends JSON that {error}")
-    found.hint = "Name the fields you need, and leave the nested one out."
+    found = invalid(f"returned JSON that {error}")
+    found.hint = "Request only the fields you need, without the nested one."
     return found
 
 
@@ -163,17 +163,17 @@ def _kind(status: int, code: str | None) -> type[EvidenceError]:
 
 def _words_for(status: int, code: str | None) -> str:
     if code:
-        return f"A server behind this one refuses with {code}. Change the call, or try later."
+        return f"An upstream server refused with {code}. Change the call, or try again later."
     if status == 404:
-        return "A server behind this one has nothing there. Check what was asked for."
-    return f"A server behind this one answers with status {status}. Try again later."
+        return "An upstream server did not find this. Check the ids and names."
+    return f"An upstream server returned status {status}. Try again later."
 
 
 def _hint(kind: type[EvidenceError], code: str | None, message: str) -> str | None:
     if code and code.startswith("context.") and kind is not Unauthenticated:
-        return "This is not in the grant of your token. Call schema {} for what is."
+        return "The grant of your token does not include this. Call schema {} for what it includes."
     if kind is Unauthenticated and "Ask the owner" not in message:  # ours says so itself
-        return "The token is no longer good. Ask the owner for a new one."
+        return "The token is no longer valid. Ask the owner for a new one."
     return None
 
 

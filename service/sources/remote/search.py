@@ -104,7 +104,7 @@ def _asked(line: Line, query: SearchQuery, extra: list[Pair]) -> Body:
     try:
         body, _ = line.read("/v1/search", params)
     except TooLarge as error:
-        error.hint = error.hint or "Ask for fewer hits with limit."
+        error.hint = error.hint or "Request fewer hits with limit."
         raise
     except EvidenceError as error:
         raise refusals.of_filter(error, query.filter)

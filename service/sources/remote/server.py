@@ -264,7 +264,7 @@ class HttpResourceServer:
         asked = {"Range": f"bytes={start}-{stop - 1}"}
         with self._line.opened(path, params, asked) as found:
             if found.status not in (200, 206):
-                raise remote_errors.invalid("no longer gives a blob it had")
+                raise remote_errors.invalid("no longer returns a blob that it listed")
             place = start if found.status == 206 else 0
             for piece in found.pieces(size):
                 wanted = piece[max(0, start - place) : max(0, stop - place)]
@@ -294,7 +294,7 @@ class HttpResourceServer:
         try:
             body, _ = self._line.read(path, params, most_bytes=most_bytes)
         except TooLarge as error:
-            error.hint = error.hint or "Name fewer fields, or read one by read_record_field."
+            error.hint = error.hint or "Request fewer fields, or read one with read_record_field."
             raise
         except EvidenceError as error:
             raise explain(error)
@@ -304,7 +304,7 @@ class HttpResourceServer:
 def _segment(text: str) -> str:
     """One path segment, percent-encoded once. Dots alone would climb to another path."""
     if text in ("", ".", ".."):
-        raise InvalidRequest("A name or id is empty or only dots. Use one as it was printed.")
+        raise InvalidRequest("A name or id is empty or only dots. Use it exactly as printed.")
     return quote(text, safe="")
 
 

@@ -52,7 +52,7 @@ def _window(read: FieldRead, text: str, asked: WindowRequest) -> FieldRead:
         matches = list(islice(_matches(text, asked.query), asked.match - 1, asked.match + 1))
         if not matches:
             raise NotFound(
-                "The query is not in this field. Try fewer or other words, or read by "
+                "The query does not match this field. Try fewer or other words, or read by "
                 "offset_chars.",
                 code="query_not_found",
                 param="query",

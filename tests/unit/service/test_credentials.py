@@ -75,7 +75,7 @@ def test_an_address_has_one_spelling(given_url: str, expected: str) -> None:
     "text", ["", "https://", "ftp://x", "http://[::1", "http://x:notaport", "http://a b", "://x"]
 )
 def test_an_unusable_address_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(InvalidRequest, match="not usable") as caught:
+    with pytest.raises(InvalidRequest, match="URL is invalid") as caught:
         credentials.provider_url(text)
     assert "https://" in str(caught.value.hint)
 

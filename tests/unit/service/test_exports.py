@@ -91,7 +91,7 @@ def test_what_changes_every_time_is_given_up() -> None:
     def work() -> None:
         raise Changed
 
-    with pytest.raises(Unavailable, match="changes while it is read"):
+    with pytest.raises(Unavailable, match="changed while it was read"):
         texts.steady(lambda: begun.append(1), work)
     assert len(begun) == texts.TRIES - 1
 

@@ -57,7 +57,7 @@ def test_a_storage_of_counts_has_a_port_that_is_one(port: str) -> None:
 def test_what_belongs_together_is_asked_for_by_name(missing: str) -> None:
     given = {name: value for name, value in INTROSPECTION.items() if name != missing}
     lines = faults(RUNG_UPSTREAM_URL=URL, **given)
-    assert all(f"needs {missing}, such as " in line for line in lines)
+    assert all(f"requires {missing}, for example " in line for line in lines)
 
 
 def test_every_fault_is_told_at_once() -> None:

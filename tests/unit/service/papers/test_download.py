@@ -170,6 +170,6 @@ def test_a_failing_server_leaves_nothing_and_no_message_has_the_url(
 
 def test_a_folder_that_cannot_be_made_is_named_as_the_cause(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(Unavailable, match="kept on disk") as caught:
+    with pytest.raises(Unavailable, match="written to disk") as caught:
         fetched(SNAPSHOT, tmp_path / "file" / "into")
     assert str(tmp_path) not in str(caught.value.body())

@@ -164,7 +164,7 @@ def test_a_refused_file_is_not_read_again_and_again(
     os.truncate(snapshot_file, 8192)
     snapshots = Snapshots(snapshot_file)
     for _ in range(20):
-        with pytest.raises(Unavailable, match="it was cut"):
+        with pytest.raises(Unavailable, match="it is truncated"):
             snapshots.current()
     assert len(caplog.records) == 1
 

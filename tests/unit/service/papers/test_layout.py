@@ -51,7 +51,7 @@ def garble_words(path: Path) -> None:
 
 
 BROKEN = {
-    "cut": (cut, "it was cut"),
+    "cut": (cut, "it is truncated"),
     "garbage": (garble, "it is damaged"),
     "words": (garble_words, "it is damaged"),
     "text": (lambda path: path.write_text("Not a database. " * 500), "not an SQLite file"),

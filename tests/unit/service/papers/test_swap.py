@@ -106,7 +106,7 @@ def test_the_served_file_is_not_taken_for_the_new_one(snapshot_file: Path, tmp_p
     link = tmp_path / "same.db"
     link.symlink_to(snapshot_file)
     for same in (snapshot_file, link):
-        with pytest.raises(InvalidRequest, match="Name the new file"):
+        with pytest.raises(InvalidRequest, match="path of the new file"):
             swap(same, snapshot_file)
     assert snapshot_file.stat() == before
 
@@ -114,6 +114,6 @@ def test_the_served_file_is_not_taken_for_the_new_one(snapshot_file: Path, tmp_p
 def test_a_folder_that_cannot_be_written_is_named_as_the_cause(
     other_file: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(Unavailable, match="folder of the served snapshot") as caught:
+    with pytest.raises(Unavailable, match="directory of the served snapshot") as caught:
         swap(other_file, tmp_path / "nowhere" / "snapshot.db")
     assert caught.value.hint is not None and "writable" in caught.value.hint

@@ -89,13 +89,13 @@ def test_a_manifest_is_given_back_as_it_was_declared() -> None:
     [
         ({"name": "x" * 65}, "manifest.streams[0].name", "64 bytes"),
         ({"name": "語" * 22}, "manifest.streams[0].name", "64 bytes"),
-        ({"name": None}, "manifest.streams[0].name", "give a name"),
+        ({"name": None}, "manifest.streams[0].name", "add a name"),
         ({"schema": {}}, "manifest.streams[0].schema.properties", "declares no field"),
         ({"primary_key": ["key"]}, "manifest.streams[0].primary_key", "not a declared field"),
         ({"cursor_field": "sent"}, "manifest.streams[0].cursor_field", "did you mean 'sent_at'"),
         ({"cursor_field": "tags"}, "manifest.streams[0].cursor_field", "scalar"),
         ({"consent_time_field": "size"}, "manifest.streams[0].consent_time_field", "date-time"),
-        ({"query": {"filters": []}}, "manifest.streams[0].query", "'filters' is not known"),
+        ({"query": {"filters": []}}, "manifest.streams[0].query", "'filters' is not a valid key"),
         (
             {"query": {"range_filters": {"subject": ["gte"]}}},
             "manifest.streams[0].query.range_filters",
@@ -119,7 +119,7 @@ def test_a_manifest_is_given_back_as_it_was_declared() -> None:
         (
             {"query": {"expand": [{"name": "x"}]}},
             "manifest.streams[0].query.expand[0].name",
-            "no declared relationship",
+            "not a declared relationship",
         ),
         (
             {"views": [{"id": "v", "fields": ["nope"]}]},
