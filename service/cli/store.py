@@ -20,6 +20,7 @@ from service.importing.formats import FORMATS, detect
 from service.importing.importer import Import, Rejected, run
 from service.records.ingest import Counts
 from service.records.intake import Refused
+from service.records.sqlite import files
 from service.records.sqlite.failures import explain_failures
 from service.records.sqlite.rebuild import rebuild
 from service.records.sqlite.stats import stream_counts
@@ -88,7 +89,7 @@ def import_(
     strict: bool,
     suggest_roles: bool,
     store: Path,
-) -> None:
+) -> Counts:
     """Import FILES of any format that --format lists; `-` is standard input.
 
     Importing a file again updates what changed and adds nothing twice. Where neither --key nor the
@@ -102,7 +103,7 @@ def import_(
             raise click.ClickException(f"{written} is there already. Name a new file.")
     gc.freeze()
     gc.set_threshold(COLLECT_AFTER)
-    with teaching(), open_writer(store) as writer:
+    with teaching(), _writing(store) as writer:
         task = Import(writer, connection, stream, suggest_roles, key)
 
         def work() -> None:
@@ -129,6 +130,18 @@ def import_(
         _report(task, counts)
     if counts.refused and counts.refused == counts.rows:
         raise click.ClickException(f"Nothing was imported: all {counts.refused} rows are refused.")
+    return counts
+
+
+@contextmanager
+def _writing(store: Path) -> Iterator[Writer]:
+    """The store; that of the command that calls this one, if it has opened it."""
+    given = click.get_current_context().obj
+    if isinstance(given, Writer):
+        yield given
+        return
+    with open_writer(store) as writer:
+        yield writer
 
 
 def _check_file(name: str, form: str | None) -> None:
@@ -227,7 +240,8 @@ def stats(store: Path, as_json: bool, reindex: bool) -> None:
     """
     with teaching(), existing(store) as writer:
         if reindex:
-            rebuild(writer)
+            with files.alone(store):
+                rebuild(writer)
             writer.finish()
         counts = stream_counts(writer)
     if as_json:

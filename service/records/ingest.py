@@ -4,8 +4,8 @@ A row that says nothing new leaves no trace; one that does replaces the document
 change log with the names of the fields that changed. A batch runs in three steps: decide what
 each row means, take what it replaces out of the indexes, then store and index the new.
 
-A batch is large, because the full-text index takes the words of many records at once much faster
-than those of few. So it holds of each row only its JSON, and goes through them in small pieces.
+A batch is as large as half a second allows: others write between two batches. Of each row it holds
+only the JSON.
 """
 
 from collections import Counter
@@ -27,12 +27,13 @@ from service.records.sqlite.indexing import Index, order_of
 from service.records.intake import Refused, Row, check_name, check_nesting, record_key
 from service.records.sqlite.languages import Sample
 from service.records.sqlite.large import LargeValue, Place, find_large, read_chunks
-from service.records.sqlite.streams import StreamHandle
+from service.records.sqlite.streams import StreamHandle, require_current
 from service.records.values import microseconds
 from service.records.sqlite.writer import Writer
 
-BATCH_RECORDS = 20_000
-BATCH_BYTES = 33_554_432
+#: What is written within half a second, so that no other writer waits for long.
+BATCH_RECORDS = 2_000
+BATCH_BYTES = 1_048_576
 PIECE_RECORDS = 2_000
 REPORTED_REFUSALS = 20
 
@@ -142,6 +143,7 @@ class Batch:
         if not self._rows:
             return
         with self.writer.transaction():
+            require_current(self.writer, {a.stream.id: a.stream for a in self._rows.values()})
             changes = [
                 change
                 for piece in _pieces(list(self._rows.values()))
@@ -294,7 +296,11 @@ class Batch:
             documents,
         )
         index.write()
-        db.executemany("INSERT INTO change (stream, seq, fields) VALUES (?, ?, ?)", _log(piece))
+        version = self.writer.take("next_version", len(piece))
+        db.executemany(
+            "INSERT INTO change (stream, version, seq, fields) VALUES (?, ?, ?, ?)",
+            _log(piece, version),
+        )
 
     def _place(
         self, change: _Change, data: dict[str, Any], large: dict[str, LargeValue], index: Index
@@ -306,7 +312,8 @@ class Batch:
             data = {name: value for name, value in data.items() if name in fields}
             used = [item for item in used if item.field in fields]
         if used:
-            keep_attachments(self.writer.db, arrival.stream.connection, change.seq, used)
+            later = self.writer.staged_blobs if self.writer.staged else None
+            keep_attachments(self.writer.db, arrival.stream.connection, change.seq, used, later)
         places = {name: index.add_large(value) for name, value in large.items() if name in data}
         index.add(arrival.stream.manifest, arrival.stream.scopes, change.seq, data, places)
         if fields is None or old is None or not old.big:
@@ -325,10 +332,11 @@ def _split(data: dict[str, Any], json: bytes) -> tuple[dict[str, Any], dict[str,
     return {n: v for n, v in data.items() if n not in large} if large else data, large
 
 
-def _log(piece: list[_Change]) -> Iterator[tuple[int, int, str | None]]:
-    """Rows of the change log."""
-    for arrival, seq, _, fields, _ in piece:
-        yield arrival.stream.id, seq, None if fields is None else _dump(sorted(fields)).decode()
+def _log(piece: list[_Change], version: int) -> Iterator[tuple[int, int, int, str | None]]:
+    """Rows of the change log, from a version on."""
+    for number, (arrival, seq, _, fields, _) in enumerate(piece, start=version):
+        names = None if fields is None else _dump(sorted(fields)).decode()
+        yield arrival.stream.id, number, seq, names
 
 
 def _times(change: _Change) -> tuple[str, str | None]:

@@ -4,12 +4,15 @@ SQLite keeps a log (`-wal`) and an index of the log (`-shm`) beside a store, fou
 file that is copied over the store, or renamed into its place, inherits both.
 """
 
+import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from evidence.errors import Unavailable
 
 #: Two copies of the header of the index of the log; see "WAL-mode File Format" of SQLite.
 INDEX_HEADER_BYTES: Final = 96
@@ -41,11 +44,35 @@ def forget_stale_index(db: sqlite3.Connection, path: Path) -> None:
     if _fits(db, path):
         return
     with suppress(OSError):
-        index = Path(f"{path}-shm")
-        file = look(index).file
-        if file not in _kept_open:
-            _kept_open[file] = os.open(index, os.O_RDWR)
-        os.pwrite(_kept_open[file], bytes(INDEX_HEADER_BYTES), 0)
+        os.pwrite(_keep_open(Path(f"{path}-shm")), bytes(INDEX_HEADER_BYTES), 0)
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Keeps other processes from replacing streams of the store, or all of it, meanwhile.
+
+    Imports and grants go on. The kernel ends it with the process.
+    """
+    file = _keep_open(path)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise Unavailable(
+            f"Another process is replacing, removing, restoring or repairing in {path}. "
+            "Wait until it is done, or stop it; then run this again."
+        ) from error
+    try:
+        yield
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def _keep_open(path: Path) -> int:
+    """A descriptor of the file at `path`."""
+    file = look(path).file
+    if file not in _kept_open:
+        _kept_open[file] = os.open(path, os.O_RDWR)
+    return _kept_open[file]
 
 
 def make_durable(path: Path) -> None:

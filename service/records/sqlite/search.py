@@ -120,7 +120,7 @@ class SearchVerbs:
             (_json(short),),
         )
         for row, size in rows:
-            seq, words = row & SEQ_MASK, _varint(size)
+            seq, words = row & SEQ_MASK, varint(size)
             found[seq] = min(words, found.get(seq, words))
         return found
 
@@ -218,7 +218,7 @@ def conjunction(groups: Sequence[Spellings]) -> str:
     return " AND ".join(f"({expression(group, joined=' OR ')})" for group in groups)
 
 
-def _varint(blob: bytes) -> int:
+def varint(blob: bytes) -> int:
     """The first number of a row of the table of sizes: SQLite's own variable-length integer."""
     value = 0
     for byte in blob[:9]:
