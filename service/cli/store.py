@@ -12,7 +12,7 @@ import orjson
 
 from evidence.errors import EvidenceError
 from evidence.limits import BUDGETS
-from service.cli import output
+from service.cli import coverage, output
 from service.cli.options import store_option
 from service.cli.output import say
 from service.cli.progress import Progress
@@ -128,6 +128,7 @@ def import_(
         if written is not None:
             _write_manifest(task, written)
         _report(task, counts)
+        coverage.report(writer, connection)
     if counts.refused and counts.refused == counts.rows:
         raise click.ClickException(f"Nothing was imported: all {counts.refused} rows are refused.")
     return counts

@@ -7,15 +7,19 @@ file that is copied over the store, or renamed into its place, inherits both.
 import fcntl
 import os
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from evidence.errors import Unavailable
+from evidence.work import Deadline
 
 #: Two copies of the header of the index of the log; see "WAL-mode File Format" of SQLite.
 INDEX_HEADER_BYTES: Final = 96
+#: Between two looks whether it is a writer's turn.
+TURN_SECONDS: Final = 0.01
 
 #: Closing a file ends all locks of this process on it, SQLite's too: these are never closed.
 _kept_open: dict[tuple[int, int], int] = {}
@@ -65,6 +69,33 @@ def alone(path: Path) -> Iterator[None]:
         yield
     finally:
         fcntl.flock(file, fcntl.LOCK_UN)
+
+
+@contextmanager
+def in_turn(path: Path, seconds: float) -> Iterator[None]:
+    """Lets writers of the store begin one after the other, if the wait is no longer than `seconds`.
+
+    Waiting for the lock of SQLite means looking for it ten times a second. A writer of many short
+    transactions would take it between two looks. Who waits keeps others from beginning.
+    """
+    try:
+        folder = os.open(path.parent, os.O_RDONLY)
+    except OSError:  # its entries cannot be read
+        yield
+        return
+    pause, deadline = threading.Event(), Deadline.after(seconds)
+    try:
+        while not deadline.expired():
+            try:
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                pause.wait(TURN_SECONDS)
+            except OSError:  # a file system without locks
+                break
+        yield
+    finally:
+        os.close(folder)
 
 
 def _keep_open(path: Path) -> int:

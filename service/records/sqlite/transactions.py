@@ -76,11 +76,14 @@ class Writer:
         self.close()
 
     def close(self) -> None:
-        """Closes the store. Its log is empty then, unless somebody is reading an older state.
+        """Closes the store. Its log is empty then, unless somebody reads an older state or writes.
 
         A file that is copied or renamed over the store inherits the log.
         """
         with suppress(sqlite3.Error):
+            self.db.execute("PRAGMA busy_timeout = 0")
+            self.db.execute("BEGIN IMMEDIATE")  # or another process writes, and will empty the log
+            self.db.execute("ROLLBACK")
             self._checkpoint()
         self.db.close()
 
@@ -90,7 +93,7 @@ class Writer:
         if self.db.in_transaction:
             yield
             return
-        with explain_locks(self.path):
+        with explain_locks(self.path), files.in_turn(self.path, LOCK_SECONDS):
             self.db.execute("BEGIN IMMEDIATE")
         try:
             if files.look(self.path).file != self._file:
