@@ -64,7 +64,9 @@ def line(number: int, hit: Hit) -> str:
     at = f" {value_of(hit.at)}" if hit.at and hit.title else ""
     title = quoted(hits_wire.title(hit))
     source = value_of(clip(hit.source.label, BUDGETS.label_chars) or "unknown")
-    return f"{number} {hit.id} {title}{at} source={source}{_words(hit)}"
+    key = clip(hit.source.connector_key or "", BUDGETS.label_chars)
+    kind = f" connector_key={value_of(key)}" if key else ""
+    return f"{number} {hit.id} {title}{at} source={source}{kind}{_words(hit)}"
 
 
 def _words(hit: Hit) -> str:

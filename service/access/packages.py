@@ -52,12 +52,10 @@ def local_member(
 
 
 def name_of(held: Sequence[Held]) -> str:
-    """What people call a member: its connection, and how many more it has."""
-    labels = list(
-        {one.connection_id: one.display_name or one.connection_id for one in held}.values()
-    )
-    first = short(labels[0], BUDGETS.label_chars) if labels else ""
-    return f"{first} and {len(labels) - 1} more" if len(labels) > 1 else first or "nothing"
+    """What people call a member: its connections."""
+    labels = {one.connection_id: one.display_name or one.connection_id for one in held}
+    named = ", ".join(short(label, BUDGETS.label_chars) or "" for label in labels.values())
+    return short(named, BUDGETS.message_chars) or "nothing"
 
 
 def create(

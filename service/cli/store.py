@@ -20,7 +20,6 @@ from service.importing.formats import FORMATS, detect
 from service.importing.importer import Import, Rejected, run
 from service.records.ingest import Counts
 from service.records.intake import Refused
-from service.records.sqlite import files
 from service.records.sqlite.failures import explain_failures
 from service.records.sqlite.rebuild import rebuild
 from service.records.sqlite.stats import stream_counts
@@ -241,8 +240,7 @@ def stats(store: Path, as_json: bool, reindex: bool) -> None:
     """
     with teaching(), existing(store) as writer:
         if reindex:
-            with files.alone(store):
-                rebuild(writer)
+            rebuild(writer)
             writer.finish()
         counts = stream_counts(writer)
     if as_json:
