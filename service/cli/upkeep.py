@@ -26,6 +26,8 @@ MEGABYTE = 1_000_000
 #: only if every row came in.
 _NOT_REPLACED = ("connection", "connector", "label", "stream", "strict", "written")
 
+ERASING = "The old records are being erased."
+
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
@@ -61,8 +63,8 @@ def remove(name: str, yes: bool, store: Path) -> None:
         with staging(writer, [(one.connection_id, one.stream) for one in streams]) as stage:
             stage.keep_manifests([(one.connection_id, one.stream) for one in covered])
             stage.publish()
+            say(f"{name}: {sum(one.records for one in streams)} records removed. {ERASING}")
         writer.finish()
-        say(f"{name}: {sum(one.records for one in streams)} records removed.")
 
 
 @click.pass_context
@@ -88,11 +90,11 @@ def _replace(
             names = {"connection": stream.connection_id, "stream": stream.stream, "store": store}
             _require_all(context, {**options, **names})
             counts = stage.publish()
+            say(
+                f"{target} is replaced: {counts.new} new, {counts.changed} changed, "
+                f"{counts.unchanged} unchanged, {counts.deleted} removed. {ERASING}"
+            )
         writer.finish()
-        say(
-            f"{target} is replaced: {counts.new} new, {counts.changed} changed, "
-            f"{counts.unchanged} unchanged, {counts.deleted} removed."
-        )
 
 
 def _require_all(context: click.Context, options: dict[str, Any]) -> None:

@@ -47,7 +47,7 @@ def back_up(store: Path, target: Path) -> None:
         if target.samefile(store):
             raise InvalidRequest("The store cannot be its own backup. Name another file.")
     copy = _beside(target)
-    _copy(store, copy)
+    _copy(store, copy, used=True)
     _rename(copy, target)
 
 
@@ -86,7 +86,7 @@ def _replacement(store: Path, source: Path) -> Iterator[Writer]:
     copy = _beside(store)
     with files.alone(store) if store.exists() else nullcontext(), closing(_connect(store)) as db:
         version = _version(db) if store == source else None
-        _copy(source, copy)
+        _copy(source, copy, used=source == store)
         with open_writer(copy) as writer:
             yield writer
         with _locked(db, store):
@@ -114,10 +114,13 @@ def _beside(target: Path) -> Path:
     return copy
 
 
-def _copy(source: Path, copy: Path) -> None:
-    """Copies the store at `source`, as one snapshot, to a new file for its owner's eyes."""
+def _copy(source: Path, copy: Path, *, used: bool) -> None:
+    """Copies the store at `source`, as one snapshot, to a new file for its owner's eyes.
+
+    Reading one that is not `used` leaves nothing beside it, and its folder need not be writable.
+    """
     os.close(os.open(copy, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNER_ONLY))
-    alone = not source.with_name(f"{source.name}-wal").exists()
+    alone = not used and not source.with_name(f"{source.name}-wal").exists()
     with opened(source, alone) as there, closing(sqlite3.connect(copy)) as here:
         there.backup(here)
 

@@ -169,7 +169,7 @@ class Writer:
             with self.transaction():
                 if self.meta(UNMERGED) == waiting:  # or somebody has written meanwhile
                     self.db.execute("DELETE FROM meta WHERE key IN (?, ?)", (UNMERGED, REMOVED))
-        self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._checkpoint()
         self.db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
 
     def _merge(self, index: str) -> None:
