@@ -148,6 +148,7 @@ def test_restore_and_backup_refuse_what_is_no_store(house: House, shell: Shell) 
         file.write(bytes(40 * 4096))
     assert shell.run("restore", str(copy), "--yes").exit_code == 1
     assert house.path.read_bytes() == before
+    assert not list(house.path.parent.glob(".*"))
 
     new = house.path.parent / "new" / "rung.db"
     shell.ok("backup", str(copy), "--yes")

@@ -46,9 +46,10 @@ def back_up(store: Path, target: Path) -> None:
         _require_store(target)
         if target.samefile(store):
             raise InvalidRequest("The store cannot be its own backup. Name another file.")
-    copy = _beside(target)
-    _copy(store, copy, used=True)
-    _rename(copy, target)
+    with _beside(target) as copy:
+        _copy(store, copy, used=True)
+        _sync(copy)
+        _rename(copy, target)
 
 
 def restore(source: Path, store: Path) -> None:
@@ -83,12 +84,16 @@ def repair(store: Path) -> None:
 @contextmanager
 def _replacement(store: Path, source: Path) -> Iterator[Writer]:
     """A copy of `source` to write to, which takes the place of the store at the end."""
-    copy = _beside(store)
-    with files.alone(store) if store.exists() else nullcontext(), closing(_connect(store)) as db:
+    with (
+        files.alone(store) if store.exists() else nullcontext(),
+        _beside(store) as copy,
+        closing(_connect(store)) as db,
+    ):
         version = _version(db) if store == source else None
         _copy(source, copy, used=source == store)
         with open_writer(copy) as writer:
             yield writer
+        _sync(copy)
         with _locked(db, store):
             if version is not None and version != _version(db):
                 raise Unavailable(f"{store} was written to meanwhile. Run the command again.")
@@ -106,12 +111,18 @@ def _require_store(path: Path) -> None:
         pass
 
 
-def _beside(target: Path) -> Path:
-    """Where a copy is made that will be renamed to `target`; what was there is removed."""
+@contextmanager
+def _beside(target: Path) -> Iterator[Path]:
+    """Where a copy is made that will be renamed to `target`; removes what else is left there."""
     copy = target.with_name(f".{target.name}.copy")
-    for end in BESIDE:
-        copy.with_name(copy.name + end).unlink(missing_ok=True)
-    return copy
+    beside = [copy.with_name(copy.name + end) for end in BESIDE]
+    for path in beside:
+        path.unlink(missing_ok=True)
+    try:
+        yield copy
+    finally:
+        for path in beside:
+            path.unlink(missing_ok=True)
 
 
 def _copy(source: Path, copy: Path, *, used: bool) -> None:
@@ -125,13 +136,17 @@ def _copy(source: Path, copy: Path, *, used: bool) -> None:
         there.backup(here)
 
 
-def _rename(copy: Path, target: Path) -> None:
-    """Writes a finished copy to the disk and puts it in place of `target`."""
+def _sync(copy: Path) -> None:
+    """Writes a copy to the disk."""
     file = os.open(copy, os.O_RDONLY)
     try:
         os.fsync(file)
     finally:
         os.close(file)
+
+
+def _rename(copy: Path, target: Path) -> None:
+    """Puts a copy that is on the disk in place of `target`."""
     os.replace(copy, target)
     files.make_durable(target)
 
