@@ -14,10 +14,10 @@ from datetime import datetime
 
 from evidence.errors import InvalidRequest, NotFound, Unavailable
 from evidence.limits import BUDGETS
+from evidence.text import clip
 from service.access import grants, tokens
 from service.access.registry import Member, PackageEntry, Registry, RegistryReader
 from service.cursors import Sealer
-from service.pdpp.decode import short
 from service.ports import Held
 from service.records.engine import Snapshot
 
@@ -54,8 +54,8 @@ def local_member(
 def name_of(held: Sequence[Held]) -> str:
     """What people call a member: its connections."""
     labels = {one.connection_id: one.display_name or one.connection_id for one in held}
-    named = ", ".join(short(label, BUDGETS.label_chars) or "" for label in labels.values())
-    return short(named, BUDGETS.message_chars) or "nothing"
+    named = ", ".join(clip(label, BUDGETS.label_chars) for label in labels.values())
+    return clip(named, BUDGETS.message_chars) or "nothing"
 
 
 def create(

@@ -121,7 +121,7 @@ def _value(snapshot: Snapshot, sources: Sequence[Source], query: AggregateQuery,
 
 
 def _extreme(snapshot: Snapshot, sources: Sequence[Source], metric: str, field: str) -> Any:
-    """The least or greatest value as the record spells it, None where there is none."""
+    """The least or greatest value as the record spells it, None if there is none."""
     greatest = metric == "max"
     found = (
         snapshot.extreme(source.selection, source.stream.ordinals[field], greatest=greatest)

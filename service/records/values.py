@@ -27,7 +27,7 @@ Stored = str | int | float
 
 @dataclass(frozen=True, slots=True)
 class FieldType:
-    """What a manifest says about one field. `shown_as` is PDPP's open type word."""
+    """The declaration of one field in a manifest. `shown_as` is PDPP's open type word."""
 
     type: str
     format: str | None = None

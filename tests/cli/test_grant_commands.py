@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import worlds
-from tests.helpers.households import letters
+from tests.helpers.two_owners import letters
 from tests.helpers.shell import Shell
 from tests.helpers.worlds import House
 

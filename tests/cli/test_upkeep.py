@@ -18,7 +18,7 @@ from tests.helpers.worlds import House, row
 
 @pytest.fixture
 def house(tmp_path: Path) -> House:
-    return worlds.build(worlds.household(), tmp_path)
+    return worlds.build(worlds.two_mailboxes(), tmp_path)
 
 
 @pytest.fixture

@@ -104,7 +104,7 @@ def check_kills(
 def folder(tmp_path: Path) -> Path:
     made = tmp_path / "store"
     made.mkdir()
-    house = worlds.build(worlds.household(), made)
+    house = worlds.build(worlds.two_mailboxes(), made)
     house.grant()
     (made / "new.ndjson").write_text(
         "".join(

@@ -22,7 +22,7 @@ from service.records.sqlite.writer import open_writer
 from service.sources.remote.joining import remote_member
 from tests.helpers import worlds
 from tests.helpers.api import Api
-from tests.helpers.households import Pair, local_member, two
+from tests.helpers.two_owners import Pair, local_member, two
 from tests.helpers.shell import Shell
 from tests.helpers.worlds import SECRET, Connection, House, World, row, text
 
@@ -41,7 +41,7 @@ ODD = {
 
 @pytest.fixture
 def house(tmp_path: Path) -> House:
-    return worlds.build(worlds.household(), tmp_path)
+    return worlds.build(worlds.two_mailboxes(), tmp_path)
 
 
 @pytest.fixture(scope="module")

@@ -54,7 +54,7 @@ class Client:
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> House:
-    return worlds.build(worlds.household(), tmp_path_factory.mktemp("behind"))
+    return worlds.build(worlds.two_mailboxes(), tmp_path_factory.mktemp("behind"))
 
 
 @pytest.fixture(scope="module")

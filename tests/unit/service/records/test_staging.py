@@ -27,7 +27,7 @@ ATTACHMENTS = ("mail-home", "attachments")
 
 @pytest.fixture
 def house(tmp_path: Path) -> House:
-    return worlds.build(worlds.household(), tmp_path)
+    return worlds.build(worlds.two_mailboxes(), tmp_path)
 
 
 def replace(
