@@ -53,7 +53,8 @@ class Related:
 class Record:
     """One record as its grant shows it.
 
-    `roles` name the fields that are its title, text and time. `warnings` are those of its source.
+    `roles` name the fields that are its title, text and time. `title` and `text` are those that a
+    source gives beside the fields. `warnings` are those of its source.
     Renderers fill `partial` and `left_out`: the values shown as previews, and the fields for which
     a page has no room.
     """
@@ -64,6 +65,8 @@ class Record:
     data: dict[str, Any]
     authored_at: str | None = None
     roles: dict[str, str] = field(default_factory=dict)
+    title: str | None = None
+    text: str | None = None
     deleted: bool = False
     deleted_at: str | None = None
     expanded: dict[str, Related] = field(default_factory=dict)

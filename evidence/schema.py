@@ -186,7 +186,13 @@ def merged(connectors: Iterable[Connector]) -> tuple[Connector, ...]:
 def _shared(rows: Iterable[StreamRow]) -> tuple[StreamRow, ...]:
     found = list[StreamRow]()
     for row in rows:
-        place = next((n for n, known in enumerate(found) if known.stream == row.stream), None)
+        named = row.stream.detail == NAMED  # its source did not describe it
+        alike = (
+            n
+            for n, known in enumerate(found)
+            if known.stream == row.stream or named and known.stream.name == row.stream.name
+        )
+        place = next(alike, None)
         if place is None:
             found.append(row)
         else:

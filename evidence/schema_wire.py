@@ -129,6 +129,7 @@ def _expand_capability(found: Relation) -> Body:
         "target_stream": found.stream,
         "cardinality": found.cardinality,
         "foreign_key": found.foreign_key,
+        "child_parent_key_field": found.foreign_key,
         "granted": True,
         "usable": True,
         "default_limit": found.default_limit,

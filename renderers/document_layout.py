@@ -34,7 +34,7 @@ def lay_out(
     # Not `emitted_at`: when a record was imported is not its own time.
     at = record.authored_at or _text(data, roles.get("event-time"))
     titled = _text(data, roles.get("primary-title"))
-    title = titled or fallback_title(record.source, record.ref.stream, at)
+    title = titled or record.title or fallback_title(record.source, record.ref.stream, at)
     document = Document(record.id, title, "", url, _metadata(record))
     if len(title) > TITLE_CHARS:
         _cut_title(document, roles.get("primary-title", ""))
@@ -48,6 +48,9 @@ def lay_out(
         text = shown.text if body_text is None else body_text
         _fill_others(document, record, beside, following)
         _fill_text(document, text, shown.size_chars, name)
+    elif record.text:
+        _fill_others(document, record, beside, following)
+        _fill_text(document, record.text, len(record.text), None)
     else:
         _fill_json(document, record, following)
     _add_related(document, record)
@@ -97,16 +100,13 @@ def _text(data: dict[str, Any], field: str | None) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _fill_text(document: Document, text: str, total: int, field: str) -> None:
-    """The beginning of a text field, at most 16,384 code points, and how to read on."""
+def _fill_text(document: Document, text: str, total: int, field: str | None) -> None:
+    """The beginning of a text, at most 16,384 code points, and how to read on in its field."""
     document.text = fit_json(text[: CONTRACT.document_chars], _room(document))
     end = len(document.text)
-    document.metadata |= {
-        "text_field": field,
-        "text_complete": end >= total,
-        "text_total_chars": total,
-    }
-    if end < total:
+    document.metadata |= {"text_field": field} if field else {}
+    document.metadata |= {"text_complete": end >= total, "text_total_chars": total}
+    if field and end < total:
         args = {"id": document.id, "field_path": pointer.path_of(field), "offset_chars": end}
         document.next_read = Continuation(READ_FIELD, args, "next")
 

@@ -79,6 +79,8 @@ def line(number: int, hit: Hit, *, one_source: bool = False) -> str:
     named = ""
     if full or not one_source:
         named = f" source={value_of(clip(hit.source.label, BUDGETS.label_chars) or 'unknown')}"
+        if key := clip(hit.source.connector_key or "", BUDGETS.label_chars):
+            named += f" connector_key={value_of(key)}"
     title = quoted(clip(hits_wire.title(hit), most))
     return f"{number} {hit.id} {title}{at}{named}{_words(hit, full=full)}"
 

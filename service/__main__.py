@@ -29,6 +29,11 @@ COMMANDS = (
         "Export fields, records, streams, blobs and papers.",
     ),
     Deferred("import", "service.cli.importing", "import_", "Import records from files."),
+    Deferred("remove", "service.cli.upkeep", "remove", "Remove a connection or a stream."),
+    Deferred("replace", "service.cli.upkeep", "replace", "Replace a stream by the rows of files."),
+    Deferred("backup", "service.cli.upkeep", "back_up", "Copy the store while it is served."),
+    Deferred("restore", "service.cli.upkeep", "restore", "Put a backup in place of the store."),
+    Deferred("check", "service.cli.upkeep", "check_", "Check the store, and repair its indexes."),
     Deferred(
         "grant",
         "service.cli.grants",

@@ -52,12 +52,10 @@ def local_member(
 
 
 def name_of(held: Sequence[Held]) -> str:
-    """The display name of a member: its first connection and the number of others."""
-    labels = list(
-        {one.connection_id: one.display_name or one.connection_id for one in held}.values()
-    )
-    first = clip(labels[0], BUDGETS.label_chars) if labels else ""
-    return f"{first} and {len(labels) - 1} more" if len(labels) > 1 else first or "nothing"
+    """The display name of a member: those of its connections."""
+    labels = {one.connection_id: one.display_name or one.connection_id for one in held}
+    named = ", ".join(clip(label, BUDGETS.label_chars) for label in labels.values())
+    return clip(named, BUDGETS.message_chars) or "nothing"
 
 
 def create(

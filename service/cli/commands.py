@@ -32,6 +32,7 @@ class Entry(Generic[Op]):
     operation: Op
     positional: tuple[str, ...] = ()
     joined: str | None = None  #: the positional argument that takes all the words there are
+    last: str | None = None  #: an option whose value may also be the last word
 
     def params(self, told: Callable[[str], str] = str) -> list[click.Parameter]:
         """The operation's arguments as click parameters; `told` is that of `Spelling`."""
@@ -47,6 +48,8 @@ class Entry(Generic[Op]):
             else:
                 required = fields[key].required
                 found.append(click.Argument([key], required=required))
+        if self.last is not None:
+            found.append(click.Argument([_word(self.last)], required=False, metavar="[FIELD]"))
         return found
 
     def given(self, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,6 +57,10 @@ class Entry(Generic[Op]):
         found = {}
         for key, field in self.operation.arguments.fields.items():
             told = options.get(key)
+            if key == self.last and (word := options.get(_word(key))) is not None:
+                if told not in (None, word):
+                    raise InvalidRequest(f"Give {word!r} or {words.option_name(key)}, not both.")
+                told = word
             told = " ".join(told) if key == self.joined and told else told
             value = words.value(key, field, told)
             if value is not None:
@@ -89,6 +96,11 @@ class Entry(Generic[Op]):
         """The help text of the command and of its positional arguments."""
         told = [f"{name.upper()}: {self.described(name)}" for name in self.positional]
         return "\n\n".join([self.operation.description, *told])
+
+
+def _word(name: str) -> str:
+    """What the last word is called that stands for an option."""
+    return f"{name}_word"
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The owner's grants: made, listed and revoked."""
 
 import re
+import sys
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
@@ -80,6 +81,11 @@ def create_(
         )
         ends = expiry(expires, datetime.now(UTC)) if expires else None
         registry = SqliteRegistry(writer)
+        if label and (same := _active(registry, label)):
+            raise click.ClickException(
+                f"The label {label!r} is in use by {same[0].grant_id}. Choose another one, or end "
+                f"that grant first: rung grant revoke {same[0].grant_id}"
+            )
         grant_id, token = create(registry, document, label=label, expires_at=ends)
         (entry,) = [item for item in list_grants(registry) if item.grant_id == grant_id]
     if as_json:
@@ -108,10 +114,30 @@ def list_(as_json: bool, store: Path) -> None:
 @click.argument("name")
 @store_option
 def revoke_(name: str, store: Path) -> None:
-    """End the grant with this id, or all with this label, at once."""
+    """End the grant with this id or label, at once."""
     with teaching(), existing(store) as writer:
-        for grant_id in revoke(SqliteRegistry(writer), name):
+        registry = SqliteRegistry(writer)
+        if len(same := _active(registry, name)) > 1:
+            name = _which(name, same)
+        for grant_id in revoke(registry, name):
             click.echo(f"{grant_id} revoked")
+
+
+def _active(registry: SqliteRegistry, label: str) -> list[GrantEntry]:
+    """The active grants with this label."""
+    return [one for one in list_grants(registry) if one.label == label and one.state() == "active"]
+
+
+def _which(label: str, entries: list[GrantEntry]) -> str:
+    """The id of the grant that is meant, of several with the same label."""
+    say(f"{len(entries)} grants have the label {label!r}:")
+    for entry in entries:
+        say(f"{entry.grant_id}: {_describe(entry)}, made {entry.created_at}")
+    if not sys.stdin.isatty():
+        raise click.ClickException("Nothing was revoked. Give the id of one.")
+    ids = [entry.grant_id for entry in entries]
+    chosen: str = click.prompt("Which one", type=click.Choice(ids), err=True)
+    return chosen
 
 
 def _document(
@@ -191,7 +217,7 @@ def expiry(text: str, now: datetime) -> str:
 
 def _describe(entry: GrantEntry) -> str:
     connections = len({stream.connection_id for stream in entry.streams})
-    until = f", until {entry.expires_at}" if entry.expires_at else ""
+    until = f", until {entry.expires_at}" if entry.expires_at else ", never expires"
     return f"{_count(len(entry.streams), 'stream')} of {_count(connections, 'connection')}{until}"
 
 

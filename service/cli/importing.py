@@ -12,7 +12,7 @@ import click
 import orjson
 
 from evidence.errors import InvalidRequest
-from service.cli import import_report
+from service.cli import coverage, import_report
 from service.cli.options import store_option
 from service.cli.output import say
 from service.cli.progress import Progress
@@ -22,8 +22,9 @@ from service.importing.formats import FORMATS
 from service.importing.importer import Import, Undone, run
 from service.importing.source import Reading, Source
 from service.importing.text_repair import Repair
+from service.records.ingest import Counts
 from service.records.sqlite.streams import connect, manifests_of
-from service.records.sqlite.writer import open_writer
+from service.records.sqlite.writer import Writer, open_writer
 
 STOPPED = "Whole batches of rows are in the store; the same command goes on from there."
 #: Objects made between two looks for cycles. An import makes many that live as long as their batch.
@@ -80,7 +81,7 @@ def import_(
     strict: bool,
     store: Path,
     **options: Any,
-) -> None:
+) -> Counts:
     """Import PATHS: files of any format that --format lists, folders, .gz, .zip; `-` is stdin.
 
     Importing a file again updates what changed and adds nothing twice. If neither --key nor the
@@ -99,7 +100,7 @@ def import_(
         say(f"Left out: {reason}")
     gc.freeze()
     gc.set_threshold(COLLECT_AFTER)
-    with teaching(), _place(store, dry_run) as place, open_writer(place) as writer:
+    with teaching(), _place(store, dry_run) as place, _writing(place) as writer:
         task = Import(writer, connection, stream, not no_roles, key)
         full = dry_run or sys.stderr.isatty()
         task.on_stream = lambda inferred, rows: import_report.preview(inferred, rows, full=full)
@@ -121,7 +122,10 @@ def import_(
             say("Stopped. " + ("Nothing was imported." if strict or dry_run else STOPPED))
             raise
         import_report.report(task)
+        if not dry_run:
+            coverage.report(writer, connection)
     _leave(task, strict, dry_run)
+    return task.counts
 
 
 def _leave(task: Import, strict: bool, dry_run: bool) -> None:
@@ -134,7 +138,7 @@ def _leave(task: Import, strict: bool, dry_run: bool) -> None:
     if counts.refused and counts.refused == counts.rows:
         raise click.ClickException(f"Nothing was imported: all {counts.refused} rows are refused.")
     if counts.refused:
-        sys.exit(SOME_REFUSED)
+        raise click.exceptions.Exit(SOME_REFUSED)
 
 
 @contextmanager
@@ -145,6 +149,17 @@ def _place(store: Path, dry_run: bool) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory() as folder:
         yield Path(folder) / "rung.db"
+
+
+@contextmanager
+def _writing(store: Path) -> Iterator[Writer]:
+    """The store; that of the command that calls this one, if it has opened it."""
+    given = click.get_current_context().obj
+    if isinstance(given, Writer):
+        yield given
+        return
+    with open_writer(store) as writer:
+        yield writer
 
 
 def _reading(options: dict[str, Any]) -> Reading:

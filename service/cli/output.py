@@ -6,6 +6,7 @@ is written out; where it is not, data is as it is.
 
 import csv
 import io
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,6 +15,9 @@ import click
 import orjson
 
 from evidence.text import escape, json_line
+
+#: How a cell begins that spreadsheets take for a formula, but for a negative number.
+_FORMULA = re.compile(r"(?!-[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?\Z)[=+\-@\t\r]")
 
 
 def on_terminal(*, err: bool = False) -> bool:
@@ -46,13 +50,26 @@ def json_lines(rows: Iterable[Mapping[str, Any]]) -> None:
         click.echo(json_line(row) if on_terminal() else orjson.dumps(row))
 
 
-def table(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Writes CSV (RFC 4180) with a header; values other than text and numbers are JSON."""
+def table(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], *, raw: bool = False) -> None:
+    """Writes CSV (RFC 4180) with a header; values other than text and numbers are JSON.
+
+    Cells are made `safe` unless `raw`.
+    """
     made = io.StringIO(newline="")
     writer = csv.writer(made)
-    writer.writerow(columns)
-    writer.writerows([_cell(row.get(name)) for name in columns] for row in rows)
+    cells = [list(columns), *([_cell(row.get(name)) for name in columns] for row in rows)]
+    for line in cells:
+        writer.writerow([safe(one) if isinstance(one, str) and not raw else one for one in line])
     text(made.getvalue().replace("\r\n", "\n") if on_terminal() else made.getvalue(), newline=False)
+
+
+def safe(cell: str, *, begins: bool = True) -> str:
+    """Text that no spreadsheet runs: an apostrophe before a formula, controls written out.
+
+    Line breaks stay. `begins` is false for a later piece of a cell.
+    """
+    shown = "\r".join(escape(part)[0] for part in cell.split("\r"))
+    return f"'{shown}" if begins and _FORMULA.match(cell) else shown
 
 
 def _cell(value: Any) -> Any:

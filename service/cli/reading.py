@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from evidence import handles, pointer
 from evidence.continuation import Continuation
 from evidence.records import Document, FieldRead
 from renderers import document, field
@@ -19,13 +20,14 @@ from service.cli.commands import Entry, Spelling, Words, teaching
 from service.cli.source import Source, source_options
 from service.operations import OPERATIONS, bodies
 from service.operations.base import RecordOperation, Session, run_bounded
+from service.ports import RecordRead
 
 _BY_NAME = {operation.name: operation for operation in OPERATIONS}
 
 ENTRIES: tuple[Entry[RecordOperation], ...] = (
     Entry("schema", _BY_NAME["schema"], ("stream",)),
     Entry("query", _BY_NAME["query_records"], ("stream",)),
-    Entry("aggregate", _BY_NAME["aggregate"], ("stream", "metric")),
+    Entry("aggregate", _BY_NAME["aggregate"], ("stream", "metric"), last="field"),
     Entry("search", _BY_NAME["search"], ("query",), joined="query"),
     Entry("fetch", _BY_NAME["fetch"], ("id",)),
     Entry("read", _BY_NAME["read_record_field"], ("id", "field_path")),
@@ -37,13 +39,14 @@ FORMS = {
     "jsonl": "Print one JSON object per line.",
     "csv": "Print CSV rows with a header.",
 }
+RAW = "Leave formulas and control characters in CSV as they are."
 
 
 def command(entry: Entry[RecordOperation]) -> click.Command:
     """The command of an operation: its arguments are options, all but the positional ones."""
 
     @source_options
-    def run(*, source: Source, form: str | None, **options: Any) -> None:
+    def run(*, source: Source, form: str | None, raw: bool = False, **options: Any) -> None:
         from service.cli.opening import open_session
 
         spelling = Spelling(("rung",), ENTRIES, source.words)
@@ -52,20 +55,33 @@ def command(entry: Entry[RecordOperation]) -> click.Command:
         with teaching(spelling, entry.operation, given, as_json=as_json, asked=asked):
             given |= entry.given(options)
             session = open_session(source)
+            if entry.name == "read":
+                given |= _primary_text(session, given)
             if form is None:
                 _text(entry, session, given, spelling)
             else:
-                _body(entry, session, given, spelling, form)
+                _body(entry, session, given, spelling, form, raw)
 
     about = {name: _help(entry, name) for name in FORMS if name == "json" or _listed(entry)}
     forms = [
         click.Option([f"--{name}", "form"], flag_value=name, default=None, help=text)
         for name, text in about.items()
     ]
+    if "csv" in about:
+        forms.append(click.Option(["--raw"], is_flag=True, help=RAW))
     told = Spelling(("rung",), ENTRIES).told
     params = [*entry.params(told), *forms]
     kind = Words if entry.joined else click.Command
     return click.command(entry.name, kind, params=params, help=told(entry.help))(run)
+
+
+def _primary_text(session: Session, given: dict[str, Any]) -> dict[str, Any]:
+    """The path of the text of the record, if no field is named and the record has one."""
+    if "field_path" in given or given["id"].startswith(handles.FIELD_WINDOW_SCHEME):
+        return {}
+    ref = handles.parse(given["id"], connection_id=given.get("connection_id"))
+    name = session.rs.record(RecordRead(ref)).value.text_field
+    return {"field_path": pointer.path_of(name)} if name else {}
 
 
 def _listed(entry: Entry[RecordOperation]) -> bool:
@@ -119,6 +135,7 @@ def _body(
     given: dict[str, Any],
     spelling: Spelling,
     form: str,
+    raw: bool,
 ) -> None:
     """Writes the REST body, or rows with the next command on stderr."""
     operation = entry.operation
@@ -131,17 +148,17 @@ def _body(
     if form == "jsonl":
         output.json_lines(found.objects)
     else:
-        output.table(found.columns, found.cells)
-    for line in found.beside(_same_form(spelling, operation, form)):
+        output.table(found.columns, found.cells, raw=raw)
+    for line in found.beside(_same_form(spelling, operation, form, *(["--raw"] if raw else []))):
         output.say(line)
 
 
-def _same_form(spelling: Spelling, operation: RecordOperation, form: str) -> Spell:
+def _same_form(spelling: Spelling, operation: RecordOperation, form: str, *more: str) -> Spell:
     """Next calls of the same operation print the same form."""
 
     def spell(continuation: Continuation) -> str:
         same = continuation.operation == operation.name
-        return spelling.spell(continuation, *([f"--{form}"] if same else []))
+        return spelling.spell(continuation, *([f"--{form}", *more] if same else []))
 
     return spell
 

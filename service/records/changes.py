@@ -31,6 +31,8 @@ def list_changes(snapshot: Snapshot, view: View, query: RecordQuery, sealer: Sea
     streams = view.stream(query.stream, query.connection_id)
     projections = {stream.id: stream.project(query.fields) for stream in streams}
     bound = ["changes", view.grant.grant_id, *query.identity(), query.fields]
+    if history := snapshot.meta("history"):  # a backup was restored: versions count anew
+        bound.append(history)
     start = _start(query, sealer, bound)
     page: list[Record] = []
     position, more, size = start, False, 0

@@ -1,7 +1,8 @@
 """Imports rows into the store: checks them and decides what each changes, a batch at a time.
 
 A row equal to the stored record changes nothing. One that differs replaces it and enters the change
-log with the names of the fields that changed. A batch is one transaction.
+log with the names of the fields that changed. A batch is one transaction, as large as half a second
+allows: others write between two batches.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,12 +13,13 @@ from service.records.intake import Refused, Row, check_name, check_nesting, reco
 from service.records.sqlite import changes
 from service.records.sqlite.attachments import Attachment, take_attachments
 from service.records.sqlite.languages import Sample
-from service.records.sqlite.streams import StreamHandle
+from service.records.sqlite.streams import StreamHandle, require_current
 from service.records.sqlite.writer import Writer
 from service.records.values import microseconds
 
-BATCH_RECORDS = 20_000
-BATCH_BYTES = 33_554_432
+#: What is written within half a second, so that no other writer waits for long.
+BATCH_RECORDS = 2_000
+BATCH_BYTES = 1_048_576
 REPORTED_REFUSALS = 20
 
 
@@ -79,6 +81,7 @@ class Batch:
         if not self._rows:
             return
         with self.writer.transaction():
+            require_current(self.writer, {a.stream.id: a.stream for a in self._rows.values()})
             found = [
                 change
                 for piece in _pieces(list(self._rows.values()))

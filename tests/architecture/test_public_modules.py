@@ -8,7 +8,8 @@ from tests.architecture.sources import PACKAGES, ROOT, files, imports, inside
 #: What each package offers to code outside it. An empty name is the package's `__init__`.
 PUBLIC: dict[str, tuple[str, ...]] = {
     "service.records.sqlite": (
-        *("checkup", "failures", "reader", "rebuild", "snapshot", "stats", "streams", "writer"),
+        *("backup", "check", "checkup", "failures", "reader", "rebuild", "snapshot", "staging"),
+        *("stats", "streams", "writer"),
     ),
     "service.records": (
         *("decimals", "engine", "forms", "ingest", "intake", "manifest", "store", "values"),

@@ -32,7 +32,7 @@ RUNG = """
 import sys
 from service.__main__ import rung
 from service.records import ingest
-ingest.BATCH_RECORDS = int(sys.argv[1])
+ingest.BATCH_RECORDS, ingest.BATCH_BYTES = int(sys.argv[1]), 1 << 30
 rung(sys.argv[2:], prog_name="rung")
 """
 

@@ -13,6 +13,7 @@ from service.access.sqlite import SqliteRegistry
 from service.records.sqlite.writer import open_writer
 from tests.helpers.loopback import Reply, answering
 from tests.helpers.replay import raw_body, recorded, replaying
+from tests.helpers.worlds import House
 
 ROWS = '{"id": "a", "text": "hello"}\n{"id": "b", "text": "there"}\n'
 SECRET = "the secret of this test"
@@ -117,7 +118,7 @@ def test_a_package_that_cannot_be_made_says_why(
 
 
 def test_a_label_of_several_grants_is_no_name(home: Path) -> None:
-    run("grant", "create", "--label", "diary")
+    House(home / "rung.db").grant(label="diary")
     result = create("--grant", "diary")
     assert result.exit_code == 1 and result.stderr.count("grt_") == 2
 

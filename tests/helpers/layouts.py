@@ -25,9 +25,26 @@ _COLUMNS = (
 )
 
 
+#: The change log before layout 5.
+_OLD_CHANGES = """
+CREATE TABLE old_change (
+  version INTEGER PRIMARY KEY, stream INTEGER NOT NULL, seq INTEGER NOT NULL, fields TEXT);
+INSERT INTO old_change SELECT version, stream, seq, fields FROM change;
+DROP TABLE change;
+ALTER TABLE old_change RENAME TO change;
+CREATE INDEX change_stream ON change(stream, version);
+CREATE INDEX change_seq ON change(seq, version);
+DELETE FROM meta WHERE key = 'next_version';
+"""
+
+
 def take_back(writer: Writer, layout: int) -> None:
     """Makes a store one of an earlier layout, its full-text tables filled."""
     db = writer.db
+    db.executescript(_OLD_CHANGES)
+    if layout == 4:
+        db.execute(f"PRAGMA user_version = {layout}")
+        return
     for name in _TABLES:
         db.execute(f"DROP TABLE {name}")
     for name in _VIEWS:

@@ -25,7 +25,7 @@ from service.cli.export.sinks import STDOUT, Sink, State, destination
 from service.cli.papers import Shelf
 from service.cli.papers import papers as papers_group
 from service.cli.progress import Meter
-from service.cli.reading import ENTRIES
+from service.cli.reading import ENTRIES, RAW
 from service.cli.source import Source, rung_url, source_options
 from service.operations.read_record_field import resolve
 from service.ports import RecordQuery
@@ -123,7 +123,7 @@ def record(source: Source, target: Target, id: str, connection_id: str | None) -
 
 
 def stream(
-    source: Source, target: Target, form: str | None, previews: bool, **options: Any
+    source: Source, target: Target, form: str | None, previews: bool, raw: bool, **options: Any
 ) -> None:
     """Write all records of STREAM, one a line, with large values whole."""
 
@@ -138,8 +138,8 @@ def stream(
             lines = streams.Lines(asker, previews)
             return what, partial(streams.copy, asker, query, lines)
         columns = streams.fields_of(asker, query)
-        table = streams.Table(asker, previews, columns)
-        return {**what, "fields": columns}, partial(streams.copy, asker, query, table)
+        table = streams.Table(asker, previews, columns, raw)
+        return {**what, "fields": columns, "raw": raw}, partial(streams.copy, asker, query, table)
 
     _run(source, target, "records", begin)
 
@@ -158,6 +158,7 @@ def _stream_command(entry: Entry[Any]) -> click.Command:
             help="Default: csv if the file name ends in .csv, else ndjson.",
         ),
         click.Option(["--previews"], is_flag=True, help="Keep values over 64 KiB as previews."),
+        click.Option(["--raw"], is_flag=True, help=RAW),
     ]
     return click.command("stream", params=params)(target_options(source_options(stream)))
 

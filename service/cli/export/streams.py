@@ -1,6 +1,6 @@
 """Streams that are written to a file, page by page, and the forms records are written in."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -64,21 +64,26 @@ class Table:
     asker: Asker
     previews: bool
     fields: tuple[str, ...]
+    raw: bool
 
     def head(self) -> bytes:
-        return b",".join(map(_cell, (*RECORD_COLUMNS, *map(column, self.fields)))) + b"\r\n"
+        return self._line((*RECORD_COLUMNS, *map(column, self.fields))) + b"\r\n"
 
     def row(self, row: Body, ref: RecordRef) -> Iterator[bytes]:
         data = row.get("data")
         data = data if isinstance(data, dict) else {}
         own = (str(ref), ref.connection_id, text_of(row, "emitted_at"))
-        yield b",".join(map(_cell, own))
+        yield self._line(own)
         for name in self.fields:
             yield b","
             value: Any = data.get(name)
             cut = is_cut(value) and not self.previews
-            yield from whole.as_cell(whole.Large(self.asker, ref, name, value) if cut else value)
+            value = whole.Large(self.asker, ref, name, value) if cut else value
+            yield from whole.as_cell(value, raw=self.raw)
         yield b"\r\n"
+
+    def _line(self, cells: Iterable[Any]) -> bytes:
+        return b",".join(b"".join(whole.as_cell(one, raw=self.raw)) for one in cells)
 
 
 @dataclass(slots=True)
@@ -211,7 +216,3 @@ def fields_of(asker: Asker, query: RecordQuery) -> tuple[str, ...]:
 def _is_inside(name: str, stream: StreamSchema) -> bool:
     """Whether it is the path of something inside another field, which has a column of its own."""
     return is_nested(name) and top_level(name) in stream.fields
-
-
-def _cell(value: Any) -> bytes:
-    return b"".join(whole.as_cell(value))

@@ -16,7 +16,7 @@ from service.cli.export.asking import Asker
 from service.cli.export.fields import FieldText, is_cut, value_of
 from service.cli.export.sinks import State
 from service.cli.export.texts import Window
-from service.cli.output import say
+from service.cli.output import safe, say
 
 Body = dict[str, Any]
 
@@ -96,18 +96,23 @@ def as_json(segment: Segment, state: State) -> Iterator[tuple[bytes, State]]:
         yield orjson.dumps(value), {}
 
 
-def as_cell(value: Any) -> Iterator[bytes]:
-    """A value as a cell of CSV, piece by piece. Null is nothing, empty text is `""`."""
+def as_cell(value: Any, *, raw: bool) -> Iterator[bytes]:
+    """A value as a cell of CSV, piece by piece. Null is nothing, empty text is `""`.
+
+    Text is that of `output.safe`, unless `raw`.
+    """
     large = value if isinstance(value, Large) else None
     if large is not None:
         value = large.value()
     if large is not None and large.is_text and is_cut(value):
         yield b'"'
         for piece in texts.pieces(large.text, {}):
-            yield piece.window.text.replace('"', '""').encode()
+            text = piece.window.text
+            text = text if raw else safe(text, begins=piece.window.start == 0)
+            yield text.replace('"', '""').encode()
         yield b'"'
     else:
-        yield _cell(value).encode()
+        yield _cell(value if raw or not isinstance(value, str) else safe(value)).encode()
 
 
 def _json(window: Window) -> bytes:

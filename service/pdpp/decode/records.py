@@ -62,6 +62,8 @@ def _record(row: Body, ref: RecordRef, source: Source, whole: bool) -> Record:
         },
         authored_at=text_of(row, "authored_at"),
         roles={role: name for role, name in roles if isinstance(name, str)},
+        title=text_of(row, "title"),
+        text=text_of(row, "text"),
         deleted=row.get("deleted") is True,
         deleted_at=text_of(row, "deleted_at"),
         expanded={name: _related(found, ref) for name, found in object_of(row, "expanded").items()},

@@ -146,7 +146,7 @@ def _relation(body: Body) -> Relation:
     return Relation(
         text_of(body, "name") or "",
         text_of(body, "target_stream", "stream"),
-        text_of(body, "foreign_key"),
+        text_of(body, "foreign_key", "child_parent_key_field"),
         text_of(body, "cardinality"),
         number_of(body, "default_limit"),
         number_of(body, "max_limit"),

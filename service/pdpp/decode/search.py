@@ -134,7 +134,7 @@ def _fan_in(package: Any) -> FanIn | None:
         return None
     reports = [
         SourceReport(
-            name=short(text_of(row, "name"), BUDGETS.label_chars) or "",
+            name=short(text_of(row, "name"), BUDGETS.message_chars) or "",
             state=text_of(row, "state") or "answered",
             hits=number_of(row, "hits") or 0,
             grant_id=text_of(row, "grant_id"),

@@ -36,8 +36,14 @@ def encode_row(record: Record) -> Body:
 def encode_record(record: Record) -> Body:
     """The body of one record by itself, with its roles."""
     key = {"connector_key": record.source.connector_key}
-    roles = {"roles": record.roles, **_present({"authored_at": record.authored_at})}
-    return {**key, **_members(record), **roles, **_expanded(record)}
+    more = {"authored_at": record.authored_at, "title": record.title, "text": record.text}
+    return {
+        **key,
+        **_members(record),
+        "roles": record.roles,
+        **_present(more),
+        **_expanded(record),
+    }
 
 
 def _members(record: Record) -> Body:

@@ -47,11 +47,22 @@ def take_attachments(data: dict[str, Any], json: bytes) -> list[Attachment]:
 
 
 def keep_attachments(
-    db: sqlite3.Connection, connection: int, seq: int, attachments: Iterable[Attachment]
+    db: sqlite3.Connection,
+    connection: int,
+    seq: int,
+    attachments: Iterable[Attachment],
+    later: list[tuple[int, int, Attachment]] | None = None,
 ) -> None:
-    """Stores the bytes of a record's blobs and notes which field uses which."""
+    """Stores the bytes of a record's blobs and notes which field uses which.
+
+    Those that would change the bytes of a blob go into `later` instead, if it is given.
+    """
     for attachment in attachments:
         blob = _find(db, connection, attachment)
+        changes = attachment.content is not None and blob and blob[1] != attachment.sha256
+        if changes and later is not None:
+            later.append((connection, seq, attachment))
+            continue
         if attachment.content is not None and (blob is None or blob[1] != attachment.sha256):
             blob = (_store(db, connection, attachment, attachment.content), attachment.sha256)
         if blob is not None:

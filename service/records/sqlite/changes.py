@@ -179,7 +179,11 @@ def _store(writer: Writer, piece: list[Change], index: Index, sample: Sample) ->
         documents,
     )
     index.write()
-    db.executemany("INSERT INTO change (stream, seq, fields) VALUES (?, ?, ?)", _log(piece))
+    version = writer.take("next_version", len(piece))
+    db.executemany(
+        "INSERT INTO change (stream, version, seq, fields) VALUES (?, ?, ?, ?)",
+        _log(piece, version),
+    )
 
 
 def _place(
@@ -192,7 +196,8 @@ def _place(
         data = {name: value for name, value in data.items() if name in fields}
         used = [item for item in used if item.field in fields]
     if used:
-        keep_attachments(writer.db, arrival.stream.connection, change.seq, used)
+        later = writer.staged_blobs if writer.staged else None
+        keep_attachments(writer.db, arrival.stream.connection, change.seq, used, later)
     places = {name: index.add_large(value) for name, value in large.items() if name in data}
     index.add(arrival.stream.manifest, arrival.stream.scopes, change.seq, data, places)
     if fields is None or old is None or not old.big:
@@ -206,10 +211,11 @@ def _split(data: dict[str, Any], json: bytes) -> tuple[dict[str, Any], dict[str,
     return {n: v for n, v in data.items() if n not in large} if large else data, large
 
 
-def _log(piece: list[Change]) -> Iterator[tuple[int, int, str | None]]:
-    """Rows of the change log."""
-    for arrival, seq, _, fields, _ in piece:
-        yield arrival.stream.id, seq, None if fields is None else dump(sorted(fields)).decode()
+def _log(piece: list[Change], version: int) -> Iterator[tuple[int, int, int, str | None]]:
+    """Rows of the change log, from a version on."""
+    for number, (arrival, seq, _, fields, _) in enumerate(piece, start=version):
+        names = None if fields is None else dump(sorted(fields)).decode()
+        yield arrival.stream.id, number, seq, names
 
 
 def _times(change: Change) -> tuple[str, str | None]:

@@ -88,7 +88,7 @@ def recognise(path: Path) -> None:
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise Foreign("it is not a regular file")
-        with _opened(path, not path.with_name(f"{path.name}-wal").exists()) as db:
+        with opened(path, not path.with_name(f"{path.name}-wal").exists()) as db:
             (layout,) = db.execute("PRAGMA user_version").fetchone()
             meta = dict(db.execute("SELECT key, value FROM meta"))
     except (sqlite3.Error, OSError) as error:
@@ -106,14 +106,14 @@ def _unreadable(error: sqlite3.Error | OSError) -> Unreadable:
     return (Foreign if foreign else Unreadable)(reason)
 
 
-def _opened(path: Path, alone: bool) -> closing[sqlite3.Connection]:
+def opened(path: Path, alone: bool) -> closing[sqlite3.Connection]:
     # Opened the usual way, a file without a log gets one, which may then belong to the wrong user.
     mode = "mode=ro&immutable=1" if alone else "mode=ro"
     return closing(sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True))
 
 
 def _examined(path: Path, deadline: Deadline, alone: bool) -> Checkup:
-    with _opened(path, alone) as db:
+    with opened(path, alone) as db:
         (layout,) = db.execute("PRAGMA user_version").fetchone()
         meta = dict(db.execute("SELECT key, value FROM meta"))
         (records,) = db.execute("SELECT count(*) FROM record WHERE deleted = 0").fetchone()

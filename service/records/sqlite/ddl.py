@@ -23,7 +23,9 @@ How it fits together:
 * `cell` holds the scalar fields a manifest declares for filters, aggregations and relations:
   times as integer microseconds since 1970, booleans as 0 and 1.
 * `change` is the log behind `changes_since`: `fields` is NULL for a new or deleted record, else
-  the JSON list of the top-level fields that changed.
+  the JSON list of the top-level fields that changed. Versions ascend through the whole store; a
+  stream that replaces another one has the log of that with the same versions. See staging.py.
+* A stream whose name begins with NUL is hidden: it is being prepared, or waits to be erased.
 * `stream.records` counts the live records, `connection.languages` lists what its texts are in.
 * `member` is a grant of a package: one of this store, or with `origin` one at another server, whose
   `token` is sealed; `held` is the JSON list of [stream, connection id, connector key, label].
@@ -267,9 +269,26 @@ CREATE VIRTUAL TABLE fts_passage USING fts5(
   body, content='passage_text', content_rowid='id', tokenize="{TOKENIZER}");
 """
 
-MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4)
-#: The layout that can be read; an older one lacks what search needs.
-READABLE = range(len(MIGRATIONS), len(MIGRATIONS) + 1)
+_VERSION_5 = """
+CREATE TABLE change_by_stream (
+  stream INTEGER NOT NULL,
+  version INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  fields TEXT,
+  PRIMARY KEY (stream, version)
+) WITHOUT ROWID;
+INSERT INTO change_by_stream SELECT stream, version, seq, fields FROM change;
+INSERT INTO meta (key, value) SELECT 'next_version', coalesce(max(version), 0) + 1 FROM change;
+DROP TABLE change;
+ALTER TABLE change_by_stream RENAME TO change;
+CREATE INDEX change_seq ON change(seq, version);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5)
+#: The layout from which on the tables that are made from records have what search needs.
+DERIVED = 4
+#: The layouts that can be read.
+READABLE = range(DERIVED, len(MIGRATIONS) + 1)
 
 
 def migrate(db: sqlite3.Connection, derive: Callable[[], None]) -> None:
@@ -287,7 +306,7 @@ def migrate(db: sqlite3.Connection, derive: Callable[[], None]) -> None:
             for statement in statements(script):
                 db.execute(statement)
         db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
-        if 0 < found < len(MIGRATIONS):
+        if 0 < found < DERIVED:
             derive()
         db.execute("COMMIT")
     except BaseException:

@@ -4,15 +4,22 @@ SQLite keeps a log (`-wal`) and an index of the log (`-shm`) beside a store, fou
 file that is copied over the store, or renamed into its place, inherits both.
 """
 
+import fcntl
 import os
 import sqlite3
+import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from evidence.errors import Unavailable
+from evidence.work import Deadline
+
 #: Two copies of the header of the index of the log; see "WAL-mode File Format" of SQLite.
 INDEX_HEADER_BYTES: Final = 96
+#: Between two looks whether it is a writer's turn.
+TURN_SECONDS: Final = 0.01
 
 #: Closing a file ends all locks of this process on it, SQLite's too: these are never closed.
 _kept_open: dict[tuple[int, int], int] = {}
@@ -41,11 +48,62 @@ def forget_stale_index(db: sqlite3.Connection, path: Path) -> None:
     if _fits(db, path):
         return
     with suppress(OSError):
-        index = Path(f"{path}-shm")
-        file = look(index).file
-        if file not in _kept_open:
-            _kept_open[file] = os.open(index, os.O_RDWR)
-        os.pwrite(_kept_open[file], bytes(INDEX_HEADER_BYTES), 0)
+        os.pwrite(_keep_open(Path(f"{path}-shm")), bytes(INDEX_HEADER_BYTES), 0)
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Keeps other processes from replacing streams of the store, or all of it, meanwhile.
+
+    Imports and grants go on. The kernel ends it with the process.
+    """
+    file = _keep_open(path)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise Unavailable(
+            f"Another process is replacing, removing, restoring or repairing in {path}. "
+            "Wait until it is done, or stop it; then run this again."
+        ) from error
+    try:
+        yield
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)
+
+
+@contextmanager
+def in_turn(path: Path, seconds: float) -> Iterator[None]:
+    """Lets writers of the store begin one after the other, if the wait is no longer than `seconds`.
+
+    Waiting for the lock of SQLite means looking for it ten times a second. A writer of many short
+    transactions would take it between two looks. Who waits keeps others from beginning.
+    """
+    try:
+        folder = os.open(path.parent, os.O_RDONLY)
+    except OSError:  # its entries cannot be read
+        yield
+        return
+    pause, deadline = threading.Event(), Deadline.after(seconds)
+    try:
+        while not deadline.expired():
+            try:
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                pause.wait(TURN_SECONDS)
+            except OSError:  # a file system without locks
+                break
+        yield
+    finally:
+        os.close(folder)
+
+
+def _keep_open(path: Path) -> int:
+    """A descriptor of the file at `path`."""
+    file = look(path).file
+    if file not in _kept_open:
+        _kept_open[file] = os.open(path, os.O_RDWR)
+    return _kept_open[file]
 
 
 def make_durable(path: Path) -> None:

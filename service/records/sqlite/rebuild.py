@@ -7,6 +7,7 @@ it so. Migrations, another fold and `rung stats --reindex` all do this.
 import sqlite3
 from functools import partial
 
+from service.records.sqlite import files
 from service.records.sqlite.indexing import derive
 from service.records.sqlite.languages import Sample
 from service.records.sqlite.streams import connections_of, manifests_of, open_stream
@@ -19,7 +20,7 @@ SHADOWS = ("data", "idx", "docsize", "config")
 def rebuild(writer: Writer) -> None:
     """Builds the full-text tables, the vocabulary, the cells and the counts from the records."""
     db = writer.db
-    with writer.transaction():
+    with files.alone(writer.path), writer.transaction():
         for index in INDEXES:
             _renew(db, index)
         forget(db)

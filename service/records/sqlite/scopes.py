@@ -2,7 +2,7 @@
 
 A connection has a block of ordinals, a stream a block inside it, and the fields of a stream
 stand side by side, so that a grant of a whole connection is one range of row ids. A stream that
-outgrows its block gets another one behind the last; so does a connection.
+outgrows its block gets the next free one; a connection gets one behind the last.
 """
 
 import sqlite3
@@ -80,9 +80,14 @@ def _next_block(db: sqlite3.Connection, stream: int, count: int) -> int:
         " JOIN stream ON stream.connection = connection.id WHERE stream.id = ?",
         (stream,),
     ).fetchone()[0]
-    last = db.execute(
-        "SELECT max(ordinal) FROM scope WHERE ordinal >= ? AND ordinal < ?",
+    rows = db.execute(
+        f"SELECT DISTINCT ordinal / {STREAM_BLOCK} FROM scope WHERE ordinal >= ? AND ordinal < ?",
         (first, first + CONNECTION_BLOCK),
-    ).fetchone()[0]
-    start = first if last is None else (last // STREAM_BLOCK + 1) * STREAM_BLOCK
-    return start if start + count <= first + CONNECTION_BLOCK else first_ordinal(db)
+    )
+    used = {block for (block,) in rows}
+    end = (first + CONNECTION_BLOCK) // STREAM_BLOCK
+    needed = -(-count // STREAM_BLOCK)
+    for block in range(first // STREAM_BLOCK, end - needed + 1):
+        if used.isdisjoint(range(block, block + needed)):
+            return block * STREAM_BLOCK
+    return first_ordinal(db)

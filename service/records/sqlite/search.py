@@ -145,7 +145,7 @@ class SearchVerbs:
         found: dict[int, int] = {}
         inside, values = self._inside(fields, "s.ordinal")
         for seq, size in self.db.execute(_LENGTHS.format(fields=inside), (_json(seqs), *values)):
-            found[seq] = found.get(seq, 0) + _varint(size)
+            found[seq] = found.get(seq, 0) + varint(size)
         return found
 
     def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> set[int]:
@@ -249,7 +249,7 @@ def conjunction(groups: Sequence[Spellings]) -> str:
     return " AND ".join(f"({expression(group, joined=' OR ')})" for group in groups)
 
 
-def _varint(blob: bytes) -> int:
+def varint(blob: bytes) -> int:
     """The first number of a row of the table of sizes: SQLite's own variable-length integer."""
     value = 0
     for byte in blob[:9]:

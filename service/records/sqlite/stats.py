@@ -10,6 +10,7 @@ SELECT connection_id, stream.name AS stream,
   count(*) FILTER (WHERE deleted = 1) AS deleted
 FROM stream JOIN connection ON connection.id = stream.connection
 LEFT JOIN record ON record.stream = stream.id
+WHERE stream.name >= char(1)
 GROUP BY stream.id ORDER BY connection_id, stream.name
 """
 

@@ -12,12 +12,14 @@ from types import TracebackType
 from typing import Any
 
 from evidence.errors import InvalidRequest, Unavailable
+from service.records.sqlite import files
+from service.records.sqlite.attachments import Attachment
 
 LOCK_SECONDS = 30
 CACHE_KIB = 65_536
 #: From here on a commit waits for readers, no longer than so, for SQLite's log to begin anew.
 LOG_BYTES, LOG_SECONDS = 134_217_728, 1
-COUNTERS = ("next_seq", "next_chunk", "next_passage")
+COUNTERS = ("next_seq", "next_chunk", "next_passage", "next_version")
 INDEXES = ("fts", "fts_passage")
 HASH_BYTES = 67_108_864
 #: How many pieces of the index a merge waits for: half the work of the default, 4, in long imports.
@@ -50,9 +52,16 @@ def explain_locks(path: Path | str) -> Iterator[None]:
 class Writer:
     """The store, open for writing. Use as a context manager, or call `close`."""
 
-    def __init__(self, db: sqlite3.Connection, path: Path) -> None:
+    def __init__(self, db: sqlite3.Connection, path: Path, file: tuple[int, int]) -> None:
         self.db = db
         self.path = path
+        self._file = file
+        #: {(connection id, stream): the hidden stream that rows for it go into}; see staging.py.
+        self.staged: dict[tuple[str, str], str] = {}
+        #: The next version of a change that nobody sees before what is staged is published.
+        self.staged_version = 0
+        #: Blobs whose bytes differ from those that a name has now: (connection, record, blob).
+        self.staged_blobs: list[tuple[int, int, Attachment]] = []
         self._next: dict[str, int] = {}
 
     def __enter__(self) -> "Writer":
@@ -67,11 +76,14 @@ class Writer:
         self.close()
 
     def close(self) -> None:
-        """Closes the store. Its log is empty then, unless somebody is reading an older state.
+        """Closes the store. Its log is empty then, unless somebody reads an older state or writes.
 
         A file that is copied or renamed over the store inherits the log.
         """
         with suppress(sqlite3.Error):
+            self.db.execute("PRAGMA busy_timeout = 0")
+            self.db.execute("BEGIN IMMEDIATE")  # or another process writes, and will empty the log
+            self.db.execute("ROLLBACK")
             self._checkpoint()
         self.db.close()
 
@@ -81,9 +93,11 @@ class Writer:
         if self.db.in_transaction:
             yield
             return
-        with explain_locks(self.path):
+        with explain_locks(self.path), files.in_turn(self.path, LOCK_SECONDS):
             self.db.execute("BEGIN IMMEDIATE")
         try:
+            if files.look(self.path).file != self._file:
+                raise Unavailable(f"{self.path} was replaced meanwhile. Run the command again.")
             with self.counting():
                 yield
             self.db.execute("COMMIT")
@@ -97,7 +111,11 @@ class Writer:
     def counting(self) -> Iterator[None]:
         """Reads the counters for `take`, and writes them back."""
         self._next = {key: int(_meta(self.db, key) or 1) for key in COUNTERS}
+        if self.staged:
+            self._next["next_version"] = self.staged_version
         yield
+        if self.staged:
+            self.staged_version = self._next.pop("next_version")
         for key, value in self._next.items():
             _set_meta(self.db, key, value)
 
@@ -151,7 +169,7 @@ class Writer:
             with self.transaction():
                 if self.meta(UNMERGED) == waiting:  # or somebody has written meanwhile
                     self.db.execute("DELETE FROM meta WHERE key IN (?, ?)", (UNMERGED, REMOVED))
-        self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._checkpoint()
         self.db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
 
     def _merge(self, index: str) -> None:

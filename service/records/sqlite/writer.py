@@ -30,12 +30,14 @@ OWNER_ONLY = 0o600
 
 def open_writer(path: Path | str) -> "Writer":
     """Opens the store at `path` for writing; makes the folder, the file and its tables if new."""
+    path = Path(path)
     try:
-        _reserve(Path(path))
+        _reserve(path)
+        before = files.look(path).file if path.exists() else None
         db = sqlite3.connect(path, timeout=LOCK_SECONDS, isolation_level=None)
     except sqlite3.OperationalError as error:
         raise Unavailable(f"Cannot open the store {path}: {error}. Check the path.") from error
-    writer = Writer(db, Path(path))
+    writer = Writer(db, path, before or files.look(path).file)
     try:
         with explain_locks(path):
             _prepare(writer)

@@ -56,7 +56,7 @@ def stuck(child: Child) -> dict[str, Any]:
 
 def _row(reader: SourceReader) -> SourceReport:
     lost, child = reader.progress.state == LOST, reader.child
-    name = clip(child.name, BUDGETS.label_chars)
+    name = clip(child.name, BUDGETS.message_chars)
     if not lost and not reader.failed:
         return SourceReport(name, "answered", reader.shown, child.grant_id)
     late = reader.late or isinstance(reader.error, TimedOut)

@@ -77,10 +77,10 @@ def test_a_hit_says_which_words_it_lacks_and_which_forms_it_has() -> None:
     lines = text_of(page([partial, whole])).split("\n")
     assert lines[0].startswith('search query="invoice number" hits=2 all=2 some=57 complete=true')
     assert lines[1].endswith(
-        'source="Work mail" matched 1 of 2 coverage=0.41 ("invoices" for "invoice"), '
-        "missing: number"
+        'source="Work mail" connector_key=gmail matched 1 of 2 coverage=0.41 '
+        '("invoices" for "invoice"), missing: number'
     )
-    assert next(line for line in lines if line.startswith("2 ")).endswith('source="Work mail"')
+    assert next(line for line in lines if line.startswith("2 ")).endswith("=gmail")
 
 
 def test_the_line_of_a_later_hit_is_shorter() -> None:

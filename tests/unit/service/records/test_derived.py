@@ -22,7 +22,7 @@ from service.records.sqlite.streams import StreamHandle, declare, open_stream
 from service.records.sqlite.writer import Writer, open_writer
 from evidence.work import Deadline
 from tests.helpers.layouts import take_back
-from tests.helpers.notes import LONG, NOTES, check, one
+from tests.helpers.notes import LONG, NOTES, changes, check, one
 
 CHARS, STRIDE = CONTRACT.passage_chars, CONTRACT.passage_stride_chars
 TEXTS = st.sampled_from(
@@ -189,6 +189,23 @@ def test_a_store_of_an_older_layout_is_brought_up_to_date(tmp_path: Path, layout
         check(writer)
     assert examine(path, Deadline.after(10)).damage is None
     Store(path).open(token)
+
+
+def test_a_store_of_layout_4_is_read_and_keeps_its_log(tmp_path: Path) -> None:
+    path = tmp_path / "rung.db"
+    with open_writer(path) as writer:
+        declare(writer, "c", parse({"streams": [manifest(["title", "text"])]}))
+        notes = open_stream(writer, "c", "notes")
+        put(writer, notes, [Row({"id": f"{n}", "text": "owl"}) for n in range(3)])
+        _, token = grants.create(SqliteRegistry(writer), {"streams": [{"connection_id": "c"}]})
+        log = changes(writer)
+        take_back(writer, 4)
+    Store(path).open(token)
+    with open_writer(path) as writer:
+        assert changes(writer) == log
+        put(writer, open_stream(writer, "c", "notes"), [Row({"id": "9", "text": "owl"})])
+        assert changes(writer) == [*log, ("9", None)]
+        check(writer)
 
 
 def _languages(writer: Writer) -> Any:

@@ -133,7 +133,7 @@ def test_a_store_of_the_first_layout_opens_and_keeps_its_grants(tmp_path: Path) 
     with open_writer(path) as writer:
         packages.create(SqliteRegistry(writer), [AWAY], SEALER)
         version = writer.db.execute("PRAGMA user_version").fetchone()[0]
-    assert version == len(ddl.MIGRATIONS) == 4
+    assert version == len(ddl.MIGRATIONS) == 5
     assert Store(path).package("rung_pkg_x") is None
 
 

@@ -1,0 +1,219 @@
+"""The owner's upkeep of a store: remove, replace, back up, restore and check."""
+
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from service.access.grants import list_grants
+from service.access.sqlite import SqliteRegistry
+from service.cli import importing
+from service.cli.options import store_option
+from service.cli.output import say
+from service.cli.store import existing, teaching
+from service.records.ingest import Counts
+from service.records.sqlite import backup
+from service.records.sqlite.check import check
+from service.records.sqlite.staging import staging
+from service.records.sqlite.stats import StreamCount, stream_counts
+from service.records.sqlite.writer import Writer
+
+MEGABYTE = 1_000_000
+#: Options of `rung import` that `rung replace` does not have: it names the stream, and replaces it
+#: only if every row came in.
+_NOT_REPLACED = ("connection", "connector", "label", "stream", "strict", "written", "dry_run")
+
+ERASING = "The old records are being erased."
+
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+def confirm(text: str, yes: bool) -> None:
+    """Shows what will be done, and asks a person whether to do it."""
+    say(text)
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.ClickException("Nothing was done. Add --yes to do it without a question.")
+    click.confirm("Go on?", abort=True, err=True)
+
+
+@click.command()
+@click.argument("name", metavar="CONNECTION[/STREAM]")
+@yes_option
+@store_option
+def remove(name: str, yes: bool, store: Path) -> None:
+    """Remove a stream, or a connection with all its streams, in one commit.
+
+    A stream that an active grant covers stays, empty, so that readers of its changes see the
+    deletions. The store is served meanwhile.
+    """
+    with teaching(), existing(store) as writer:
+        streams = _streams(writer, name)
+        covered = _covered(writer, streams)
+        said = "; ".join(
+            f"{one.connection_id}/{one.stream}: {one.records} records"
+            + (" (stays, empty, for the grants that cover it)" if one in covered else "")
+            for one in streams
+        )
+        confirm(f"This removes from {store}: {said}.", yes)
+        with staging(writer, [(one.connection_id, one.stream) for one in streams]) as stage:
+            stage.keep_manifests([(one.connection_id, one.stream) for one in covered])
+            stage.publish()
+            say(f"{name}: {sum(one.records for one in streams)} records removed. {ERASING}")
+        writer.finish()
+
+
+@click.pass_context
+def _replace(
+    context: click.Context, /, target: str, infer: bool, yes: bool, store: Path, **options: Any
+) -> None:
+    """Replace a stream by the rows of PATHS, in one commit.
+
+    Until then its readers see the old records, afterwards the new ones, and its changes feed has
+    what differs. If a row is refused, nothing is replaced. The stream keeps its manifest unless
+    --manifest, --key or --infer is given.
+    """
+    with teaching(), existing(store) as writer:
+        stream, *others = _streams(writer, target)
+        if others or target == stream.connection_id:
+            raise click.UsageError(f"Name one stream of {target!r}: CONNECTION/STREAM.")
+        files = ", ".join(options["paths"])
+        confirm(f"This replaces the {stream.records} records of {target} by those in {files}.", yes)
+        context.obj = writer
+        with staging(writer, [(stream.connection_id, stream.stream)]) as stage:
+            if not (infer or options.get("manifest") or options.get("key")):
+                stage.keep_manifests()
+            names = {"connection": stream.connection_id, "stream": stream.stream, "store": store}
+            _require_all(context, {**options, **names})
+            counts = stage.publish()
+            say(
+                f"{target} is replaced: {counts.new} new, {counts.changed} changed, "
+                f"{counts.unchanged} unchanged, {counts.deleted} removed. {ERASING}"
+            )
+        writer.finish()
+
+
+def _require_all(context: click.Context, options: dict[str, Any]) -> None:
+    """Imports rows; raises if any was refused, or if there are none."""
+    try:
+        counts = context.invoke(importing.import_, **options)
+    except click.exceptions.Exit as stopped:
+        raise click.ClickException("Rows were refused, so nothing was replaced.") from stopped
+    assert isinstance(counts, Counts)
+    if counts.refused or not counts.rows:
+        what = f"{counts.refused} rows were refused" if counts.refused else "There are no rows"
+        raise click.ClickException(f"{what}, so nothing was replaced.")
+
+
+replace = click.Command(
+    "replace",
+    callback=_replace,
+    help=_replace.__doc__,
+    params=[
+        click.Argument(["target"], metavar="CONNECTION/STREAM"),
+        click.Option(["--infer"], is_flag=True, help="Propose a manifest anew."),
+        click.Option(["--yes"], is_flag=True, help="Do not ask."),
+        *(one for one in importing.import_.params if one.name not in _NOT_REPLACED),
+    ],
+)
+
+
+@click.command("backup")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@yes_option
+@store_option
+def back_up(file: Path, yes: bool, store: Path) -> None:
+    """Write a copy of the store, as it is now, to FILE.
+
+    The store is served and written to meanwhile. The copy has all records, grants and settings of
+    the store: keep it as safe as the store itself.
+    """
+    with teaching():
+        if file.exists():
+            confirm(f"This replaces {file}, which is of {_date(file)}.", yes)
+        backup.back_up(store, file)
+    say(f"{file}: {file.stat().st_size / MEGABYTE:.1f} MB. To go back to it: rung restore {file}")
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@yes_option
+@store_option
+def restore(file: Path, yes: bool, store: Path) -> None:
+    """Put the backup FILE in place of the store.
+
+    A server goes on with the restored store from the next request on. Grants that were revoked
+    since stay revoked. Bookmarks of changes feeds end: their readers start over.
+    """
+    with teaching():
+        if store.exists():
+            confirm(
+                f"This replaces {store} by {file}, which is of {_date(file)}. What was imported or "
+                "granted since is lost.",
+                yes,
+            )
+        backup.restore(file, store)
+    say(f"{store} is restored from {file}.")
+
+
+@click.command("check")
+@click.option("--repair", "repairing", is_flag=True, help="Make what is derived from records anew.")
+@yes_option
+@store_option
+def check_(repairing: bool, yes: bool, store: Path) -> None:
+    """Check the store: its pages, the full-text index against the records, counts and blobs.
+
+    It reads everything, without a lock. It exits with 1 if something is wrong. --repair makes the
+    indexes and counts anew in a copy, which takes the place of the store at the end.
+    """
+    with teaching():
+        with existing(store):
+            pass  # brings an older layout up to date
+        faults = _report(store, check(store))
+        if faults and repairing:
+            size = store.stat().st_size / MEGABYTE
+            confirm(f"This repairs a copy of {store} ({size:.0f} MB), which then replaces it.", yes)
+            backup.repair(store)
+            faults = _report(store, check(store))
+    if faults:
+        advice = "What is left needs a backup: rung restore FILE." if repairing else "Add --repair."
+        raise click.ClickException(f"{store} is damaged. {advice}")
+
+
+def _report(store: Path, faults: list[str]) -> list[str]:
+    for fault in faults:
+        say(fault)
+    if not faults:
+        say(f"{store} is sound.")
+    return faults
+
+
+def _streams(writer: Writer, name: str) -> list[StreamCount]:
+    """The streams of the connection of this name, or the one stream."""
+    counts = stream_counts(writer)
+    found = [one for one in counts if one.connection_id == name]
+    found = found or [one for one in counts if f"{one.connection_id}/{one.stream}" == name]
+    if not found:
+        raise click.ClickException(
+            f"The store has no connection or stream {name!r}. See them with: rung stats."
+        )
+    return found
+
+
+def _covered(writer: Writer, streams: Sequence[StreamCount]) -> list[StreamCount]:
+    """Those of some streams that an active grant covers."""
+    granted = {
+        (one.connection_id, one.stream)
+        for entry in list_grants(SqliteRegistry(writer))
+        if entry.state() == "active"
+        for one in entry.streams
+    }
+    return [one for one in streams if (one.connection_id, one.stream) in granted]
+
+
+def _date(file: Path) -> str:
+    return f"{datetime.fromtimestamp(file.stat().st_mtime):%Y-%m-%d %H:%M}"

@@ -1,0 +1,196 @@
+"""Copies of a whole store: backups of one that is in use, and other files put in its place.
+
+A copy is made beside its target under another name and renamed when it is on the disk, so a process
+that is killed leaves the old file or the new one. A store is replaced under its write lock while
+its log is empty: the log is found by the path, and would otherwise be read into the new file.
+Readers notice another file at the path, and so does every writer before it writes.
+"""
+
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from evidence.errors import InvalidRequest, Unavailable
+from service.records.sqlite import files
+from service.records.sqlite.checkup import Absent, Foreign, Unreadable, opened, recognise
+from service.records.sqlite.erasing import erase_hidden
+from service.records.sqlite.rebuild import rebuild
+from service.records.sqlite.transactions import LOCK_SECONDS, LOG_SECONDS, Writer, explain_locks
+from service.records.sqlite.writer import OWNER_ONLY, open_writer
+
+ATTEMPTS: Final = 20
+BESIDE: Final = ("", "-wal", "-shm", "-journal")
+
+#: What was revoked in the store that is replaced stays revoked.
+_REVOKED = (
+    (
+        'SELECT revoked_at, grant_id FROM "grant" WHERE revoked_at IS NOT NULL',
+        'UPDATE "grant" SET revoked_at = ? WHERE grant_id = ? AND revoked_at IS NULL',
+    ),
+    (
+        "SELECT revoked_at, package_id FROM package WHERE revoked_at IS NOT NULL",
+        "UPDATE package SET revoked_at = ? WHERE package_id = ? AND revoked_at IS NULL",
+    ),
+)
+
+
+def back_up(store: Path, target: Path) -> None:
+    """Writes a copy of the store, as it is now, to a file; replaces one that is there."""
+    _require_store(store)
+    if target.exists():
+        _require_store(target)
+        if target.samefile(store):
+            raise InvalidRequest("The store cannot be its own backup. Name another file.")
+    with _beside(target) as copy:
+        _copy(store, copy, used=True)
+        _sync(copy)
+        _rename(copy, target)
+
+
+def restore(source: Path, store: Path) -> None:
+    """Puts a backup in place of the store. What was revoked since stays revoked.
+
+    Bookmarks of changes feeds are refused from then on: their readers start over.
+    """
+    _require_store(source)
+    if store.exists():
+        _require_store(store)
+        if source.samefile(store):
+            raise InvalidRequest("The store cannot be restored from itself. Name a backup.")
+    store.parent.mkdir(parents=True, exist_ok=True)
+    with _replacement(store, source) as writer:
+        (verdict,) = writer.db.execute("PRAGMA quick_check(1)").fetchone()
+        if verdict != "ok":
+            raise InvalidRequest(f"{source} is damaged ({verdict}). Nothing was changed.")
+        writer.set_meta("history", secrets.token_hex(8))
+
+
+def repair(store: Path) -> None:
+    """Makes everything that is derived from records anew in a copy, and puts that in place.
+
+    Raises `Unavailable`, having changed nothing, if the store was written to meanwhile.
+    """
+    with _replacement(store, store) as writer:
+        rebuild(writer)
+        erase_hidden(writer)
+        writer.finish()
+
+
+@contextmanager
+def _replacement(store: Path, source: Path) -> Iterator[Writer]:
+    """A copy of `source` to write to, which takes the place of the store at the end."""
+    with (
+        files.alone(store) if store.exists() else nullcontext(),
+        _beside(store) as copy,
+        closing(_connect(store)) as db,
+    ):
+        version = _version(db) if store == source else None
+        _copy(source, copy, used=source == store)
+        with open_writer(copy) as writer:
+            yield writer
+        _sync(copy)
+        with _locked(db, store):
+            if version is not None and version != _version(db):
+                raise Unavailable(f"{store} was written to meanwhile. Run the command again.")
+            _keep_revoked(db, copy)
+            _rename(copy, store)
+
+
+def _require_store(path: Path) -> None:
+    """Refuses a file that is not a store; one that is damaged or of another version may pass."""
+    try:
+        recognise(path)
+    except (Absent, Foreign) as error:
+        raise InvalidRequest(f"{path} is not a Rung store: {error}.") from error
+    except Unreadable:
+        pass
+
+
+@contextmanager
+def _beside(target: Path) -> Iterator[Path]:
+    """Where a copy is made that will be renamed to `target`; removes what else is left there."""
+    copy = target.with_name(f".{target.name}.copy")
+    beside = [copy.with_name(copy.name + end) for end in BESIDE]
+    for path in beside:
+        path.unlink(missing_ok=True)
+    try:
+        yield copy
+    finally:
+        for path in beside:
+            path.unlink(missing_ok=True)
+
+
+def _copy(source: Path, copy: Path, *, used: bool) -> None:
+    """Copies the store at `source`, as one snapshot, to a new file for its owner's eyes.
+
+    Reading one that is not `used` leaves nothing beside it, and its folder need not be writable.
+    """
+    os.close(os.open(copy, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNER_ONLY))
+    alone = not used and not source.with_name(f"{source.name}-wal").exists()
+    with opened(source, alone) as there, closing(sqlite3.connect(copy)) as here:
+        there.backup(here)
+
+
+def _sync(copy: Path) -> None:
+    """Writes a copy to the disk."""
+    file = os.open(copy, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _rename(copy: Path, target: Path) -> None:
+    """Puts a copy that is on the disk in place of `target`."""
+    os.replace(copy, target)
+    files.make_durable(target)
+
+
+def _connect(store: Path) -> sqlite3.Connection:
+    """A connection to the store that is replaced; to no file if there is none."""
+    name = f"file:{quote(str(store))}?mode=rw" if store.exists() else ":memory:"
+    return sqlite3.connect(name, uri=True, isolation_level=None, timeout=LOCK_SECONDS)
+
+
+def _version(db: sqlite3.Connection) -> Any:
+    return db.execute("PRAGMA data_version").fetchone()[0]
+
+
+@contextmanager
+def _locked(db: sqlite3.Connection, store: Path) -> Iterator[None]:
+    """Keeps others from writing to a store whose log is empty."""
+    log = store.with_name(f"{store.name}-wal")
+    try:
+        for _ in range(ATTEMPTS):
+            with explain_locks(store):
+                db.execute(f"PRAGMA busy_timeout = {LOG_SECONDS * 1_000}")
+                db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                db.execute(f"PRAGMA busy_timeout = {LOCK_SECONDS * 1_000}")
+                db.execute("BEGIN IMMEDIATE")
+            if not log.exists() or not log.stat().st_size:
+                break
+            db.execute("ROLLBACK")
+        else:
+            raise Unavailable(f"{store} is being read or written all the time. Try again.")
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError):
+            raise
+        log.unlink(missing_ok=True)  # the old store is damaged: nobody writes to it
+    yield
+    with suppress(sqlite3.Error):
+        db.execute("ROLLBACK")
+
+
+def _keep_revoked(db: sqlite3.Connection, copy: Path) -> None:
+    for found, revoke in _REVOKED:
+        rows: list[Any] = []
+        with suppress(sqlite3.DatabaseError):  # the old store is damaged, or there is none
+            rows = db.execute(found).fetchall()
+        if rows:
+            with open_writer(copy) as writer:
+                writer.db.executemany(revoke, rows)

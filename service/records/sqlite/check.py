@@ -1,0 +1,191 @@
+"""Compares a whole store with what its records give, as one snapshot and without a lock.
+
+A text is in its full-text table if the table has its number of words and finds it by one of them.
+"""
+
+import hashlib
+import random
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from evidence.fold import fold
+from evidence.limits import CONTRACT
+from service.records.manifest import StreamManifest, parse
+from service.records.sqlite.checkup import opened
+from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
+from service.records.sqlite.large import read_chunks
+from service.records.sqlite.passages import fold_passages
+from service.records.sqlite.scopes import row_id
+from service.records.sqlite.search import varint
+from service.records.sqlite.vocabulary import Vocabulary
+from service.records.values import sortable
+
+#: (what is wrong, query that must give nothing).
+_RULES: Final = (
+    (
+        "records without a document",
+        "SELECT 1 FROM record LEFT JOIN document USING (seq)"
+        " WHERE deleted = 0 AND document.seq IS NULL",
+    ),
+    (
+        "deleted records without a time of deletion",
+        "SELECT 1 FROM record LEFT JOIN tombstone USING (seq)"
+        " WHERE deleted = 1 AND tombstone.seq IS NULL",
+    ),
+    (
+        "records that are not in the log of changes",
+        "SELECT 1 FROM record r"
+        " WHERE NOT EXISTS (SELECT 1 FROM change c WHERE c.seq = r.seq AND c.stream = r.stream)",
+    ),
+    (
+        "streams with a wrong number of records",
+        "SELECT 1 FROM stream s WHERE records <>"
+        " (SELECT count(*) FROM record WHERE stream = s.id AND deleted = 0)",
+    ),
+    (
+        "full-text rows without a text",
+        "SELECT 1 FROM fts_docsize LEFT JOIN value USING (id) WHERE passages IS NOT NULL"
+        " OR value.id IS NULL UNION ALL"
+        " SELECT 1 FROM fts_passage_docsize d LEFT JOIN passage p ON p.id = d.id"
+        " WHERE p.id IS NULL",
+    ),
+    (
+        "values without a record",
+        f"SELECT 1 FROM value v LEFT JOIN document d ON d.seq = v.id & {SEQ_MASK}"
+        " WHERE d.seq IS NULL",
+    ),
+    (
+        "blobs that records use and that are not there",
+        "SELECT 1 FROM blob_use LEFT JOIN blob ON blob.id = blob WHERE blob.id IS NULL",
+    ),
+    (
+        "streams that an interrupted command left to be erased",
+        "SELECT 1 FROM stream WHERE name < char(1)",
+    ),
+)
+_DOCUMENTS = """
+SELECT seq, data, big FROM document JOIN record USING (seq) WHERE stream = ? AND deleted = 0
+"""
+_VALUE = "SELECT first_passage, passages FROM value WHERE id = ?"
+_WORDS = "SELECT text, n FROM word_count CROSS JOIN word ON word.id = word WHERE ordinal = ?"
+_CELLS = "SELECT ordinal, value FROM cell WHERE seq = ?"
+
+
+def check(path: Path) -> list[str]:
+    """What is wrong with the store at `path`; nothing if it is sound."""
+    with opened(path, False) as db:  # others may write meanwhile
+        db.execute("BEGIN")
+        try:
+            pages = [text for (text,) in db.execute("PRAGMA integrity_check(5)") if text != "ok"]
+            if pages:
+                return [f"pages of the file: {text}" for text in pages]
+            return [*_broken_rules(db), *_index_faults(db), *_blob_faults(db)]
+        except sqlite3.DatabaseError as error:
+            return [f"the file or an index: {error}"]
+
+
+def _broken_rules(db: sqlite3.Connection) -> Iterator[str]:
+    for text, query in _RULES:
+        (number,) = db.execute(f"SELECT count(*) FROM ({query})").fetchone()
+        if number:
+            yield f"{text}: {number}"
+
+
+def _index_faults(db: sqlite3.Connection) -> Iterator[str]:
+    """What the indexes, the words and the cells of each stream lack or have too much."""
+    streams = db.execute("SELECT id, manifest FROM stream WHERE name >= char(1)").fetchall()
+    for stream, text in streams:
+        manifest = parse({"streams": [orjson.loads(text)]})[0]
+        faults = _Stream(db, stream, manifest).faults()
+        yield from (f"{manifest.name}: {what}: {n}" for what, n in faults.items() if n > 0)
+
+
+class _Stream:
+    """One stream, and what is wrong with its indexes so far."""
+
+    def __init__(self, db: sqlite3.Connection, id: int, manifest: StreamManifest) -> None:
+        self.db, self.id, self.manifest = db, id, manifest
+        fields = "SELECT field, ordinal FROM scope WHERE stream = ?"
+        self._ordinals: dict[str, int] = dict(db.execute(fields, (id,)))
+        self._words = Vocabulary()
+        self._values = Counter[int]()
+        self._found = Counter[str]()
+
+    def faults(self) -> Counter[str]:
+        """How often each thing is wrong."""
+        for seq, text, big in self.db.execute(_DOCUMENTS, (self.id,)):
+            data = orjson.loads(text)
+            for name, place in (orjson.loads(big) if big else {}).items():
+                if place[4] == "string":
+                    data[name] = read_chunks(self.db, place[0], place[1])
+                    self._found["texts that are cut"] += len(data[name]) != place[2]
+            for name in self.manifest.lexical_fields:
+                value = data.get(name)
+                if isinstance(value, str) and value:
+                    self._check_text(row_id(self._ordinals[name], seq), value)
+            self._check_cells(seq, data)
+        for name in self.manifest.lexical_fields:
+            self._check_field(self._ordinals[name])
+        return self._found
+
+    def _check_text(self, row: int, text: str) -> None:
+        ordinal, folded = row >> SEQ_BITS, fold(text)
+        self._words.add(ordinal, folded)
+        self._values[ordinal] += 1
+        first, passages = self.db.execute(_VALUE, (row,)).fetchone() or (0, None)
+        rows = [("fts", row, folded)]
+        if passages is not None:
+            numbers = enumerate(fold_passages(text), start=row_id(ordinal, first))
+            rows = [("fts_passage", number, words) for number, words in numbers]
+        self._found["texts that search does not find"] += not all(map(self._is_indexed, rows))
+
+    def _is_indexed(self, place: tuple[str, int, str]) -> bool:
+        table, row, folded = place
+        words = folded.split()
+        size = self.db.execute(f"SELECT sz FROM {table}_docsize WHERE id = ?", (row,)).fetchone()
+        if size is None or varint(size[0]) != len(words):
+            return False
+        match = f"SELECT 1 FROM {table} WHERE {table} MATCH ? AND rowid = ?"
+        query = (f'"{random.choice(words)}"', row) if words else ()
+        return not words or self.db.execute(match, query).fetchone() is not None
+
+    def _check_cells(self, seq: int, data: dict[str, Any]) -> None:
+        fields = self.manifest.fields
+        wanted = {
+            self._ordinals[name]: sortable(data[name], fields[name])
+            for name in self.manifest.cell_fields
+            if name in data
+        }
+        wanted = {ordinal: value for ordinal, value in wanted.items() if value is not None}
+        stored = dict(self.db.execute(_CELLS, (seq,)))
+        self._found["records with wrong values for filters"] += wanted != stored
+
+    def _check_field(self, ordinal: int) -> None:
+        """Compares the numbers of a field with what its texts gave."""
+        most = CONTRACT.query_chars
+        counts = {word: n for word, n in self._words.added[ordinal].items() if len(word) <= most}
+        self._found["fields with wrong counts of words"] += counts != dict(
+            self.db.execute(_WORDS, (ordinal,))
+        )
+        ids = (ordinal << SEQ_BITS, ordinal << SEQ_BITS | SEQ_MASK)
+        count = "SELECT count(*) FROM value WHERE id BETWEEN ? AND ?"
+        indexed = self.db.execute(count, ids).fetchone()[0]
+        self._found["texts in the index that no record has"] += indexed - self._values[ordinal]
+        length = self.db.execute("SELECT words FROM scope WHERE ordinal = ?", (ordinal,))
+        wrong = length.fetchone()[0] != self._words.lengths[ordinal]
+        self._found["fields with a wrong length"] += wrong
+
+
+def _blob_faults(db: sqlite3.Connection) -> Iterator[str]:
+    for id, name, size, sha256 in db.execute("SELECT id, blob_id, size_bytes, sha256 FROM blob"):
+        digest, length = hashlib.sha256(), 0
+        for (part,) in db.execute("SELECT data FROM blob_part WHERE blob = ? ORDER BY no", (id,)):
+            digest.update(part)
+            length += len(part)
+        if (length, digest.hexdigest()) != (size, sha256):
+            yield f"the bytes of blob {name!r} are not those that came in"

@@ -1,0 +1,224 @@
+"""Streams that are prepared out of sight and put in place of others in one short commit.
+
+    with staging(writer, [("mail", "messages")]) as stage:
+        stage.keep_manifests()
+        ...                    # rows for mail/messages go into a hidden stream
+        stage.publish()
+
+A hidden stream has a name that no row can have, and ordinals and records of its own, so no reader
+sees it. While rows are staged, their changes get versions beyond those that anybody else writes.
+`publish` continues the log of the old stream in the new one: a record that is the same keeps its
+versions, a missing one becomes a deletion. So a bookmark of the old stream stays good. Then one
+commit exchanges the names. What is left over is erased in short transactions, after a process was
+killed by the next one that stages.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import orjson
+
+from evidence.errors import NotFound, Unavailable
+from evidence.work import Deadline
+from service.records.ingest import Counts
+from service.records.manifest import StreamManifest
+from service.records.sqlite import files
+from service.records.sqlite.attachments import keep_attachments
+from service.records.sqlite.erasing import HOLD_SECONDS, erase_hidden
+from service.records.sqlite.large import Place, read_chunks
+from service.records.sqlite.streams import declare, manifests_of
+from service.records.sqlite.transactions import Writer
+
+PIECE_RECORDS: Final = 200
+#: Versions left to other writers meanwhile.
+RESERVED_VERSIONS: Final = 1 << 33
+
+_STREAM = """
+SELECT s.id FROM stream s JOIN connection c ON c.id = s.connection
+WHERE c.connection_id = ? AND s.name = ?
+"""
+_NEWEST = "SELECT coalesce(max(version), 0) FROM change WHERE stream = ?"
+_PAIRS = """
+SELECT o.record_key, o.seq, o.deleted, n.seq, d.data, d.big, e.data, e.big,
+  d.emitted_at, d.changed, e.emitted_at
+FROM record o LEFT JOIN record n ON n.stream = ? AND n.record_key = o.record_key
+LEFT JOIN document d ON d.seq = o.seq LEFT JOIN document e ON e.seq = n.seq
+WHERE o.stream = ? AND o.record_key > ? ORDER BY o.record_key LIMIT ?
+"""
+_BURY = """
+INSERT INTO record (seq, stream, record_key, at, cursor, thread, place, deleted)
+SELECT ?, ?, record_key, at, cursor, thread, place, 1 FROM record WHERE seq = ?
+"""
+_BURIED = """
+INSERT INTO tombstone (seq, deleted_at)
+SELECT ?, coalesce((SELECT deleted_at FROM tombstone WHERE seq = ?), ?)
+"""
+_FOLLOW = """
+INSERT INTO change (stream, version, seq, fields)
+SELECT ?, c.version, p.value ->> 1, c.fields FROM json_each(?) p CROSS JOIN change c
+ON c.seq = p.value ->> 0
+"""
+_LOG = "INSERT INTO change (stream, version, seq, fields) VALUES (?, ?, ?, ?)"
+_TIMES = "UPDATE document SET emitted_at = ?, changed = ? WHERE seq = ?"
+
+
+@dataclass(slots=True)
+class _Pair:
+    """A stream and the hidden one that takes its place; None if there will be none."""
+
+    old: int
+    new: int | None
+    newest: int
+
+
+@dataclass(slots=True)
+class Stage:
+    """What is being prepared; made by `staging`."""
+
+    writer: Writer
+    manifests: dict[tuple[str, str], StreamManifest]
+    counts: Counts = field(default_factory=Counts)
+
+    def keep_manifests(self, targets: Iterable[tuple[str, str]] | None = None) -> None:
+        """Declares new streams, all if none are named, as the old ones are."""
+        for target in self.manifests if targets is None else targets:
+            declare(self.writer, target[0], [self.manifests[target]])
+
+    def publish(self) -> Counts:
+        """Puts what was staged in place; returns what that changes in the streams.
+
+        A stream that was not declared again is gone. Raises `Unavailable`, having changed nothing,
+        if somebody else wrote to a stream meanwhile.
+        """
+        db = self.writer.db
+        pairs = [self._pair(target) for target in self.manifests]
+        for pair in pairs:
+            if pair.new is not None:
+                self._continue_log(pair.old, pair.new)
+        with self.writer.transaction():
+            for pair in pairs:
+                if db.execute(_NEWEST, (pair.old,)).fetchone()[0] != pair.newest:
+                    raise Unavailable("The stream was written to meanwhile. Run the command again.")
+            for connection, seq, attachment in self.writer.staged_blobs:
+                keep_attachments(db, connection, seq, [attachment])
+            names = [name for _, name in self.manifests]
+            rename = "UPDATE stream SET name = ? WHERE id = ?"
+            db.executemany(rename, [(f"\0old {pair.old}", pair.old) for pair in pairs])
+            db.executemany(rename, [(name, pair.new) for name, pair in zip(names, pairs)])
+            self.writer.staged = {}
+        return self.counts
+
+    def _pair(self, target: tuple[str, str]) -> _Pair:
+        db = self.writer.db
+        (old,) = db.execute(_STREAM, target).fetchone()
+        new = db.execute(_STREAM, (target[0], self.writer.staged[target])).fetchone()
+        (newest,) = db.execute(_NEWEST, (old,)).fetchone()
+        return _Pair(old, new and new[0], newest)
+
+    def _continue_log(self, old: int, new: int) -> None:
+        """Gives the new stream the log of the old one, and what has changed after it."""
+        last, more, same = "", True, 0
+        while more:
+            deadline = Deadline.after(HOLD_SECONDS)
+            with self.writer.transaction():
+                while more and not deadline.expired():
+                    rows = self.writer.db.execute(_PAIRS, (new, old, last, PIECE_RECORDS))
+                    if more := bool(piece := rows.fetchall()):
+                        last = piece[-1][0]
+                        same += self._follow(new, piece)
+        live = "SELECT records FROM stream WHERE id = ?"
+        self.counts.new += self.writer.db.execute(live, (new,)).fetchone()[0] - same
+
+    def _follow(self, stream: int, piece: Sequence[Any]) -> int:
+        """Continues the logs of some records; returns how many are in both streams."""
+        db, now = self.writer.db, datetime.now(UTC).isoformat(timespec="seconds")
+        now = now.replace("+00:00", "Z")
+        fresh: list[tuple[int, str | None]] = []
+        follow, times, relog, buried = [], [], [], []
+        for _, seq, deleted, other, data, big, new_data, new_big, first, changed, at in piece:
+            if other is None:
+                other = self.writer.take("next_seq")
+                buried.append((other, seq))
+                if not deleted:
+                    fresh.append((other, None))
+                    self.counts.deleted += 1
+            elif not deleted and new_data is not None:
+                relog.append((other,))
+                if fields := self._compare((data, big), (new_data, new_big)):
+                    fresh.append((other, orjson.dumps(sorted(fields)).decode()))
+                    changed = _later(changed, fields, at)
+                    self.counts.changed += 1
+                else:
+                    self.counts.unchanged += 1
+                times.append((first, changed, other))
+            follow.append((seq, other))
+        db.executemany("DELETE FROM change WHERE seq = ?", relog)
+        db.executemany(_BURY, [(new, stream, old) for new, old in buried])
+        db.executemany(_BURIED, [(new, old, now) for new, old in buried])
+        db.execute(_FOLLOW, (stream, orjson.dumps(follow).decode()))
+        version = self.writer.take("next_version", len(fresh))
+        db.executemany(_LOG, [(stream, n, *one) for n, one in enumerate(fresh, start=version)])
+        db.executemany(_TIMES, times)
+        return len(relog)
+
+    def _compare(self, old: tuple[str, str | None], new: tuple[str, str | None]) -> set[str]:
+        """The names of the top-level fields in which two stored records differ."""
+        if old == new and old[1] is None:
+            return set()
+        before, after = orjson.loads(old[0]), orjson.loads(new[0])
+        places = [orjson.loads(big) if big else {} for _, big in (old, new)]
+        same = {name for name in before.keys() & after if _same(before[name], after[name])}
+        for name in places[0].keys() & places[1]:
+            one, other = (self._large(found[name]) for found in places)
+            if one == other:
+                same.add(name)
+        return {*before, *after, *places[0], *places[1]} - same
+
+    def _large(self, place: Place) -> tuple[str, str]:
+        """A large value, and its JSON type."""
+        return read_chunks(self.writer.db, place[0], place[1]), place[4]
+
+
+@contextmanager
+def staging(writer: Writer, targets: Sequence[tuple[str, str]]) -> Iterator[Stage]:
+    """Lets rows for some streams, (connection id, name), go into hidden ones until published.
+
+    Raises `NotFound` for a stream that is not there, `Unavailable` if another process is staging.
+    What is left over is erased at the end.
+    """
+    with files.alone(writer.path):
+        erase_hidden(writer)
+        manifests = {target: _manifest(writer, *target) for target in targets}
+        (version,) = writer.db.execute(
+            "SELECT coalesce((SELECT value FROM meta WHERE key = 'next_version'), 1)"
+        ).fetchone()
+        writer.staged_version = version + RESERVED_VERSIONS
+        writer.staged_blobs = []
+        writer.staged = {target: f"\0new {number}" for number, target in enumerate(targets)}
+        try:
+            yield Stage(writer, manifests)
+        finally:
+            writer.staged = {}
+            erase_hidden(writer)
+
+
+def _manifest(writer: Writer, connection_id: str, name: str) -> StreamManifest:
+    for manifest in manifests_of(writer, connection_id):
+        if manifest.name == name:
+            return manifest
+    raise NotFound(f"The store has no stream {connection_id}/{name}. See them with: rung stats.")
+
+
+def _same(one: Any, other: Any) -> bool:
+    kinds = orjson.OPT_SORT_KEYS
+    return orjson.dumps(one, option=kinds) == orjson.dumps(other, option=kinds)
+
+
+def _later(changed: str | None, fields: set[str], at: str) -> str:
+    """The times of later changes, with that of the newest one."""
+    before = orjson.loads(changed) if changed else {}
+    kept = {name: time for name, time in before.items() if name not in fields}
+    return orjson.dumps(kept | dict.fromkeys(sorted(fields), at)).decode()

@@ -1,0 +1,211 @@
+"""`rung remove`, `replace`, `backup`, `restore` and `check`, as an owner uses them."""
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from service.access.grants import list_grants
+from service.access.sqlite import SqliteRegistry
+from service.records.sqlite.writer import open_writer
+from tests.helpers import worlds
+from tests.helpers.api import Api
+from tests.helpers.server import serving
+from tests.helpers.shell import Shell
+from tests.helpers.worlds import House, row
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return worlds.build(worlds.two_mailboxes(), tmp_path)
+
+
+@pytest.fixture
+def shell(house: House) -> Shell:
+    return Shell({"RUNG_STORE": str(house.path)})
+
+
+def keys(api: Api, stream: str = "messages") -> list[str]:
+    body = api.rest(f"/v1/streams/{stream}/records", connection_id="mail-home", limit=100).body
+    return sorted(one["id"] for one in body["data"])
+
+
+def threads(folder: Path, *rows: object) -> str:
+    """A file with rows of the stream of threads."""
+    path = folder / "new.ndjson"
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in rows))
+    return str(path)
+
+
+def test_remove_takes_a_stream_and_what_is_not_granted_is_gone(house: House, shell: Shell) -> None:
+    asked = shell.run("remove", "mail-home/threads")
+    assert asked.exit_code == 1 and "--yes" in asked.stderr
+    assert "mail-home/threads: 2 records" in asked.stderr
+    shell.ok("remove", "mail-home/threads", "--yes")
+    assert "mail-home/threads" not in shell.ok("stats").stdout
+    api = house.api({"connection_id": "mail-home"})
+    assert keys(api)[0] == "long"
+
+    said = shell.ok("remove", "mail-home", "--yes").stderr
+    assert "messages: 7 records (stays, empty, for the grants that cover it)" in said
+    assert keys(api) == []
+    assert "sound" in shell.ok("check").stderr
+    assert shell.run("remove", "mail-hom", "--yes").exit_code == 1
+
+
+def test_replace_keeps_the_manifest_and_says_what_changed(house: House, shell: Shell) -> None:
+    api = house.api({"connection_id": "mail-home"})
+    file = threads(house.path.parent, {"id": "t1", "topic": "Thread 1 at home"}, {"id": "t5"})
+    said = shell.ok("replace", "mail-home/threads", file, "--yes").stderr
+    assert "replaced: 1 new, 0 changed, 1 unchanged, 1 removed." in said
+    assert "Inferred" not in said and keys(api, "threads") == ["t1", "t5"]
+    expand = {"expand": "messages", "connection_id": "mail-home"}
+    assert api.rest("/v1/streams/threads/records/t1", **expand).status == 200
+
+    failed = shell.run("replace", "mail-home/threads", file, "--key", "id", "--yes").stderr
+    assert "relations of 'messages'" in failed
+    said = shell.ok("replace", "mail-home/attachments", file, "--key", "id", "--yes").stderr
+    assert "Inferred a manifest" in said and "2 new, 0 changed, 0 unchanged, 2 removed" in said
+    assert "sound" in shell.ok("check").stderr
+
+
+@pytest.mark.parametrize(
+    "rows, reason",
+    [
+        ([{"id": "t1"}, {"topic": "no id"}], "1 rows were refused"),
+        ([], "There are no rows"),
+        ([{"stream": "messages", "key": "m1", "data": {"id": "m1"}}], "rows of 'messages'"),
+    ],
+)
+def test_replace_changes_nothing_if_the_rows_are_not_good(
+    house: House, shell: Shell, rows: list[object], reason: str
+) -> None:
+    api = house.api({"connection_id": "mail-home"})
+    before = keys(api, "threads"), keys(api)
+    file = threads(house.path.parent, *rows)
+    failed = shell.run("replace", "mail-home/threads", file, "--yes")
+    assert failed.exit_code == 1 and reason in failed.stderr, failed.stderr
+    assert (keys(api, "threads"), keys(api)) == before
+    assert "sound" in shell.ok("check").stderr
+    assert "one stream" in shell.run("replace", "bank", file, "--yes").stderr
+
+
+def test_a_backup_is_restored_while_the_store_is_served(house: House, shell: Shell) -> None:
+    kept, token = house.grant(label="kept")
+    ended, _ = house.grant(label="ended")
+    copy = house.path.parent / "copies.db"
+    shell.ok("backup", str(copy))
+    assert copy.stat().st_mode & 0o077 == 0 and not copy.with_name("copies.db-wal").exists()
+    with serving("wsgi:app", house.environment, workers=2) as url:
+        api = Api(url, token)
+        before = keys(api)
+        feed = api.rest(
+            "/v1/streams/messages/records", connection_id="bank", changes_since="beginning"
+        ).body["next_changes_since"]
+        house.revoke(ended)
+        shell.ok("remove", "mail-home", "--yes")
+        house.add("bank", row("messages", "m2", subject="New"))
+        assert keys(api) == []
+        assert "--yes" in shell.run("restore", str(copy)).stderr
+        shell.ok("restore", str(copy), "--yes")
+        assert all(keys(api) == before for _ in range(8))
+        house.add("bank", row("messages", "m3", subject="Later"))
+        stale = api.rest("/v1/streams/messages/records", connection_id="bank", changes_since=feed)
+        assert stale.status == 400 and stale.error["code"] == "invalid_cursor"
+    with open_writer(house.path) as writer:
+        states = {one.grant_id: one.state() for one in list_grants(SqliteRegistry(writer))}
+    assert states == {kept: "active", ended: "revoked"}
+    assert "sound" in shell.ok("check").stderr
+    assert "--yes" in shell.run("backup", str(copy)).stderr
+    shell.ok("backup", str(copy), "--yes")
+
+
+def test_a_writer_of_the_old_store_does_not_write_into_the_new_one(
+    house: House, shell: Shell
+) -> None:
+    copy = house.path.parent / "copy.db"
+    shell.ok("backup", str(copy))
+    with open_writer(house.path) as writer:
+        shell.ok("restore", str(copy), "--yes")
+        with pytest.raises(Exception, match="was replaced"), writer.transaction():
+            writer.set_meta("secret", "x")
+    assert "sound" in shell.ok("check").stderr
+
+
+def test_restore_and_backup_refuse_what_is_no_store(house: House, shell: Shell) -> None:
+    other = house.path.parent / "letter.txt"
+    other.write_text("Dear Ada, " * 999)
+    before = house.path.read_bytes()
+    for words in (("restore", other), ("backup", other), ("restore", house.path)):
+        failed = shell.run(words[0], str(words[1]), "--yes")
+        assert failed.exit_code == 1 and "Error: " in failed.stderr
+    assert other.read_text().startswith("Dear Ada") and house.path.read_bytes() == before
+    copy = house.path.parent / "copy.db"
+    shell.ok("backup", str(copy))
+    with open(copy, "r+b") as file:
+        file.seek(8 * 4096)
+        file.write(bytes(40 * 4096))
+    assert shell.run("restore", str(copy), "--yes").exit_code == 1
+    assert house.path.read_bytes() == before
+    assert not list(house.path.parent.glob(".*"))
+
+    new = house.path.parent / "new" / "rung.db"
+    shell.ok("backup", str(copy), "--yes")
+    shell.ok("restore", str(copy), "--store", str(new))
+    assert "sound" in shell.ok("check", "--store", str(new)).stderr
+
+
+def test_a_damaged_store_is_replaced_by_a_backup(house: House, shell: Shell) -> None:
+    copy = house.path.parent / "copy.db"
+    shell.ok("backup", str(copy))
+    with open(house.path, "r+b") as file:
+        file.seek(4 * 4096)
+        file.write(b"\xff" * 4096 * 40)
+    assert shell.run("check").exit_code == 1
+    shell.ok("restore", str(copy), "--yes")
+    assert "sound" in shell.ok("check").stderr
+
+
+DAMAGE = {
+    "texts that search does not find": "DELETE FROM fts_docsize WHERE id IN"
+    " (SELECT id FROM fts_docsize LIMIT 1)",
+    "fields with wrong counts of words": "UPDATE word_count SET n = n + 1",
+    "fields with a wrong length": "UPDATE scope SET words = words + 1",
+    "texts in the index that no record has": "INSERT INTO value (id, words) SELECT"
+    " (ordinal << 32) + (SELECT seq FROM record WHERE record_key = 't0' LIMIT 1), 1 FROM scope"
+    " WHERE searchable AND field = 'body'",
+    "streams with a wrong number of records": "UPDATE stream SET records = records + 1",
+    "records with wrong values for filters": "DELETE FROM cell WHERE value = 100",
+    "the file or an index": "DELETE FROM fts_data WHERE id > 100",
+    "streams that an interrupted command left": "INSERT INTO stream (connection, name, manifest)"
+    " SELECT connection, char(0) || 'x', manifest FROM stream LIMIT 1",
+}
+
+
+@pytest.mark.parametrize("fault", DAMAGE)
+def test_check_finds_what_is_damaged_and_repairs_it(house: House, shell: Shell, fault: str) -> None:
+    api = house.api({"connection_id": "mail-home"})
+    before = api.mcp("search", query="lantern home")["structuredContent"]["results"]
+    house.change(DAMAGE[fault])
+    found = shell.run("check")
+    assert found.exit_code == 1 and fault in found.stderr, found.stderr
+    assert "--repair" in found.stderr
+    assert "is sound" in shell.ok("check", "--repair", "--yes").stderr
+    assert api.mcp("search", query="lantern home")["structuredContent"]["results"] == before
+
+
+def test_check_finds_bytes_of_blobs_that_changed(house: House, shell: Shell) -> None:
+    house.change("UPDATE blob_part SET data = x'00' WHERE blob = 1")
+    said = shell.run("check").stderr
+    assert "blob 'text-home'" in said
+    assert "rung restore" in shell.run("check", "--repair", "--yes").stderr
+
+
+def test_a_backup_is_one_moment_of_a_store_that_is_written_to(house: House, shell: Shell) -> None:
+    copy = house.path.parent / "copy.db"
+    with open_writer(house.path) as writer, writer.transaction():
+        writer.set_meta("half", "done")
+        shell.ok("backup", str(copy))
+    with sqlite3.connect(copy) as db:
+        assert db.execute("SELECT * FROM meta WHERE key = 'half'").fetchall() == []
