@@ -1,7 +1,8 @@
 """A made-up corpus that is the same for the same seed.
 
-Words follow Zipf's law, and rare words fall off faster, as they do in natural text. Lengths follow
-a log-normal law with a few very long records. A record has a subject, words it keeps coming back
+Words follow Zipf's law, and rare words fall off faster, as they do in natural text. The most
+frequent ones are the function words of English, the others are made up. Lengths follow a log-normal
+law with a few very long records. A record has a subject, words it keeps coming back
 to. One record in ten has words with accents, some of those a few words of Chinese or Japanese.
 """
 
@@ -12,6 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
+
+from evidence.stop_words import stop_words
 
 SEED = 20_260_801
 WORDS, COMMON_WORDS = 40_000, 8_000
@@ -26,6 +29,16 @@ HUGE_SHARE, HUGE_CHARS = 0.002, (20_000, 200_000)
 ACCENTED_SHARE, CJK_SHARE = 0.10, 0.25
 CHARS_PER_WORD = 6.9  # a word with its space and its share of punctuation
 SUBJECT_WORDS = 6
+
+#: English function words, the most frequent first. So many of them come before any other word.
+FUNCTION_WORDS: tuple[str, ...] = tuple("""
+the of and to a in that is was he for it with as his on be at by i this had not are but from or
+have an they which you were her all she there would their we him been has when who will more no if
+out so what up its about into than them can only other some could these then do any my such our
+over me most after also did many before must through where much your down should each those how
+too very own here between both being under same while might us off against
+""".split())
+FIRST_FUNCTION_WORDS = 20
 
 _ONSETS: tuple[str, ...] = (
     "",
@@ -72,17 +85,28 @@ class Record:
 def vocabulary(rng: random.Random, size: int = WORDS) -> list[str]:
     """`size` different words that could be English, the shorter ones mostly first."""
     words: dict[str, None] = {}
+    reserved = stop_words("en")
     while len(words) < size:
         syllables = 1 + (len(words) > 300) + (len(words) > 6_000) * (rng.random() < 0.5)
         parts = (rng.choice(part) for _ in range(syllables) for part in (_ONSETS, _VOWELS, _CODAS))
-        words["".join(parts)] = None
+        word = "".join(parts)
+        if word not in reserved:
+            words[word] = None
     return list(words)
+
+
+def ranked(made_up: Sequence[str]) -> list[str]:
+    """All words, the most frequent first: later function words take every second rank."""
+    words = list(made_up)
+    for place, word in enumerate(FUNCTION_WORDS):
+        words.insert(max(place, 2 * place - FIRST_FUNCTION_WORDS), word)
+    return words
 
 
 def records(count: int, seed: int = SEED) -> Iterator[Record]:
     """`count` records. Fewer records are the beginning of more."""
     rng = random.Random(seed)
-    words = vocabulary(rng)
+    words = ranked(vocabulary(rng))
     weights = list(accumulate(map(_weight, range(1, len(words) + 1))))
     for number in range(count):
         yield _record(rng, number, words, weights)

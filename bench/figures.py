@@ -1,7 +1,7 @@
 """Arithmetic of a benchmark: what many measurements come to."""
 
 import statistics
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 
@@ -17,17 +17,6 @@ def percentiles(seconds: Sequence[float]) -> tuple[float, float, float]:
 def ratios(ours: Iterable[float], theirs: Iterable[float]) -> tuple[float, ...]:
     """The ratio of each round; rounds are run in turns, so that both met the same machine."""
     return tuple(a / b for a, b in zip(ours, theirs, strict=True))
-
-
-def overlap(ours: Sequence[str], theirs: Sequence[str], *, ties: Collection[str] = ()) -> float:
-    """The share of `theirs` that stands in `ours` too; 1 where neither has anything.
-
-    `ties` are as good as the last of `theirs`: each may stand for one that is missing.
-    """
-    most = min(len(ours), len(theirs))
-    if most == 0:
-        return 1.0 if len(ours) == len(theirs) else 0.0
-    return min(most, len(set(ours) & ({*theirs, *ties}))) / most
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:

@@ -52,12 +52,14 @@ the TypeScript peers, which are left out where it is missing. What is built stay
 _METHOD = """\
 ## How it is measured
 
-- The corpus is made from a seed: words by Zipf's law, lengths log-normal from 200 characters on
-  with some of 200,000, one record in ten with accents, one in forty with Chinese or Japanese; 64
-  connections of 4 streams. A field of 100 MB stands in a store of its own.
-- Queries are chosen by how many of 100,000 records hold their words: rare (5-30), medium
-  (200-1,000), two (both of two words of 1,000-10,000) and common (5-20 %). Mixed means 60 rare,
-  80 medium and 60 two.
+- The corpus is made from a seed: function words of English and made-up words by Zipf's law, lengths
+  log-normal from 200 characters on with some of 200,000, one record in ten with accents, one in
+  forty with Chinese or Japanese; 64 connections of 4 streams. A field of 100 MB stands in a store
+  of its own.
+- Natural questions have as many words, and as frequent ones, as questions of public English
+  collections: 3 to 13 content words, each in 0.03 to 46 % of the records, and 2 to 10 function
+  words. Questions of rare words have those of at most 1 % only. Common words are single words of
+  5-20 %. There are 100, 100 and 40 of them; mixed means the first two in turn.
 - Each server is one process on one core, the load is made on the other. Everything is on one
   machine, over loopback, without TLS.
 - Servers that are compared are up at the same time and loaded in turns, every second round in the
@@ -67,11 +69,14 @@ _METHOD = """\
   channels, and logs every request. Only its answer cache is off, so that every request is work; it
   is on where an identical call is repeated, in the soak, and for the memory after mixed load.
 - Peers serve `SELECT … snippet() … ORDER BY rank LIMIT 10` over the same records in one SQLite
-  file. They keep their connection to it, check no token, log nothing, and answer stateless JSON.
-  Before anything is measured, every query must find the same records at all of them, ties aside.
+  file with a `porter` index: any word of the question but the stop words, which are those of Rung.
+  They keep their connection to it, check no token, log nothing, and answer stateless JSON. Before
+  anything is measured, one question in five must find the same records at all, ties aside.
+- The official SDK and fastmcp also carry Rung's own search: their server calls it in its process,
+  with the same token, and sends both channels. It must find what Rung finds.
 - The limit endpoint is the fastest honest search we can write with the same parts: Flask under
-  gunicorn with as many threads as Rung, exact bm25 in two steps, plain windows, both channels, and
-  no token, no grant, no cursor, no proof.
+  gunicorn with as many threads as Rung, bm25 in two steps, plain windows, both channels, and no
+  token, no grant, no cursor, no proof.
 - A goal that is missed stays where it is, and what forbids it is said above.
 """
 
@@ -82,11 +87,11 @@ _LIMITS = """\
 - TLS, proxies and the network between client and server.
 - More than one worker or core, and machines other than this one. Workers share nothing but files.
 - Stores of more than a million records or more than 64 connections.
-- Whether ten hits are the ten a reader wants: hits are compared with exact bm25, not with people's
-  judgement, over made-up words.
+- Whether ten hits are the ten a reader wants: the words are made up. `make quality` measures that
+  and writes [search-quality.md](search-quality.md).
 - Searches while a large import writes; the soak writes small ones.
 - Peers with other engines than SQLite, or tuned beyond what their documentation leads to. What the
-  official SDK reaches with the SQL of the limit endpoint is told beside the rows of search.
+  official SDK reaches if stop words are looked for too is told beside the rows of search.
 """
 
 #: (what it is, its page, the names of its versions, how it is served, its code under bench/peers)

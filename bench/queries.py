@@ -1,61 +1,86 @@
-"""Queries by how many records hold their words, chosen from the corpus and the same for its seed.
+"""Questions over the corpus, the same for its seed, with words as frequent as those of real ones.
 
-Bounds are those of 100,000 records and grow and shrink with the corpus, but for rare words, which
-are rare in any.
+A made-up question takes its number of words and the frequency of each from quantiles of the
+questions of public English collections, every collection counting alike: chats, abstracts and
+encyclopedia passages. A word's share is that of the records which hold one of its inflected forms.
 """
 
 import random
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import TypeVar
 
-from bench.corpus import SEED
+from bench.corpus import FUNCTION_WORDS, SEED
 
-BASE = 100_000
-RARE = (5, 30)
-MEDIUM = (200, 1_000)
-PAIRED = (1_000, 10_000)
+#: Twenty quantiles of the shares of content words, and ten of how many words a question has.
+SHARES = (
+    *(0.0003, 0.001, 0.003, 0.004, 0.007, 0.01, 0.014, 0.017, 0.022, 0.028),
+    *(0.033, 0.045, 0.055, 0.075, 0.09, 0.115, 0.13, 0.17, 0.25, 0.46),
+)
+CONTENT_WORDS = (3, 4, 5, 5, 6, 6, 7, 9, 10, 13)
+FUNCTION_WORDS_ASKED = (2, 3, 4, 4, 5, 6, 6, 7, 8, 10)
+
+RARE_SHARE = 0.01
 COMMON_SHARES = (0.05, 0.20)
-COUNTS = {"rare": 60, "medium": 80, "two": 60, "common": 40}
+QUESTIONS, COMMON = 100, 40
 SHORTEST = 3  # characters of a word that is asked for
+NEAR = 1.2  # a word this many times as frequent, or as rare, is as good
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Queries:
-    """`two` are pairs of words that must both occur; `common` words stand beside the mix."""
+    """`natural` questions; `rare` ones of words that few records hold; `common` single words."""
 
+    natural: tuple[str, ...]
     rare: tuple[str, ...]
-    medium: tuple[str, ...]
-    two: tuple[str, ...]
     common: tuple[str, ...]
 
     @property
     def mix(self) -> list[str]:
-        """Rare, medium and two, spread evenly, so that any part of the list is a fair mix."""
-        placed = [
-            ((place + 0.5) / len(group), query)
-            for group in (self.rare, self.medium, self.two)
-            for place, query in enumerate(group)
-        ]
-        return [query for _, query in sorted(placed)]
+        """Natural and rare questions in turn."""
+        return list(chain.from_iterable(zip(self.natural, self.rare, strict=True)))
 
 
 def choose(counted: Counter[str], records: int, seed: int = SEED) -> Queries:
     """The queries of a corpus of so many records, given in how many each word occurs.
 
-    Raises `ValueError` where the corpus has too few words of a class.
+    Raises `ValueError` if the corpus has too few common words.
     """
     rng = random.Random(seed)
-    words = sorted(word for word in counted if len(word) >= SHORTEST)
-    scale = records / BASE
+    words = sorted(
+        (word for word in counted if len(word) >= SHORTEST and word not in FUNCTION_WORDS),
+        key=lambda word: (counted[word], word),
+    )
+    shares = [counted[word] / records for word in words]
+    weights = [1 / place for place in range(1, len(FUNCTION_WORDS) + 1)]
 
-    def between(bounds: Sequence[float], count: int) -> list[str]:
-        least, most = bounds
-        return rng.sample([word for word in words if least <= counted[word] <= most], count)
+    def between(least: float, most: float) -> list[str]:
+        return words[bisect_left(shares, least) : bisect_right(shares, most)]
 
-    rare = between(RARE, COUNTS["rare"])
-    medium = between([bound * scale for bound in MEDIUM], COUNTS["medium"])
-    paired = between([bound * scale for bound in PAIRED], 2 * COUNTS["two"])
-    common = between([share * records for share in COMMON_SHARES], COUNTS["common"])
-    two = (" ".join(pair) for pair in zip(paired[::2], paired[1::2]))
-    return Queries(tuple(rare), tuple(medium), tuple(two), tuple(common))
+    def word_of(share: float) -> str:
+        nearest = words[min(bisect_left(shares, share), len(words) - 1)]
+        return rng.choice(between(share / NEAR, share * NEAR) or [nearest])
+
+    def questions(wanted: Sequence[float], spoken: Sequence[int]) -> Iterator[str]:
+        contents, functions = _dealt(rng, CONTENT_WORDS), _dealt(rng, spoken)
+        decks = [_dealt(rng, wanted) for _ in range(max(CONTENT_WORDS))]
+        for _ in range(QUESTIONS):
+            content = dict.fromkeys(word_of(next(deck)) for deck in decks[: next(contents)])
+            asked = [*content, *rng.choices(FUNCTION_WORDS, weights, k=next(functions))]
+            rng.shuffle(asked)
+            yield " ".join(asked)
+
+    natural = tuple(questions(SHARES, FUNCTION_WORDS_ASKED))
+    rare = tuple(questions([share for share in SHARES if share <= RARE_SHARE], [0]))
+    return Queries(natural, rare, tuple(rng.sample(between(*COMMON_SHARES), COMMON)))
+
+
+def _dealt(rng: random.Random, cards: Sequence[T]) -> Iterator[T]:
+    """The cards in a new order again and again, so that any stretch is a fair sample of them."""
+    while True:
+        yield from rng.sample(cards, len(cards))

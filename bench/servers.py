@@ -111,7 +111,7 @@ def peer(asked: Peer, plain: Path, core: int) -> Iterator[Server]:
             begun = time.perf_counter()
             process = subprocess.Popen(
                 asked.command(listener.fileno()),
-                env=environments.environment(plain, asked.statement),
+                env=environments.environment(plain, asked.stop_words),
                 cwd=ROOT,
                 pass_fds=[listener.fileno()],
                 stdout=log,

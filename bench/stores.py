@@ -1,7 +1,7 @@
 """The files a run measures, made once and kept under `var/bench`.
 
-The store of Rung, the file of its peers and the exact index hold the very same records. What is
-kept is thrown away by name: another layout, importer, fold or corpus gets another folder.
+The store of Rung and the file of its peers hold the very same records. What is kept is thrown away
+by name: another layout, importer, fold or corpus gets another folder.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from bench import corpus, exact, queries
+from bench import corpus, queries
 from bench.corpus import Record
 from bench.peers import plain
 from bench.queries import Queries
@@ -33,7 +33,7 @@ from service.records.sqlite.writer import Writer, open_writer
 HOME = Path("var/bench")
 #: The modules that decide what a store contains.
 WRITERS = (ddl, indexing, ingest, large, passages, scopes, values, vocabulary, writer)
-VERSION = 5
+VERSION = 6
 EMITTED_AT = "2026-08-01T00:00:00Z"
 
 SHALLOW_CHARS = 8 * 1024
@@ -45,7 +45,7 @@ _RANGE = ["gte", "gt", "lte", "lt"]
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Three files of the same records, and tokens for the first 1, 8 and all connections."""
+    """Two files of the same records, and tokens for the first 1, 8 and all connections."""
 
     folder: Path
     tokens: dict[int, str]
@@ -57,10 +57,6 @@ class Corpus:
     @property
     def plain(self) -> Path:
         return self.folder / "plain.db"
-
-    @property
-    def exact(self) -> Path:
-        return self.folder / "exact.db"
 
     @property
     def token(self) -> str:
@@ -90,7 +86,7 @@ def layout() -> str:
     sources = [
         hashlib.sha256(Path(str(module.__file__)).read_bytes()).hexdigest() for module in WRITERS
     ]
-    return repr((FOLD_VERSION, sources, seeded(), plain.TABLES, exact.TABLES))
+    return repr((FOLD_VERSION, sources, seeded(), plain.TABLES))
 
 
 def open_queries(count: int) -> Queries:
@@ -193,21 +189,19 @@ def grant(writer: Writer, connections: Iterable[str]) -> str:
 
 
 def _build_corpus(folder: Path, count: int) -> None:
-    """Fills all three files in one pass over the records."""
+    """Fills both files in one pass over the records."""
     names = [f"source-{number}" for number in range(corpus.CONNECTIONS)]
-    truth, beside = exact.Exact(folder / "exact.db"), _Plain(folder / "plain.db")
+    beside = _Plain(folder / "plain.db")
     with open_writer(folder / "store.db") as writer:
         streams = [{each: _stream(writer, name, each) for each in corpus.STREAMS} for name in names]
         batch = Batch(writer)
-        for number, record in enumerate(corpus.records(count)):
+        for record in corpus.records(count):
             row = Row(data_of(record), record.id, EMITTED_AT)
             batch.add(streams[record.connection][record.stream], row)
             beside.add(record)
-            truth.add(number, record)
         _finish(batch)
         tokens = {str(most): grant(writer, names[:most]) for most in (1, 8, len(names))}
     beside.finish()
-    truth.finish()
     (folder / "tokens.json").write_bytes(orjson.dumps(tokens))
 
 

@@ -110,7 +110,7 @@ def field_window_uri(ref: RecordRef, field_path: str, **window: Any) -> str:
 
 
 def stream_uri(stream: str, connection_id: str | None = None) -> str:
-    """`pdpp://stream/{name}`, with the connection as a query where there is one."""
+    """`pdpp://stream/{name}`, with the connection as a query if there is one."""
     suffix = f"?connection_id={quote(connection_id, safe='')}" if connection_id else ""
     return STREAM_SCHEME + quote(stream, safe="") + suffix
 

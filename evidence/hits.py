@@ -1,13 +1,16 @@
 """What a search found as typed values: hits with their proven windows, and their page."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from evidence.continuation import Continuation
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS
 from evidence.model import Source, next_page
 from evidence.text import clip
+
+#: Arguments that limit what is searched.
+LIMITING: Final = ("filter", "since", "until", "streams", "connection_id")
 
 
 @dataclass(slots=True)
@@ -55,7 +58,10 @@ class Hit:
 
     @property
     def at(self) -> str | None:
-        """When it happened, short enough to print; never when the record was imported."""
+        """When it happened, short enough to print; None if nothing tells.
+
+        Never `emitted_at`: when a record was imported is not its own time.
+        """
         return clip(self.authored_at, BUDGETS.time_chars) if self.authored_at else None
 
     @property
@@ -116,8 +122,9 @@ class SearchPage:
     """A page of hits. `args` are the arguments that asked for it; `fan_in` is there in packages.
 
     `absent_words` occur nowhere in the grant, `nearest_words` are those spelled most like them.
-    `retry` are arguments in place of which the search has hits. `tail_cut` says that the page ends
-    where the scores fall off, `left_out` how many matching records `sort: newest` does not show.
+    `retry` are arguments in place of which the search has hits; None leaves one out. `tail_cut`
+    says that the page ends where the scores fall off, `left_out` how many matching records
+    `sort: newest` does not show. `repaired_query` is the query with corrected words, if there are.
     """
 
     args: dict[str, Any]
@@ -134,6 +141,7 @@ class SearchPage:
     left_out: int | None = None
     ended_early: bool = False
     fan_in: FanIn | None = None
+    repaired_query: str | None = field(default=None, compare=False)
 
     def numbered(self) -> list[tuple[int, Hit]]:
         """The hits with their ranks; with their places on the page if they have none."""
@@ -147,16 +155,19 @@ class SearchPage:
         streams = Continuation("schema", {}, "streams")
         if self.retry is None:
             return [streams]
-        again = {**self.args, **self.retry}
-        again.pop("cursor", None)
-        return [Continuation("search", again, "retry"), streams]
+        return [Continuation("search", self._again(self.retry), "retry"), streams]
+
+    def _again(self, changes: dict[str, Any]) -> dict[str, Any]:
+        """The arguments from the beginning with some changed; None leaves one out."""
+        args = {**self.args, **changes, "cursor": None}
+        return {name: value for name, value in args.items() if value is not None}
 
     def _narrower(self) -> list[Continuation]:
         """The call that needs every word, at the end of a list that leaves matches out."""
         bounded = self.recall.get("ranking_scope") == "candidate_window"
-        none = self.counts is not None and self.counts.all == 0
+        none = self.counts is not None and self.counts.all == 0 and self.counts.exact
         if not bounded or none or self.args.get("words") == "all":
             return []
-        args = {**self.args, **(self.retry or {}), "words": "all"}
-        args.pop("cursor", None)
+        repaired = {"query": self.repaired_query} if self.repaired_query else {}
+        args = self._again({**repaired, "words": "all"})
         return [Continuation("search", args, "narrow")]

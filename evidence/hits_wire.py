@@ -1,4 +1,4 @@
-"""A search page -> the JSON of MCP `structuredContent`. The text channel says the same."""
+"""A search page -> the JSON of MCP `structuredContent`. The text channel carries the same facts."""
 
 from typing import Any
 

@@ -17,11 +17,11 @@ _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 
 
 class TooManyValues(ValueError):
-    """JSON of more values than are parsed; the message says how many."""
+    """JSON of more values than are parsed; the message reports how many."""
 
 
 class TooDeeplyNested(ValueError):
-    """JSON in more levels than can be written out again; the message says how many."""
+    """JSON in more levels than can be written out again; the message reports how many."""
 
 
 def parse(raw: bytes) -> Any:

@@ -1,4 +1,4 @@
-"""What a language gives search: stems, and how to tell which language a text is in."""
+"""Stems of words by language, and the language that a text is in."""
 
 from collections import Counter
 from collections.abc import Iterable

@@ -115,13 +115,20 @@ class Budgets:
     query_parameters: int = _limit(256, "parameters of a query string")
     names_shown: int = _limit(20, "field names listed in one message or call")
     retries_shown: int = _limit(3, "calls an error offers in place of the refused one")
-    excerpt_chars: int = _limit(320, "one evidence window in a search envelope")
+    excerpt_chars: int = _limit(
+        320, "one evidence window in a search envelope; a field up to this is shown whole"
+    )
+    first_window_chars: int = _limit(240, "first window of the first hit in a longer field")
+    later_window_chars: int = _limit(160, "the others, unless the passage they prove is longer")
     excerpt_chars_min: int = _limit(80, "evidence windows never shrink below this")
     word_matches: int = _limit(5_000, "records with a word that are counted one by one")
     prefix_words_read: int = _limit(
         8_192, "words of the index that are read to find those a prefix stands for"
     )
     title_chars: int = _limit(120, "title of a hit; the whole text is in its field")
+    later_title_chars: int = _limit(64, "title of a hit after the third")
+    cut_quote_chars: int = _limit(90, "excerpt of a later hit of a field that goes on")
+    query_echo_chars: int = _limit(64, "query of a search in the first line of its page")
     label_chars: int = _limit(60, "display name of a connection")
     time_chars: int = _limit(40, "time of a hit, as its record spells it")
     message_chars: int = _limit(300, "message of a warning")
@@ -170,6 +177,13 @@ class Budgets:
     )
     narrower_share: float = _limit(0.5, "part of the time left that they may take together")
     fan_out_threads: int = _limit(32, "threads of a worker that wait for the sources of packages")
+    heavy_page_chars: int = _limit(
+        524_288, "text of a page from which a pool renders its items: it takes about 0.1 s"
+    )
+    render_seconds: float = _limit(
+        2.0, "rendering the items of such a page; a later one is shown without its text"
+    )
+    render_threads: int = _limit(4, "threads of a worker that render heavy pages")
     pool_queue_items: int = _limit(256, "work that waits for a thread; who brings more waits too")
     router_seconds: float = _limit(30.0, "the platform router gives up here")
     request_seconds: float = _limit(20.0, "one request, everything included")

@@ -88,7 +88,7 @@ class PaperPage:
     counts: PaperCounts | None = None  # of a search by words or fields
 
     def continuations(self) -> list[Continuation]:
-        """The next page; where there is nothing, the first one or queries that find something."""
+        """The next page; if there is nothing, the first one or queries that find something."""
         kept = {k: v for k, v in self.args.items() if k in ("query", "keyword", "limit")}
         if self.offset and not self.hits:
             return [Continuation(self.operation, kept, "first_page")]

@@ -25,7 +25,7 @@ Body = dict[str, Any]
 
 
 def as_calls(found: list[Continuation]) -> Body:
-    """`{"calls": […]}` of tool calls; nothing where there are none."""
+    """`{"calls": […]}` of tool calls; nothing if there are none."""
     return {"calls": [call(each) for each in found]} if found else {}
 
 

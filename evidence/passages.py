@@ -8,6 +8,8 @@ from evidence.ranking import Group
 
 #: A passage is at most this long in folded text: what an excerpt can show.
 PASSAGE_CHARS: Final = 280
+#: The same for a record: a page of hits has little room.
+RECORD_PASSAGE_CHARS: Final = 200
 #: Occurrences of one spelling in one text that are looked at.
 OCCURRENCES_MAX: Final = 200
 
@@ -21,8 +23,12 @@ class Passage(NamedTuple):
     held: frozenset[int]
 
 
-def passages(text: str, groups: Sequence[Group], *, limit: int = 3) -> list[Passage]:
+def passages(
+    text: str, groups: Sequence[Group], *, limit: int = 3, most: int = PASSAGE_CHARS
+) -> list[Passage]:
     """At most `limit` passages of a text, best first, apart; none where it holds no group.
+
+    One of several words has at most `most` characters of folded text.
 
     The one with the rarest words wins, then the shorter, then the earlier.
     """
@@ -37,7 +43,7 @@ def passages(text: str, groups: Sequence[Group], *, limit: int = 3) -> list[Pass
         }
     )
     chosen: list[tuple[int, int, float, list[Occurrence]]] = []
-    ranked = sorted(_stretches(found, groups), key=lambda one: (-one[0], one[1], one[2]))
+    ranked = sorted(_stretches(found, groups, most), key=lambda one: (-one[0], one[1], one[2]))
     for worth, _, first, last in ranked:
         start, end = found[first][0], max(one[1] for one in found[first : last + 1])
         if all(end <= begun or start >= done for begun, done, _, _ in chosen):
@@ -51,14 +57,14 @@ def passages(text: str, groups: Sequence[Group], *, limit: int = 3) -> list[Pass
 
 
 def _stretches(
-    found: Sequence[Occurrence], groups: Sequence[Group]
+    found: Sequence[Occurrence], groups: Sequence[Group], most: int
 ) -> Iterator[tuple[float, int, int, int]]:
     """(worth, length, first, last) of stretches that would be worth less if they were shorter."""
     for first, (start, _, number) in enumerate(found):
         worth, seen, reach = 0.0, set[int](), 0
         for last in range(first, len(found)):
             _, end, other = found[last]
-            if max(reach, end) - start > PASSAGE_CHARS and last > first:
+            if max(reach, end) - start > most and last > first:
                 break
             reach = max(reach, end)
             if other not in seen:

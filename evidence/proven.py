@@ -62,6 +62,12 @@ class Judge:
         told = replace(hit, coverage=coverage, matched_words=matched, forms=forms)
         return Order(-coverage, *best), told
 
+    def coverage(self, hit: Hit) -> float | None:
+        """The coverage the source reports or the windows prove; None if there is neither."""
+        if not hit.matches or not self._words:
+            return hit.coverage
+        return self.judged(hit)[1].coverage
+
     def _groups(self, texts: list[str]) -> list[Group]:
         """The words of the question, each with the forms of it that stand in some texts."""
         stems: dict[str, set[str]] = {}
@@ -93,7 +99,7 @@ class Judge:
 
 
 def languages_of(text: str) -> tuple[str, ...]:
-    """The languages a question is in; English where it is too short to tell."""
+    """The languages of a question; English if it is too short to detect one."""
     return detect([text]) or ("en",)
 
 

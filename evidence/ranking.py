@@ -26,6 +26,8 @@ TITLE_WEIGHT: Final = 2
 NEIGHBOURS: Final = {1: 0.5, 2: 0.25}
 #: Occurrences of one word in one text that are looked at.
 PLACES_MAX: Final = 64
+#: A first page ends, after the third hit, where the score falls below this share of the best.
+TAIL: Final = 0.2
 #: How much an event time inside the period of the question lifts a record.
 PERIOD_LIFT: Final = 1.3
 
@@ -59,12 +61,14 @@ class Text(NamedTuple):
 
     `weight` is what an occurrence counts. The words of one that is `everywhere` count as near every
     place; of several that are `part` of long values, the one with the most occurrences counts.
+    Only groups that it is `possible` for it to hold, as bits by their number, are looked for.
     """
 
     folded: str
     weight: int = 1
     everywhere: bool = False
     part: bool = False
+    possible: int = -1
 
 
 class Score(NamedTuple):
@@ -84,15 +88,12 @@ class Ranker:
         most = max((group.idf for group in groups), default=0.0)
         # A word that occurs nowhere counts as much as the rarest that does.
         self._label = [group.idf if group.count else most or 1.0 for group in groups]
-        # By their first word, so that only words a text has are looked for; prefixes always.
-        self._needles: dict[str, list[tuple[Needle, int]]] = {}
-        self._prefixes: list[tuple[Needle, int]] = []
-        for number, group in enumerate(groups):
-            for term in group.spellings if group.count else ():
-                if term.prefix and len(term.words) == 1:
-                    self._prefixes.append((needle(term), number))
-                else:
-                    self._needles.setdefault(term.words[0], []).append((needle(term), number))
+        self._needles: list[tuple[Needle, int]] = [
+            (needle(term), number)
+            for number, group in enumerate(groups)
+            if group.count
+            for term in group.spellings
+        ]
         order = sorted(range(len(groups)), key=lambda one: -groups[one].idf)
         self._rarest = [number for number in order if groups[number].idf]
         self._centres = 2 if len(groups) >= 4 else 1
@@ -112,7 +113,7 @@ class Ranker:
         counts, parts = [0] * len(self.groups), [0] * len(self.groups)
         free, placed = set[int](), list[dict[int, list[int]]]()
         for text in texts:
-            places = self.places(text.folded)
+            places = self.places(text.folded, text.possible)
             for number, found in places.items():
                 if text.part:
                     parts[number] = max(parts[number], len(found) * text.weight)
@@ -128,16 +129,13 @@ class Ranker:
             return Score(0.0, held)
         return Score(self._weight(counts, length) * self._nearness(held, free, placed), held)
 
-    def places(self, folded: str) -> dict[int, list[int]]:
+    def places(self, folded: str, possible: int = -1) -> dict[int, list[int]]:
         """Where each group stands in a folded text: the starts of its occurrences, ascending."""
-        present = self._needles.keys() & set(folded.split())
-        wanted = [one for word in present for one in self._needles[word]] + self._prefixes
         found: dict[int, list[int]] = {}
-        if not wanted:
-            return found
         padded = f" {folded} "
-        for (word, pattern), number in wanted:
-            position = padded.find(word)
+        for (word, pattern), number in self._needles:
+            if not possible >> number & 1 or (position := padded.find(word)) < 0:
+                continue
             starts = found.get(number, [])
             merged = bool(starts)
             while position >= 0 and len(starts) < PLACES_MAX:

@@ -5,13 +5,14 @@ Offsets and sizes are code points of the stored text.
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from evidence.continuation import Continuation
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import READ_FIELD, Source, next_page
-from evidence.values import Binary, Bytes, bytes_in
+from evidence.values import Binary, Bytes, bytes_in, data_as_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Related:
         return Continuation("query_records", self.listing, "related")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Record:
     """One record as its grant shows it.
 
@@ -70,15 +71,20 @@ class Record:
     partial: list[Partial] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
-    @property
+    @cached_property
     def id(self) -> str:
         """The printed handle."""
         return str(self.ref)
 
-    @property
+    @cached_property
     def bytes(self) -> list[Bytes]:
         """The blobs and base64 texts in `data`."""
         return bytes_in(self.data, self.ref)
+
+    @cached_property
+    def shown(self) -> dict[str, Any]:
+        """The JSON of `data`; shared, so never to be changed."""
+        return data_as_json(self.data, self.ref)
 
     @property
     def text_field(self) -> str | None:
@@ -86,6 +92,7 @@ class Record:
         name = self.roles.get("primary-text")
         return name if name in self.data else None
 
+    @cached_property
     def rest(self) -> Continuation | None:
         """The call that shows the fields left out, by name or with all the others."""
         if not self.left_out:
@@ -94,6 +101,7 @@ class Record:
         names = {"fields": self.left_out} if few else {}
         return Continuation("fetch", {"id": self.id, **names}, "fields")
 
+    @cached_property
     def related(self) -> list[Continuation]:
         """The calls that list the records of relations which are shown in part."""
         return [rest for one in self.expanded.values() if (rest := one.rest)]

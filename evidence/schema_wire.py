@@ -10,7 +10,7 @@ Body = dict[str, Any]
 
 
 def head(found: Schema) -> Body:
-    """What a schema document says of itself as a whole."""
+    """The members of a schema document beside its connectors."""
     bearer = found.bearer
     known: Body = {}
     if bearer is not None:

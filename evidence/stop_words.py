@@ -1,4 +1,4 @@
-"""Function words of many languages: they are in nearly every question and say nothing of it.
+"""Function words of many languages: they are in nearly every question and carry no meaning there.
 
 Question words, articles, pronouns, prepositions, conjunctions and auxiliary verbs. Nothing that a
 person would search for by itself. Spelled as people write them; `stop_words` folds them.

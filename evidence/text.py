@@ -47,7 +47,7 @@ _TAG = re.compile("</?mark>")
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _BASE64_URI = re.compile(r"data:[^,\s]*;base64,")
-_BASE64_MIN = 256  # code points; shorter values are hashes, keys and long words
+BASE64_MIN = 256  # code points; shorter values are hashes, keys and long words
 _ONE_KIND = re.compile("[a-z]+|[A-Z]+|[0-9]+")
 
 
@@ -254,10 +254,10 @@ def looks_binary(value: object) -> bool:
     """
     if isinstance(value, dict):
         return "blob_id" in value or "fetch_url" in value
-    if not isinstance(value, str) or len(value) < _BASE64_MIN:
+    if not isinstance(value, str) or len(value) < BASE64_MIN:
         return False
     if uri := _BASE64_URI.match(value):
-        return len(value) - uri.end() > _BASE64_MIN
+        return len(value) - uri.end() > BASE64_MIN
     return (
         len(value) % 4 == 0
         and _BASE64.fullmatch(value) is not None

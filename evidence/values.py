@@ -16,8 +16,8 @@ from evidence.text import looks_binary
 
 DEFAULT_MEDIA_TYPE = "application/octet-stream"
 BASE64 = "base64"
-#: Types of values that are never described.
-_PLAIN = frozenset({str, int, float, bool, type(None), dict})
+#: Types of values that are their own JSON.
+PLAIN = frozenset({str, int, float, bool, type(None), dict})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Bytes:
     @property
     def route(self) -> str | None:
         """The REST route that returns the bytes; None if the source does not have them."""
-        return _route(self.known, self.ref, self.field_path)
+        return _route(self.known, self.ref, pointer.top_level(self.field_path))
 
     @property
     def is_base64(self) -> bool:
@@ -114,7 +114,8 @@ class Bytes:
 
     def as_json(self) -> dict[str, Any]:
         """The metadata, with the route of the bytes."""
-        found: dict[str, Any] = as_json(self.known, self.ref, self.field_path)
+        name = pointer.top_level(self.field_path)
+        found: dict[str, Any] = as_json(self.known, self.ref, name)
         return found
 
 
@@ -166,9 +167,9 @@ def text_of(value: Any) -> str:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
-def as_json(value: Any, ref: RecordRef, path: str) -> Any:
-    """The JSON of a value of the field at `path`: descriptions become objects."""
-    if type(value) in _PLAIN:
+def as_json(value: Any, ref: RecordRef, name: str) -> Any:
+    """The JSON of a value of the field `name`: descriptions become objects."""
+    if type(value) in PLAIN:
         return value
     if isinstance(value, Preview):
         shown = {"object": "field_preview", "preview_text": value.text}
@@ -180,36 +181,38 @@ def as_json(value: Any, ref: RecordRef, path: str) -> Any:
             "mime_type": value.media_type,
             "size_bytes": value.size_bytes,
             "size_chars": value.size_chars if value.size_bytes is None else None,
-            "fetch_url": _route(value, ref, path),
+            "fetch_url": _route(value, ref, name),
             "sha256": value.sha256,
         }
         known = {name: one for name, one in facts.items() if one is not None}
         return {"object": "binary_field", **known}
     if isinstance(value, BlobRef):
-        route = {"fetch_url": _route(value, ref, path)} if value.available else {"available": False}
+        route = {"fetch_url": _route(value, ref, name)} if value.available else {"available": False}
         return {**value.members, **route}
-    return [as_json(one, ref, path) for one in value] if isinstance(value, list) else value
+    if not isinstance(value, list):
+        return value
+    return [one if type(one) in PLAIN else as_json(one, ref, name) for one in value]
 
 
 def data_as_json(data: dict[str, Any], ref: RecordRef) -> dict[str, Any]:
     """The JSON of the fields of a record."""
     return {
-        name: value if type(value) in _PLAIN else as_json(value, ref, pointer.path_of(name))
+        name: value if type(value) in PLAIN else as_json(value, ref, name)
         for name, value in data.items()
     }
 
 
-def bytes_of(value: Any, ref: RecordRef, path: str) -> list[Bytes]:
-    """The blobs and the base64 text of a value, one entry each."""
-    if type(value) in _PLAIN:
-        return []
-    if is_binary(value):
-        return [Bytes(ref, path, value)]
+def bytes_of(value: Any, ref: RecordRef, name: str) -> list[Bytes]:
+    """The blobs and the base64 text in the value of the field `name`, one entry each."""
+    if isinstance(value, Binary):
+        return [Bytes(ref, pointer.path_of(name), value)]
     if not isinstance(value, list):
         return []
-    base = path if path.startswith("/") else pointer.escaped(path)
-    places = enumerate(value)
-    return [Bytes(ref, f"{base}/{no}", one) for no, one in places if isinstance(one, BlobRef)]
+    return [
+        Bytes(ref, f"{pointer.escaped(name)}/{place}", one)
+        for place, one in enumerate(value)
+        if isinstance(one, BlobRef)
+    ]
 
 
 def bytes_in(data: dict[str, Any], ref: RecordRef) -> list[Bytes]:
@@ -217,12 +220,12 @@ def bytes_in(data: dict[str, Any], ref: RecordRef) -> list[Bytes]:
     return [
         one
         for name, value in data.items()
-        if type(value) not in _PLAIN
-        for one in bytes_of(value, ref, pointer.path_of(name))
+        if type(value) not in PLAIN
+        for one in bytes_of(value, ref, name)
     ]
 
 
-def _route(known: Binary, ref: RecordRef, path: str) -> str | None:
+def _route(known: Binary, ref: RecordRef, name: str) -> str | None:
     if isinstance(known, Base64):
-        return routes.field_value(ref, pointer.top_level(path))
+        return routes.field_value(ref, name)
     return routes.blob(known.blob_id, ref.connection_id) if known.available else None

@@ -1,4 +1,4 @@
-"""Typed readings -> the JSON of MCP `structuredContent`. The text channel says the same.
+"""Typed readings -> the JSON of MCP `structuredContent`. The text channel carries the same facts.
 
 Calls are `{"tool": …, "args": {…}, "why": …}`. `untrusted` stands wherever record text stands.
 """
@@ -13,7 +13,7 @@ from evidence.limits import BUDGETS
 from evidence.model import Buckets, Group, Source
 from evidence.records import Count, Document, FieldRead, Partial, Record, RecordPage, Related
 from evidence.text import clip, json_line
-from evidence.values import Bytes, data_as_json
+from evidence.values import Bytes
 
 
 def call(continuation: Continuation) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def record(item: Record) -> dict[str, Any]:
     if item.expanded:
         shown["expanded"] = related(item)
     if not item.deleted:
-        shown["data"] = data_as_json(item.data, item.ref)
+        shown["data"] = item.shown
     return shown
 
 
@@ -107,10 +107,10 @@ def record_rung(item: Record) -> dict[str, Any]:
         rung["bytes"] = [bytes_of(one) for one in held]
     if item.partial:
         rung["fields"] = [_partial(part) for part in item.partial]
-    if rest := item.rest():
+    if rest := item.rest:
         rung["left_out"] = len(item.left_out)
         rung["next"] = call(rest)
-    if listed := item.related():
+    if listed := item.related:
         rung["related"] = [call(one) for one in listed]
     return rung
 
@@ -139,7 +139,7 @@ def document(found: Document, *, base_url: str = "") -> dict[str, Any]:
 def field(read: FieldRead) -> dict[str, Any]:
     """`{record, field, window, next?, previous?, end?, next_match?}`, or `binary` metadata.
 
-    `warnings` stand there where there are any.
+    `warnings` stand there if there are any.
     """
     body: dict[str, Any] = {
         "record": {

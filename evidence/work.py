@@ -52,14 +52,14 @@ class Done(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """It went wrong, in a way that can be told."""
+    """The call failed with an error that a client may see."""
 
     error: EvidenceError
 
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """It was not ready in time; what it may still give is dropped."""
+    """The call was not done in time; its later result is dropped."""
 
 
 Outcome = Done[R] | Failed | Late

@@ -96,7 +96,7 @@ def _names(names: Iterable[str]) -> str:
 
 
 def _listed(shown: Sequence[str]) -> str:
-    """Some of a list where it is long; the flags of each field say the same."""
+    """Some of a list where it is long; the flags of each field list all."""
     kept, room = 0, LIST_BYTES
     for one in shown:
         room -= len(one.encode()) + 2

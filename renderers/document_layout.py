@@ -31,6 +31,7 @@ def lay_out(
     fields of the record that come after those of `data`: the next call names them too.
     """
     data, roles = record.data, record.roles
+    # Not `emitted_at`: when a record was imported is not its own time.
     at = record.authored_at or _text(data, roles.get("event-time"))
     titled = _text(data, roles.get("primary-title"))
     title = titled or fallback_title(record.source, record.ref.stream, at)
@@ -87,7 +88,7 @@ def _add_related(document: Document, record: Record) -> None:
 
 
 def fallback_title(source: Source, stream: str, at: str | None) -> str:
-    """`label · stream · time`: says what it is without guessing at fields."""
+    """`label · stream · time`: a title that needs no guess at fields."""
     return " · ".join(part for part in (source.label, stream, at) if part)
 
 
@@ -115,11 +116,11 @@ def _fill_others(
 ) -> None:
     """The fields beside title and text: short ones as flat keys, the others by a call."""
     room, left_out = BUDGETS.metadata_bytes, list[str]()
-    for name, value in values.data_as_json(record.data, record.ref).items():
+    for name, value in record.shown.items():
         if name in shown:
             continue
         plain = value if isinstance(value, (str, int, float, bool)) else _dump_line(value)
-        held = values.bytes_of(record.data[name], record.ref, pointer.path_of(name))
+        held = values.bytes_of(record.data[name], record.ref, name)
         cost = len(orjson.dumps([name, plain]))
         whole = cost + _routes_cost(held)
         cut = isinstance(record.data[name], Preview)
@@ -134,10 +135,9 @@ def _fill_others(
 
 def _fill_json(document: Document, record: Record, following: Sequence[str]) -> None:
     """The fields as JSON, the smaller ones first; what does not fit is named, with its reads."""
-    data = values.data_as_json(record.data, record.ref)
+    data = record.shown
     bytes_of = {
-        name: values.bytes_of(value, record.ref, pointer.path_of(name))
-        for name, value in record.data.items()
+        name: values.bytes_of(value, record.ref, name) for name, value in record.data.items()
     }
     sizes = {
         name: json_bytes(_dump({name: value}).decode()) + _routes_cost(bytes_of[name])

@@ -1,7 +1,8 @@
-"""Threads for what waits or may take long: in order, by a deadline, and never in the way of exit.
+"""A pool of threads that does one thing for many items, in order and by a deadline.
 
-A pool makes no rendering faster, since threads share one interpreter. It waits for many sources
-at once, and it lets a page go on without the item that takes too long.
+It waits for many sources at once, and it bounds the rendering of a heavy page: the page goes on
+without the item that takes too long. Threads share one interpreter, so rendering is no faster.
+The threads are daemons and never delay the end of the process.
 """
 
 import os
@@ -24,9 +25,9 @@ class WorkerPool:
     """At most `threads` threads of a process, made when they are needed; safe across forks."""
 
     def __init__(self, threads: int, name: str) -> None:
-        self._threads = threads
+        self._most = threads
         self._name = name
-        self._crews: dict[int, _Crew] = {}
+        self._by_process: dict[int, _Threads] = {}
 
     def map(
         self, fn: Callable[[T], R], items: Sequence[T], deadline: Deadline, /
@@ -37,7 +38,7 @@ class WorkerPool:
         """
         if len(items) < 2 or getattr(_here, "works", False):
             return serial(fn, items, deadline)
-        crew, batch = self._crew(), _Batch[R](len(items))
+        threads, batch = self._threads(), _Batch[R](len(items))
         for number, item in enumerate(items):
             context = copy_context()
 
@@ -45,18 +46,18 @@ class WorkerPool:
                 if not batch.closed:
                     batch.put(number, run(attempt, fn, item))
 
-            if not crew.take(task, deadline.left()):
+            if not threads.queue(task, deadline.left()):
                 break
         return batch.close(deadline.left())
 
-    def _crew(self) -> "_Crew":
-        """The threads of this process: those of the parent are not here after a fork."""
+    def _threads(self) -> "_Threads":
+        """The threads of this process: a fork does not copy those of its parent."""
         pid = os.getpid()
-        found = self._crews.get(pid)
-        return found or self._crews.setdefault(pid, _Crew(self._threads, self._name))
+        known = self._by_process.get(pid)
+        return known or self._by_process.setdefault(pid, _Threads(self._most, self._name))
 
 
-class _Crew:
+class _Threads:
     """Daemon threads over one bounded queue."""
 
     def __init__(self, most: int, name: str) -> None:
@@ -66,8 +67,8 @@ class _Crew:
         lock = threading.Lock()
         self._work, self._room = threading.Condition(lock), threading.Condition(lock)
 
-    def take(self, task: Callable[[], None], seconds: float) -> bool:
-        """Queues the task; False where the queue stays full for that long."""
+    def queue(self, task: Callable[[], None], seconds: float) -> bool:
+        """Queues the task; returns False if the queue stays full for that long."""
         with self._room:
             if not self._room.wait_for(self._has_room, seconds):
                 return False

@@ -14,6 +14,8 @@ from evidence.records import Partial, Record, RecordPage
 from evidence.size import fit_json, json_bytes
 from evidence.text import escape
 from evidence.values import Preview
+from evidence.work import Each, serial
+from renderers import heavy
 from renderers.lines import fenced, header, joined, name_source, size_of, value_of, warning
 from renderers.rendering import FENCE_SLOT, Context, Rendering
 
@@ -37,18 +39,53 @@ class Trimmed:
     cost: tuple[int, int] | None = None
 
 
-def fit(page: RecordPage, budgets: Budgets) -> RecordPage:
-    """The page with long values as previews, with fewer records if not all fit."""
+def fit(page: RecordPage, budgets: Budgets, each: Each = serial) -> RecordPage:
+    """The page with long values as previews, with fewer records if not all fit.
+
+    `each` works on the records of a heavy page.
+    """
     items, kept = page.records, 0
-    shown = [_trim(item, PREVIEW_BYTES[0], budgets) for item in items]
+    is_heavy = heavy.is_heavy(sum([_chars(item) for item in items]))
+    shown: list[Trimmed | None] = [None] * len(items)
+    late = set[int]()
     for size in PREVIEW_BYTES:
-        for number, (item, known) in enumerate(zip(items, shown)):
-            if known.largest > size:
-                shown[number] = _trim(item, size, budgets)
-        kept = _how_many(shown, budgets)
+        places = [place for place, one in enumerate(shown) if one is None or one.largest > size]
+
+        def trim(place: int, size: int = size) -> Trimmed:
+            return _trim(items[place], size, budgets)
+
+        if is_heavy and places:
+            trimmed, missed = heavy.rendered(
+                trim, places, each, late=lambda place: _without_fields(items[place])
+            )
+            late.update(places[place] for place in missed)
+        else:
+            trimmed = list(map(trim, places))
+        for place, one in zip(places, trimmed):
+            shown[place] = one
+        kept = _how_many([one for one in shown if one], budgets)
         if kept == len(items):
             break
-    return replace(page, records=[one.item for one in shown[: max(1, kept)]])
+    records = [one.item for one in shown[: max(1, kept)] if one]
+    count = sum(place < len(records) for place in late)
+    warnings = [*page.warnings, heavy.warning(count)] if count else page.warnings
+    return replace(page, records=records, warnings=warnings)
+
+
+def _chars(item: Record) -> int:
+    """The size of the values of a record, about."""
+    return sum([_value_chars(value) for value in item.data.values()])
+
+
+def _value_chars(value: Any) -> int:
+    if isinstance(value, str):
+        return len(value)
+    return len(orjson.dumps(value)) if isinstance(value, dict | list) else 0
+
+
+def _without_fields(item: Record) -> Trimmed:
+    """The record with none of its fields, and the call that fetches them."""
+    return Trimmed(replace(item, data={}, partial=[], left_out=[*item.data]), 0)
 
 
 def render(page: RecordPage, context: Context) -> Rendering:
@@ -86,9 +123,9 @@ def line(number: int, item: Record) -> str:
 
 
 def _payload(item: Record) -> str:
-    shown = values.data_as_json(item.data, item.ref)
+    shown = item.shown
     if item.expanded:
-        shown["expanded"] = wire.related(item)
+        shown = {**shown, "expanded": wire.related(item)}
     return orjson.dumps(shown).decode()
 
 
@@ -101,9 +138,9 @@ def reads(item: Record, context: Context = Context()) -> list[str]:
     lines += [
         f"  {value_of(one.field_path)} {size_of(one)}: {context.blob(one)}" for one in item.bytes
     ]
-    if rest := item.rest():
+    if rest := item.rest:
         lines.append(f"  {len(item.left_out)} more fields; {context.step(rest)}")
-    lines += [f"  {context.step(one)}" for one in item.related()]
+    lines += [f"  {context.step(one)}" for one in item.related]
     return lines
 
 
@@ -148,17 +185,16 @@ def _trim(item: Record, size: int, budgets: Budgets) -> Trimmed:
     left_out: list[str] = []
     room, largest = budgets.text_bytes // 2, 0
     for name, value in item.data.items():
-        path = pointer.path_of(name)
         part, cost = None, _json_bytes(item, name, value)
         whole = cost - PREVIEW_COST  # a little more than the value alone
-        if whole > size or not _is_plain(value):
-            value, end, total, whole = _preview(item, path, value, size)
+        if whole > size or not _is_scalar(value):
+            value, end, total, whole = _preview(item, name, value, size)
             cost = _json_bytes(item, name, value)
             if end is not None:
-                part = _partial(item, path, end, total)
+                part = _partial(item, pointer.path_of(name), end, total)
                 cost += len(wire.spelled(part.read).encode()) + PARTIAL_BYTES
-        for one in values.bytes_of(value, item.ref, path):
-            cost += len(wire.bytes_line(one).encode()) + PARTIAL_BYTES
+            for one in values.bytes_of(value, item.ref, name):
+                cost += len(wire.bytes_line(one).encode()) + PARTIAL_BYTES
         largest = max(largest, whole)
         room -= cost
         if room < 0 and data:
@@ -173,16 +209,19 @@ def _trim(item: Record, size: int, budgets: Budgets) -> Trimmed:
 
 
 def _json_bytes(item: Record, name: str, value: Any) -> int:
-    return len(orjson.dumps(values.data_as_json({name: value}, item.ref)))
+    shown = {name: value}
+    if type(value) not in values.PLAIN:
+        shown = values.data_as_json(shown, item.ref)
+    return len(orjson.dumps(shown))
 
 
-def _is_plain(value: Any) -> bool:
+def _is_scalar(value: Any) -> bool:
     """Whether a value is text, a number, a boolean or null, shown as it is if there is room."""
     return isinstance(value, str | int | float) or value is None
 
 
 def _preview(
-    item: Record, path: str, value: Any, size: int
+    item: Record, name: str, value: Any, size: int
 ) -> tuple[Any, int | None, int | None, int]:
     """(what is shown of a value, its end and total, the size below which it is cut shorter).
 
@@ -196,7 +235,7 @@ def _preview(
         return Preview(cut, total, value.type), len(cut), total, json_bytes(value.text)
     if not isinstance(value, (str, dict, list)):
         return value, None, None, 0
-    text = values.text_of(values.as_json(value, item.ref, path))
+    text = values.text_of(values.as_json(value, item.ref, name))
     whole = json_bytes(text) + 2 - PREVIEW_COST
     if whole <= size:
         return value, None, None, whole

@@ -14,7 +14,10 @@ ESCAPE = "\\u{"  # every escape begins so
 
 def render(page: SearchPage, context: Context) -> Rendering:
     """Both channels of a page that went through `fit`."""
-    cards = [search_lines.card(number, hit, context) for number, hit in page.numbered()]
+    alike = search_lines.has_one_source(page)
+    cards = [
+        search_lines.card(number, hit, context, one_source=alike) for number, hit in page.numbered()
+    ]
     body = joined([*cards, *search_lines.footer(page, context)])
     text = joined([search_lines.header(page, _escapes(page, body)), body])
     structured = hits_wire.search(page, base_url=context.base_url)

@@ -1,5 +1,6 @@
 """The lines of a search page, each ours alone; record text stands in fences between them."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -16,13 +17,15 @@ from renderers.rendering import FENCE_SLOT, Context
 
 #: Words that a line lists; structured content has all.
 WORDS_LISTED = 8
+#: A time that says no more than its date: a bare date is midnight UTC.
+MIDNIGHT = re.compile(r"T00:00(:00(\.0+)?)?(Z|\+00:00)$")
 
 
 def header(page: SearchPage, escapes: int) -> str:
     """What was found, and the first handle."""
     return head(
         "search",
-        query=str(page.args.get("query", "")),
+        query=clip(str(page.args.get("query", "")), BUDGETS.query_echo_chars),
         hits=len(page.hits),
         **_counts(page),
         complete=page.recall.get("complete", True) is not False,
@@ -45,9 +48,14 @@ def is_full(number: int) -> bool:
     return number <= CONTRACT.full_hits
 
 
-def card(number: int, hit: Hit, context: Context = Context()) -> str:
+def has_one_source(page: SearchPage) -> bool:
+    """Whether all hits of a page are from one source, so that later ones need not name it."""
+    return len({hit.source for hit in page.hits}) < 2
+
+
+def card(number: int, hit: Hit, context: Context = Context(), *, one_source: bool = False) -> str:
     """The lines of a hit: what it is, then its evidence with the calls that open it."""
-    lines = [line(number, hit)]
+    lines = [line(number, hit, one_source=one_source)]
     for match in hit.matches:
         if is_full(number):
             lines.append(evidence_line(match, context))
@@ -59,21 +67,32 @@ def card(number: int, hit: Hit, context: Context = Context()) -> str:
     return joined(lines)
 
 
-def line(number: int, hit: Hit) -> str:
-    """A hit: number, id, title, time, source, and what of the query it does not hold as typed."""
-    at = f" {value_of(hit.at)}" if hit.at and hit.title else ""
-    title = quoted(hits_wire.title(hit))
-    source = value_of(clip(hit.source.label, BUDGETS.label_chars) or "unknown")
-    return f"{number} {hit.id} {title}{at} source={source}{_words(hit)}"
+def line(number: int, hit: Hit, *, one_source: bool = False) -> str:
+    """A hit: number, id, title, time, source, and what of the query it does not hold as typed.
+
+    After the third hit the title is shorter. On a page of `one_source` only the first three name
+    it.
+    """
+    full = is_full(number)
+    most = BUDGETS.title_chars if full else BUDGETS.later_title_chars
+    at = f" {value_of(MIDNIGHT.sub('', hit.at))}" if hit.at and hit.title else ""
+    named = ""
+    if full or not one_source:
+        named = f" source={value_of(clip(hit.source.label, BUDGETS.label_chars) or 'unknown')}"
+    title = quoted(clip(hits_wire.title(hit), most))
+    return f"{number} {hit.id} {title}{at}{named}{_words(hit, full=full)}"
 
 
-def _words(hit: Hit) -> str:
-    """How the words of the query match, if not every one stands there as it was typed."""
+def _words(hit: Hit, *, full: bool) -> str:
+    """How the words of the query match, if not every one stands there as it was typed.
+
+    In `full` with the coverage, which says of the first hits how likely they are evidence.
+    """
     if not hit.missing_words and not hit.forms:
         return ""
     count = len(hit.matched_words)
     told = f" matched {count} of {count + len(hit.missing_words)}"
-    if hit.coverage is not None:
+    if full and hit.coverage is not None:
         told += f" coverage={hit.coverage:.2f}"
     if hit.forms:
         told += f" ({listed([f'{quoted(form)} for {quoted(w)}' for w, form in hit.forms.items()])})"
@@ -141,7 +160,7 @@ def _spellings(page: SearchPage) -> list[str]:
 
 
 def _mix(page: SearchPage) -> list[str]:
-    """The connections of a grant and their hits, where there are several."""
+    """The connections of a grant and their hits, if there are several."""
     mix = Counter([hit.source for hit in page.hits])
     if len(mix) < 2:
         return []

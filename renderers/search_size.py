@@ -10,7 +10,8 @@ from evidence.find import Span
 from evidence.hits import Hit, Match, SearchPage
 from evidence.limits import CONTRACT, Budgets
 from evidence.text import excerpt, mark, split
-from renderers import search_lines
+from evidence.work import Each, serial
+from renderers import heavy, search_lines
 from renderers.lines import joined
 
 TEXT_BYTES_PER_HIT = 820
@@ -19,6 +20,8 @@ ADDRESS = "https://" + 56 * "x"
 LATER_BYTES = 200
 #: Cuts fall between words, and marks stay whole: a share is an estimate.
 ROUNDING = 0.95
+#: Characters of a quote that stay free beside its marks, so that it begins and ends at words.
+EDGES = 16
 
 
 class Room:
@@ -49,14 +52,16 @@ class Room:
         return found * ROUNDING
 
 
-def fit(page: SearchPage, budgets: Budgets) -> SearchPage:
+def fit(page: SearchPage, budgets: Budgets, each: Each = serial) -> SearchPage:
     """The page as it can be shown, with fewer hits if not all fit.
+
+    `each` cuts the windows of a heavy page, such as the whole fields that other servers may send.
 
     The first three hits keep up to three windows, later ones a quoted excerpt. Second and third
     windows give way first, then windows shrink; each hit's line, first window and call never do.
     """
     numbers = [number for number, _ in page.numbered()]
-    hits = [_reduced(hit, number, budgets) for number, hit in page.numbered()]
+    page, hits = _with_cut_windows(page, budgets, each)
     room, costs = Room(replace(page, hits=hits), budgets), list(map(_cost, numbers, hits))
     while not room.holds(costs) and (place := _most_windows(hits)) is not None:
         hits[place] = replace(hits[place], matches=hits[place].matches[:-1])
@@ -74,6 +79,25 @@ def fit(page: SearchPage, budgets: Budgets) -> SearchPage:
     return replace(page, hits=shrunk if fits else least)
 
 
+def _with_cut_windows(
+    page: SearchPage, budgets: Budgets, each: Each
+) -> tuple[SearchPage, list[Hit]]:
+    """(the page, its hits with the detail of their ranks); a late hit loses its windows."""
+
+    def reduced(numbered: tuple[int, Hit]) -> Hit:
+        return _reduced(numbered[1], numbered[0], budgets)
+
+    numbered = page.numbered()
+    if not heavy.is_heavy(sum([len(one.shown) for hit in page.hits for one in hit.matches])):
+        return page, list(map(reduced, numbered))
+    hits, missed = heavy.rendered(
+        reduced, numbered, each, late=lambda one: replace(one[1], matches=[])
+    )
+    if missed:
+        page = replace(page, warnings=[*page.warnings, heavy.warning(len(missed))])
+    return page, hits
+
+
 def _most_windows(hits: Sequence[Hit]) -> int | None:
     """The last of the hits with most windows; None if no hit has several."""
     most = max(len(hit.matches) for hit in hits)
@@ -84,10 +108,16 @@ def _most_windows(hits: Sequence[Hit]) -> int | None:
 
 def _reduced(hit: Hit, number: int, budgets: Budgets) -> Hit:
     """The hit with the detail of its rank; other servers may send longer windows than ours."""
-    windows, size = 1, CONTRACT.quote_chars
     if search_lines.is_full(number):
         windows, size = CONTRACT.windows_per_hit, budgets.excerpt_chars
-    return replace(hit, matches=[_cut(one, size) for one in hit.matches[:windows]])
+        return replace(hit, matches=[_cut(one, size) for one in hit.matches[:windows]])
+    return replace(hit, matches=[_quote(one, budgets) for one in hit.matches[:1]])
+
+
+def _quote(match: Match, budgets: Budgets) -> Match:
+    """The excerpt of a later hit: a short field is quoted whole."""
+    whole = match.complete and len(split(match.shown)[0]) <= CONTRACT.quote_chars
+    return match if whole else _cut(match, budgets.cut_quote_chars)
 
 
 def _shrunk(hit: Hit, share: float, budgets: Budgets) -> Hit:
@@ -106,8 +136,7 @@ def _cut(match: Match, size: int) -> Match:
     text, marks = split(match.shown)
     if len(text) <= size:
         return match
-    span = Span(marks[0][0], marks[0][1], marks[:1]) if marks else Span(0, 0, ((0, 0),))
-    start, end = excerpt(text, span, size=size)
+    start, end = excerpt(text, _densest(text, marks, size), size=size)
     base = match.start
     return replace(
         match,
@@ -116,6 +145,20 @@ def _cut(match: Match, size: int) -> Match:
         end=None if base is None else base + end,
         complete=False,
     )
+
+
+def _densest(text: str, marks: Sequence[tuple[int, int]], size: int) -> Span:
+    """The marks with most different words that stand within `size` code points of each other."""
+    best = Span(0, 0, ((0, 0),))
+    most = 0
+    for first, (start, _) in enumerate(marks):
+        near = [one for one in marks[first:] if one[1] - start <= size - EDGES] or marks[
+            first : first + 1
+        ]
+        words = {word for one in near for word in text[one[0] : one[1]].lower().split()}
+        if len(words) > most:
+            most, best = len(words), Span(start, near[-1][1], tuple(near))
+    return best
 
 
 def _cost(number: int, hit: Hit) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from service.bootstrap import Services
 from service.mcp import blueprint as mcp
 from service.mcp.papers import PapersSurface
 from service.mcp.records import RecordsSurface
-from service.mcp.repeats import Repeats
+from service.mcp.answer_cache import AnswerCache
 from service.pages import blueprint as pages
 from service.rest import blueprint as rest
 from service.rest import documents, metadata
@@ -106,7 +106,7 @@ def _mount_records(app: Flask, services: Services) -> None:
         path=MCP_PATH,
         guard=guard,
         open_session=services.open_session,
-        repeats=Repeats(services.settings.answer_cache_bytes),
+        answers=AnswerCache(services.settings.answer_cache_bytes),
     )
     app.register_blueprint(routes)
     rest.mount(app, services, guard)

@@ -2,7 +2,7 @@
 
 from evidence.limits import BUDGETS
 from evidence.work import Deadline, Each
-from service.sources.remote.breaker import Bulkhead, Seat
+from service.sources.remote.breaker import Bulkhead, Permit
 from service.sources.remote.server import HttpResourceServer
 from service.sources.remote.origin import Origin
 from service.sources.package import Child, PackageResourceServer
@@ -18,7 +18,7 @@ class Authority:
     """Who may ask. Made before workers fork, shared by all threads of one.
 
     Where there is a store, tokens spelled like its own are looked up there and go nowhere else; all
-    others are the upstream's, where there is one. `each` waits for the members of a package.
+    others are the upstream's, if there is one. `each` waits for the members of a package.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Authority:
     def _open_package(
         self, store: Store, package: Package, deadline: Deadline
     ) -> PackageResourceServer:
-        seat = Seat(self._bulkhead)
+        permit = Permit(self._bulkhead)
 
         def child(member: Member) -> Child:
             def open(deadline: Deadline) -> ResourceServer:
@@ -53,7 +53,7 @@ class Authority:
                     return store.open_member(member.grant_id)
                 token = store.member_token(package, member)
                 origin = self._origin(member.origin)
-                return HttpResourceServer(origin, token, deadline, seat, own=False)
+                return HttpResourceServer(origin, token, deadline, permit, own=False)
 
             return Child(member.name, member.grant_id, member.held, open)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from evidence.errors import UNKNOWN_TOKEN, Unauthenticated
 from evidence.limits import BUDGETS
+from evidence.work import Each, serial
 from renderers.pool import WorkerPool
 from service.operations.base import PaperSession, Session
 from service.settings import SETTINGS, Settings
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from service.access.rates import Rates
     from service.papers.snapshot_library import Papers
 
-A = TypeVar("A")
 T = TypeVar("T")
 
 DEFAULT_STORE: Path = next(found.default for found in SETTINGS if found.name == "store")
@@ -41,7 +41,7 @@ class Services:
     """What the surfaces stand on: records, papers or both. Tests pass their own.
 
     Records are there where `authority` is, which opens them in the store, the upstream or both.
-    `closing` is set once this worker is about to stop.
+    `each` renders the items of heavy pages. `closing` is set once this worker is about to stop.
     """
 
     settings: Settings
@@ -50,25 +50,26 @@ class Services:
     upstream: Origin | None = None
     papers: "Papers | None" = None
     rates: "Rates | None" = None
+    each: Each = serial
     closing: Event = field(default_factory=Event)
     _own_secret: bytes = field(default_factory=lambda: token_bytes(32), repr=False)
 
     def open_session(self, token: str | None) -> Session:
-        """A caller of records; raises `Unauthenticated`, `Forbidden`, and what an upstream says.
+        """A caller of records; raises `Unauthenticated`, `Forbidden`, and errors of an upstream.
 
         Raises `RateLimited` for who asks too often, as `open_papers` does.
         """
         authority = self.authority
         assert authority is not None, "the records surface is mounted over some records"
         server = self._admitted(token, lambda: authority.open(token or ""))
-        return Session(server, self.settings.public_url or "", self.fence_key)
+        return Session(server, self.settings.public_url or "", self.fence_key, self.each)
 
     def open_papers(self, token: str | None) -> PaperSession:
         """A caller of papers; raises `Unauthenticated` where tokens close the library."""
         papers = self.papers
         assert papers is not None, "the papers surface is mounted over a snapshot"
         self._admitted(token, lambda: self._check_reader(token))
-        return PaperSession(papers.open(), self.settings.public_url or "")
+        return PaperSession(papers.open(), self.settings.public_url or "", self.each)
 
     def _admitted(self, token: str | None, open: Callable[[], T]) -> T:
         return open() if self.rates is None else self.rates.opened(token, open)
@@ -110,11 +111,17 @@ def build(settings: Settings) -> Services:
     elif not (no_store and (papers or upstream)):
         store = Store(settings.store, settings.secret_key)
     authority = _authority(settings, store, upstream) if store or upstream else None
-    return Services(settings, authority, store, upstream, papers, _rates(settings))
+    each = rendering_pool()
+    return Services(settings, authority, store, upstream, papers, _rates(settings), each)
+
+
+def rendering_pool() -> Each:
+    """Renders the items of heavy pages, each by a deadline; threads start when they are needed."""
+    return WorkerPool(BUDGETS.render_threads, "render").map
 
 
 def _authority(settings: Settings, store: Store | None, upstream: Origin | None) -> Authority:
-    """Who may ask for records. All that waits on other servers takes a seat at one bulkhead."""
+    """Who may ask for records. All that waits on other servers takes a permit at one bulkhead."""
     bulkhead = Bulkhead(settings.threads)
     remote = None
     if upstream is not None:

@@ -95,7 +95,7 @@ def from_file(path: Path) -> str:
 
 
 def from_text(text: str, place: str) -> str:
-    """The token in `text`; `place` says where the text stood."""
+    """The token in `text`; `place` names its origin in errors."""
     token = text.strip()
     if not _TOKEN.fullmatch(token):
         raise _useless(

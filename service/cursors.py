@@ -1,4 +1,4 @@
-"""Cursors and bookmarks: sealed, so that they say nothing and fit only the call they came from.
+"""Cursors and bookmarks: encrypted, and bound to the call they came from.
 
 AES-SIV is deterministic: the same page gives the same cursor. The key is derived from the secret
 of the deployment; what a cursor is bound to (grant, operation, arguments) is authenticated, not

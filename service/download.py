@@ -29,7 +29,7 @@ MEMBER_BYTES = 512  # what an archive spends on a member without content
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class Download:
     """One kind of file that is fetched: what it is called, and who says where it is."""
 
     file: str
@@ -46,14 +46,14 @@ class Parcel:
         return Unavailable(f"What {self.variable} gives {what}.", code=self.code, hint=advice)
 
 
-SNAPSHOT = Parcel(
+SNAPSHOT = Download(
     "snapshot.db",
     "RUNG_PAPERS_URL",
     "snapshot_unavailable",
     "Offer a snapshot, or a tar archive with one *.db and its static/ folder beside it.",
     private=False,
 )
-STORE = Parcel(
+STORE = Download(
     "rung.db",
     "RUNG_STORE_URL",
     "store_unavailable",
@@ -63,7 +63,12 @@ STORE = Parcel(
 
 
 def fetch(
-    parcel: Parcel, url: str, sha256: str, into: Path, *, most_bytes: int = BUDGETS.fetched_bytes
+    download: Download,
+    url: str,
+    sha256: str,
+    into: Path,
+    *,
+    most_bytes: int = BUDGETS.fetched_bytes,
 ) -> Path:
     """The file behind `url`, in a folder of `into` named by its checksum.
 
@@ -75,8 +80,8 @@ def fetch(
     checksum = sha256.strip().lower()
     if not CHECKSUM.fullmatch(checksum):
         raise InvalidRequest(
-            f"{parcel.checksum_variable} is not a SHA-256. Set it to the 64 hexadecimal digits "
-            f"that `sha256sum` prints for the file behind {parcel.variable}."
+            f"{download.checksum_variable} is not a SHA-256. Set it to the 64 hexadecimal digits "
+            f"that `sha256sum` prints for the file behind {download.variable}."
         )
     home = into / checksum
     try:
@@ -84,10 +89,10 @@ def fetch(
             into.mkdir(parents=True, exist_ok=True)
             with _alone(into):
                 if not home.is_dir():
-                    _install(parcel, into, home, url, most_bytes)
-        return _find(parcel, home)
+                    _install(download, into, home, url, most_bytes)
+        return _find(download, home)
     except OSError as error:
-        raise parcel.unusable(
+        raise download.unusable(
             f"could not be kept on disk: {reason(error)}", "Free space there, and allow writing."
         ) from error
 
@@ -100,7 +105,7 @@ def _alone(into: Path) -> Iterator[None]:
         yield
 
 
-def _install(parcel: Parcel, into: Path, home: Path, url: str, most_bytes: int) -> None:
+def _install(download: Download, into: Path, home: Path, url: str, most_bytes: int) -> None:
     for left in into.glob(f"{FETCHING}*"):  # by a process that was killed
         shutil.rmtree(left)
     with tempfile.TemporaryDirectory(dir=into, prefix=FETCHING) as draft:
@@ -108,15 +113,15 @@ def _install(parcel: Parcel, into: Path, home: Path, url: str, most_bytes: int) 
         content.mkdir()
         found = _receive(url, body, most_bytes)
         if found != home.name:
-            raise parcel.unusable(
-                f"has the SHA-256 {found}", f"Correct {parcel.checksum_variable} or the file."
+            raise download.unusable(
+                f"has the SHA-256 {found}", f"Correct {download.checksum_variable} or the file."
             )
         if _is_bare(body):
-            body.rename(content / parcel.file)
+            body.rename(content / download.file)
         else:
-            _unpack(parcel, body, content, most_bytes)
-        file = _find(parcel, content)
-        if parcel.private:
+            _unpack(download, body, content, most_bytes)
+        file = _find(download, content)
+        if download.private:
             file.chmod(OWNER_ONLY)
         content.rename(home)
 
@@ -134,7 +139,7 @@ def _receive(url: str, body: Path, most_bytes: int) -> str:
     return digest.hexdigest()
 
 
-def _unpack(parcel: Parcel, body: Path, content: Path, most_bytes: int) -> None:
+def _unpack(download: Download, body: Path, content: Path, most_bytes: int) -> None:
     size = 0
     try:
         with tarfile.open(body, "r:*") as archive:
@@ -142,13 +147,13 @@ def _unpack(parcel: Parcel, body: Path, content: Path, most_bytes: int) -> None:
                 size += member.size + MEMBER_BYTES
                 if size > most_bytes:
                     raise TooLarge(
-                        f"The archive behind {parcel.variable} holds more than {most_bytes} bytes. "
-                        "Leave out what is not needed to serve it, such as PDFs."
+                        f"The archive behind {download.variable} holds more than {most_bytes} "
+                        "bytes. Leave out what is not needed to serve it, such as PDFs."
                     )
                 archive.extract(member, content, filter="data")
     except DAMAGE as error:
-        raise parcel.unusable(
-            "is no SQLite file and no whole tar archive", parcel.wanted
+        raise download.unusable(
+            "is no SQLite file and no whole tar archive", download.wanted
         ) from error
 
 
@@ -157,10 +162,10 @@ def _is_bare(body: Path) -> bool:
         return start.read(len(MAGIC)) == MAGIC
 
 
-def _find(parcel: Parcel, home: Path) -> Path:
+def _find(download: Download, home: Path) -> Path:
     """The one file of a folder, at its top or one folder below."""
     named = (*home.glob("*.db"), *home.glob("*/*.db"))
     found = [path for path in named if path.name[0] != "." and path.is_file()]
     if len(found) != 1:
-        raise parcel.unusable(f"holds {len(found)} files named *.db", parcel.wanted)
+        raise download.unusable(f"holds {len(found)} files named *.db", download.wanted)
     return found[0]

@@ -9,7 +9,7 @@ from pathlib import Path
 from evidence.errors import EvidenceError
 from service.settings import Settings, SettingsError
 from service import download
-from service.download import Parcel
+from service.download import Download
 from service.records.store import Store
 
 #: Where files are kept that are fetched at start, unless RUNG_STORE or RUNG_PAPERS_DB name a
@@ -43,12 +43,12 @@ def store(settings: Settings, url: str, *, named: bool) -> Store:
     return found
 
 
-def _fetched(parcel: Parcel, url: str, sha256: str | None, folder: Path) -> Path:
+def _fetched(kind: Download, url: str, sha256: str | None, folder: Path) -> Path:
     try:
-        return download.fetch(parcel, url, sha256 or "", folder)
+        return download.fetch(kind, url, sha256 or "", folder)
     except EvidenceError as error:
         advice = f" {error.hint}" if error.hint else ""
-        raise SettingsError(f"{parcel.variable}: {error.message}{advice}") from error
+        raise SettingsError(f"{kind.variable}: {error.message}{advice}") from error
 
 
 def _folder(name: str) -> Path:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from werkzeug.wsgi import get_content_length, get_input_stream
 
-from evidence import account
+from evidence import request_log
 from evidence.errors import EvidenceError, InvalidRequest, TooLarge
 from evidence.limits import BUDGETS
 from service.access import guard
@@ -18,7 +18,7 @@ PREFLIGHT_SECONDS: Final = "7200"
 
 def request_id(environ: Mapping[str, Any]) -> str:
     """The id of a request: the one it is logged with, else its own if well formed, else new."""
-    return account.current().request_id or sent_request_id(environ)
+    return request_log.current().request_id or sent_request_id(environ)
 
 
 def sent_request_id(environ: Mapping[str, Any]) -> str:

@@ -1,10 +1,12 @@
 """Keys derived from the secret of a deployment, one for each use."""
 
 import hashlib
+from functools import lru_cache
 
 from service.cursors import Sealer
 
 
+@lru_cache(maxsize=4)
 def fence_key(secret: bytes) -> bytes:
     """What fences of record text are made with; record text cannot know it."""
     return hashlib.sha256(b"rung fence\0" + secret).digest()

@@ -4,7 +4,7 @@ A resource server takes typed requests and answers with typed values, already in
 """
 
 import dataclasses
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -32,13 +32,8 @@ class Late(TimedOut):
     why = "does not answer: timed out"
 
 
-#: Comparisons a filter may ask for, beside equality, with what each means.
-OPERATORS: Final = {
-    "gte": "at least",
-    "gt": "more than",
-    "lte": "at most",
-    "lt": "less than",
-}
+#: Comparisons a filter may ask for, beside equality, with the sign of each at a shell.
+OPERATORS: Final = {"gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
 #: Arguments of a search that PDPP does not have.
 SEARCH_EXTENSIONS: Final = ("words", "since", "until", "sort")
 #: Marks a field of a request that may differ between the pages of one question.
@@ -220,18 +215,6 @@ class ResourceServer(Protocol):
     ) -> Answer[FieldRead]: ...
 
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob: ...
-
-
-class Versioned(Protocol):
-    """What a resource server has beside, where it knows when its answers would be the same."""
-
-    def version(self) -> Hashable | None:
-        """What all reads of it so far stand on, which read nothing else since.
-
-        Equal for two of them only where both answer the same to the same question. None where
-        something changed between two reads.
-        """
-        ...
 
 
 class Authority(Protocol):

@@ -143,7 +143,7 @@ def _limits(found: Any) -> Iterator[tuple[str, str, str]]:
 
 
 def failures() -> str:
-    """Every kind of error and what HTTP says beside it."""
+    """Every kind of error with its HTTP status."""
     rows = [
         (f"`{kind.kind}`", str(STATUS[kind.kind]), f"`{kind.default_code}`", f"`{kind.__name__}`")
         for kind in errors.KINDS

@@ -19,6 +19,7 @@ HOME = Path("var/bench/peers")
 HITS = 10
 
 _ASGI = ("uvicorn", "uvloop", "httptools")
+_RUNG = ("-r", "requirements.txt")
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
 
@@ -27,7 +28,8 @@ class Peer:
     """A server to compare with: what its environment holds, how it starts, how it is asked.
 
     `module` is given the descriptor of a socket that listens, and the file in its environment.
-    `ids` finds the ids of the hits in the body of an answer. `statement` is which search it runs.
+    `ids` finds the ids of the hits in the body of an answer. A peer that is `carrying` serves the
+    search of Rung, so it is asked as Rung is. `stop_words` are those it leaves out.
     """
 
     name: str
@@ -36,7 +38,8 @@ class Peer:
     module: str
     request: Callable[[str], bytes]
     ids: Callable[[bytes], list[str]]
-    statement: str = plain.NAIVE
+    carrying: bool = False
+    stop_words: str = plain.STOP_WORDS
 
     @property
     def home(self) -> Path:
@@ -52,13 +55,14 @@ class Peer:
 
     def prepare(self) -> None:
         """Makes its environment where it is not there; raises `RuntimeError` where it cannot."""
-        if (self.home / ".installed").exists():
+        installed, wanted = self.home / ".installed", " ".join(self.packages)
+        if installed.exists() and installed.read_text() == wanted:
             return
         shutil.rmtree(self.home, ignore_errors=True)
         quietly([sys.executable, "-m", "venv", f"{self.home}"])
         pip = [f"{self.python}", "-m", "pip", "install", "--disable-pip-version-check"]
         quietly([*pip, *self.packages])
-        (self.home / ".installed").touch()
+        installed.write_text(wanted)
 
     def versions(self) -> Iterator[tuple[str, str]]:
         """Its first package and the version installed, where it is."""
@@ -76,12 +80,14 @@ def quietly(command: Sequence[str], cwd: Path | None = None) -> str:
     return run.stdout
 
 
-def environment(database: Path, statement: str = plain.NAIVE) -> dict[str, str]:
-    """What a peer's process is told."""
+def environment(database: Path, stop_words: str = plain.STOP_WORDS) -> dict[str, str]:
+    """The environment of a peer's process. The store of Rung is beside the file of the peers."""
     return {
         **os.environ,
         plain.DATABASE: str(database.absolute()),
-        plain.STATEMENT: statement,
+        plain.DROPPED: stop_words,
+        "RUNG_STORE": str(database.with_name("store.db").absolute()),
+        "RUNG_ANSWER_CACHE_BYTES": "0",
         "BENCH_SEARCH": plain.SEARCH,
         "BENCH_MMAP_BYTES": str(plain.MMAP_BYTES),
         "PYTHONPATH": str(Path.cwd()),
@@ -111,7 +117,7 @@ def _canned_ids(body: bytes) -> list[str]:
 OFFICIAL = Peer(
     "official",
     "official SDK, 2026-07-28",
-    ("mcp", *_ASGI),
+    ("mcp", *_ASGI, *_RUNG),
     "bench.peers.official",
     tool_request,
     tool_ids,
@@ -119,7 +125,7 @@ OFFICIAL = Peer(
 FASTMCP = Peer(
     "fastmcp",
     "fastmcp, 2026-07-28",
-    ("fastmcp", *_ASGI),
+    ("fastmcp", *_ASGI, *_RUNG),
     "bench.peers.fast",
     tool_request,
     tool_ids,
@@ -132,6 +138,19 @@ DATASETTE = Peer(
     _canned_request,
     _canned_ids,
 )
-#: Told beside the rows: what the SDK reaches with the statements of the limit.
-QUICKER = replace(OFFICIAL, title="official SDK, the limit's SQL", statement=plain.TWO_STEPS)
 PEERS = (OFFICIAL, FASTMCP, DATASETTE)
+OFFICIAL_CARRYING = replace(
+    OFFICIAL,
+    title="official SDK carrying Rung's search",
+    module="bench.peers.official_carrying",
+    carrying=True,
+)
+FASTMCP_CARRYING = replace(
+    FASTMCP,
+    title="fastmcp carrying Rung's search",
+    module="bench.peers.fast_carrying",
+    carrying=True,
+)
+CARRYING = (OFFICIAL_CARRYING, FASTMCP_CARRYING)
+#: What the SDK reaches if every word of a question is looked for.
+KEEPING = replace(OFFICIAL, title="official SDK, stop words kept", stop_words="")

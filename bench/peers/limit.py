@@ -1,6 +1,6 @@
 """The limit: the fastest honest search endpoint we can write with the same parts.
 
-One full-text table, exact bm25 in two steps, a window per hit around the first word it finds, the
+One full-text table, bm25 in two steps, a window per hit around the first word it finds, the
 same two channels and about the same text per hit. It has what a demo has: no token, no grants, no
 cursors, no proof that the window matches, no budgets, no fences.
 """

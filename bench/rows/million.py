@@ -2,78 +2,87 @@
 
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
+from functools import partial
 
 import orjson
 
-from bench import exact, figures
-from bench.calls import MODERN, call, ids_of, result_of
+from bench import figures
+from bench.calls import result_of
 from bench.corpus import CONNECTIONS
-from bench.findings import BUSIEST, Finding, Line, Note
+from bench.findings import Finding, Line, Note
 from bench.load import ask, drive
 from bench.peers import plain
 from bench.peers.environments import HITS, OFFICIAL
 from bench.plan import Plan
-from bench.rows.search import CLIENTS, MS, RUNG, in_turns, rate_rows, requests_for, told
+from bench.rows.search import (
+    CLIENTS,
+    MS,
+    RUNG,
+    Requests,
+    busiest,
+    described,
+    in_turns,
+    rate_rows,
+    requests_for,
+)
 from bench.servers import Server, peer, pinned, rung, two_cores
 from bench.stores import Corpus, open_corpus, open_queries
 from service.ports import SearchQuery
 from service.records.store import Store
 
 FEW = 8
+#: The rows of each kind of question: the rate of eight clients, the p95 of one.
+ROWS = {"natural": ("natural-million", "natural-p95"), "rare": ("rare-million", "rare-p95")}
 
 
 def measure(plan: Plan) -> Iterator[Line]:
-    """The SDK beside us for the mix; then grants and sizes in turns, by one client."""
+    """The SDK beside us; then grants and sizes in turns, by one client."""
     large, small = open_corpus(plan.large), open_corpus(plan.small)
     queries = open_queries(plan.middle)
     core, client = two_cores()
-    requests = requests_for(large.token, queries.mix)
     with ExitStack() as stack:
         ours = stack.enter_context(rung(large.store, core))
-        servers = {
-            RUNG: ours,
-            OFFICIAL.title: stack.enter_context(peer(OFFICIAL, large.plain, core)),
-        }
+        theirs = stack.enter_context(peer(OFFICIAL, large.plain, core))
         stack.enter_context(pinned(client))
-        rounds = in_turns(servers, requests, plan.rounds, plan.seconds, CLIENTS)
-        yield rate_rows("sdk-million", rounds, OFFICIAL.title)
-        yield from told(rounds, CLIENTS)
-        busiest = max(load.client_share for each in rounds for load in each.values())
-        yield Note(BUSIEST, f"{busiest:.0%}")
-        yield from _complete(ours, large, queries.mix, queries.common)
+        servers = {RUNG: ours, OFFICIAL.title: theirs}
+        for kind, asked in (("natural", queries.natural), ("rare", queries.rare)):
+            requests = requests_for(large.token, asked, [OFFICIAL])
+            yield from _beside(plan, servers, requests, kind)
         few = stack.enter_context(rung(small.store, core))
         yield from _common(plan, ours, large, few, small, queries.common)
     yield from _in_process(large, small, queries.common)
-    yield _start(plan, large, queries.mix[0], core)
+    yield _start(plan, large, queries.rare[0], core)
 
 
-def _searches(token: str, queries: Sequence[str]) -> list[bytes]:
-    arguments = ({"query": query, "limit": HITS} for query in queries)
-    return [call(token, "search", each, era=MODERN) for each in arguments]
-
-
-def _complete(
-    server: Server, found: Corpus, mix: Sequence[str], common: Sequence[str]
+def _beside(
+    plan: Plan, servers: Mapping[str, Server], requests: Requests, kind: str
 ) -> Iterator[Line]:
-    """Whether ten hits are the exact ten, where the answer says that nothing was left out."""
-    whole, bounded = list[float](), list[float]()
-    for kind, queries in (("mixed", mix), ("common", common)):
-        answers = [ask(server.port, request) for request in _searches(found.token, queries)]
-        for answer, truth in zip(answers, exact.best(found.exact, queries, HITS), strict=True):
-            share = figures.overlap(ids_of(answer), truth.ids, ties=truth.ties)
-            (whole if complete(answer) else bounded).append(share)
-        number = sum(map(complete, answers))
-        yield Note(f"{kind} queries whose recall is complete", f"{number} of {len(queries)}")
-    yield Finding("complete", (statistics.mean(share == 1.0 for share in whole),))
-    if bounded:
-        mean = f"{statistics.mean(bounded):.2f}"
-        yield Note("overlap@10 of the others, which say that they are bounded", mean)
+    """Every question once a round, by eight clients and then by one."""
+    rate, p95 = ROWS[kind]
+    rounds, total = max(1, plan.rounds // 2), len(requests[RUNG])
+    many, one = (
+        in_turns(servers, requests, rounds, partial(drive, total=total, connections=clients))
+        for clients in (CLIENTS, 1)
+    )
+    yield from rate_rows({rate: OFFICIAL.title}, many)
+    slow = ([each[name].p95 for each in one] for name in (RUNG, OFFICIAL.title))
+    yield Finding(p95, figures.ratios(*slow))
+    yield from described(many, f"{kind}, {CLIENTS} clients")
+    yield from described(one, f"{kind}, 1 client")
+    yield busiest(many)
+    answers = (ask(servers[RUNG].port, request) for request in requests[RUNG])
+    whole = sum(complete(answer) for answer in answers)
+    yield Note(f"{kind} questions whose recall is complete", f"{whole} of {total}")
+
+
+def _searches(token: str, queries: Sequence[str]) -> Sequence[bytes]:
+    return requests_for(token, queries, ())[RUNG]
 
 
 def complete(answer: bytes) -> bool:
-    """What the answer says of its recall."""
+    """Whether the answer says that every record which matches was ranked."""
     return bool(result_of(answer)["structuredContent"]["data"]["meta"]["recall"]["complete"])
 
 

@@ -1,56 +1,97 @@
 """Search at 100,000 records beside the peers and the limit, and an identical call repeated."""
 
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 
-from bench import exact, figures
-from bench.calls import MODERN, call, ids_of, result_of
+from bench import figures
+from bench.calls import MODERN, call, ids_of
 from bench.findings import BUSIEST, Finding, Line, Note
 from bench.load import Load, ask, drive, loaded
-from bench.peers.environments import DATASETTE, FASTMCP, HITS, OFFICIAL, PEERS, QUICKER, Peer
+from bench.peers.environments import (
+    CARRYING,
+    FASTMCP,
+    FASTMCP_CARRYING,
+    HITS,
+    KEEPING,
+    OFFICIAL,
+    OFFICIAL_CARRYING,
+    PEERS,
+    Peer,
+)
 from bench.peers.scripts import SCRIPTS, missing
 from bench.plan import Plan
 from bench.servers import Server, limit, peer, pinned, rung, two_cores
-from bench.stores import Corpus, open_corpus, open_queries
+from bench.stores import open_corpus, open_queries
 
 RUNG, LIMIT = "Rung", "limit endpoint"
 REMEMBERING = "Rung with its answer cache"
 CLIENTS = 8
+CHECKED = 5  # one question in so many
 TIES = 2  # of ten hits, where many records are as good as the tenth
 MS = 1_000
 MB = 1_000_000
 
+#: The rows of each kind of question, and the server each compares with.
+ROWS = {
+    "natural": {"natural-sdk": OFFICIAL.title, "natural-fastmcp": FASTMCP.title},
+    "rare": {
+        "rare-sdk": OFFICIAL.title,
+        "rare-fastmcp": FASTMCP.title,
+        "carried-sdk": OFFICIAL_CARRYING.title,
+        "carried-fastmcp": FASTMCP_CARRYING.title,
+    },
+}
+
 Requests = Mapping[str, Sequence[bytes]]
-Rounds = list[dict[str, Load]]
+Rounds = list[dict[str, Load]]  # a load of each server
 
 
 def measure(plan: Plan) -> Iterator[Line]:
     """Every server is up at once; rounds go through them in turns."""
-    found, queries = open_corpus(plan.middle), open_queries(plan.middle).mix
+    found, queries = open_corpus(plan.middle), open_queries(plan.middle)
     core, client = two_cores()
     beside, lacking = scripts(plan)
-    peers = (*PEERS, QUICKER)
-    requests = requests_for(found.token, queries, (*peers, *beside))
+    peers = (*PEERS, *beside, *CARRYING)
+    requests = {
+        kind: requests_for(found.token, asked, (*peers, KEEPING))
+        for kind, asked in (("natural", queries.natural), ("rare", queries.rare))
+    }
+    # Natural questions are slow: a load of so many seconds would have others at each server.
+    loads = {
+        "natural": partial(drive, total=len(queries.natural), connections=CLIENTS),
+        "rare": partial(loaded, seconds=plan.seconds, connections=CLIENTS),
+    }
     with ExitStack() as stack:
         servers = {RUNG: stack.enter_context(rung(found.store, core))}
-        for each in (*peers, *beside):
-            servers[each.title] = stack.enter_context(peer(each, found.plain, core))
         servers[LIMIT] = stack.enter_context(limit(found.plain, core))
+        for each in peers:
+            servers[each.title] = stack.enter_context(peer(each, found.plain, core))
         stack.enter_context(pinned(client))
-        yield from check_alike(servers, requests, (*peers, *beside))
-        yield from _overlap(servers[RUNG], requests[RUNG], found, queries)
-        yield from _rates(in_turns(servers, requests, plan.rounds, plan.seconds, CLIENTS))
+        every = Rounds()
+        for kind, asked in requests.items():
+            yield from check_alike(servers, asked, peers, kind)
+            rounds = in_turns(servers, asked, plan.rounds, loads[kind])
+            yield from rate_rows(ROWS[kind], rounds)
+            yield from described(rounds, f"{kind}, {CLIENTS} clients")
+            every += rounds
+        yield busiest(every)
         if lacking:
             yield Note("the TypeScript SDKs were not run", lacking)
+        judged = {name: servers[name] for name in (RUNG, OFFICIAL.title, FASTMCP.title, LIMIT)}
         for clients in plan.beside:
-            judged = {name: servers[name] for name in (RUNG, *(one.title for one in peers), LIMIT)}
-            turns = in_turns(judged, requests, max(1, plan.rounds // 2), plan.seconds, clients)
-            yield from told(turns, clients)
+            load = partial(drive, total=len(queries.natural), connections=clients)
+            turns = in_turns(judged, requests["natural"], max(1, plan.rounds // 2), load)
+            several = f"{clients} client" if clients == 1 else f"{clients} clients"
+            yield from described(turns, f"natural, {several}")
+        kept = {KEEPING.title: stack.enter_context(peer(KEEPING, found.plain, core))}
+        load = partial(drive, total=len(queries.natural) // CHECKED, connections=1)
+        yield from described(in_turns(kept, requests["natural"], 1, load), "natural, 1 client")
         for name, server in servers.items():
             yield Note(f"RssAnon after it: {name}", f"{server.memory() / MB:.0f} MB")
         servers[REMEMBERING] = stack.enter_context(rung(found.store, core, remembering=True))
-        yield from _repeated(plan, servers, {**requests, REMEMBERING: requests[RUNG]})
+        yield from _repeated(plan, servers, requests["rare"])
 
 
 def scripts(plan: Plan) -> tuple[Sequence[Peer], str]:
@@ -61,21 +102,24 @@ def scripts(plan: Plan) -> tuple[Sequence[Peer], str]:
     return (() if lacking else SCRIPTS), lacking
 
 
-def requests_for(
-    token: str, queries: Sequence[str], peers: Sequence[Peer] = PEERS
-) -> dict[str, list[bytes]]:
-    """The same searches for every server, in its own spelling."""
+def requests_for(token: str, queries: Sequence[str], peers: Sequence[Peer]) -> Requests:
+    """The same searches for every server, as each is asked."""
     arguments = [{"query": query, "limit": HITS} for query in queries]
-    found = {RUNG: [call(token, "search", each, era=MODERN) for each in arguments]}
-    found |= {each.title: [each.request(query) for query in queries] for each in peers}
+    ours = [call(token, "search", each, era=MODERN) for each in arguments]
+    found = {RUNG: ours, REMEMBERING: ours}
+    for each in peers:
+        found[each.title] = ours if each.carrying else [each.request(query) for query in queries]
     found[LIMIT] = [call(None, "search", each, era=MODERN) for each in arguments]
     return found
 
 
 def check_alike(
-    servers: Mapping[str, Server], requests: Requests, peers: Sequence[Peer]
+    servers: Mapping[str, Server], requests: Requests, peers: Sequence[Peer], kind: str
 ) -> Iterator[Note]:
-    """How large answers are; raises `RuntimeError` where a peer finds other records."""
+    """How large answers are; raises `RuntimeError` if a peer finds other records.
+
+    Who carries Rung's search must find what Rung finds, the others what the limit endpoint finds.
+    """
     sizes: dict[str, list[int]] = {name: [] for name in servers}
 
     def answer(name: str, place: int) -> bytes:
@@ -83,111 +127,79 @@ def check_alike(
         sizes[name].append(len(body))
         return body
 
-    for place in range(len(requests[LIMIT])):
-        answer(RUNG, place)
-        expected = set(ids_of(answer(LIMIT, place)))
+    for place in range(0, len(requests[LIMIT]), CHECKED):
+        ours, plain = (ids_of(answer(name, place)) for name in (RUNG, LIMIT))
         for each in peers:
-            ids = set(each.ids(answer(each.title, place)))
-            # What ties with the tenth may come instead of it.
-            if len(ids) != len(expected) or len(ids - expected) > TIES:
-                raise RuntimeError(f"{each.title} finds other records: {ids ^ expected}")
+            ids, expected = each.ids(answer(each.title, place)), ours if each.carrying else plain
+            # Another record may come instead of one that ties with the tenth.
+            others = len(set(ids) - set(expected))
+            if len(ids) != len(expected) or others > TIES:
+                raise RuntimeError(f"{each.title} finds other records: {ids} {expected}")
     for name, found in sizes.items():
-        yield Note(f"bytes of an answer: {name}", f"{statistics.mean(found):,.0f}")
+        yield Note(f"{kind}, bytes of an answer: {name}", f"{statistics.mean(found):,.0f}")
 
 
 def in_turns(
     servers: Mapping[str, Server],
     requests: Requests,
     rounds: int,
-    seconds: float,
-    clients: int,
+    load: Callable[[int, Sequence[bytes]], Load],
 ) -> Rounds:
-    """A load on each server, one after the other, again and again; every second round backwards."""
+    """A load on each server in turn; every second round backwards, each from another request on."""
     for name, server in servers.items():
         drive(server.port, requests[name], total=2 * CLIENTS, connections=CLIENTS)
     found = []
     for number in range(rounds):
         names = list(servers)[:: -1 if number % 2 else 1]
+        first = number * len(requests[names[0]]) // rounds
         found.append(
             {
-                name: loaded(
-                    servers[name].port, requests[name], seconds=seconds, connections=clients
-                )
+                name: load(servers[name].port, [*requests[name][first:], *requests[name][:first]])
                 for name in names
             }
         )
     return found
 
 
-def rate_rows(key: str, rounds: Rounds, theirs: str, ours: str = RUNG) -> Finding:
-    """The ratio of requests a second, ours over theirs, of each round."""
-    return Finding(
-        key, figures.ratios(*([each[name].rate for each in rounds] for name in (ours, theirs)))
-    )
+def rate_rows(rows: Mapping[str, str], rounds: Rounds, ours: str = RUNG) -> Iterator[Finding]:
+    """The ratios of requests a second, ours over theirs, of each round."""
+    for key, theirs in rows.items():
+        rates = ([each[name].rate for each in rounds] for name in (ours, theirs))
+        yield Finding(key, figures.ratios(*rates))
 
 
-def told(rounds: Rounds, clients: int) -> Iterator[Note]:
+def described(rounds: Rounds, kind: str) -> Iterator[Note]:
     """The figures of each server, medians over the rounds."""
     for name in sorted(rounds[0]):
-        rate, p50, p95, p99, busy = (
+        rate, p50, p95, p99 = (
             statistics.median(getattr(each[name], figure) for each in rounds)
-            for figure in ("rate", "p50", "p95", "p99", "client_share")
+            for figure in ("rate", "p50", "p95", "p99")
         )
         times = " / ".join(f"{seconds * MS:.2f}" for seconds in (p50, p95, p99))
-        yield Note(
-            f"{name}, {clients} {'client' if clients == 1 else 'clients'}",
-            f"{rate:,.0f} requests/s; p50 / p95 / p99 {times} ms; client's core {busy:.0%}",
-        )
+        yield Note(f"{kind}: {name}", f"{rate:,.1f} requests/s; p50 / p95 / p99 {times} ms")
 
 
-def _rates(rounds: Rounds) -> Iterator[Line]:
-    titles = {"sdk": OFFICIAL.title, "fastmcp": FASTMCP.title}
-    titles |= {"datasette": DATASETTE.title, "limit": LIMIT}
-    for key, theirs in titles.items():
-        yield rate_rows(key, rounds, theirs)
-    slowest = ([each[name].p99 for each in rounds] for name in (RUNG, FASTMCP.title))
-    yield Finding("p99", figures.ratios(*slowest))
-    yield from told(rounds, CLIENTS)
-    busiest = max(load.client_share for each in rounds for load in each.values())
-    yield Note(BUSIEST, f"{busiest:.0%}")
+def busiest(rounds: Rounds) -> Note:
+    """How near the load generator came to being the limit."""
+    share = max(load.client_share for each in rounds for load in each.values())
+    return Note(BUSIEST, f"{share:.0%}")
 
 
 def _repeated(plan: Plan, servers: Mapping[str, Server], requests: Requests) -> Iterator[Line]:
     """One call again and again, for which answers may be kept; then what that does to the mix."""
+    load = partial(loaded, seconds=plan.seconds, connections=CLIENTS)
     three = {name: servers[name] for name in (REMEMBERING, RUNG, FASTMCP.title)}
     one = {name: [asked[len(asked) // 2]] for name, asked in requests.items()}
-    rounds = in_turns(three, one, plan.rounds, plan.seconds, CLIENTS)
-    yield rate_rows("repeat", rounds, FASTMCP.title, ours=REMEMBERING)
-    for note in told(rounds, CLIENTS):
-        yield Note(f"one call repeated: {note.what}", note.measured)
+    rounds = in_turns(three, one, plan.rounds, load)
+    yield from rate_rows({"repeat": FASTMCP.title}, rounds, ours=REMEMBERING)
+    yield from described(rounds, "one call repeated")
     two = {name: servers[name] for name in (REMEMBERING, RUNG)}
     for name, server in two.items():  # once, so that whatever is kept is there
         drive(server.port, requests[name], total=len(requests[name]), connections=CLIENTS)
-    rounds = in_turns(two, requests, max(1, plan.rounds // 2), plan.seconds, CLIENTS)
+    rounds = in_turns(two, requests, max(1, plan.rounds // 2), load)
     kept, worked = (statistics.median(each[name].rate for each in rounds) for name in two)
     yield Note(
-        f"the {len(requests[RUNG])} mixed queries again and again, with the answer cache "
+        f"the {len(requests[RUNG])} rare questions again and again, with the answer cache "
         "(never quoted as the speed of search)",
         f"{kept:,.0f} requests/s; {worked:,.0f} without it",
     )
-
-
-def _overlap(
-    server: Server, requests: Sequence[bytes], found: Corpus, queries: Sequence[str]
-) -> Iterator[Line]:
-    answers = [ask(server.port, request) for request in requests]
-    truths = exact.best(found.exact, queries, HITS)
-    shares = [
-        figures.overlap(ids_of(answer), truth.ids, ties=truth.ties)
-        for answer, truth in zip(answers, truths, strict=True)
-    ]
-    yield Finding("overlap", (statistics.mean(shares),))
-    evidence = [
-        len(shown["evidence_preview"].encode())
-        + sum(len(part["preview_text"].encode()) for part in shown["evidence"][1:])
-        for answer in answers
-        for shown in result_of(answer)["structuredContent"]["content_ladder"]["records"]
-        if "evidence" in shown
-    ]
-    hits = sum(len(ids_of(answer)) for answer in answers)
-    yield Note("evidence a hit, in one channel", f"{sum(evidence) / max(1, hits):.0f} bytes")

@@ -14,10 +14,10 @@ from datetime import datetime
 
 from evidence.errors import InvalidRequest, NotFound, Unavailable
 from evidence.limits import BUDGETS
+from evidence.text import clip
 from service.access import grants, tokens
 from service.access.registry import Member, PackageEntry, Registry, RegistryReader
 from service.cursors import Sealer
-from service.pdpp.decode import short
 from service.ports import Held
 from service.records.engine import Snapshot
 
@@ -56,7 +56,7 @@ def name_of(held: Sequence[Held]) -> str:
     labels = list(
         {one.connection_id: one.display_name or one.connection_id for one in held}.values()
     )
-    first = short(labels[0], BUDGETS.label_chars) if labels else ""
+    first = clip(labels[0], BUDGETS.label_chars) if labels else ""
     return f"{first} and {len(labels) - 1} more" if len(labels) > 1 else first or "nothing"
 
 

@@ -19,8 +19,8 @@ from limits.errors import ConfigurationError, StorageError
 from limits.storage import MemoryStorage, Storage, storage_from_string
 from limits.strategies import FixedWindowRateLimiter
 
-from evidence import account
-from evidence.account import Allowance
+from evidence import request_log
+from evidence.request_log import Allowance
 from evidence.errors import RateLimited, Unauthenticated
 from service.settings import Settings, SettingsError
 
@@ -51,7 +51,7 @@ class Rates:
 
         Tokens that are refused count against their address, which is then refused for a while.
         """
-        told = account.current()
+        told = request_log.current()
         address = client(told.address, private=self._behind_proxy)
         try:
             if address and self._failures and not self._left(self._failures, address):
@@ -83,7 +83,7 @@ class Rates:
         within = self._limiter.hit(item, key)
         reset, remaining = self._limiter.get_window_stats(item, key)
         left = Allowance(item.amount, max(0, remaining), _seconds_until(reset))
-        told = account.current()
+        told = request_log.current()
         if told.allowance is None or left.remaining < told.allowance.remaining:
             told.allowance = left
         if not within:

@@ -26,7 +26,7 @@ def order(page: RecordPage, session: Session) -> list[str]:
 
 
 def _declared(page: RecordPage, stream: StreamSchema | None) -> dict[str, int]:
-    """Ranks by what the stream says of its fields, and by what the page is sorted by."""
+    """Ranks fields by their roles in the stream and by the sort of the page."""
     roles = {} if stream is None else {one.role or "": name for name, one in stream.fields.items()}
     times = (
         str(page.args.get("sort") or "").removeprefix("-"),
@@ -54,7 +54,7 @@ def _is_short(value: Any) -> bool:
 
 
 def _stream(page: RecordPage, session: Session) -> StreamSchema | None:
-    """What the stream says of itself, where it can be asked."""
+    """The description of the stream, if the source can be asked for it."""
     query = SchemaQuery(stream=page.stream, connection_id=page.args.get("connection_id"))
     try:
         rows = session.rs.schema(query).value.rows

@@ -195,6 +195,6 @@ def teaching(
 
 
 def _silence(asked: str, why: str) -> str:
-    """What to tell somebody who named the address of a server that gave no answer."""
+    """The hint for an address whose server gave no answer."""
     running = " Is it running?" if why.startswith("does not answer") else ""
     return f"{asked} {why}.{running} `rung doctor {asked}` says more."

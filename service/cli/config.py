@@ -70,7 +70,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The keys in force. `written` is what the file says, `warnings` what its owner should know."""
+    """The keys in force. `written` are those of the file; `warnings` are for its owner."""
 
     path: Path
     found: tuple[Value, ...]
@@ -141,7 +141,7 @@ def path_of(environ: Mapping[str, str]) -> Path:
 
 
 def _at_home(path: Path) -> Path:
-    """The path with the home folder for ~; as it is where there is none, which is no file."""
+    """The path with the home folder for ~; as it is if there is none, which is no file."""
     try:
         return path.expanduser()
     except RuntimeError:
@@ -170,7 +170,7 @@ def load(environ: Mapping[str, str] | None = None) -> Values:
 
 
 def apply(context: click.Context) -> None:
-    """Makes what the file says the defaults of the command that is called, and of no other.
+    """Makes the file's values the defaults of the called command only.
 
     A file that cannot be used ends the command with exit code 2.
     """
@@ -247,7 +247,7 @@ def _read(path: Path, *, required: bool) -> tuple[dict[str, str], dict[str, int]
 
 
 def _text(path: Path) -> str | None:
-    """The text of the file; None where there is none."""
+    """The text of the file; None if there is none."""
     if str(path).startswith("~"):
         return None
     if str(path) == os.devnull:  # how a person names no file

@@ -1,4 +1,4 @@
-"""`rung connect`: how a client is told of a service, and its file written."""
+"""`rung connect`: prints or writes a client's configuration for a service."""
 
 import re
 import sys

@@ -33,7 +33,7 @@ def doctor(url: str | None, token: str | None, token_file: Path | None, as_json:
     With the URL of a server, goes the way of a client: name, port, certificate, proxy, headers,
     token, protocol, tools, one search. Without one, looks at the settings of this environment and
     at the store, the snapshot, the disk and the port they name; then goes the way to the server of
-    RUNG_URL or of the configuration file, where there is one.
+    RUNG_URL or of the configuration file, if there is one.
 
     Exits with 0 where nothing failed, and with 1 otherwise.
     """

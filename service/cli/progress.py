@@ -17,7 +17,7 @@ SECONDS_BETWEEN_METER_LINES = 5.0  # a log is read later, and exports run long
 
 
 class Progress:
-    """Counts rows and says now and then how far a file is read."""
+    """Counts rows and prints from time to time how far a file is read."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Progress:
             self._say()
 
     def close(self) -> None:
-        """Ends the bar with its last state, where there is one."""
+        """Ends the bar with its last state, if there is one."""
         if self._tty and self._said > self._started:
             self._say()
             sys.stderr.write("\n")

@@ -74,7 +74,7 @@ def _listed(entry: Entry[RecordOperation]) -> bool:
 
 
 def _help(entry: Entry[RecordOperation], form: str) -> str:
-    """What a form prints, and what REST asks for where nothing is said."""
+    """The help of an output option: what it prints, and the defaults of REST."""
     defaults = entry.operation.route.defaults.items()
     return FORMS[form] + "".join(f" Here {name} is {value} by default." for name, value in defaults)
 

@@ -1,4 +1,4 @@
-"""The file of a client, changed or shown as it would be, and what a person is told of it."""
+"""Changes the file of a client, or prints the change, and reports it."""
 
 import difflib
 import json

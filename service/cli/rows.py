@@ -6,7 +6,6 @@ from typing import Any
 
 from evidence.continuation import Continuation
 from evidence.records import RecordPage
-from evidence.values import data_as_json
 from service.pdpp.decode import aggregate, records, search
 from evidence.text import unmark
 from evidence.hits_wire import title
@@ -45,7 +44,7 @@ def _records(body: dict[str, Any], args: dict[str, Any]) -> Rows:
             "connection_id": item.source.connection_id,
             "emitted_at": item.emitted_at,
             **({"deleted": True} if item.deleted else {}),
-            **{column(name): value for name, value in data_as_json(item.data, item.ref).items()},
+            **{column(name): value for name, value in item.shown.items()},
         }
         for item in page.records
     ]

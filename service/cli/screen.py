@@ -17,7 +17,6 @@ from rich.text import Text
 
 from evidence.hits import Hit, SearchPage
 from evidence.model import Buckets
-from evidence.pointer import path_of
 from evidence.records import Record, RecordPage
 from evidence.text import clip, escape
 from evidence.values import Preview, as_json
@@ -59,7 +58,7 @@ def _line(console: Console, text: str, style: str = "") -> None:
 
 def _records(console: Console, page: RecordPage, context: Context, fields: Sequence[str]) -> None:
     """A table; where the ids leave too little room for it, each id has a line of its own."""
-    told = [name for name in fields if not _repeats(page, name)]
+    told = [name for name in fields if not _answers(page, name)]
     longest = max(cell_len(item.id) for item in page.records)
     room = console.width - longest - GAP
     if room < LEAST_BESIDE:
@@ -116,8 +115,8 @@ def _fitting(cells: Mapping[str, Sequence[str]], room: int) -> list[str]:
     return shown
 
 
-def _repeats(page: RecordPage, name: str) -> bool:
-    """Whether a field says what the id says already."""
+def _answers(page: RecordPage, name: str) -> bool:
+    """Whether a field repeats the id."""
     return all(item.data.get(name) in (item.ref.record_id, None) for item in page.records)
 
 
@@ -142,7 +141,7 @@ def _cell(item: Record, name: str) -> str:
         return ""
     if isinstance(value, Preview):
         value = f"{value.text}…"
-    value = as_json(value, item.ref, path_of(name))
+    value = as_json(value, item.ref, name)
     return _plain(value if isinstance(value, str) else orjson.dumps(value).decode())
 
 
@@ -172,7 +171,7 @@ def _hit(console: Console, number: int, hit: Hit, context: Context) -> None:
 
 
 def _marked(shown: str) -> Text:
-    """A window with its marks as colour, and as they are where there is no colour."""
+    """A window with its marks as colour, and as they are if there is no colour."""
     found, place = Text(), 0
     for mark in _MARK.finditer(shown):
         found.append(shown[place : mark.start()])

@@ -100,7 +100,7 @@ def run(
 ) -> None:
     """Says something and becomes the server; never returns.
 
-    Refuses where there is nothing to serve, a file that is no store, and a port that is taken.
+    Refuses if there is nothing to serve, a file that is no store, and a port that is taken.
     """
     served = {
         name: str(path.absolute())
@@ -135,7 +135,7 @@ def run(
 
 
 def _check_store(store: Path) -> None:
-    """Refuses what is no store. The log of the service says what else is wrong with one."""
+    """Refuses what is no store. The log of the service reports other faults of a store."""
     try:
         recognise(store)
     except Foreign as error:

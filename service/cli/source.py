@@ -41,7 +41,7 @@ class NoToken(Unauthenticated):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where to read from. `words` are the options that say so on a command line, no token."""
+    """Where to read from. `words` are the command-line options for it, without a token."""
 
     store: Path
     url: str | None = None

@@ -28,6 +28,7 @@ from evidence.limits import BUDGETS
 from evidence.version import VERSION
 from evidence.work import Deadline
 from service import credentials, settings
+from service.bootstrap import rendering_pool
 from service.cli.options import store_option
 from service.cli.opening import (
     check_store,
@@ -154,9 +155,11 @@ def _provider(url: str, cache_root: Path, token_file: Path | None) -> Served:
         token = credentials.from_cache(path, provider, datetime.now(UTC))
         warn_of(path)
     authority, fence_key = RemoteAuthority(Origin(provider), reserved=None), token_bytes(32)
+    each = rendering_pool()
 
     def open_session(seconds: float = BUDGETS.upstream_seconds) -> Session:
-        return Session(authority.open(token, Deadline.after(seconds)), fence_key=fence_key)
+        server = authority.open(token, Deadline.after(seconds))
+        return Session(server, fence_key=fence_key, each=each)
 
     try:
         open_session(BUDGETS.start_seconds)
@@ -181,7 +184,7 @@ def _papers(path: Path) -> Served:
 
 @contextmanager
 def _exits() -> Iterator[None]:
-    """What keeps the command from serving, said on stderr with what to do, and its exit code."""
+    """Prints an error that prevents serving, with its fix, and exits with its code."""
     try:
         yield
     except settings.SettingsError as error:

@@ -14,12 +14,15 @@ import orjson
 from evidence.errors import InvalidRequest
 from evidence.text import escape, json_line
 from service.operations.arguments import ExpandLimit, Flag, Names, Number, TypedFilter
+from service.ports import OPERATORS
 
 OBJECTS = (TypedFilter, ExpandLimit)
-OPERATORS = {">=": "gte", ">": "gt", "<=": "lte", "<": "lt"}
+BY_SIGN = {sign: operator for operator, sign in OPERATORS.items()}
+#: Longer signs first, so that `>=` is not read as `>`.
+SIGNS = "|".join(map(re.escape, sorted([*BY_SIGN, "==", "="], key=len, reverse=True)))
 
 #: A value that begins with = and a field with ! at its end are for JSON: here they are slips.
-_TERM = re.compile(r"([^=<>]*[^=<>!])(>=|<=|==|>|<|=)(.*)", re.DOTALL)
+_TERM = re.compile(rf"([^=<>]*[^=<>!])({SIGNS})(.*)", re.DOTALL)
 _FORMS = {
     TypedFilter: "At a shell also field=value or 'field>=value', as often as needed.",
     ExpandLimit: "At a shell also relation=number.",
@@ -96,7 +99,7 @@ def _object(name: str, field: Any, text: str) -> dict[str, Any]:
     key, sign, told = term[1].strip(), term[2], term[3].strip()
     if isinstance(field, ExpandLimit):
         return {key: int(told) if told.isascii() and told.isdigit() else told}
-    return {key: {OPERATORS[sign]: told} if sign in OPERATORS else told}
+    return {key: {BY_SIGN[sign]: told} if sign in BY_SIGN else told}
 
 
 def _merge(name: str, found: dict[str, Any], more: dict[str, Any]) -> None:

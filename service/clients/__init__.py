@@ -1,4 +1,4 @@
-"""MCP clients: how each is told the address of a service and the bearer it sends.
+"""MCP clients: how each is configured with an address and a bearer token.
 
 `table.CLIENTS` are in the order they are shown, `table.RECOMMENDED` comes before all of them: the
 address of `/mcp` and a bearer in a header, which every client that speaks HTTP takes in some

@@ -33,7 +33,7 @@ class Snippet:
 
 @dataclass(frozen=True, slots=True)
 class Launcher:
-    """How a client starts a server on its own machine: a command and what it is told."""
+    """How a client starts a server on its own machine: a command and its arguments."""
 
     command: str
     arguments: tuple[str, ...]
@@ -69,7 +69,7 @@ class Config:
     prompts: bool = False
 
     def credential(self, token: str, name: str, *, inline: bool = False) -> Credential:
-        """The bearer as it stands in the file: a reference where there is one, else the token."""
+        """The bearer as it stands in the file: a reference if there is one, else the token."""
         if token and self.reference and not inline:
             return Credential(self.reference.replace("{name}", name), inline=False)
         return Credential(token, inline=bool(token))
@@ -77,7 +77,7 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """One client. `bearer` says whether it can send a bearer itself, `note` what to know of that.
+    """One client. `bearer` is whether it sends bearer tokens itself; `note` explains limits.
 
     `snippets` may be empty: where a token is needed that the client cannot send.
     """

@@ -9,7 +9,7 @@ from evidence.limits import BUDGETS
 
 
 def content_of(path: Path, most: int = BUDGETS.client_file_bytes) -> bytes | None:
-    """The bytes of an ordinary file; None where there is none. A pipe would not come to an end.
+    """The bytes of an ordinary file; None if there is none. A pipe would not come to an end.
 
     Raises `OSError` for what is none, or has over `most` bytes.
     """

@@ -96,7 +96,7 @@ def _find(text: str, path: tuple[str, ...]) -> Node | None:
 
 
 def _member(node: Node, path: tuple[str, ...], number: int) -> Item | None:
-    """The member a path goes on with; raises `Unfit` where it cannot be told which that is."""
+    """The member a path goes on with; raises `Unfit` if that is ambiguous."""
     if not isinstance(node.plain, dict):
         raise Unfit(f"{_spelled(path[:number])} is no object")
     if node.count(path[number]) > 1:

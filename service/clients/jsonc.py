@@ -20,7 +20,7 @@ _CLOSED_BY = {"{": "}", "[": "]"}
 
 
 class Malformed(ValueError):
-    """The text is no JSON; says where, counted from one."""
+    """The text is not JSON; the message has the line and column, from 1."""
 
     def __init__(self, text: str, at: int, expected: str) -> None:
         before = text[:at]
@@ -41,7 +41,7 @@ class Item:
 
 @dataclass(slots=True)
 class Node:
-    """A value from `start` to `end`. `plain` is what it says; `items` are its parts, in order."""
+    """A value from `start` to `end`. `plain` is its value; `items` are its parts, in order."""
 
     start: int
     end: int
@@ -57,7 +57,7 @@ class Node:
 
 
 def read(text: str) -> Node | None:
-    """The value of a text, or None where there is nothing but blanks and comments.
+    """The value of a text, or None if there is nothing but blanks and comments.
 
     Raises `Malformed`.
     """

@@ -16,7 +16,7 @@ class Taken(ValueError):
 
 
 class Unreadable(InvalidRequest):
-    """The file cannot be edited; the message says why and where."""
+    """The file cannot be edited; the message reports why and where."""
 
 
 def server(config: Config, text: str, name: str) -> Any:

@@ -75,7 +75,7 @@ def _inline(value: dict[str, Any]) -> Any:
 
 
 def _checked(text: str, expected: dict[str, Any], problem: str) -> str:
-    """The text, where another reader finds in it just what it should say."""
+    """Returns the text if another parser reads the intended value from it."""
     try:
         same = tomllib.loads(text) == expected
     except ValueError:

@@ -22,7 +22,7 @@ class Changed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A file as it was read: where it really lies, and its bytes; None where there is none."""
+    """A file as it was read: where it really lies, and its bytes; None if there is none."""
 
     path: Path
     content: bytes | None

@@ -86,7 +86,7 @@ _URGENCY = re.compile(r"urgency=([a-z]+)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One version of a package, as its changelog tells it."""
+    """One version of a package, from its changelog."""
 
     package: str
     version: str

@@ -39,7 +39,7 @@ class Reply:
 
     @property
     def error(self) -> dict[str, Any]:
-        """The error of a JSON-RPC or REST answer; empty where there is none."""
+        """The error of a JSON-RPC or REST answer; empty if there is none."""
         found = (self.document or {}).get("error")
         return found if isinstance(found, dict) else {}
 
@@ -53,7 +53,7 @@ class Reply:
 
     @property
     def message(self) -> str:
-        """What the error says, on one line."""
+        """The message of the error, on one line."""
         return _line(str(self.error.get("message", "")))
 
     @property
@@ -64,7 +64,7 @@ class Reply:
 
     @property
     def speaker(self) -> str:
-        """Who says so, where the answer names somebody: the title of a page, Server, Via."""
+        """The product that answered, if the answer names one: the title of a page, Server, Via."""
         parts = []
         found = TITLE.search(self.body) if self.is_page else None
         if found:

@@ -4,24 +4,24 @@ from urllib.parse import urljoin, urlsplit
 
 from service.doctor.answers import Reply
 from service.doctor.findings import Finding, fail
-from service.doctor.way import Way
+from service.doctor.route import Route
 
 REDIRECTS = range(300, 400)
 GATEWAY = (502, 503, 504)
 
 
-def in_place_of(way: Way, reply: Reply, asked: str) -> Finding | None:
+def in_place_of(route: Route, reply: Reply, asked: str) -> Finding | None:
     """What an answer means that is not Rung's; None where it may be.
 
     `asked` is what was asked for, such as "POST /mcp".
     """
     if reply.status in REDIRECTS:
-        return _redirect(way, reply, asked)
+        return _redirect(route, reply, asked)
     if reply.status == 407:
         return fail(
             f"{asked}: the proxy wants credentials (407)",
             "The proxy of this machine lets nothing through without them.",
-            "HTTPS_PROXY=http://USER:PASSWORD@HOST:PORT, or NO_PROXY=" + way.host,
+            "HTTPS_PROXY=http://USER:PASSWORD@HOST:PORT, or NO_PROXY=" + route.host,
         )
     if reply.status in GATEWAY and reply.document is None:
         return fail(
@@ -35,7 +35,7 @@ def in_place_of(way: Way, reply: Reply, asked: str) -> Finding | None:
             f"{asked} is answered {reply.status} with a page for people{_by(reply)}",
             "A sign-in page, a firewall or another site answers instead of Rung. Clients cannot "
             "pass a page.",
-            f"Exempt {way.endpoint} in what shows the page, or correct the address.",
+            f"Exempt {route.endpoint} in what shows the page, or correct the address.",
         )
     return None
 
@@ -44,15 +44,15 @@ def _by(reply: Reply) -> str:
     return f" ({reply.speaker})" if reply.speaker else ""
 
 
-def _redirect(way: Way, reply: Reply, asked: str) -> Finding:
-    target = urljoin(way.endpoint, reply.headers.get("Location", ""))
-    there, here = urlsplit(target), urlsplit(way.endpoint)
+def _redirect(route: Route, reply: Reply, asked: str) -> Finding:
+    target = urljoin(route.endpoint, reply.headers.get("Location", ""))
+    there, here = urlsplit(target), urlsplit(route.endpoint)
     meaning = "Clients repeat a redirected POST as a GET, or without its token."
     if asked.startswith("GET"):
         meaning = "Requests are sent elsewhere."
     told = f"{asked} is redirected ({reply.status}) to {there.scheme}://{there.netloc}{there.path}"
     if (there.scheme, here.scheme) == ("https", "http") and there.hostname == here.hostname:
-        change = f"Use {way.base.replace('http://', 'https://', 1)} as the address."
+        change = f"Use {route.base.replace('http://', 'https://', 1)} as the address."
     elif there.path.rstrip("/") == here.path.rstrip("/") and there.netloc == here.netloc:
         change = "Let the proxy pass the path as it is: no redirect for a slash at its end."
     else:

@@ -10,7 +10,7 @@ from evidence.errors import ENDED
 from evidence.limits import BUDGETS
 from service.doctor.findings import Finding, fail, ok, skip, warn
 from service.doctor.front import in_place_of
-from service.doctor.way import ENDPOINTS, NOBODY, Way, message
+from service.doctor.route import ENDPOINTS, NOBODY, Route, message
 from service.mcp.faults import HEADER_MISMATCH, UNSUPPORTED_VERSION
 from service.mcp.versions import LEGACY, MODERN
 
@@ -34,10 +34,10 @@ PASS_HEADERS: Final = (
 )
 
 
-def health(way: Way) -> Finding:
+def health(route: Route) -> Finding:
     """Whether Rung itself answers."""
-    reply = way.get(f"{way.base}/healthz")
-    replaced = in_place_of(way, reply, "GET /healthz")
+    reply = route.get(f"{route.base}/healthz")
+    replaced = in_place_of(route, reply, "GET /healthz")
     if replaced is not None:
         return replaced
     if reply.status == 200 and (reply.document or {}).get("status") == "ok":
@@ -45,23 +45,23 @@ def health(way: Way) -> Finding:
     if reply.code == "host_not_allowed":
         return ok("GET /healthz: the server is there, and refuses this name")
     return warn(
-        f"GET {urlsplit(way.base).path}/healthz is answered {reply.status}",
+        f"GET {urlsplit(route.base).path}/healthz is answered {reply.status}",
         "This may be no Rung, or Rung under another path.",
-        f"Give the address that Rung is served at{_without_path(way)}; it is asked for "
-        f"{way.base}/healthz.",
+        f"Give the address that Rung is served at{_without_path(route)}; it is asked for "
+        f"{route.base}/healthz.",
     )
 
 
-def _without_path(way: Way) -> str:
+def _without_path(route: Route) -> str:
     """The address to try first where the path may be mistyped."""
-    return f", such as {way.root}{ENDPOINTS[-1]}" if way.root != way.base else ""
+    return f", such as {route.root}{ENDPOINTS[-1]}" if route.root != route.base else ""
 
 
-def post(way: Way) -> Finding:
+def post(route: Route) -> Finding:
     """Whether a POST arrives as a POST, at an endpoint of MCP."""
-    path = urlsplit(way.endpoint).path
-    reply = way.opened = way.post(message("ping", {}), {})
-    replaced = in_place_of(way, reply, f"POST {path}")
+    path = urlsplit(route.endpoint).path
+    reply = route.opened = route.post(message("ping", {}), {})
+    replaced = in_place_of(route, reply, f"POST {path}")
     if replaced is not None:
         return replaced
     if reply.status == 200 and reply.result is not None:
@@ -70,13 +70,13 @@ def post(way: Way) -> Finding:
         return ok(f"POST {path} arrives, and a token is asked for")
     told = f"POST {path} is answered {reply.status}" + (f": {reply.message}" if reply.error else "")
     if reply.code == "host_not_allowed":
-        return fail(told, "Rung does not answer to this name.", f"RUNG_ALLOWED_HOSTS={way.host}")
+        return fail(told, "Rung does not answer to this name.", f"RUNG_ALLOWED_HOSTS={route.host}")
     if reply.status in (404, 410):
         return fail(
             told,
             "There is no MCP endpoint at this path, or the proxy does not pass it on.",
-            f"Correct the path{_without_path(way)}. If it is right, let the proxy pass everything "
-            "below the address to Rung, /mcp included (nginx: "
+            f"Correct the path{_without_path(route)}. If it is right, let the proxy pass "
+            "everything below the address to Rung, /mcp included (nginx: "
             "location / { proxy_pass http://127.0.0.1:8000; }).",
         )
     if reply.status == 405:
@@ -94,14 +94,14 @@ def post(way: Way) -> Finding:
     return fail(
         told,
         "This is no answer of MCP." if not reply.error else "The server refuses it.",
-        f"Check that {way.endpoint} is the endpoint, and look at the log of the server.",
+        f"Check that {route.endpoint} is the endpoint, and look at the log of the server.",
     )
 
 
-def headers(way: Way) -> Finding:
+def headers(route: Route) -> Finding:
     """Whether the headers of a request arrive at the server."""
-    sent = way.bearer or {"Authorization": f"Bearer {NOBODY}"}
-    reply = way.post(message("ping", {}), sent)
+    sent = route.bearer or {"Authorization": f"Bearer {NOBODY}"}
+    reply = route.post(message("ping", {}), sent)
     if reply.status == 401 and "invalid_token" not in reply.challenge:
         if "Bearer" in reply.challenge:
             return fail(
@@ -114,10 +114,10 @@ def headers(way: Way) -> Finding:
             "Something in front replaces the headers of refusals, or this is no Rung.",
             "Let the proxy pass WWW-Authenticate.",
         )
-    arrived = "Authorization is not needed" if way.is_open else "Authorization arrives"
+    arrived = "Authorization is not needed" if route.is_open else "Authorization arrives"
     if reply.status != 200:
         return ok(f"{arrived}; the others cannot be seen without a token that is accepted")
-    named = way.modern("tools/call", {"name": SEARCHES[0], "arguments": {"query": QUERY}})
+    named = route.modern("tools/call", {"name": SEARCHES[0], "arguments": {"query": QUERY}})
     if named.error.get("code") == HEADER_MISMATCH:
         found = NAMED_HEADER.search(named.message)
         return fail(
@@ -134,20 +134,20 @@ def headers(way: Way) -> Finding:
     if named.error.get("code") == UNSUPPORTED_VERSION or named.status != 200:
         return ok(f"{arrived}; the others are of a revision this server does not speak")
     others = ", ".join(MODERN_HEADERS)
-    return ok(f"{others} arrive; {arrived}" if way.is_open else f"{arrived}, and so do {others}")
+    return ok(f"{others} arrive; {arrived}" if route.is_open else f"{arrived}, and so do {others}")
 
 
-def auth(way: Way) -> Finding:
+def auth(route: Route) -> Finding:
     """Whether the token is accepted."""
-    if way.is_open:
+    if route.is_open:
         return ok("no token is needed")
-    if not way.token:
+    if not route.token:
         return warn(
             "there is no token to go on with",
             "The steps that follow need one.",
             "Give one with --token-file or RUNG_TOKEN; `rung grant create` makes one.",
         )
-    reply = way.legacy("ping", {})
+    reply = route.legacy("ping", {})
     if reply.status == 200 and reply.result is not None:
         return ok("the token is accepted")
     if reply.status == 401 and "invalid_token" not in reply.challenge:
@@ -172,11 +172,11 @@ def auth(way: Way) -> Finding:
     )
 
 
-def challenge(way: Way) -> Finding:
-    """Whether a refusal tells clients what to do."""
-    reply = way.opened
+def challenge(route: Route) -> Finding:
+    """Whether a 401 has the challenge that clients need."""
+    reply = route.opened
     assert reply is not None, "post comes before"
-    if way.is_open:
+    if route.is_open:
         return ok("no token is asked for")
     if "Bearer" not in reply.challenge:
         return fail(
@@ -193,34 +193,34 @@ def challenge(way: Way) -> Finding:
             "Pass them as they are (nginx: proxy_intercept_errors off;).",
         )
     named = METADATA.search(reply.challenge)
-    return _metadata(way, named[1]) if named else ok("401 names Bearer, and has its body")
+    return _metadata(route, named[1]) if named else ok("401 names Bearer, and has its body")
 
 
-def _metadata(way: Way, url: str) -> Finding:
+def _metadata(route: Route, url: str) -> Finding:
     """Whether clients can log in by the metadata the challenge names."""
-    reply = way.get(url)
+    reply = route.get(url)
     resource = (reply.document or {}).get("resource")
-    public = f"RUNG_PUBLIC_URL={way.base}"
+    public = f"RUNG_PUBLIC_URL={route.base}"
     if reply.status != 200 or not isinstance(resource, str):
         return fail(
             f"the metadata named by the challenge is answered {reply.status}: {url}",
             "Clients that log in start there.",
             f"{public}, and let the proxy pass /.well-known/.",
         )
-    if not way.endpoint.startswith(resource.rstrip("/")):
+    if not route.endpoint.startswith(resource.rstrip("/")):
         return fail(
-            f"the metadata is for {resource}, and the endpoint is {way.endpoint}",
+            f"the metadata is for {resource}, and the endpoint is {route.endpoint}",
             "Clients refuse to log in to another resource than the one they asked for.",
             public,
         )
     return ok("401 names Bearer and metadata, which is for this address")
 
 
-def era(way: Way) -> Finding:
+def era(route: Route) -> Finding:
     """Which revisions of the protocol answer, and whether refusals keep their body."""
-    started = way.legacy("initialize", INITIALIZE)
+    started = route.legacy("initialize", INITIALIZE)
     legacy = (started.result or {}).get("protocolVersion")
-    found = way.modern("server/discover", {})
+    found = route.modern("server/discover", {})
     told = (found.result or {}).get("supportedVersions")
     modern = [str(one) for one in told] if isinstance(told, list) else []
     revisions = list(dict.fromkeys([*modern, *([legacy] if isinstance(legacy, str) else [])]))
@@ -228,9 +228,9 @@ def era(way: Way) -> Finding:
         return fail(
             f"neither initialize ({started.status}) nor server/discover ({found.status}) answers",
             "The server speaks no revision of MCP known here.",
-            f"Check that {way.endpoint} is an endpoint of MCP.",
+            f"Check that {route.endpoint} is an endpoint of MCP.",
         )
-    refused = way.modern("ping", {}, UNKNOWN_REVISION)
+    refused = route.modern("ping", {}, UNKNOWN_REVISION)
     if refused.document is None or not refused.error:
         return fail(
             f"a refusal ({refused.status}) comes without its JSON body",
@@ -247,9 +247,9 @@ def era(way: Way) -> Finding:
     return ok(", ".join(revisions))
 
 
-def tools(way: Way) -> Finding:
+def tools(route: Route) -> Finding:
     """What there is to call."""
-    reply = way.legacy("tools/list", {})
+    reply = route.legacy("tools/list", {})
     listed = (reply.result or {}).get("tools")
     entries = listed if isinstance(listed, list) else []
     names = [str(one.get("name")) for one in entries if isinstance(one, dict)]
@@ -259,7 +259,7 @@ def tools(way: Way) -> Finding:
             "Clients see a server that can do nothing.",
             "Look at the log of the server.",
         )
-    way.tools = tuple(names)
+    route.tools = tuple(names)
     size = len(orjson.dumps(listed))
     told = f"{len(names)} tools, {size} bytes: {', '.join(names)}"
     if size > BUDGETS.tools_list_bytes:
@@ -267,19 +267,19 @@ def tools(way: Way) -> Finding:
     return ok(told)
 
 
-def search(way: Way) -> Finding:
+def search(route: Route) -> Finding:
     """One search, as a model makes it."""
-    name = next((one for one in SEARCHES if one in way.tools), None)
+    name = next((one for one in SEARCHES if one in route.tools), None)
     if name is None:
         return skip("not tried: there is no tool for searching")
-    before = way.deadline.left()
-    reply = way.legacy("tools/call", {"name": name, "arguments": {"query": QUERY, "limit": 3}})
-    spent = round((before - way.deadline.left()) * 1000)
+    before = route.deadline.left()
+    reply = route.legacy("tools/call", {"name": name, "arguments": {"query": QUERY, "limit": 3}})
+    spent = round((before - route.deadline.left()) * 1000)
     if reply.result is None or reply.result.get("isError"):
         said = reply.message or _text(reply.result or {})
         return fail(
             f"{name} fails: {said[:200] or NOTHING}",
-            "The way is open, and the server cannot answer.",
+            "The route is open, and the server cannot answer.",
             "Run `rung doctor` without an address beside the store, and look at /readyz.",
         )
     return ok(f"{name} for {QUERY!r} answers {len(reply.body)} bytes in {spent} ms")

@@ -6,46 +6,46 @@ from datetime import datetime
 
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
-from service.doctor import line, protocol
+from service.doctor import connection, protocol
 from service.doctor.findings import Finding, Step, skip, walk
-from service.doctor.way import Stopped, Way
+from service.doctor.route import Stopped, Route
 
-Look = Callable[[Way], Finding]
+Look = Callable[[Route], Finding]
 
 
 def look(
     url: str, token: str | None, now: datetime, *, seconds: float = BUDGETS.doctor_seconds
 ) -> Iterator[Finding]:
     """A finding for each step to the server at `url`; no step takes longer than `seconds`."""
-    return walk(_STEPS, Way(url, token, now, seconds=seconds))
+    return walk(_STEPS, Route(url, token, now, seconds=seconds))
 
 
-def _bounded(look: Look, way: Way) -> Finding:
-    way.deadline = Deadline.after(way.seconds)
+def _bounded(look: Look, route: Route) -> Finding:
+    route.deadline = Deadline.after(route.seconds)
     try:
-        return look(way)
+        return look(route)
     except Stopped as stopped:
         return stopped.finding
 
 
-def _with_access(look: Look, way: Way) -> Finding:
+def _with_access(look: Look, route: Route) -> Finding:
     """The same where the server answers this caller; without a token most do not."""
-    if not way.is_open and not way.token:
+    if not route.is_open and not route.token:
         return skip("not tried: it needs a token")
-    return look(way)
+    return look(route)
 
 
-def _step(name: str, look: Look, *needs: str, access: bool = False) -> Step[Way]:
+def _step(name: str, look: Look, *needs: str, access: bool = False) -> Step[Route]:
     allowed = partial(_with_access, look) if access else look
     return Step(name, partial(_bounded, allowed), needs)
 
 
 _STEPS = (
-    _step("address", line.address),
-    _step("proxy", line.proxy, "address"),
-    _step("dns", line.dns, "proxy"),
-    _step("tcp", line.tcp, "dns"),
-    _step("tls", line.tls, "tcp"),
+    _step("address", connection.address),
+    _step("proxy", connection.proxy, "address"),
+    _step("dns", connection.dns, "proxy"),
+    _step("tcp", connection.tcp, "dns"),
+    _step("tls", connection.tls, "tcp"),
     _step("health", protocol.health, "tls"),
     _step("post", protocol.post, "tls"),
     _step("headers", protocol.headers, "post"),

@@ -23,7 +23,7 @@ from service.access.guard import Guard, peer
 from service.mcp.dispatch import Server
 from service.mcp.faults import INTERNAL_ERROR, INVALID_REQUEST, Fault, told
 from service.mcp.protocol import Reply, handle, refused
-from service.mcp.repeats import Repeats
+from service.mcp.answer_cache import AnswerCache
 from service.mcp.surface import Surface
 from service.statuses import status_of
 
@@ -51,16 +51,16 @@ def blueprint(
     guard: Guard,
     open_session: OpenSession,
     name: str = "mcp",
-    repeats: Repeats | None = None,
+    answers: AnswerCache | None = None,
 ) -> Blueprint:
     """`surface` served at `path`, with and without a trailing slash, to every verb there is.
 
     `path` counts from the root of the application; a prefix given at registration is not added.
     `open_session` gets the bearer token (None on an open surface) and returns what the surface
     takes as its session. It raises `Unauthenticated` or `Forbidden` for a token it refuses.
-    `name` tells several of these apart within one application. `repeats` keeps answers.
+    `name` tells several of these apart within one application. `answers` keeps answers.
     """
-    endpoint = Endpoint(Server(surface, repeats), guard, open_session)
+    endpoint = Endpoint(Server(surface, answers), guard, open_session)
     found = Blueprint(name, __name__)
 
     def mount(state: BlueprintSetupState) -> None:
@@ -151,7 +151,7 @@ class Endpoint:
 
 
 class Whole(Response):
-    """A response that says all it has to say: nothing is worked out while it is sent."""
+    """A complete response: nothing is computed while it is sent."""
 
     def get_wsgi_headers(self, environ: http_edge.Environ) -> Headers:
         return self.headers

@@ -1,4 +1,4 @@
-"""From a request that has passed its ladder to its result, in the shape of its revision.
+"""From a valid request to its result, in the shape of its revision.
 
 A `Server` is one surface made ready to answer. Whatever cannot change between two requests
 (discovery, the tools, the templates) is serialised when the server is built.
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import orjson
 
-from evidence import account
+from evidence import request_log
 from evidence.errors import EvidenceError
 from evidence.limits import CONTRACT
 from service.mcp import versions
@@ -25,8 +25,8 @@ from service.mcp.faults import (
     told,
 )
 from service.mcp.headers import check_mirrors, mirrors
-from service.mcp.ladder import Request
-from service.mcp.repeats import Repeats
+from service.mcp.validation import Request
+from service.mcp.answer_cache import AnswerCache
 from service.mcp.surface import NEEDS_CAPABILITY, Surface, UnknownTool
 
 CAPABILITIES: Final[dict[str, Any]] = {"tools": {}, "resources": {}}
@@ -41,11 +41,11 @@ Method = Callable[[Request, Any], Result]
 
 
 class Server:
-    """One surface, ready to answer requests of every revision. Keeps `repeats` between them."""
+    """One surface, ready to answer requests of every revision. Keeps `answers` between them."""
 
-    def __init__(self, surface: Surface, repeats: Repeats | None = None) -> None:
+    def __init__(self, surface: Surface, answers: AnswerCache | None = None) -> None:
         self.surface = surface
-        self._repeats = repeats or Repeats(0)
+        self._answers = answers or AnswerCache(0)
         info = {"name": surface.name, "title": surface.title, "version": surface.version}
         self._info = info
         self._meta = {SERVER_INFO: info}
@@ -88,7 +88,7 @@ class Server:
             raise Fault(INTERNAL_ERROR, told(error), data=error.body()) from error
 
     def _complete(self, result: Mapping[str, Any]) -> dict[str, Any]:
-        """A modern result: says that it is whole and who made it."""
+        """A modern result, with its type and the server's name."""
         meta = {**result["_meta"], **self._meta} if result.get("_meta") else self._meta
         return {"resultType": "complete", **result, "_meta": meta}
 
@@ -137,22 +137,22 @@ class Server:
             raise invalid_params("`tools/call` needs `name`, a string, and `arguments`, an object.")
         if request.modern:
             self._check_call(request, name, arguments)
-        again = self._repeats.call(session, request.version, name, arguments)
-        known = self._repeats.find(again) if again else None
+        again = self._answers.call(session, request.version, name, arguments)
+        known = self._answers.find(again) if again else None
         if known is not None:
-            account.current().operation = name
+            request_log.current().operation = name
             return orjson.Fragment(known)
         result = self._called(request, name, arguments, session)
-        if again is None or result.get("isError"):
+        if again is None or result.get("isError") or request_log.current().incomplete:
             return result
         ready = orjson.dumps(result)
-        self._repeats.keep(again, session, ready)
+        self._answers.keep(again, session, ready)
         return orjson.Fragment(ready)
 
     def _called(
         self, request: Request, name: str, arguments: dict[str, Any], session: Any
     ) -> dict[str, Any]:
-        """What the tool says, in the shape of the request's revision."""
+        """The result of the tool, in the shape of the request's revision."""
         try:
             result = self.surface.call(name, arguments, session)
         except UnknownTool:
@@ -162,7 +162,7 @@ class Server:
                 tool=shown(name),
                 tools=known,
             ) from None
-        account.current().operation = name
+        request_log.current().operation = name
         if request.modern:
             return self._complete(result)
         return without_links(result) if request.version in versions.WITHOUT_LINKS else result
@@ -204,8 +204,8 @@ class Server:
 
 def _tell(request: Request, *, known: bool) -> None:
     """Notes what was asked, in our own words, and the trace the message names."""
-    told, meta = account.current(), request.params.get("_meta")
-    told.operation = request.method if known else account.UNKNOWN
+    told, meta = request_log.current(), request.params.get("_meta")
+    told.operation = request.method if known else request_log.UNKNOWN
     told.era = "modern" if request.modern else "legacy"
     if isinstance(meta, dict):
         told.join(meta.get("traceparent"))

@@ -23,7 +23,7 @@ SHOWN_CHARS: Final = 80
 
 
 class Fault(Exception):
-    """One JSON-RPC error. `status` is what HTTP says beside it; a pipe ignores it."""
+    """One JSON-RPC error. `status` is its HTTP status; stdio ignores it."""
 
     def __init__(
         self, code: int, message: str, *, status: int = 200, data: Mapping[str, Any] | None = None
@@ -49,7 +49,7 @@ class Fault(Exception):
 
 
 def invalid_request(message: str) -> Fault:
-    """The frame is no JSON-RPC request. Both eras say so with HTTP 400."""
+    """The frame is no JSON-RPC request. Both eras answer it with HTTP 400."""
     return Fault(INVALID_REQUEST, message, status=400)
 
 

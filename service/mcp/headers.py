@@ -30,7 +30,7 @@ class Headers(Protocol):
 
 
 def mismatch(header: str, problem: str) -> Fault:
-    """A header that is missing or says something else than the body."""
+    """A header that is missing or differs from the body."""
     return Fault(HEADER_MISMATCH, f"The {header} header {problem}.", status=400)
 
 
@@ -49,7 +49,7 @@ def decoded(header: str, value: str) -> str:
 
 
 def check_routing(headers: Headers, method: str, params: Mapping[str, Any]) -> None:
-    """Refuses a request whose `Mcp-Method` or `Mcp-Name` is not what its body says."""
+    """Refuses a request whose `Mcp-Method` or `Mcp-Name` differs from its body."""
     _check("Mcp-Method", headers.get("Mcp-Method"), method)
     key = NAMED_BY.get(method)
     if key is not None:

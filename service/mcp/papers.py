@@ -66,7 +66,7 @@ class PapersSurface(OperationTools):
         self.private = private
 
     def read(self, uri: str, session: PaperSession) -> list[dict[str, Any]]:
-        """The contents of a `paper://` resource; where it is cut, a second entry says how to go on.
+        """The contents of a `paper://` resource; if truncated, a second entry continues it.
 
         Raises `NotFound` and what the matching tool raises.
         """

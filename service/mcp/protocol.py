@@ -4,7 +4,7 @@
     handle(server, raw, headers, session) -> Reply                HTTP, one post
     handle_line(server, raw, session, dialogue) -> bytes | None   a pipe, one line
 
-Both never raise, whatever the bytes. The era of a message is settled in `ladder`, its method
+Both never raise, whatever the bytes. The era of a message is settled in `validation`, its method
 is answered in `dispatch`; this module parses, batches and serialises.
 """
 
@@ -15,20 +15,20 @@ from typing import Any, Final
 
 import orjson
 
-from evidence import account, json_text
+from evidence import request_log, json_text
 from evidence.errors import Internal
 from evidence.limits import BUDGETS
 from service.mcp import versions
 from service.mcp.dispatch import Server
 from service.mcp.faults import INTERNAL_ERROR, PARSE_ERROR, Fault, invalid_request, told
 from service.mcp.headers import Headers
-from service.mcp.ladder import (
+from service.mcp.validation import (
     VERSION_HEADER,
     Request,
     claimed,
-    climb_http,
-    climb_legacy,
-    climb_modern,
+    validate_http,
+    validate_legacy,
+    validate_modern,
     header_version,
 )
 
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 #: What a batch is called in the log, where a single message has its method or tool.
 BATCH: Final = "batch"
 
-Climb = Callable[[Any], Request | None]
+Validate = Callable[[Any], Request | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,12 @@ class Dialogue:
 
     version: str | None = None
 
-    def climb(self, message: Any) -> Request | None:
-        """The request in a line. It is modern where it says so itself."""
+    def validate(self, message: Any) -> Request | None:
+        """The request in a line; modern if its body names a modern revision."""
         own = claimed(message)
         if own is not None and own not in versions.LEGACY:
-            return climb_modern(message, None)
-        request = climb_legacy(message, own or self.version or versions.LEGACY[0], None)
+            return validate_modern(message, None)
+        request = validate_legacy(message, own or self.version or versions.LEGACY[0], None)
         if request is not None and request.method == "initialize":
             requested = request.params.get("protocolVersion")
             if isinstance(requested, str):
@@ -84,20 +84,20 @@ def handle(
         return refused(fault)
     if batched:
         return _answer_batch(server, message, session, request_id, headers)
-    return _answer(server, message, session, request_id, lambda one: climb_http(one, headers))
+    return _answer(server, message, session, request_id, lambda one: validate_http(one, headers))
 
 
 def handle_line(
     server: Server, raw: bytes, session: Any, dialogue: Dialogue, *, request_id: str = ""
 ) -> bytes | None:
-    """The answer to one line of a pipe, without its newline; None where there is none."""
+    """The answer to one line of a pipe, without its newline; None if there is none."""
     try:
         message = parsed(raw)
     except Fault as fault:
         return refused(fault).body
     if isinstance(message, list) and dialogue.version in (None, *versions.WITH_BATCHES):
         return _answer_batch(server, message, session, request_id, None).body
-    return _answer(server, message, session, request_id, dialogue.climb).body
+    return _answer(server, message, session, request_id, dialogue.validate).body
 
 
 def parsed(raw: bytes) -> Any:
@@ -114,14 +114,16 @@ def parsed(raw: bytes) -> Any:
 
 def refused(fault: Fault, id: str | int | None = None) -> Reply:
     """A fault as a reply. Without an id it answers nobody in particular."""
-    account.current().error = fault.told
+    request_log.current().error = fault.told
     return Reply(fault.status, orjson.dumps(fault.body(id)))
 
 
-def _answer(server: Server, message: Any, session: Any, request_id: str, climb: Climb) -> Reply:
-    """The reply to one message: a result, a fault, or nothing where nothing was asked."""
+def _answer(
+    server: Server, message: Any, session: Any, request_id: str, validate: Validate
+) -> Reply:
+    """The reply to one message: a result, a fault, or nothing if nothing was asked."""
     try:
-        request = climb(message)
+        request = validate(message)
         if request is None:
             return ACCEPTED
         result = server.answer(request, session)
@@ -144,14 +146,14 @@ def _answer_batch(
         limit = BUDGETS.batch_items
         return refused(invalid_request(f"A batch holds at most {limit} messages. Send several."))
 
-    def climb(message: Any) -> Request | None:
-        request = climb_legacy(message, versions.ASSUMED_VERSION, headers)
+    def validate(message: Any) -> Request | None:
+        request = validate_legacy(message, versions.ASSUMED_VERSION, headers)
         if request is not None and request.method == "initialize":
             raise invalid_request("`initialize` cannot be part of a batch. Send it alone.")
         return request
 
-    replies = [_answer(server, message, session, request_id, climb) for message in messages]
-    account.current().operation = BATCH
+    replies = [_answer(server, message, session, request_id, validate) for message in messages]
+    request_log.current().operation = BATCH
     bodies = [reply.body for reply in replies if reply.body is not None]
     return Reply(200, b"[" + b",".join(bodies) + b"]") if bodies else ACCEPTED
 

@@ -1,4 +1,4 @@
-"""The records surface: its tools, and `pdpp://` resources that say the same."""
+"""The records surface: its tools, and `pdpp://` resources with the same answers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -65,7 +65,7 @@ class RecordsSurface(OperationTools):
         super().__init__(operations)
 
     def read(self, uri: str, session: Session) -> list[dict[str, Any]]:
-        """The contents of a `pdpp://` resource: what the matching tool says."""
+        """The contents of a `pdpp://` resource: the answer of the matching tool."""
         for scheme, (name, mime_type, arguments) in RESOURCES.items():
             if uri.startswith(scheme):
                 rendering = self.rendered(self._operations[name], arguments(uri), session)

@@ -15,8 +15,8 @@ from functools import cached_property
 from io import FileIO
 from typing import Any, BinaryIO
 
-from evidence import account
-from evidence.account import Account
+from evidence import request_log
+from evidence.request_log import RequestLog
 from evidence.errors import TooLarge
 from evidence.limits import BUDGETS
 from service.access.guard import request_id
@@ -46,7 +46,7 @@ def serve(
     server, dialogue = Server(surface), Dialogue()
     for line in lines(source, BUDGETS.body_bytes):
         id = request_id(None)
-        account.begin(Account(id))
+        request_log.begin(RequestLog(id))
         try:
             if line is None:
                 answer = _too_long(id)
@@ -54,7 +54,7 @@ def serve(
                 session = OnDemand(open_session)
                 answer = handle_line(server, line, session, dialogue, request_id=id)
         finally:
-            account.end()
+            request_log.end()
         if answer is not None:
             try:
                 _write(out, answer + b"\n")

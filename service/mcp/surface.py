@@ -1,4 +1,4 @@
-"""What the protocol asks of whoever stands behind it: tools, resources, and nothing of MCP."""
+"""The interface between the protocol and a surface: tools and resources, without MCP types."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
@@ -39,7 +39,7 @@ class Surface(Protocol):
         ...
 
     def read(self, uri: str, session: Any) -> list[dict[str, Any]]:
-        """The contents of one resource. Raises `EvidenceError` where there are none."""
+        """The contents of one resource. Raises `EvidenceError` if there are none."""
         ...
 
     def resources(self, session: Any) -> list[dict[str, Any]]:

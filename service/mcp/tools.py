@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evidence import account
+from evidence import request_log
 from evidence.errors import EvidenceError
 from evidence.version import VERSION
-from renderers import failure
+from renderers import failure, heavy
 from renderers.rendering import Context, Rendering
 from service.mcp.surface import UnknownTool
 from service.operations.base import Caller, Operation, retries, run_bounded
@@ -16,7 +16,7 @@ HIDDEN = "rung/resource"
 
 
 class OperationTools:
-    """The tools of a surface. Who inherits adds resources and says what the surface is about."""
+    """The tools of a surface. Subclasses add resources and describe the surface."""
 
     version = VERSION
 
@@ -36,7 +36,7 @@ class OperationTools:
         try:
             return _result(self.rendered(operation, arguments, session))
         except EvidenceError as error:
-            account.current().error = error.code
+            request_log.current().error = error.code
             error.calls += retries(error, operation, arguments)
             return {
                 "content": [_text(failure.render_lines(error))],
@@ -48,6 +48,7 @@ class OperationTools:
         """Both channels of what an operation answers to unchecked arguments."""
         arguments = operation.load(given)
         reading = run_bounded(operation, session, arguments)
+        request_log.current().incomplete |= heavy.timed_out(reading)
         context = Context(fence_key=session.fence_key, base_url=session.base_url)
         return operation.render(reading, context)
 

@@ -1,16 +1,35 @@
-"""The argument types of operations: marshmallow fields that say what they allow, once."""
+"""The argument types of operations: marshmallow fields, each with the values it allows."""
 
 from datetime import datetime
 from typing import Any
 
 from marshmallow import ValidationError, fields, validate
 
+from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from service.ports import OPERATORS
 
 
 def _described(description: str, **more: Any) -> dict[str, Any]:
     return {"metadata": {"description": description, **more}}
+
+
+def renamed(given: dict[str, Any], **aliases: str) -> dict[str, Any]:
+    """Arguments with aliases replaced by the names they stand for; a declared name wins."""
+    found = {name: value for name, value in given.items() if name not in aliases}
+    for alias, name in aliases.items():
+        if alias in given:
+            found.setdefault(name, given[alias])
+    return found
+
+
+def with_id(given: dict[str, Any]) -> dict[str, Any]:
+    """Arguments with the `id` that a `stream` and a `record_id` stand for."""
+    parts = given.get("stream"), given.get("record_id")
+    if "id" in given or not all(isinstance(part, str) for part in parts):
+        return given
+    kept = {name: value for name, value in given.items() if name not in ("stream", "record_id")}
+    return {"id": str(RecordRef(str(parts[0]), str(parts[1]))), **kept}
 
 
 class Text(fields.String):
@@ -53,7 +72,7 @@ class Moment(Text):
 
 
 class Choice(fields.String):
-    """One of a few words. Its errors say all there is to say."""
+    """One of a few words, which its errors list."""
 
     def __init__(self, description: str, words: tuple[str, ...], **more: Any):
         told = f"Choose from {', '.join(words)}."

@@ -14,6 +14,7 @@ from evidence.errors import EvidenceError, InvalidRequest
 from evidence.limits import BUDGETS, Budgets
 from evidence.papers_wire import Steps
 from evidence.text import json_line
+from evidence.work import Each, serial
 from renderers.rendering import Context, Rendering
 from service.operations.arguments import Choice, Number, over_rest
 from service.operations.json_schema import tool_schema
@@ -34,21 +35,27 @@ class Caller(Protocol):
     def base_url(self) -> str: ...
     @property
     def fence_key(self) -> bytes: ...
+    @property
+    def each(self) -> Each: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One caller of the records surface: the resource server inside its grant."""
+    """One caller of the records surface: the resource server inside its grant.
+
+    `each` works on the items of heavy pages.
+    """
 
     rs: ResourceServer
     base_url: str = ""
     fence_key: bytes = b""
+    each: Each = serial
 
     @property
     def version(self) -> Hashable | None:
-        """What its reads stand on, as `ports.Versioned` says it; None where `rs` knows none."""
-        told = getattr(self.rs, "version", None)
-        return None if told is None else told()
+        """The version of what was read, for sources that have one; answers of it can be cached."""
+        version = getattr(self.rs, "version", None)
+        return None if version is None else version()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,7 @@ class PaperSession:
 
     papers: PaperLibrary
     base_url: str = ""
+    each: Each = serial
 
     @property
     def fence_key(self) -> bytes:
@@ -99,7 +107,9 @@ class Operation:
 
     `run` gives a reading, `render` both channels of it. `fits` says how many items of a reading
     fit its budget (None: all); `fit`, if an operation has it, returns a reading that fits, with
-    fewer items if it must. `aliases` are undeclared names of arguments.
+    fewer items if it must; its third argument renders the items of heavy pages. `rewrite` returns
+    arguments with the declared names in place of undeclared ones, as callers of PDPP tools send
+    them; `undeclared` are further arguments.
     """
 
     name: str
@@ -111,8 +121,9 @@ class Operation:
     route: Route
     examples: tuple[dict[str, Any], ...]
     fits: Callable[[Any, Budgets], int | None] = always_fits
-    fit: Callable[[Any, Budgets], Any] | None = None
-    aliases: dict[str, str] = field(default_factory=dict)
+    fit: Callable[[Any, Budgets, Each], Any] | None = None
+    rewrite: Callable[[dict[str, Any]], dict[str, Any]] = dict
+    undeclared: dict[str, Any] = field(default_factory=dict)
 
     @property
     def told(self) -> str:
@@ -143,14 +154,19 @@ class Operation:
 
         `spelled` are the names arguments have where the caller is.
         """
-        present = {name: value for name, value in given.items() if value is not None}
-        for alias in self.aliases.keys() & present.keys():
-            present.setdefault(self.aliases[alias], present.pop(alias))
+        present = self.named(given)
+        further = {name: present.pop(name) for name in self.undeclared.keys() & present.keys()}
         try:
             loaded: dict[str, Any] = self.arguments.load(present)
         except ValidationError as error:
             raise self._explain(error, spelled) from error
+        for name, value in further.items():
+            loaded[name] = checked(name, self.undeclared[name], value)
         return loaded
+
+    def named(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Unchecked arguments by their declared names, without those that are null."""
+        return self.rewrite({name: one for name, one in given.items() if one is not None})
 
     def load_rest(self, given: dict[str, Any]) -> dict[str, Any]:
         """The same for REST: its names, its defaults, and what its route cannot go without."""
@@ -217,7 +233,7 @@ class RecordOperation(Operation):
 
 @dataclass(frozen=True, kw_only=True)
 class PaperOperation(Operation):
-    """`wire` gives the JSON of a reading; its second argument says how next calls are spelled."""
+    """`wire` gives the JSON of a reading; its second argument writes the next calls."""
 
     wire: Callable[[Any, Steps], dict[str, Any]]
 
@@ -240,7 +256,7 @@ def checked(name: str, field: Any, given: Any) -> Any:
 
 
 def _is_clear(field: Any) -> bool:
-    """Whether errors of an argument say what it takes."""
+    """Whether the errors of an argument list what it takes."""
     return isinstance(field, (Choice, Number))
 
 
@@ -254,7 +270,7 @@ def _first(messages: Any) -> str:
 def retries(
     error: EvidenceError, operation: Operation, given: dict[str, Any]
 ) -> tuple[Continuation, ...]:
-    """The same call with what the error says would work: an argument, a connection, a paper."""
+    """The same call with an argument, connection or paper that the error offers."""
     changes = [error.details["retry_arguments"]] if "retry_arguments" in error.details else []
     if error.retry_with == "connection_id":
         listed = error.details.get("available_connections", ())
@@ -264,7 +280,7 @@ def retries(
     if "paper_id" in given:
         papers = error.details.get("candidates") or error.details.get("near") or ()
         changes += [{"paper_id": paper["paper_id"]} for paper in papers[: BUDGETS.retries_shown]]
-    known = operation.arguments.fields
+    known, given = operation.arguments.fields, operation.named(given)
     kept = {name: value for name, value in given.items() if name != "cursor"}  # fits no other call
     return tuple(
         Continuation(operation.name, {**kept, **change}, "retry")
@@ -278,22 +294,24 @@ def run_bounded(
 ) -> Any:
     """The reading, asked again for a smaller page where the first would pass its budget."""
     reading = operation.run(session, **args)
-    fitted, kept = _fitted(operation, reading, budgets)
+    fitted, kept = _fitted(operation, reading, budgets, session.each)
     size = _size(reading)
     while kept is not None and kept < size:
         reading = operation.run(session, **{**args, "limit": kept})
         # The next page asks as the caller did.
         reading = replace(reading, ended_early=True, args=args)
         size = kept
-        fitted, kept = _fitted(operation, reading, budgets)
+        fitted, kept = _fitted(operation, reading, budgets, session.each)
     return fitted
 
 
-def _fitted(operation: Operation, reading: Any, budgets: Budgets) -> tuple[Any, int | None]:
+def _fitted(
+    operation: Operation, reading: Any, budgets: Budgets, each: Each
+) -> tuple[Any, int | None]:
     """The reading as it fits, and how many of its items do."""
     if operation.fit is None:
         return reading, operation.fits(reading, budgets)
-    fitted = operation.fit(reading, budgets)
+    fitted = operation.fit(reading, budgets, each)
     return fitted, _size(fitted)
 
 

@@ -73,6 +73,7 @@ OPERATION = RecordOperation(
     ask=ask,
     run=run,
     render=renderer.render,
+    rewrite=arguments.with_id,
     route=Route("/v1/streams/<stream>/records/<record_id>"),
     examples=({"id": "gmail-work/messages:m_0042"},),
 )

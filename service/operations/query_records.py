@@ -10,6 +10,9 @@ from service.operations import arguments
 from service.operations.base import Arguments, RecordOperation, Route, Session
 from service.ports import Answer, RecordQuery
 
+ORDERS = ("asc", "desc")
+_ORDER = arguments.Choice("Oldest or newest first.", ORDERS)
+
 
 class QueryRecordsArguments(Arguments):
     stream = arguments.stream(required=True)
@@ -40,6 +43,16 @@ def run(session: Session, **args: Any) -> RecordPage:
     return replace(ask(session, **args).value, args=args)
 
 
+def _ordered(given: dict[str, Any]) -> dict[str, Any]:
+    """`order` is PDPP's: a direction, on its own or beside `sort`; or what `sort` takes."""
+    order, sort = given.get("order"), given.get("sort")
+    if order not in ORDERS:
+        return arguments.renamed(given, order="sort")
+    if order == "desc" and isinstance(sort, str) and not sort.startswith("-"):
+        return {**given, "sort": f"-{sort}"}
+    return given
+
+
 OPERATION = RecordOperation(
     name="query_records",
     title="List records",
@@ -52,12 +65,14 @@ OPERATION = RecordOperation(
     run=run,
     render=renderer.render,
     fit=renderer.fit,
+    rewrite=_ordered,
+    undeclared={"order": _ORDER},
     route=Route(
         "/v1/streams/<stream>/records",
         clamped=("limit",),
         synonyms={"count": {"estimated": "exact"}},
         extra={
-            "order": arguments.Choice("Oldest or newest first.", ("asc", "desc")),
+            "order": _ORDER,
             "window": arguments.Choice("exact also gives the times spanned.", ("none", "exact")),
         },
     ),

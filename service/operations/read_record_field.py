@@ -102,6 +102,10 @@ def _check(window: dict[str, Any]) -> None:
             )
 
 
+def _named(given: dict[str, Any]) -> dict[str, Any]:
+    return arguments.with_id(arguments.renamed(given, q="query"))
+
+
 OPERATION = RecordOperation(
     name="read_record_field",
     title="Read part of a field",
@@ -114,6 +118,7 @@ OPERATION = RecordOperation(
     ask=ask,
     run=run,
     render=renderer.render,
+    rewrite=_named,
     route=Route(
         "/v1/streams/<stream>/records/<record_id>/field-window",
         names={"query": "q", "field_path": "field"},

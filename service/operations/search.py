@@ -1,6 +1,7 @@
 """search: hits with proven windows over everything the grant shows."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from evidence.hits import SearchPage
@@ -61,6 +62,6 @@ OPERATION = RecordOperation(
         posted=True,
         clamped=("limit",),
     ),
-    aliases={"q": "query"},
+    rewrite=partial(arguments.renamed, q="query", order="sort"),
     examples=({"query": "quorum elm", "limit": 5},),
 )

@@ -19,7 +19,7 @@ ICON = "icon.svg"
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """The pages at addresses that give programs JSON: `/`, and all where nothing is."""
+    """The pages at addresses that give programs JSON: `/`, and all if nothing is."""
 
     front: Callable[[], Response]
     missing: Callable[[], Response]

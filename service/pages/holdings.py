@@ -75,7 +75,7 @@ def _papers(layout: Layout, state: Mapping[str, Any]) -> Iterator[Holding]:
 
 
 def health(services: Services, state: Mapping[str, Any]) -> tuple[bool, tuple[str, ...]]:
-    """Whether everything answers, and what there is to say about it, in sentences."""
+    """Whether everything answers, and the faults in sentences."""
     said = []
     if "reason" in state:
         said.append(f"Records cannot be read: {state['reason']}")

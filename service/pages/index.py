@@ -12,7 +12,7 @@ PATH = "/"
 
 
 def page(layout: Layout) -> Response:
-    """The page. It is sent before anybody shows a token, so it tells nothing that needs one."""
+    """The page. It is public, so it shows nothing that needs a token."""
     state = readiness(layout.services)
     mounted = holdings(layout, state)
     ready, said = health(layout.services, state)

@@ -23,7 +23,7 @@ from evidence.errors import TimedOut, Unavailable
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.papers import text_index
-from service.papers.recent import Recent
+from service.papers.lru import LruCache
 from service.papers.text_index import Identity, TextIndex
 from service.papers.text_file import TextFile
 
@@ -48,7 +48,7 @@ NOT_JSON = "is not JSON, or more of it than is parsed"
 # Never waits for a writer of a FIFO, and follows no link: links were followed before.
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
 
-_json: Recent[Identity, bool] = Recent(CHECKS_KEPT)
+_json: LruCache[Identity, bool] = LruCache(CHECKS_KEPT)
 
 Parts = tuple[str, ...]
 
@@ -232,7 +232,7 @@ def absent(asset: Asset) -> Unavailable:
 
 
 def failed(asset: Asset, why: str, *, code: str = "asset_fetch_failed") -> Unavailable:
-    """The error for an asset whose file is as `why` says. Names no path."""
+    """The error for an asset whose file has the fault `why`. Names no path."""
     return Unavailable(
         f"The {asset.what} of this paper cannot be given: its file {why}. "
         "Read something else of the paper, or tell whoever runs this server.",

@@ -41,7 +41,7 @@ class Metadata:
 
 
 @dataclass(frozen=True, slots=True)
-class _Recent:
+class _LruCache:
     """The metadata of the papers that were read last."""
 
     kept: OrderedDict[str, Metadata] = field(default_factory=OrderedDict)
@@ -64,7 +64,7 @@ def read(
     snapshot: Snapshot, db: sqlite3.Connection, titles: Mapping[str, str]
 ) -> dict[str, Metadata]:
     """The metadata of papers, given their titles by paper id."""
-    recent = snapshot.once("metadata", _Recent)
+    recent = snapshot.once("metadata", _LruCache)
     known = {paper_id: recent.get(paper_id) for paper_id in titles}
     missing = [paper_id for paper_id, metadata in known.items() if metadata is None]
     names = _names(db, missing)

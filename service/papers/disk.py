@@ -1,4 +1,4 @@
-"""What lies on disk of a snapshot: a stamp that tells of changes, and a whole file to read.
+"""A snapshot on disk: a stamp that changes with the file, and a whole file to read.
 
 Snapshots have the write-ahead log switched on, so opening one the usual way leaves files beside it
 or fails in a read-only folder; opening it `immutable` overlooks what waits in the log.
@@ -36,7 +36,7 @@ class Stamp:
 
 
 def look(path: str | Path) -> Stamp:
-    """The stamp of a file, behind links. Raises `SnapshotRefused` where there is no file."""
+    """The stamp of a file, behind links. Raises `SnapshotRefused` if there is no file."""
     real = os.path.realpath(path)
     try:
         found = os.stat(real)
@@ -55,7 +55,7 @@ def mark(found: os.stat_result) -> Mark:
 
 
 def reason(error: OSError) -> str:
-    """What the system says, without a path."""
+    """The error text of the system, without a path."""
     return (error.strerror or "input/output error").lower()
 
 

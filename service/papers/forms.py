@@ -20,7 +20,7 @@ from evidence.question import is_unspaced
 from evidence.ranking import Group
 from evidence.spelling import REPAIRED_CHARS, REPAIRS_MAX, edits, umlauts
 from service.papers.query import PaperQuery
-from service.papers.recent import Recent
+from service.papers.lru import LruCache
 from service.papers.snapshot import Snapshot
 from service.papers.vocabulary import Vocabulary, tokens_table, vocabulary
 
@@ -54,7 +54,7 @@ def languages(snapshot: Snapshot) -> tuple[str, ...]:
 def groups(snapshot: Snapshot, db: sqlite3.Connection, query: PaperQuery) -> list[Group]:
     """A group for each term of a query, without counts. Required terms have no other forms."""
     lexicon = _Lexicon(db, vocabulary(snapshot), languages(snapshot))
-    recent = snapshot.once("forms", lambda: Recent[str, Group](WORDS_KEPT))
+    recent = snapshot.once("forms", lambda: LruCache[str, Group](WORDS_KEPT))
     strict = {*query.required, *query.titles}
     found = []
     for term in query.terms:

@@ -1,4 +1,4 @@
-"""The snapshot of now: replaced while requests go on, each of which keeps the one it began with."""
+"""The current snapshot: it can be replaced while requests keep the one they began with."""
 
 import logging
 import os
@@ -47,7 +47,7 @@ class Snapshots:
 
         `wanted` is the tag a cursor names: if it is not the current one, a newer file may be
         what it names, and is waited for briefly. Raises `Unavailable` (`snapshot_unavailable`)
-        with the reason where there is nothing to answer from.
+        with the reason if there is nothing to answer from.
         """
         state = self._state()
         loading = self._check(state)
@@ -63,7 +63,7 @@ class Snapshots:
         return snapshot
 
     def status(self) -> dict[str, Any]:
-        """{status, snapshot, papers}; `refused` says why the file that lies there is not served."""
+        """{status, snapshot, papers}; `refused` is why the present file is not served."""
         try:
             snapshot = self.current()
         except Unavailable as error:

@@ -14,7 +14,7 @@ from evidence.errors import TimedOut
 from evidence.limits import BUDGETS
 from evidence.papers import Heading
 from evidence.work import Deadline
-from service.papers.recent import Recent
+from service.papers.lru import LruCache
 from service.papers.text_file import TextFile
 from service.papers.text_index import Identity
 
@@ -47,7 +47,7 @@ class Outline:
     sizes: "array[int]"
 
 
-_outlines: Recent[Identity, Outline] = Recent(KEPT)
+_outlines: LruCache[Identity, Outline] = LruCache(KEPT)
 
 
 def outline(file: TextFile, offset: int, limit: int) -> tuple[list[Heading], int | None]:

@@ -80,7 +80,7 @@ class RemoteAssets:
         return self._cache / hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
     def _cached(self, path: Path, asset: Asset, deadline: Deadline) -> TextFile | None:
-        """The cached asset; None where there is none or it was altered, and is gone now."""
+        """The cached asset; None if there is none or it was altered, and is gone now."""
         try:
             _check_private(self._cache)
             file = assets.open_file(path)

@@ -209,7 +209,7 @@ def _first(names: Collection[str]) -> list[str]:
 
 
 def _has(names: Collection[str]) -> str:
-    """What there is, on one line whatever the names hold; nothing where there is nothing."""
+    """What there is, on one line whatever the names hold; nothing if there is nothing."""
     shown = [name if name.isprintable() else repr(name) for name in _first(names)]
     more = len(names) - len(shown)
     tail = f" and {more} more, which get_paper_metadata lists" if more else ""

@@ -172,7 +172,7 @@ def plain(text: str) -> str:
 
 
 def language_of(text: str, languages: Sequence[str]) -> str:
-    """The translation that a text was taken from, by its script; the first where that says nothing.
+    """The translation that a text was taken from, by its script, else the first one.
 
     The index has the translations of a paper in one text.
     """

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from evidence.work import Deadline
-from service.papers.recent import Recent
+from service.papers.lru import LruCache
 
 STEP_CHARS = 8_192
 BLOCK_BYTES = 262_144
@@ -39,7 +39,7 @@ class TextIndex:
     is_text: bool
 
 
-_indexes: Recent[Identity, TextIndex] = Recent(KEPT)
+_indexes: LruCache[Identity, TextIndex] = LruCache(KEPT)
 
 
 def identity(file: io.FileIO) -> Identity:

@@ -10,7 +10,7 @@ from evidence.query import Query
 from evidence.text import excerpt, mark
 from evidence.work import Deadline
 from service.papers.outline import heading_above
-from service.papers.recent import Recent
+from service.papers.lru import LruCache
 from service.papers.text_file import TextFile
 from service.papers.text_index import Identity
 
@@ -22,7 +22,7 @@ MARGIN_CHARS = BUDGETS.excerpt_chars + 32
 KEPT = 256
 
 #: From where on a text is known to hold no exact place of a query.
-_inexact: Recent[tuple[Identity, str], int] = Recent(KEPT)
+_inexact: LruCache[tuple[Identity, str], int] = LruCache(KEPT)
 
 
 def find(
@@ -72,7 +72,7 @@ def _search(
 
 
 class _Found:
-    """Spans of the whole text without overlap, one more than the limit: it tells that more follow.
+    """Spans of the whole text without overlap, one more than the limit, to show that more follow.
 
     `end` is where the last one ends, or where the search began.
     """

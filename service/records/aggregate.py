@@ -146,7 +146,7 @@ def _number(source: Source, field: str, value: Any) -> Decimal:
 
 
 def _extreme(snapshot: Snapshot, sources: Sequence[Source], metric: str, field: str) -> Any:
-    """The least or greatest value as the record spells it, None where there is none."""
+    """The least or greatest value as the record spells it, None if there is none."""
     greatest = metric == "max"
     best = []
     for source in sources:

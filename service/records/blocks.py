@@ -55,15 +55,16 @@ class Reader:
 
     def _score(self, stream: StreamView, record: Stored) -> Ranked:
         texts, words, passages = list[Text](), 0, dict[str, list[int]]()
-        roles = {name: role for role, name in stream.roles.items()}
+        possible = self._candidates.possible(record.seq)
+        titled = stream.roles.get("primary-title")
+        everywhere = {stream.roles.get(role) for role in EVERYWHERE}
         for ordinal, name in stream.searchable.items():
-            role = roles.get(name)
-            weight = TITLE_WEIGHT if role == "primary-title" else 1
+            weight = TITLE_WEIGHT if name == titled else 1
             value = searched_text(find(record.data, name))
             if value and len(value) <= CONTRACT.passage_chars:
                 folded = fold(value)
                 words += folded.count(" ") + 1
-                texts.append(Text(folded, weight, role in EVERYWHERE))
+                texts.append(Text(folded, weight, name in everywhere, False, possible))
             elif value or name in record.big:
                 starts = passages[name] = self._likely(record.seq, ordinal)
                 if value:
@@ -72,7 +73,12 @@ class Reader:
                     words += int(CHUNKED_LENGTH * self._ranker.mean)
                 text = text_of(self._snapshot, record, name, ordinal)
                 texts += [
-                    Text(fold(text.read(start, start + CONTRACT.passage_chars)), weight, part=True)
+                    Text(
+                        fold(text.read(start, start + CONTRACT.passage_chars)),
+                        weight,
+                        part=True,
+                        possible=possible,
+                    )
                     for start in starts
                 ]
         score = self._ranker.score(texts, words)

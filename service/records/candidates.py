@@ -5,7 +5,6 @@ common for that select in pairs, and a word that even so is too common selects t
 Records are ordered by how rare the words are that they are known to hold.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -18,56 +17,84 @@ from service.records.engine import Rows, Scope, Snapshot
 
 #: Words that may select in pairs, the rarest of those that are too common to do so alone.
 PAIRED_MAX: Final = 5
+#: A pair is skipped if words that are independent would bring this many times the room.
+CERTAINLY: Final = 2
 
 
 @dataclass(slots=True)
 class Candidates:
-    """Records in the order of what they are known to hold; `held` are numbers of groups.
+    """Records with the groups they are known to hold: bit n of a number in `held` is group n.
 
-    `complete` says whether every record that holds one of the groups is among them.
+    `passages` are those of long values by field and start, with the same bits. `known` are the
+    groups of which every row was seen; `complete` says whether that is all of them.
     """
 
     snapshot: Snapshot
-    held: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
-    rows: dict[int, int] = field(default_factory=dict)
-    passages: dict[int, dict[tuple[int, int], set[int]]] = field(default_factory=dict)
+    held: dict[int, int] = field(default_factory=dict)
+    ahead: set[int] = field(default_factory=set)
+    passages: dict[int, dict[tuple[int, int], int]] = field(default_factory=dict)
+    known: int = 0
     complete: bool = True
+    _worth: dict[int, float] = field(default_factory=dict)
 
-    def add(self, rows: Rows, groups: Sequence[int]) -> set[int]:
-        """Notes what rows hold; returns their records."""
+    def add(self, rows: Rows, groups: Sequence[int]) -> None:
+        """Notes what rows hold."""
+        bits, held = bits_of(groups), self.held
         seqs = self.snapshot.records_of(rows.short)
-        for seq, row in zip(seqs, rows.short):
-            self.held[seq].update(groups)
-            self.rows[seq] = row
+        for seq in seqs:
+            held[seq] = held.get(seq, 0) | bits
         for seq, ordinal, start in rows.passages:
-            self.held[seq].update(groups)
-            self.passages.setdefault(seq, {}).setdefault((ordinal, start), set()).update(groups)
-        return {*seqs, *(seq for seq, _, _ in rows.passages)}
+            held[seq] = held.get(seq, 0) | bits
+            places = self.passages.setdefault(seq, {})
+            places[ordinal, start] = places.get((ordinal, start), 0) | bits
 
-    def ordered(self, groups: Sequence[Group]) -> list[int]:
-        """Rarest words first; ties at the border of a block go to the shorter text, then newer."""
-        worth = {seq: sum(groups[number].idf for number in held) for seq, held in self.held.items()}
-        found = sorted(worth, key=lambda seq: (-worth[seq], -seq))
+    def ordered(self, groups: Sequence[Group], fields: Sequence[int]) -> list[int]:
+        """Rarest words first.
+
+        Ties at the border of a block go to the records in `ahead`, then to the shorter texts of
+        some fields, then to the newer records.
+        """
+        by_bits: dict[int, list[int]] = {}
+        for seq, bits in self.held.items():
+            by_bits.setdefault(bits, []).append(seq)
+        alike: dict[float, list[int]] = {}
+        for bits, seqs in by_bits.items():
+            alike.setdefault(self._worth_of(bits, groups), []).extend(seqs)
+        found: list[int] = []
         border = BUDGETS.candidates_ranked
-        if border < len(found) and worth[found[border - 1]] == worth[found[border]]:
-            tied = [seq for seq in found if worth[seq] == worth[found[border]]]
-            words = self.snapshot.lengths(self.rows[seq] for seq in tied if seq in self.rows)
-            found.sort(key=lambda seq: (-worth[seq], words.get(seq, 0), -seq))
+        for value in sorted(alike, reverse=True):
+            tied = sorted(alike[value], reverse=True)
+            if len(found) < border < len(found) + len(tied):
+                words, ahead = self.snapshot.lengths(fields, tied), self.ahead
+                tied.sort(key=lambda seq: (seq not in ahead, words.get(seq, 0)))
+            found += tied
         return found
 
     def starts(self, seq: int, ordinal: int, groups: Sequence[Group], most: int) -> list[int]:
         """Where passages of a long value start that hold the rarest groups, as far as rows tell."""
         known = [
-            (-sum(groups[number].idf for number in held), start)
-            for (field, start), held in self.passages.get(seq, {}).items()
+            (-self._worth_of(bits, groups), start)
+            for (field, start), bits in self.passages.get(seq, {}).items()
             if field == ordinal
         ]
         return [start for _, start in sorted(known)[:most]]
 
+    def possible(self, seq: int) -> int:
+        """The groups that a record may hold, as bits."""
+        return ~self.known | self.held[seq] if seq in self.held else -1
+
+    def _worth_of(self, bits: int, groups: Sequence[Group]) -> float:
+        """How rare the groups are that bits stand for."""
+        worth = self._worth.get(bits)
+        if worth is None:
+            held = (group.idf for number, group in enumerate(groups) if bits >> number & 1)
+            worth = self._worth[bits] = sum(held)
+        return worth
+
     def add_records(self, seqs: Iterable[int]) -> None:
         """Notes records of which nothing is known to be held."""
         for seq in seqs:
-            self.held[seq].update(())
+            self.held.setdefault(seq, 0)
 
     def keep_wanted(
         self, snapshot: Snapshot, scope: Scope, wanted: Sequence[Group], *, every: bool
@@ -79,7 +106,7 @@ class Candidates:
         holding = [snapshot.holding(scope, group.spellings, self.held) for group in wanted]
         for number, seqs in enumerate(holding):
             for seq in seqs:
-                self.held[seq].add(number)
+                self.held[seq] |= 1 << number
         self.keep(set.intersection(*holding) if every else set.union(*holding))
 
     def keep(self, seqs: Iterable[int]) -> None:
@@ -89,8 +116,18 @@ class Candidates:
             del self.held[seq]
 
 
-def of_words(snapshot: Snapshot, scope: Scope, groups: Sequence[Group]) -> Candidates:
-    """Records that hold at least one group."""
+def bits_of(groups: Iterable[int]) -> int:
+    """Numbers of groups as bits."""
+    return sum(1 << number for number in groups)
+
+
+def of_words(
+    snapshot: Snapshot, scope: Scope, titles: Scope, groups: Sequence[Group], records: int = 0
+) -> Candidates:
+    """Records that hold at least one group.
+
+    `titles` is the part of the scope that has titles, `records` how many the scope has, if known.
+    """
     found = Candidates(snapshot)
     numbers = sorted(
         (n for n, one in enumerate(groups) if one.count), key=lambda n: groups[n].count
@@ -103,29 +140,67 @@ def of_words(snapshot: Snapshot, scope: Scope, groups: Sequence[Group]) -> Candi
             continue
         rows = snapshot.rows(scope, [group.spellings], BUDGETS.candidate_rows)
         found.add(rows, [number])
+        if rows.cut:
+            found.complete = False
+        else:
+            found.known |= 1 << number
         room -= rows.number
     if common:
         found.complete = False
-        _add_common(snapshot, scope, groups, common, found)
+        _add_pairs(snapshot, scope, groups, common, found, records)
+        if len(found.held) < BUDGETS.candidates_ranked:
+            _add_titled(snapshot, scope, titles, groups, common, found)
+            _add_newest(snapshot, scope, groups, common, found)
     return found
 
 
-def _add_common(
+def _add_pairs(
+    snapshot: Snapshot,
+    scope: Scope,
+    groups: Sequence[Group],
+    common: list[int],
+    found: Candidates,
+    records: int,
+) -> None:
+    """Adds the records that hold two words together that are too common alone."""
+    room = BUDGETS.candidate_rows
+    for pair in combinations(common[:PAIRED_MAX], 2):
+        one, other = (groups[number] for number in pair)
+        if room <= 0:
+            break
+        if records and one.count * other.count > CERTAINLY * room * records:
+            continue
+        rows = snapshot.rows(scope, [one.spellings, other.spellings], room)
+        if not rows.cut:
+            found.add(rows, pair)
+            room -= rows.number
+
+
+def _add_titled(
+    snapshot: Snapshot,
+    scope: Scope,
+    titles: Scope,
+    groups: Sequence[Group],
+    common: list[int],
+    found: Candidates,
+) -> None:
+    """Adds the records with a common word in the title; those that repeat it elsewhere lead."""
+    others = replace(scope, fields=tuple(sorted({*scope.fields} - {*titles.fields})))
+    for number in common:
+        spellings = groups[number].spellings
+        rows = snapshot.rows(titles, [spellings], BUDGETS.candidate_rows)
+        found.add(rows, [number])
+        found.ahead |= snapshot.holding(others, spellings, rows.records(snapshot))
+
+
+def _add_newest(
     snapshot: Snapshot, scope: Scope, groups: Sequence[Group], common: list[int], found: Candidates
 ) -> None:
-    """Adds what words hold together that are too common alone; else the newest of the rarest."""
-    cap, before = BUDGETS.candidate_rows, len(found.held)
-    for pair in combinations(common[:PAIRED_MAX], 2):
-        alternative = [groups[number].spellings for number in pair]
-        rows = snapshot.rows(scope, alternative, cap)
-        if rows.number < cap:
-            found.add(rows, pair)
-    if len(found.held) - before < BUDGETS.candidates_ranked:
-        rarest = common[0]
-        rows = snapshot.rows(
-            scope, [groups[rarest].spellings], BUDGETS.candidates_newest, newest=True
-        )
-        found.add(rows, [rarest])
+    """Adds the newest records that hold the two rarest of the common words, then any of them."""
+    for numbers in [common[:2], *([number] for number in common)]:
+        spellings = [groups[number].spellings for number in numbers]
+        rows = snapshot.rows(scope, spellings, BUDGETS.candidates_newest, newest=True)
+        found.add(rows, numbers)
 
 
 def of_required(
@@ -137,8 +212,9 @@ def of_required(
     first: set[int] | None = None
     for number, part in enumerate(kept):
         rows = snapshot.rows(scope_of(part.role), [[part.term]], BUDGETS.required_rows, newest=True)
-        found.complete &= rows.number < BUDGETS.required_rows
-        seqs = found.add(rows, [])
+        found.complete &= not rows.cut
+        found.add(rows, [])
+        seqs = rows.records(snapshot)
         first = seqs if first is None else first & seqs
     found.keep(first or ())
     found.keep(meeting(snapshot, scope_of, required, found.held))

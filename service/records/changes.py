@@ -79,7 +79,7 @@ def _start(query: RecordQuery, sealer: Sealer, bound: list[Any]) -> int:
 
 
 def _place(position: int) -> str:
-    """A position of fixed length, so that a bookmark does not tell how much else there is."""
+    """A position of fixed length, so that a bookmark does not reveal how much else there is."""
     return f"{position:019}"
 
 

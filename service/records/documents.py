@@ -14,7 +14,7 @@ from evidence import routes
 from evidence.errors import TooLarge
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.text import looks_binary
+from evidence.text import BASE64_MIN, looks_binary
 from evidence.values import Base64, Preview, base64_of, is_reference, previewed
 from service.pdpp.encode.values import encode
 from service.records.engine import Big, Snapshot, Stored
@@ -153,7 +153,9 @@ def _show_value(
 ) -> Any:
     """Return a small value: base64 text described, references to blobs with what is stored."""
     value = stored.data[field]
-    if isinstance(value, str) and looks_binary(value):
+    if isinstance(value, str):
+        if len(value) < BASE64_MIN or not looks_binary(value):
+            return value
         return base64_of(value, declared=view.manifest.fields[field].media_type)
     return _linked(snapshot, grant, view, stored, field, value)
 
@@ -172,7 +174,7 @@ def _linked(
     snapshot: Snapshot, grant: View, view: StreamView, stored: Stored, field: str, value: Any
 ) -> Any:
     """A value in which references to blobs, alone or in a list, are resolved."""
-    if is_reference(value):
+    if isinstance(value, dict) and is_reference(value):
         return attached.resolved(snapshot, grant, view, stored.seq, field, value)
     if isinstance(value, list) and any(map(is_reference, value)):
         return [_linked(snapshot, grant, view, stored, field, one) for one in value]

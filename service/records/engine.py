@@ -9,6 +9,7 @@ passed, and `Unavailable` if the store cannot be read.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 from evidence.query import Term
@@ -147,7 +148,7 @@ class BlobRow(NamedTuple):
     field: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Scope:
     """What a search may touch: the searchable fields of some streams, and which of their records.
 
@@ -158,7 +159,7 @@ class Scope:
     fields: tuple[int, ...]
     selections: tuple[Selection, ...]
 
-    @property
+    @cached_property
     def limited(self) -> bool:
         """Whether some records of the streams are outside the scope."""
         return any(one.limit or one.tests for one in self.selections)
@@ -167,16 +168,21 @@ class Scope:
 class Rows(NamedTuple):
     """Rows of the full-text index: `short` of whole values, `passages` of long ones.
 
-    A short row is an opaque number, from which `Snapshot.records_of` tells its record; a passage is
-    (record, ordinal, start in code points).
+    A short row is an opaque number that `Snapshot.records_of` maps to its record; a passage is
+    (record, ordinal, start in code points). `cut` tells whether a limit left rows out.
     """
 
     short: list[int]
     passages: list[tuple[int, int, int]]
+    cut: bool = False
 
     @property
     def number(self) -> int:
         return len(self.short) + len(self.passages)
+
+    def records(self, snapshot: "Snapshot") -> set[int]:
+        """The records of all these rows."""
+        return {*snapshot.records_of(self.short), *(seq for seq, _, _ in self.passages)}
 
 
 #: Terms any of which will do.
@@ -247,8 +253,8 @@ class Snapshot(Protocol):
         """(live records of the streams, words in these fields of theirs)."""
         ...
 
-    def words_like(self, fields: Sequence[int], prefix: str) -> dict[str, int]:
-        """The words of some fields that begin so, and how many values hold each; 5,000 at most."""
+    def words_like(self, fields: Sequence[int], prefixes: Sequence[str]) -> list[str]:
+        """The words of some fields with one of some prefixes, at most 5,000 for each prefix."""
         ...
 
     def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> dict[str, int]:
@@ -264,7 +270,7 @@ class Snapshot(Protocol):
     ) -> Rows:
         """Index rows that hold one of every group, at most `limit` short ones and passages each.
 
-        With `newest` those of the newest records of each field, otherwise any.
+        With `newest` the fields share the limit, and each gives the rows of its newest records.
         """
         ...
 
@@ -272,8 +278,8 @@ class Snapshot(Protocol):
         """The records of short rows, in their order."""
         ...
 
-    def lengths(self, short: Iterable[int]) -> dict[int, int]:
-        """{record: words} of short rows; the shortest one counts if a record has several."""
+    def lengths(self, fields: Sequence[int], seqs: Iterable[int]) -> dict[int, int]:
+        """{record: words in some fields}, without values that are indexed as passages only."""
         ...
 
     def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> set[int]:

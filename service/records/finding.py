@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterator, Sequence
 
 from evidence.find import literals, spans
 from evidence.fold import fold
-from evidence.passages import Passage, passages
+from evidence.passages import RECORD_PASSAGE_CHARS, Passage, passages
 from evidence.query import Query, Term
 from evidence.ranking import Group
 from service.records.texts import Text
@@ -46,9 +46,12 @@ def _words(needle: str) -> list[list[Term]]:
 
 
 def _punctuated(text: Text, needle: str) -> Iterator[tuple[int, int]]:
-    if not fold(needle).split() or not _PUNCTUATION.search(needle):
+    phrase = fold(needle).strip()
+    if not phrase or not _PUNCTUATION.search(needle):
         return
     for base, piece, own in text.pieces(_words(needle)):
+        if phrase not in fold(piece):  # its words are not there in a row, a far quicker look
+            continue
         for start, end in literals(piece, needle):
             if start < own and _starts_word(piece, start):
                 yield base + start, base + end
@@ -70,7 +73,9 @@ def _passages(text: Text, groups: Sequence[Group]) -> Iterator[tuple[int, int]]:
     found: list[tuple[int, Passage]] = []
     for wanted in _narrowing(groups):
         for base, piece, own in text.pieces(wanted):
-            for passage in passages(piece, groups, limit=PASSAGES_LISTED):
+            for passage in passages(
+                piece, groups, limit=PASSAGES_LISTED, most=RECORD_PASSAGE_CHARS
+            ):
                 if passage.span.start < own:
                     found.append((base, passage))
         if found:

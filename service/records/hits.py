@@ -6,12 +6,14 @@ from functools import lru_cache
 from typing import Final
 
 from evidence import pointer
+from evidence.continuation import Continuation
 from evidence.fold import fold
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.hits import Hit, Match
-from evidence.model import Source, window_read
-from evidence.passages import Passage, passages
+from evidence.model import Source
+from evidence.passages import RECORD_PASSAGE_CHARS, Passage, passages
+from evidence.proven import spelling
 from evidence.query import needle
 from evidence.ranking import Group, Ranker
 from evidence.text import beginning, excerpt, mark
@@ -19,17 +21,20 @@ from evidence import routes
 from service.records import lists
 from service.records.blocks import Ranked
 from service.records.engine import Snapshot
+from service.records.hit_reads import Reads
 from service.records.texts import text_of
 
-#: A further window of a hit is worth at least this share of its first one.
-WORTH_SHOWN: Final = 0.5
+#: A further window of a hit adds at least this share of the worth of its first one.
+WORTH_ADDED: Final = 0.75
+#: Characters that a window shows beside the passage it proves, if there is room for them.
+BESIDE_CHARS: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
     """A passage of one field with the text around it; offsets are code points of the field.
 
-    `read_from` is where a read of it begins, 0 in a field that one read shows whole.
+    `read_from` is where a read by offset begins. `held` are the numbers of the groups it proves.
     """
 
     field: str
@@ -41,17 +46,19 @@ class Window:
     match_end: int
     read_from: int
     worth: float
+    held: frozenset[int]
 
     @property
     def whole(self) -> bool:
         return self.start == 0 and self.end >= self.total
 
 
-def hit_of(snapshot: Snapshot, ranker: Ranker, one: Ranked, rank: int) -> Hit:
+def hit_of(snapshot: Snapshot, ranker: Ranker, one: Ranked, rank: int, reads: Reads) -> Hit:
     """The hit of a ranked record, which is number `rank` of its question."""
     stream, record = one.stream, one.record
     ref = RecordRef(stream.name, record.record_key, stream.connection_id)
-    windows = _windows(snapshot, ranker.groups, one)
+    size = BUDGETS.first_window_chars if rank == 1 else BUDGETS.later_window_chars
+    windows = _windows(snapshot, ranker.groups, one, size)
     held = [ranker.groups[number] for number in sorted(one.score.held)]
     missing = [group for n, group in enumerate(ranker.groups) if n not in one.score.held]
     id = str(ref)
@@ -65,36 +72,56 @@ def hit_of(snapshot: Snapshot, ranker: Ranker, one: Ranked, rank: int) -> Hit:
         url=f"{routes.record(stream.name, record.record_key)}"
         f"?connection_id={routes.name(stream.connection_id)}",
         matched_fields=list(dict.fromkeys(window.field for window in windows)),
-        matches=[_match(id, window) for window in _shown(windows, stream.title_field)],
+        matches=[
+            _match(window, reads.of(id, one, window, walks=rank <= CONTRACT.full_hits))
+            for window in _shown(windows, ranker.groups, stream.title_field)
+        ],
         rank=rank,
         coverage=round(ranker.coverage(one.score.held), 2),
-        matched_words=[group.word.typed for group in held],
-        missing_words=[group.word.typed for group in missing],
+        matched_words=[spelling(group.word) for group in held],
+        missing_words=[spelling(group.word) for group in missing],
         forms=dict(_forms(held, windows)),
     )
 
 
-def _windows(snapshot: Snapshot, groups: Sequence[Group], one: Ranked) -> list[Window]:
-    """The passages of a record, best first: rarest words, then the shorter, then field order."""
-    found: list[tuple[float, int, Window]] = []
-    for name in one.stream.searchable.values():
-        for base, text, total in _texts(snapshot, one, name):
-            for passage in passages(text, groups, limit=CONTRACT.windows_per_hit):
-                window = _window(name, text, base, total, passage)
-                found.append((-passage.worth, window.match_end - window.match_start, window))
-    found.sort(key=lambda each: each[:2])
+def _windows(snapshot: Snapshot, groups: Sequence[Group], one: Ranked, size: int) -> list[Window]:
+    """The passages of a record, best first: rarest words, then the shorter, then field order.
+
+    The best one has `size` characters if its passage needs no more, the others have fewer.
+    """
+    found = [
+        (name, base, text, total, passage)
+        for name in one.stream.searchable.values()
+        for base, text, total in _texts(snapshot, one, name)
+        for passage in passages(
+            text, groups, limit=CONTRACT.windows_per_hit, most=RECORD_PASSAGE_CHARS
+        )
+    ]
+    found.sort(key=lambda each: (-each[4].worth, each[4].span.end - each[4].span.start))
     chosen: list[Window] = []
-    for _, _, window in found:
+    for each in found:
+        window = _window(*each, size=BUDGETS.later_window_chars if chosen else size)
         if not any(_overlap(window, other) for other in chosen):
             chosen.append(window)
     return chosen
 
 
-def _shown(windows: Sequence[Window], title: str | None) -> Sequence[Window]:
-    """The windows that a hit shows: not the title again, and none of little worth."""
+def _shown(
+    windows: Sequence[Window], groups: Sequence[Group], title: str | None
+) -> Sequence[Window]:
+    """The windows that a hit shows: not the title again, and none of little worth.
+
+    A further one is as good as the first, or proves words that those before it do not.
+    """
     beside = [window for window in windows if window.field != title] or list(windows)
-    worth = [one for one in beside if one.worth >= WORTH_SHOWN * beside[0].worth]
-    return worth[: CONTRACT.windows_per_hit]
+    shown, proven = beside[:1], beside[0].held if beside else frozenset[int]()
+    for one in beside[1:]:
+        best = beside[0].worth
+        added = sum(groups[number].idf for number in one.held - proven)
+        if one.worth >= best or added >= WORTH_ADDED * best:
+            shown.append(one)
+            proven |= one.held
+    return shown[: CONTRACT.windows_per_hit]
 
 
 def _texts(snapshot: Snapshot, one: Ranked, name: str) -> Iterator[tuple[int, str, int]]:
@@ -112,13 +139,14 @@ def _overlap(one: Window, other: Window) -> bool:
     return one.field == other.field and one.start < other.end and other.start < one.end
 
 
-def _window(name: str, text: str, base: int, total: int, passage: Passage) -> Window:
+def _window(name: str, base: int, text: str, total: int, passage: Passage, *, size: int) -> Window:
+    """The window of a passage. A field of at most `excerpt_chars` is shown whole."""
     span = passage.span
-    start, end = excerpt(text, span, size=BUDGETS.excerpt_chars)
+    size = max(size, span.end - span.start + BESIDE_CHARS)
+    if total <= BUDGETS.excerpt_chars or size > BUDGETS.excerpt_chars:
+        size = BUDGETS.excerpt_chars
+    start, end = excerpt(text, span, size=size)
     shown, _ = mark(text, start=start, end=end, marks=span.marks)
-    read_from = 0
-    if total > CONTRACT.window_chars:
-        read_from = base + beginning(text, span.start - CONTRACT.match_before_chars)
     return Window(
         name,
         shown,
@@ -127,16 +155,15 @@ def _window(name: str, text: str, base: int, total: int, passage: Passage) -> Wi
         total,
         base + span.start,
         base + span.end,
-        read_from,
+        base + beginning(text, span.start - CONTRACT.match_before_chars),
         passage.worth,
+        passage.held,
     )
 
 
-def _match(id: str, window: Window) -> Match:
-    path = window.field
-    at = {"offset_chars": window.read_from} if window.read_from else {}
+def _match(window: Window, read: Continuation) -> Match:
     return Match(
-        field_path=path,
+        field_path=window.field,
         shown=window.shown,
         start=window.start,
         end=window.end,
@@ -144,7 +171,7 @@ def _match(id: str, window: Window) -> Match:
         match_start=window.match_start,
         match_end=window.match_end,
         complete=window.whole,
-        read=window_read(id, path, at),
+        read=read,
     )
 
 
@@ -156,7 +183,7 @@ def _forms(held: Sequence[Group], windows: Sequence[Window]) -> Iterator[tuple[s
             continue
         for form in group.forms:
             if any(needle(form)[0] in text for text in folded):
-                yield group.word.typed, " ".join(form.words)
+                yield spelling(group.word), " ".join(form.words)
                 break
 
 

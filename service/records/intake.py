@@ -14,7 +14,7 @@ _FORBIDDEN_NAMES = frozenset({"", ".", ".."})
 
 
 class Refused(ValueError):
-    """A row or a name the store does not take; the message says why and what to do."""
+    """A row or a name the store does not take; the message reports why and what to do."""
 
 
 class Row(NamedTuple):

@@ -95,7 +95,7 @@ def find(
 def _suiting(
     streams: Sequence[StreamView], suits: Callable[[StreamView], None]
 ) -> list[StreamView]:
-    """The streams for which the call would work; raises the first refusal where there is none."""
+    """The streams for which the call would work; raises the first refusal if there is none."""
     refusals, found = [], []
     for stream in streams:
         try:
@@ -248,7 +248,7 @@ def _page(
         if query.expand:
             related = expand(snapshot, view, stream, stored, query.expand, query.expand_limit)
             record = replace(record, expanded=related)
-        size += body_bytes(record)
+        size += body_bytes(record) if query.whole or query.expand else stored.chars
         if page and size > BUDGETS.rest_page_bytes:
             return page, True
         page.append(record)

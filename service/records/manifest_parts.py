@@ -25,7 +25,7 @@ class Part:
         return InvalidRequest(f"{self.path}: {message}.", code="invalid_manifest", param=self.path)
 
     def at(self, key: str | int) -> "Part":
-        """The member at a key; its value is None where there is none."""
+        """The member at a key; its value is None if there is none."""
         if isinstance(key, int):
             return Part(f"{self.path}[{key}]", self.value[key])
         if not isinstance(self.value, dict):
@@ -33,14 +33,14 @@ class Part:
         return Part(f"{self.path}.{key}", self.value.get(key))
 
     def part(self, key: str) -> "Part":
-        """The object at a key, empty where there is none."""
+        """The object at a key, empty if there is none."""
         found = self.at(key)
         if found.value is not None and not isinstance(found.value, dict):
             raise found.fault("must be an object")
         return Part(found.path, found.value or {})
 
     def parts(self, key: str) -> list["Part"]:
-        """The members of the list at a key, none where there is no list."""
+        """The members of the list at a key, none if there is no list."""
         found = self.at(key)
         if found.value is not None and not isinstance(found.value, list):
             raise found.fault("must be a list")

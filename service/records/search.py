@@ -5,31 +5,28 @@ reads and ranks them in blocks of 100 with their neighbours; a page shows the ne
 block. A cursor holds the block, the offset in it and the figures that the ranking goes by.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
-from typing import Any, Final
+from typing import Any
 
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.hits import Counts, SearchPage
-from evidence.ranking import Group, Ranker, idf
+from evidence.ranking import TAIL, Ranker
 from service.cursors import Sealer
 from service.ports import SearchQuery
 from service.records import candidates, zero_hits
 from service.records.blocks import Ranked, Reader, in_order
 from service.records.candidates import Candidates
 from service.records.engine import Snapshot
+from service.records.hit_reads import Reads
 from service.records.hits import hit_of
 from service.records.searched import Searched
 from service.records.view import View
-from service.records.words import groups_of
-
-#: A first page ends, after the third hit, where the score falls below this share of the best.
-TAIL: Final = 0.2
-FULL_HITS: Final = 3
+from service.records.words import groups_of, required_groups
 
 
 def search(snapshot: Snapshot, view: View, request: SearchQuery, sealer: Sealer) -> SearchPage:
@@ -54,15 +51,9 @@ class Search:
         self.vocabulary = view.vocabulary(snapshot)
         self.records, self.mean = self.vocabulary.size
         self.wanted = groups_of(self.question, self.vocabulary, strict=self.every)
-        self.ranker = Ranker([*self.wanted, *self._required_groups()], self.mean)
-
-    def _required_groups(self) -> Iterable[Group]:
-        """The required parts as groups, so that they are ranked and marked like words."""
-        for part in self.question.required:
-            if not part.term.excluded:
-                scope = self.searched.scope(part.role)
-                count = self.vocabulary.count(part.term, scope)
-                yield Group(part.term, (), False, count, idf(max(self.records, count), count))
+        required = required_groups(self.question, self.vocabulary, self.searched.scope)
+        self.ranker = Ranker([*self.wanted, *required], self.mean)
+        self.reads = Reads(snapshot, view, request.query)
 
     @cached_property
     def candidates(self) -> Candidates:
@@ -73,7 +64,10 @@ class Search:
             if self.wanted:
                 found.keep_wanted(snapshot, scope(), self.wanted, every=self.every)
         else:
-            found = candidates.of_words(snapshot, scope(), self.wanted)
+            records = 0 if self.searched.narrowed else self.records
+            found = candidates.of_words(
+                snapshot, scope(), scope("primary-title"), self.wanted, records
+            )
             if self.every:
                 kept = candidates.holding_all(snapshot, scope(), self.wanted, found.held)
                 found.keep(kept)
@@ -91,7 +85,7 @@ class Search:
 
     @cached_property
     def order(self) -> list[int]:
-        return self.candidates.ordered(self.ranker.groups)
+        return self.candidates.ordered(self.ranker.groups, self.searched.scope().fields)
 
     def block(self, number: int) -> list[Ranked]:
         """The records of a block, best first; those of earlier blocks are not repeated."""
@@ -173,7 +167,7 @@ class Search:
         page = SearchPage(
             args={},
             hits=[
-                hit_of(self.snapshot, self.ranker, one, rank)
+                hit_of(self.snapshot, self.ranker, one, rank, self.reads)
                 for rank, one in enumerate(
                     shown, start=number * BUDGETS.candidates_ranked + offset + 1
                 )
@@ -184,6 +178,7 @@ class Search:
             recall=self._recall(cursor is None and counts.some > len(self.order)),
             warnings=warnings,
             tail_cut=tail_cut,
+            repaired_query=zero_hits.repaired(self.question, self.wanted),
         )
         return page if page.hits or request.cursor else self._explained(page)
 
@@ -205,14 +200,27 @@ class Search:
         )
 
     def _retry(self) -> dict[str, Any] | None:
-        """Arguments in place of which this search has hits, as a further search shows."""
-        asking_less = zero_hits.retries(self.question, self.wanted, every=self.every)
-        for changes in islice(asking_less, zero_hits.RETRIES_MAX):
-            if len(changes.get("query", "")) > CONTRACT.query_chars:
-                continue
-            if Search(self.snapshot, self.view, replace(self.request, **changes)).order:
-                return changes
-        return None
+        """Arguments in place of which this search has hits, as a further search shows.
+
+        Fewer words in the same scope come first, then the same words in a wider one, then both.
+        """
+        fewer = list(islice(self._asking_less(), zero_hits.RETRIES_MAX))
+        wider = list(zero_hits.wider(self.request))
+        both = [changes | wider[-1] for changes in fewer] if wider else []
+        found = (changes for changes in (*fewer, *wider, *both) if self._has_hits(changes))
+        return next(found, None)
+
+    def _asking_less(self) -> Iterator[dict[str, Any]]:
+        return zero_hits.retries(self.question, self.wanted, every=self.every)
+
+    def _has_hits(self, changes: dict[str, Any]) -> bool:
+        if len(changes.get("query", "")) > CONTRACT.query_chars:
+            return False
+        request = zero_hits.changed(self.request, changes)
+        try:
+            return bool(Search(self.snapshot, self.view, request).order)
+        except InvalidRequest:  # a filter that does not fit a wider scope
+            return False
 
     def _tail(self, shown: list[Ranked]) -> int:
         """How many hits a first page shows before the scores fall off."""
@@ -220,7 +228,7 @@ class Search:
             return 0
         least = shown[0].value * TAIL
         for number, one in enumerate(shown):
-            if number >= FULL_HITS and one.value < least:
+            if number >= CONTRACT.full_hits and one.value < least:
                 return number
         return len(shown)
 
@@ -240,7 +248,7 @@ class Search:
         page = SearchPage(
             args={},
             hits=[
-                hit_of(self.snapshot, self.ranker, one, rank)
+                hit_of(self.snapshot, self.ranker, one, rank, self.reads)
                 for rank, one in enumerate(shown, start=1)
             ],
             has_more=False,
@@ -248,7 +256,7 @@ class Search:
             counts=counts,
             recall=self._recall(False),
             warnings=warnings,
-            left_out=max(0, counts.some - len(shown)),
+            left_out=max(0, counts.some - len(shown)) or None,
         )
         return page if page.hits else self._explained(page)
 
@@ -257,7 +265,8 @@ class Search:
         found, every = self.candidates, set(range(len(self.wanted)))
         whole = {one.record.seq for one in ranked if every <= one.score.held}
         if found.complete:
-            whole |= {seq for seq, held in found.held.items() if every <= held}
+            bits = candidates.bits_of(every)
+            whole |= {seq for seq, held in found.held.items() if held & bits == bits}
         some = len(found.held.keys() | {one.record.seq for one in ranked})
         return Counts(all=len(whole), some=max(some, len(whole)), exact=found.complete)
 

@@ -40,7 +40,8 @@ class Searched:
                 param="filter",
                 retry_with="streams",
             )
-        lists.require_shared(view, found, request.filter, "filter")
+        if request.filter:
+            lists.require_shared(view, found, request.filter, "filter")
         return found
 
     @cached_property
@@ -65,16 +66,26 @@ class Searched:
         """The covered records, by stream; streams without event times drop out of a time range."""
         found = {}
         for stream in self.streams:
-            tests = filters.tests_of(stream, self.request.filter)
-            bounds = tuple(self._bounds(stream))
+            tests = self._tests(stream)
+            bounds = tuple(self._bounds(stream)) if self._timed else ()
             if self._timed and not bounds:
                 continue
             found[stream.id] = stream.selection((*tests, *bounds))
         return found
 
     @property
+    def narrowed(self) -> bool:
+        """Whether the request leaves out a part of the grant."""
+        request = self.request
+        return bool(request.streams or request.connection_id or request.filter or self._timed)
+
+    @property
     def _timed(self) -> bool:
         return self.times != (None, None)
+
+    def _tests(self, stream: StreamView) -> tuple[Test, ...]:
+        wanted = self.request.filter
+        return filters.tests_of(stream, wanted) if wanted else ()
 
     def _bounds(self, stream: StreamView) -> Iterator[Test]:
         ordinal = stream.event_ordinal
@@ -91,7 +102,7 @@ class Searched:
         count = self.snapshot.count
         left_out = 0
         for stream in self.streams:
-            tests = filters.tests_of(stream, self.request.filter)
+            tests = self._tests(stream)
             left_out += count(stream.selection(tests))
             if stream.event_ordinal is not None:
                 dated = Test(stream.event_ordinal, "gte", EARLIEST)
@@ -100,6 +111,13 @@ class Searched:
 
     def scope(self, role: str | None = None) -> Scope:
         """The searched fields, or those with a role."""
+        return self._scope(role) if role else self._whole
+
+    @cached_property
+    def _whole(self) -> Scope:
+        return self._scope(None)
+
+    def _scope(self, role: str | None) -> Scope:
         fields = (
             ordinal
             for stream in self.streams

@@ -128,7 +128,7 @@ class Store:
         """Raises `Unavailable` with the reason when the store cannot answer."""
         with self.reader.snapshot() as snapshot:
             _kept_secret(snapshot)
-            self.indexes.require(snapshot.db)
+            self.indexes.require(snapshot)
 
 
 _sealer = lru_cache(maxsize=4)(Sealer)
@@ -155,7 +155,10 @@ class StoreResourceServer:
         return view
 
     def version(self) -> Hashable | None:
-        """See `ports.Versioned`: the grant, and the one generation that all was read of."""
+        """The grant and the generation of all reads so far; None if they were of several.
+
+        Two versions are equal only if both servers answer alike to the same question.
+        """
         return (self._key, *self._read) if len(self._read) == 1 else None
 
     def schema(self, query: SchemaQuery) -> Answer[Schema]:
@@ -190,7 +193,7 @@ class StoreResourceServer:
         sealer = self._store.sealer
         with self._store.reader.snapshot() as snapshot:
             view = self.view(snapshot)
-            self._store.indexes.require(snapshot.db)
+            self._store.indexes.require(snapshot)
             return Answer(search.search(snapshot, view, query, sealer))
 
     def field_window(
@@ -199,7 +202,7 @@ class StoreResourceServer:
         with self._store.reader.snapshot() as snapshot:
             view = self.view(snapshot)
             if window.query is not None:
-                self._store.indexes.require(snapshot.db)
+                self._store.indexes.require(snapshot)
             return Answer(fields.read_window(snapshot, view, ref, field_path, window))
 
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob:

@@ -33,7 +33,7 @@ Stored = str | int | float
 
 @dataclass(frozen=True, slots=True)
 class FieldType:
-    """What a manifest says about one field. `shown_as` is PDPP's open type word.
+    """The declaration of one field in a manifest. `shown_as` is PDPP's open type word.
 
     `form` is how its times or decimals are written, where that is not the usual way.
     """

@@ -6,6 +6,7 @@ stream, and nothing outside a `View` can be named.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from difflib import get_close_matches
 from typing import Any
 
@@ -19,7 +20,7 @@ from service.records.engine import Limit, Scope, Selection, Snapshot, Stored, Te
 from service.access.grants import Grant, StreamGrant
 from service.records.manifest import StreamManifest
 from service.records.values import time_of
-from service.records.words import Vocabulary, groups_of
+from service.records.words import Vocabulary, groups_of, required_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,20 +120,18 @@ class StreamView:
         return wanted or self.fields
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class View:
     """All streams of one grant. Streams that are gone from the store are left out.
 
-    `owners` tells whose a granted full-text scope is; `remembered` is for what follows from some
-    of the streams alone, by their ids.
+    `owners` maps the ordinal of a granted field in the full-text index to its stream.
     """
 
     grant: Grant
     streams: tuple[StreamView, ...]
     owners: dict[int, StreamView]
-    remembered: dict[tuple[int, ...], Any]
 
-    @property
+    @cached_property
     def languages(self) -> tuple[str, ...]:
         """The languages of the connections of the grant; English if none is known."""
         found = dict.fromkeys(code for stream in self.streams for code in stream.languages)
@@ -140,27 +139,47 @@ class View:
 
     def question(self, text: str) -> Question:
         """What a text asks of the grant: roles that it does not show are ordinary words."""
-        shown = frozenset(role for stream in self.streams for role in stream.roles)
-        return parse_question(text, self.languages, shown)
+        return parse_question(text, self.languages, self._roles)
+
+    @cached_property
+    def _roles(self) -> frozenset[str]:
+        return frozenset(role for stream in self.streams for role in stream.roles)
 
     def vocabulary(self, snapshot: Snapshot) -> Vocabulary:
         """The words of the grant."""
+        return Vocabulary(snapshot, *self._word_fields, self.languages)
+
+    @cached_property
+    def _word_fields(self) -> tuple[tuple[int, ...], tuple[int, ...], Scope]:
+        """(streams the grant shows whole, their searched fields, those of the other streams)."""
         whole = [stream for stream in self.streams if not stream.limit]
         limited = [stream for stream in self.streams if stream.limit]
-        return Vocabulary(
-            snapshot,
+        return (
             tuple(stream.id for stream in whole),
             tuple(sorted(ordinal for stream in whole for ordinal in stream.searchable)),
             Scope(
                 tuple(sorted(ordinal for stream in limited for ordinal in stream.searchable)),
                 tuple(stream.selection() for stream in limited),
             ),
-            self.languages,
         )
 
     def groups(self, snapshot: Snapshot, text: str) -> list[Group]:
-        """The words of a text with everything in the grant that counts as them."""
-        return groups_of(self.question(text), self.vocabulary(snapshot), strict=False)
+        """The words and phrases of a text with all in the grant that counts as them."""
+        question, vocabulary = self.question(text), self.vocabulary(snapshot)
+        wanted = groups_of(question, vocabulary, strict=False)
+        required = required_groups(question, vocabulary, self._scope)
+        return [*wanted, *(group for group in required if not group.word.prefix)]
+
+    def _scope(self, role: str | None) -> Scope:
+        """The searched fields of the grant, or those with a role."""
+        fields = (
+            ordinal
+            for stream in self.streams
+            for ordinal, name in stream.searchable.items()
+            if role is None or stream.roles.get(role) == name
+        )
+        selections = tuple(stream.selection() for stream in self.streams)
+        return Scope(tuple(sorted(fields)), selections)
 
     @property
     def connection_ids(self) -> list[str]:
@@ -203,7 +222,7 @@ def open_view(snapshot: Snapshot, grant: Grant) -> View:
     found = (_open_stream(snapshot, item) for item in grant.streams)
     streams = tuple(stream for stream in found if stream is not None)
     owners = {ordinal: stream for stream in streams for ordinal in stream.searchable}
-    return View(grant, streams, owners, {})
+    return View(grant, streams, owners)
 
 
 def _open_stream(snapshot: Snapshot, item: StreamGrant) -> StreamView | None:

@@ -4,7 +4,7 @@ Everything here is counted over the whole grant, never narrowed by a request, so
 reads of one question use the same figures; and never over more than the grant.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -39,9 +39,13 @@ class Vocabulary:
             records += self.snapshot.count(selection)
         return records, words / records if records and words else 1.0
 
-    def like(self, prefix: str) -> dict[str, int]:
-        """The words that begin so, and how many records hold each."""
-        return self._with_limited(self.snapshot.words_like(self.open, prefix), prefix)
+    def like(self, prefixes: Iterable[str]) -> list[str]:
+        """The words that begin with one of some prefixes."""
+        wanted = sorted(prefixes)
+        found = self.snapshot.words_like(self.open, wanted)
+        if self.limited.fields:
+            found += self.snapshot.words_like(self.limited.fields, wanted)
+        return found
 
     def counts(self, words: Iterable[str]) -> dict[str, int]:
         """How many records hold each of some words; those that none holds are left out."""
@@ -51,11 +55,6 @@ class Vocabulary:
             there = self.snapshot.word_counts(self.limited.fields, wanted)
             return self._added(found, there)
         return found
-
-    def _with_limited(self, found: dict[str, int], prefix: str) -> dict[str, int]:
-        if not self.limited.fields:
-            return found
-        return self._added(found, self.snapshot.words_like(self.limited.fields, prefix))
 
     def _added(self, found: dict[str, int], candidates: Iterable[str]) -> dict[str, int]:
         """Counts with those inside a limit, which are counted row by row, the newest first."""
@@ -69,7 +68,7 @@ class Vocabulary:
     def count(self, term: Term, scope: Scope) -> int:
         """How many records of a scope hold a term, counted no further than `word_matches`."""
         rows = self.snapshot.rows(scope, [[term]], BUDGETS.word_matches, newest=True)
-        return len({*self.snapshot.records_of(rows.short), *(seq for seq, _, _ in rows.passages)})
+        return len(rows.records(self.snapshot))
 
 
 def pair_or_word(text: str) -> tuple[str, ...]:
@@ -94,6 +93,20 @@ def groups_of(question: Question, vocabulary: Vocabulary, *, strict: bool) -> li
     return found
 
 
+def required_groups(
+    question: Question, vocabulary: Vocabulary, scope: Callable[[str | None], Scope]
+) -> Iterator[Group]:
+    """The required parts as groups, so that they are ranked and marked like words.
+
+    `scope` returns what a part with a role is looked for in.
+    """
+    records, _ = vocabulary.size
+    for part in question.required:
+        if not part.term.excluded:
+            count = vocabulary.count(part.term, scope(part.role))
+            yield Group(part.term, (), False, count, idf(max(records, count), count))
+
+
 def _group(word: Term, vocabulary: Vocabulary, strict: bool) -> Group:
     records, _ = vocabulary.size
     spelled = "".join(word.words)
@@ -109,18 +122,15 @@ def _group(word: Term, vocabulary: Vocabulary, strict: bool) -> Group:
 
 def _forms(word: str, vocabulary: Vocabulary) -> dict[str, int]:
     """The word, its inflected forms and other spellings that occur, with their counts."""
-    found: dict[str, int] = {}
     spelled = {word}
     if _UMLAUTS in vocabulary.languages:
         spelled |= umlauts(word)
-    found |= vocabulary.counts(spelled)
+    found = set(spelled)
     for language in vocabulary.languages:
         stems = {stem(one, language) for one in spelled}
-        for prefix in {begin for one in stems for begin in forms_begin(one, language)}:
-            for other, number in vocabulary.like(prefix).items():
-                if other not in found and stem(other, language) in stems:
-                    found[other] = number
-    return found
+        prefixes = {begin for one in stems for begin in forms_begin(one, language)}
+        found.update(one for one in vocabulary.like(prefixes) if stem(one, language) in stems)
+    return vocabulary.counts(found)
 
 
 def _repairs(word: str, vocabulary: Vocabulary) -> dict[str, int]:

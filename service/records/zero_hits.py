@@ -1,11 +1,15 @@
 """What a search without hits reports: absent words, words like them, a call that has hits."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
+from evidence.hits import LIMITING
+from evidence.proven import spelling
 from evidence.question import Question
 from evidence.ranking import Group
 from evidence.spelling import REPAIRED_CHARS, edits
+from service.ports import SearchQuery
 from service.records.words import Vocabulary
 
 #: Similar words that are named for each absent one.
@@ -15,8 +19,8 @@ RETRIES_MAX = 5
 
 
 def absent(wanted: list[Group]) -> list[str]:
-    """The words that occur nowhere in the grant, as they were typed."""
-    return [group.word.typed for group in wanted if not group.count]
+    """The words that occur nowhere in the grant."""
+    return [spelling(group.word) for group in wanted if not group.count]
 
 
 def nearest(wanted: list[Group], vocabulary: Vocabulary) -> dict[str, list[str]]:
@@ -29,7 +33,7 @@ def nearest(wanted: list[Group], vocabulary: Vocabulary) -> dict[str, list[str]]
         counts = vocabulary.counts(edits(word, vocabulary.snapshot.letters()))
         near = sorted(counts, key=lambda one: (-counts[one], one))[:NEAREST_MAX]
         if near:
-            found[group.word.typed] = near
+            found[spelling(group.word)] = near
     return found
 
 
@@ -51,6 +55,36 @@ def retries(question: Question, wanted: list[Group], *, every: bool) -> Iterator
         yield _asking([*present, *required]) | mode
         if present and required:
             yield _asking(present) | mode
+
+
+def repaired(question: Question, wanted: list[Group]) -> str | None:
+    """The query with every corrected word as it occurs; None if no word was corrected."""
+    if not any(group.repaired for group in wanted):
+        return None
+    words = [
+        " ".join(group.forms[0].words) if group.repaired else group.word.typed for group in wanted
+    ]
+    return str(_asking([*words, *(part.term.typed for part in question.required)])["query"])
+
+
+def wider(request: SearchQuery) -> Iterator[dict[str, Any]]:
+    """Arguments that search more of the grant: without one of those that limit it, then all.
+
+    None leaves an argument out. A filter is for one stream, so it goes together with `streams`.
+    """
+    given = [name for name in LIMITING if getattr(request, name)]
+    steps = (("filter",), ("since", "until"), ("filter", "streams"), ("connection_id",), LIMITING)
+    found = [{name: None for name in step if name in given} for step in steps]
+    yield from (one for number, one in enumerate(found) if one and one not in found[:number])
+
+
+def changed(request: SearchQuery, changes: dict[str, Any]) -> SearchQuery:
+    """A request with some arguments changed; None stands for the default."""
+    defaults = SearchQuery(request.query)
+    values = {
+        name: getattr(defaults, name) if value is None else value for name, value in changes.items()
+    }
+    return replace(request, **values)
 
 
 def _asking(parts: Iterable[str]) -> dict[str, Any]:

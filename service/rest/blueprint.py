@@ -41,7 +41,7 @@ def _rule(path: str) -> str:
 
 
 def _open(services: Services, guard: Guard) -> Response | None:
-    """Every route needs a client token; one that asks for nothing must say so elsewhere."""
+    """Every route needs a client token; public routes are declared elsewhere."""
     token = web.begin(guard)
     asked = request.headers.get("PDPP-Version")
     if asked not in (None, PDPP_VERSION):

@@ -1,4 +1,4 @@
-"""What this server says about itself to programs: `/openapi.json` and `/llms.txt`."""
+"""Descriptions of this server for programs: `/openapi.json` and `/llms.txt`."""
 
 from collections.abc import Callable
 

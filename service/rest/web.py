@@ -13,7 +13,7 @@ from flask import Flask, Response, current_app, g, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, UnsupportedMediaType
 from werkzeug.routing import BaseConverter
 
-from evidence import account, json_text
+from evidence import request_log, json_text
 from evidence.errors import EvidenceError, Internal, InvalidRequest, TooLarge
 from evidence.limits import BUDGETS
 from service import http_edge
@@ -150,7 +150,7 @@ def page(body: dict[str, Any]) -> Response:
 
 
 def _failure(error: EvidenceError) -> Response:
-    account.current().error = error.code
+    request_log.current().error = error.code
     status, body = errors.body(error, headers()["Request-Id"])
     guard = g.get("guard") or Guard(access=Access.CLIENT_TOKEN)
     authorization = request.headers.get("Authorization")
@@ -185,6 +185,6 @@ def _is_visit() -> bool:
 def _unexpected(error: Exception) -> Response:
     id = headers()["Request-Id"]
     logger.exception("request %s failed", id)
-    account.current().error = Internal.default_code
+    request_log.current().error = Internal.default_code
     status, body = errors.body(Internal(), id)
     return reply(body, status)

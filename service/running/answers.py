@@ -12,7 +12,7 @@ from typing import Any, Final
 from flask import Flask, Request, Response, request
 from werkzeug.http import is_resource_modified
 
-from evidence.account import Allowance
+from evidence.request_log import Allowance
 from evidence.limits import BUDGETS
 from service.access.guard import Guard
 from service.http_edge import preflight
@@ -134,7 +134,7 @@ def _tag(environ: dict[str, Any], response: Response, sent: dict[str, str]) -> N
 
 
 def _compress(asked: Request, response: Response) -> None:
-    """Compresses a body above the bound, unless the client says it wants none."""
+    """Compresses a body above the bound, unless the client refuses compression."""
     if response.status_code in (204, 206, 304):
         return
     body = response.get_data()

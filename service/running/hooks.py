@@ -1,4 +1,4 @@
-"""Around every request: an account is opened, and told to the log and the metrics at its end.
+"""Logs and counts every request: opens its log at the start, writes log and metrics at its end.
 
 This is on the way of every request: headers are looked up in the WSGI environment, and nothing is
 worked out that is not told.
@@ -14,8 +14,8 @@ from flask import Flask, Request, Response, request
 
 from werkzeug.wsgi import ClosingIterator
 
-from evidence import account
-from evidence.account import Account, Trace, continued
+from evidence import request_log
+from evidence.request_log import RequestLog, Trace, continued
 from service.running import answers, metrics
 from service.access.guard import Guard, peer
 from service.http_edge import sent_request_id
@@ -34,7 +34,7 @@ def prepare(app: Flask, guard: Guard, found: Settings) -> None:
 
     def after(response: Response) -> Response:
         asked: Request = request._get_current_object()  # type: ignore[attr-defined]
-        opened = account.current()
+        opened = request_log.current()
         answers.finish(asked, response, guard, opened.allowance)
         if response.is_streamed:
             opened.streams = True
@@ -46,7 +46,7 @@ def prepare(app: Flask, guard: Guard, found: Settings) -> None:
     app.before_request(lambda: _check_host(app, guard))
     app.before_request(lambda: answers.options(app, guard))
     app.after_request(after)
-    app.wsgi_app = _accounted(app.wsgi_app, counting)  # type: ignore[method-assign]
+    app.wsgi_app = _logged(app.wsgi_app, counting)  # type: ignore[method-assign]
 
 
 def _check_host(app: Flask, guard: Guard) -> None:
@@ -56,19 +56,19 @@ def _check_host(app: Flask, guard: Guard) -> None:
         guard.check_host(request.environ.get("HTTP_HOST"), peer(request.environ))
 
 
-def _accounted(application: Any, counting: bool) -> Any:
-    """The application, with an account until its answer is there, or sent where it streams."""
-    asked = metrics.upstream if counting else account.uncounted
+def _logged(application: Any, counting: bool) -> Any:
+    """The application, with a request log until its answer is complete, or sent if it streams."""
+    asked = metrics.upstream if counting else request_log.uncounted
 
     def end() -> None:
-        account.end()
+        request_log.end()
         if counting:
             metrics.ended()
 
     def wrapped(environ: dict[str, Any], start_response: Any) -> Any:
         began, told = perf_counter(), environ.get
         trace = continued(told("HTTP_TRACEPARENT"))
-        opened = Account(
+        opened = RequestLog(
             sent_request_id(environ),
             told("REMOTE_ADDR", ""),
             trace or Trace.begun(),
@@ -76,7 +76,7 @@ def _accounted(application: Any, counting: bool) -> Any:
             asked=asked,
             began=began,
         )
-        account.begin(opened)
+        request_log.begin(opened)
         if counting:
             metrics.begun()
         try:
@@ -92,7 +92,7 @@ def _accounted(application: Any, counting: bool) -> Any:
     return wrapped
 
 
-def _tell(asked: Request, response: Response, opened: Account, counting: bool) -> None:
+def _tell(asked: Request, response: Response, opened: RequestLog, counting: bool) -> None:
     """One line and its counts, once the answer is ready; of a stream, once it was sent."""
     seconds = perf_counter() - opened.began
     rule = asked.url_rule
@@ -103,7 +103,7 @@ def _tell(asked: Request, response: Response, opened: Account, counting: bool) -
         metrics.count(surface, operation, status, seconds, size, opened.error)
     line = {
         "request_id": opened.request_id,
-        "method": asked.method if asked.method in VERBS else account.UNKNOWN,
+        "method": asked.method if asked.method in VERBS else request_log.UNKNOWN,
         "route": route,
         "status": status,
         "bytes": size,
@@ -144,8 +144,8 @@ def _place(rule: str, endpoint: str) -> tuple[str, str, str]:
 
 @lru_cache(maxsize=1_024)
 def _address(told: str) -> str:
-    """An address; whatever else a header says is none."""
+    """An IP address as text; `UNKNOWN` for any other text of a header."""
     try:
         return str(ipaddress.ip_address(told))
     except ValueError:
-        return account.UNKNOWN
+        return request_log.UNKNOWN

@@ -61,7 +61,7 @@ def configure(format: str | None, level: str) -> None:
 
 
 class GunicornLog(glogging.Logger):  # type: ignore[misc]
-    """What gunicorn has to say, in the same lines."""
+    """The messages of gunicorn, in the same format."""
 
     def setup(self, cfg: Any) -> None:
         super().setup(cfg)
@@ -94,7 +94,7 @@ class _Lines(logging.Formatter):
         self._written = written
 
     def format(self, record: logging.LogRecord) -> str:
-        """An exception is told as its stack; see the module for what is left out."""
+        """The stack of an exception; see the module for what is left out."""
         told: Told = {"event": record.getMessage()}
         if record.stack_info:
             told["stack_info"] = record.stack_info

@@ -1,4 +1,4 @@
-"""From the text of a variable to its value; a `ValueError` says what the text must be."""
+"""From the text of a variable to its value; a `ValueError` names the expected form."""
 
 import re
 from collections.abc import Callable

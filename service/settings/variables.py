@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable that is read elsewhere; `where` says by whom."""
+    """A variable that is read elsewhere; `where` names its reader."""
 
     name: str
     where: str

@@ -27,8 +27,8 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         *("read_record_field", "search"),
     ),
     "service.mcp": (
-        *("blueprint", "faults", "headers", "ladder", "papers", "records", "repeats", "stdio"),
-        *("surface", "versions"),
+        *("answer_cache", "blueprint", "faults", "headers", "papers", "records", "stdio"),
+        *("surface", "validation", "versions"),
     ),
     "service.rest": ("blueprint", "documents", "metadata", "papers", "web"),
     "service.openapi": ("",),

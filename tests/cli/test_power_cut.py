@@ -10,7 +10,7 @@ from evidence.errors import Forbidden, Unauthenticated
 from service.records.store import Store
 from service.records.sqlite.reader import Reader
 from tests.helpers import worlds
-from tests.helpers.households import letters
+from tests.helpers.two_owners import letters
 from tests.helpers.power_cut import Disk
 from tests.helpers.worlds import House
 

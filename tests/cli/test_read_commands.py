@@ -21,7 +21,7 @@ from tests.helpers.loopback import Asked, Reply, answering
 from tests.helpers.shell import Shell, printed
 from tests.helpers.small import LONG_BODY, LONG_ID
 from tests.helpers.stores import build
-from tests.helpers.worlds import House, household
+from tests.helpers.worlds import House, two_mailboxes
 
 WORK = ("messages", "--connection-id", "mail-work")
 
@@ -33,13 +33,13 @@ def shell(small_house: House, small: Local) -> Shell:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Shell:
-    """A shell beside the household, which has blobs."""
+    """A shell beside the two mailboxes, which has blobs."""
     house = build_household(tmp_path_factory.mktemp("home"))
     return Shell({**house.environment, "RUNG_TOKEN": house.grant()[1]})
 
 
 def build_household(folder: Path) -> House:
-    return worlds.build(household(), folder)
+    return worlds.build(two_mailboxes(), folder)
 
 
 def body(result: Any) -> dict[str, Any]:

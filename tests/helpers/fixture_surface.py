@@ -69,7 +69,7 @@ TOOLS: tuple[Tool, ...] = (
     (tool("fail", "Fails as a tool does.", ANY_OBJECT), _fail),
     (tool("crash", "Fails as a tool must not.", ANY_OBJECT), _crash),
     (tool("link", "Answers with a resource link.", ANY_OBJECT), _link),
-    (tool("mirrored", "Repeats its arguments in headers.", MIRRORED), _echo),
+    (tool("mirrored", "AnswerCache its arguments in headers.", MIRRORED), _echo),
     (tool("sample", "Needs sampling.", ANY_OBJECT, _meta={NEEDS_CAPABILITY: "sampling"}), _echo),
 )
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from evidence.limits import BUDGETS
-from evidence.work import Deadline
+from evidence.work import Deadline, Each, serial
 from service.mcp.dispatch import Server
 from service.mcp.headers import Headers
 from service.mcp.protocol import handle
@@ -28,13 +28,15 @@ def opener(url: str, token: str) -> Open:
     return lambda: HttpResourceServer(origin, token, upstream_deadline())
 
 
-def caller_of(open: Open, *, fence_key: bytes = b"of a test", base_url: str = "") -> Caller:
+def caller_of(
+    open: Open, *, fence_key: bytes = b"of a test", base_url: str = "", each: Each = serial
+) -> Caller:
     """An MCP caller of this process over any resource server."""
     server = Server(RecordsSurface())
 
     def post(body: bytes, headers: dict[str, str]) -> bytes:
         found: Headers = {name.lower(): value for name, value in headers.items()}
-        session = Session(open(), base_url, fence_key)
+        session = Session(open(), base_url, fence_key, each)
         return handle(server, body, _AnyCase(found), session).body or b""
 
     return Caller(post, "not looked at")

@@ -1,6 +1,6 @@
 """Small worlds of records for tests, and the store, the application and the tokens around them.
 
-    house = worlds.build(worlds.household(), tmp_path)
+    house = worlds.build(worlds.two_mailboxes(), tmp_path)
     api = house.api()                                            # everything
     api = house.api({"connection_id": "bank", "fields": ["id"], "stream": "transactions"})
     api.mcp("search", query="lantern")
@@ -28,7 +28,7 @@ from service.records.sqlite.streams import connect, declare, open_stream
 from service.records.sqlite.writer import open_writer
 from tests.helpers.api import Api
 
-__all__ = ["Api", "Connection", "House", "World", "build", "household", "odd_ids"]
+__all__ = ["Api", "Connection", "House", "World", "build", "two_mailboxes", "odd_ids"]
 
 #: The same for every store, so that the same world gives the same cursors.
 SECRET = "a secret of tests only"
@@ -165,7 +165,7 @@ def relation(name: str, target: str, key: str) -> dict[str, Any]:
     return {"name": name, "stream": target, "foreign_key": key, "cardinality": "has_many"}
 
 
-# -- a household: two mailboxes and a bank that also writes messages ------------------------------
+# -- two mailboxes and a bank that also writes messages ------------------------------
 
 NEEDLE = "the quorum met beneath the elm"
 LONG = "lorem ipsum dolor sit amet consetetur " * 2_000
@@ -173,7 +173,7 @@ LONG_BODY = f"{LONG[:50_000]} {NEEDLE} {LONG[50_000:]}"
 BINARY = bytes(range(256)) * 8
 
 
-def household() -> World:
+def two_mailboxes() -> World:
     """Two mailboxes with equal stream names, and a bank that has one stream of that name too."""
     return World((_mailbox("mail-home", "Home mail"), _mailbox("mail-work", "Work mail"), _bank()))
 

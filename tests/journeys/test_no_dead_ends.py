@@ -163,7 +163,7 @@ TWICE_WRONG: tuple[tuple[str, dict[str, Any]], ...] = (
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Local:
-    built = worlds.build(worlds.household(), tmp_path_factory.mktemp("dead-ends"))
+    built = worlds.build(worlds.two_mailboxes(), tmp_path_factory.mktemp("dead-ends"))
     return Local(built.app, built.grant()[1])
 
 

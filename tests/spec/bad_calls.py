@@ -1,4 +1,4 @@
-"""Calls that must be refused over `worlds.household`, each with its code and what it is told."""
+"""Calls that are refused over `worlds.two_mailboxes`, each with its code and its message."""
 
 from typing import Any, NamedTuple
 

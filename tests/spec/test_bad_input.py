@@ -41,7 +41,7 @@ ROUTES = (
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> worlds.House:
-    return worlds.build(worlds.household(), tmp_path_factory.mktemp("bad"))
+    return worlds.build(worlds.two_mailboxes(), tmp_path_factory.mktemp("bad"))
 
 
 @pytest.fixture(scope="module")

@@ -112,7 +112,7 @@ ANY = settings(deadline=None, max_examples=250, suppress_health_check=list(Healt
 
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Api:
-    return worlds.build(worlds.household(), tmp_path_factory.mktemp("fuzz")).api()
+    return worlds.build(worlds.two_mailboxes(), tmp_path_factory.mktemp("fuzz")).api()
 
 
 @ANY

@@ -12,7 +12,7 @@ import pytest
 from tests.helpers.api import Api
 from tests.helpers.archive import asked_for
 from tests.helpers.caller import Answer, over_http
-from tests.helpers.households import THERE, two
+from tests.helpers.two_owners import THERE, two
 from tests.helpers.loopback import Asked, Loopback, Reply, answering, as_json
 from tests.helpers.reading import Call, printed_calls, structured_calls
 from tests.helpers.server import serving

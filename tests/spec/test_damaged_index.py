@@ -14,7 +14,7 @@ import pytest
 from evidence.limits import BUDGETS
 from tests.helpers import worlds
 from tests.helpers.api import Api
-from tests.helpers.households import letters
+from tests.helpers.two_owners import letters
 from tests.helpers.server import ROOT, serving
 from tests.helpers.worlds import House
 

@@ -45,7 +45,7 @@ GOOD: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> House:
-    return worlds.build(worlds.household(), tmp_path_factory.mktemp("errors"))
+    return worlds.build(worlds.two_mailboxes(), tmp_path_factory.mktemp("errors"))
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +185,7 @@ def test_no_error_asks_for_an_argument_that_no_tool_takes(
 
 @pytest.fixture(scope="module")
 def callers(house: House) -> tuple[Caller, Caller]:
-    """Of the household as one grant, and as a package of three."""
+    """Of two mailboxes as one grant, and as a package of three."""
     store, token = house.app.extensions["rung"].store, house.grant()[1]
     entries = {name: ({"connection_id": name},) for name in ("mail-home", "mail-work", "bank")}
     return caller_of(lambda: store.open(token)), caller_of(of_grants(house, entries))

@@ -17,7 +17,7 @@ SERVER = "https://as.example.com"
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> worlds.House:
-    return worlds.build(worlds.household(), tmp_path_factory.mktemp("ended"))
+    return worlds.build(worlds.two_mailboxes(), tmp_path_factory.mktemp("ended"))
 
 
 @pytest.fixture(scope="module")

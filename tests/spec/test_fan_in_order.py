@@ -111,11 +111,14 @@ def test_sources_in_order_of_coverage_merge_into_that_order(
     assert all((one.coverage or 0) >= (two.coverage or 0) for one, two in pairwise(shown))
 
 
+LEFT = {"code": "newest_page_only", "message": "3 more.", "detail": {"left_out": 3}}
+
+
 def test_the_newest_come_first_across_sources() -> None:
     days = [["2026-03-09", "2026-03-01T10:00:00Z"], ["2026-03-08T23:30:00-02:00", "2025-12-31"]]
     crowd = Crowd(
         [
-            Plan(2, more=tuple({"authored_at": day} for day in listed), meta={"left_out": 3})
+            Plan(2, more=tuple({"authored_at": day} for day in listed), meta={"warnings": [LEFT]})
             for listed in days
         ]
     )

@@ -72,7 +72,7 @@ class Site:
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> worlds.House:
-    return worlds.build(worlds.household(), tmp_path_factory.mktemp("hosts"))
+    return worlds.build(worlds.two_mailboxes(), tmp_path_factory.mktemp("hosts"))
 
 
 def site(house: worlds.House, **environ: str) -> Iterator[Site]:

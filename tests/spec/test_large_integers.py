@@ -51,7 +51,7 @@ def numbers(operations: Any) -> Iterator[tuple[Any, str, dict[str, Any]]]:
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> worlds.House:
-    return worlds.build(worlds.household(), tmp_path_factory.mktemp("large"))
+    return worlds.build(worlds.two_mailboxes(), tmp_path_factory.mktemp("large"))
 
 
 @pytest.fixture(scope="module")

@@ -195,7 +195,7 @@ def test_related_records_stay_inside_the_limits_of_their_own_stream(
 
 def test_a_reference_inside_a_value_opens_no_blob_of_another_record(tmp_path: Path) -> None:
     """A record that merely names a blob deeper in a value does not get to read it."""
-    mailbox = worlds.household().connections[0]
+    mailbox = worlds.two_mailboxes().connections[0]
     forged = {"deep": {"blob_id": "text-home", "mime_type": "text/plain"}}
     rows = (*mailbox.rows, worlds.row("messages", "forged", headers=forged))
     world = worlds.World((worlds.Connection("mail-home", "mail", None, mailbox.streams, rows),))

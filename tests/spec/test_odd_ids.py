@@ -174,5 +174,5 @@ def test_bidi_controls_in_an_id_never_reach_the_text(api: Api) -> None:
 
 
 def test_a_new_store_starts_with_nothing_odd(tmp_path: Path) -> None:
-    house = worlds.build(worlds.household(), tmp_path)
+    house = worlds.build(worlds.two_mailboxes(), tmp_path)
     assert house.api().rest("/v1/search", q="oddity").body["data"] == []

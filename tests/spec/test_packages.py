@@ -14,12 +14,12 @@ from service.access.sqlite import SqliteRegistry
 from service.access.registry import Member
 from service.records.sqlite.writer import open_writer
 from tests.helpers.api import Answer, Api
-from tests.helpers.households import HERE, THERE, Package, Pair, two
+from tests.helpers.two_owners import HERE, THERE, Package, Pair, two
 from tests.helpers.loopback import Asked, Reply, answering
 from tests.helpers.posting import JSON
 from tests.helpers.server import serving
 from tests.helpers.worlds import SECRET, House
-from tests.helpers.households import local_member
+from tests.helpers.two_owners import local_member
 
 EVERYTHING = {f"home-{n}" for n in range(HERE)} | {f"abroad-{n}" for n in range(THERE)}
 

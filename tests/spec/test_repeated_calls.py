@@ -19,7 +19,7 @@ from evidence.limits import BUDGETS
 from service.access.guard import Access, Guard
 from service.mcp import blueprint as mcp
 from service.mcp.records import RecordsSurface
-from service.mcp.repeats import Repeats
+from service.mcp.answer_cache import AnswerCache
 from service.operations import OPERATIONS
 from tests.helpers import small
 from tests.helpers.api import Answer, Api
@@ -81,7 +81,7 @@ class Watched:
                 path="/mcp",
                 guard=Guard(Access.CLIENT_TOKEN),
                 open_session=house.app.extensions["rung"].open_session,
-                repeats=Repeats(most),
+                answers=AnswerCache(most),
             )
         )
 

@@ -17,7 +17,7 @@ from service.records.store import Store
 from service.records.sqlite.writer import open_writer
 from tests.helpers import worlds
 from tests.helpers.api import Answer, Api
-from tests.helpers.households import letters
+from tests.helpers.two_owners import letters
 from tests.helpers.server import serving
 from tests.helpers.worlds import House
 

@@ -25,7 +25,7 @@ CLAMPED = [
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> worlds.House:
-    return worlds.build(worlds.household(), tmp_path_factory.mktemp("clamping"))
+    return worlds.build(worlds.two_mailboxes(), tmp_path_factory.mktemp("clamping"))
 
 
 @pytest.fixture(scope="module")

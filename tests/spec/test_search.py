@@ -247,20 +247,37 @@ def test_a_search_without_hits_names_absent_words_and_offers_a_search_with_hits(
 @pytest.mark.parametrize(
     "scope", [{"connection_id": "mail-work"}, {"streams": ["notes"], "filter": {"id": "emoji"}}]
 )
-def test_a_search_is_offered_only_if_it_has_hits_in_the_same_scope(
+def test_a_search_is_offered_in_a_wider_scope_if_none_has_hits_in_the_same(
     small: Local, scope: dict[str, Any]
 ) -> None:
     answer = small.ok("search", query="flow zebra", words="all", **scope)
     assert not ids(answer) and "zebra" in answer.structured["data"]["meta"]["absent_words"]
-    assert not [call for call in printed_calls(answer.text) if call.why == "retry"]
+    (offered,) = [call for call in printed_calls(answer.text) if call.why == "retry"]
+    assert offered.args == {"query": "flow zebra", "words": "any"}
+    assert ids(small.ok(offered.tool, **offered.args))
 
 
-def test_the_read_of_a_hit_by_offset_begins_with_a_word_or_a_sentence(demo: Local) -> None:
-    answer = demo.ok("search", query="quorum elm")
+def test_the_read_of_a_later_hit_by_offset_begins_with_a_word_or_a_sentence(small: Local) -> None:
+    answer = small.ok("search", query="invoice", limit=4)
     (call,) = [one for one in printed_calls(answer.text) if "offset_chars" in one.args]
-    (match,) = named(answer.structured, "match_start_chars")
+    (match,) = [
+        one["match_start_chars"]
+        for rung in answer.structured["content_ladder"]["records"]
+        for one in rung["evidence"]
+        if not one["complete"]
+    ]
     assert 160 <= match - call.args["offset_chars"] <= 200
-    window = demo.ok(call.tool, **call.args).structured["window"]
+    window = small.ok(call.tool, **call.args).structured["window"]
     assert window["start_chars"] == call.args["offset_chars"]
-    assert window["text"].startswith("If it rains on Tuesday, ")
+    assert window["text"][0].isupper() and "invoice number 4711" in window["text"]
+    assert window["limit_chars"] == call.args["limit_chars"] < 800
+
+
+def test_the_read_of_a_first_hit_opens_a_long_field_at_its_match(demo: Local) -> None:
+    answer = demo.ok("search", query="quorum elm")
+    (call,) = [one for one in printed_calls(answer.text) if one.tool == "read_record_field"]
+    assert call.args["query"] == "quorum elm" and "match" not in call.args
+    window = demo.ok(call.tool, **call.args).structured["window"]
+    (match,) = {one for one in named(answer.structured, "match_start_chars")}
+    assert window["match_start_chars"] == match
     assert "quorum met beneath the elm" in window["text"]

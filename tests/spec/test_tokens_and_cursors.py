@@ -31,7 +31,7 @@ SOON = timedelta(milliseconds=300)
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> worlds.House:
-    return worlds.build(worlds.household(), tmp_path_factory.mktemp("tokens"))
+    return worlds.build(worlds.two_mailboxes(), tmp_path_factory.mktemp("tokens"))
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_owner_tokens_are_refused(house: worlds.House, token: str) -> None:
 
 
 def test_the_token_of_another_store_is_unknown(house: worlds.House, tmp_path: Path) -> None:
-    other = worlds.build(worlds.household(), tmp_path)
+    other = worlds.build(worlds.two_mailboxes(), tmp_path)
     assert next(answers(other.api())).status == 200
     refused_everywhere(Api(house.app, other.grant()[1]), 401, "invalid_token")
 
@@ -227,7 +227,7 @@ def test_a_cursor_is_as_good_over_mcp_as_it_is_bad(api: Api) -> None:
 
 
 def test_the_length_of_a_bookmark_tells_nothing(house: worlds.House, tmp_path: Path) -> None:
-    small = worlds.build(worlds.World(worlds.household().connections[:1]), tmp_path)
+    small = worlds.build(worlds.World(worlds.two_mailboxes().connections[:1]), tmp_path)
     entry = {"connection_id": "mail-home", "stream": "threads"}
     lengths = {
         len(one.api(entry).rest(path("threads", "records"), changes_since="beginning").body[key])

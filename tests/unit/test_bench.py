@@ -14,7 +14,7 @@ from random import Random
 import orjson
 import pytest
 
-from bench import changes, corpus, exact, servers, snapshots, soak, stores
+from bench import changes, corpus, servers, snapshots, soak, stores
 from bench.calls import LEGACY, MODERN, call, get
 from bench.findings import Note
 from bench.load import HOST, ask, drive, loaded, post
@@ -45,6 +45,8 @@ def test_records_keep_to_their_bounds_and_hold_their_words() -> None:
         if record.body.isascii():
             shown = record.body.lower().translate(str.maketrans(".?:", "   ")).split()
             assert set(shown) == record.words
+    spoken = sum(len(record.words & set(corpus.FUNCTION_WORDS)) for record in found)
+    assert spoken > 10 * len(found)
 
 
 def test_a_request_says_how_long_its_body_is() -> None:
@@ -178,39 +180,30 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> stores.Corpus:
     return stores.open_corpus(300)
 
 
-def test_store_peers_and_exact_index_hold_the_same_records(built: stores.Corpus) -> None:
-    found = [exact.handle_of(record) for record in corpus.records(300)]
+def test_the_store_and_the_file_of_the_peers_hold_the_same_records(built: stores.Corpus) -> None:
+    found = [f"source-{r.connection}/{r.stream}:{r.id}" for r in corpus.records(300)]
     with (
         closing(sqlite3.connect(built.plain)) as peers,
-        closing(sqlite3.connect(built.exact)) as truth,
         closing(sqlite3.connect(built.store)) as store,
     ):
         rows = peers.execute("SELECT source || '/' || stream || ':' || id FROM record").fetchall()
         assert [row[0] for row in rows] == found
-        ids = truth.execute("SELECT id FROM handle ORDER BY number").fetchall()
-        assert [row[0] for row in ids] == found
         assert store.execute("SELECT count(*) FROM record").fetchone() == (300,)
     assert stores.open_corpus(300) == built
 
 
-def test_exact_bm25_finds_the_records_that_hold_the_word_and_says_which_tie(
-    built: stores.Corpus,
+def test_peers_look_for_any_word_but_stop_words_by_their_stems(
+    built: stores.Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert plain.expression("where did the quorum meet") == '"quorum" OR "meet"'
+    monkeypatch.setenv(plain.DATABASE, str(built.plain))
     counted = corpus.frequencies(corpus.records(300))
-    word = next(word for word, count in counted.items() if count == 5)
-    holders = {exact.handle_of(each) for each in corpus.records(300) if word in each.words}
-    (all_of_them,) = exact.best(built.exact, [word], 10)
-    assert set(all_of_them.ids) == holders and all_of_them.ids[-1] in all_of_them.ties
-    (first,) = exact.best(built.exact, [word], 2)
-    assert first.ids == all_of_them.ids[:2]
-
-
-def test_both_statements_of_the_peers_find_the_same_records(built: stores.Corpus) -> None:
-    counted = corpus.frequencies(corpus.records(300))
+    seven = sorted(one for one, count in counted.items() if count == 7 and one[-1:] in "lnrtd")[:20]
     with closing(plain.connect(str(built.plain))) as db:
-        for word in [word for word, count in counted.items() if count == 7][:20]:
+        for word in seven:
             found = [
-                {hit["id"] for hit in by(db, word, 10)} for by in (plain.naive, plain.two_steps)
+                {hit["id"] for hit in hits}
+                for hits in (plain.search(word, 10), plain.two_steps(db, f"the {word}s", 10))
             ]
             assert found[0] == found[1] and found[0]
 
@@ -218,7 +211,7 @@ def test_both_statements_of_the_peers_find_the_same_records(built: stores.Corpus
 def test_peers_are_asked_alike_and_read_alike() -> None:
     body = b'{"result": {"structuredContent": {"results": [{"id": "a/b:c"}]}}}'
     rows = b'[{"id": "c", "source": "a", "stream": "b"}]'
-    for peer in (*environments.PEERS, *scripts.SCRIPTS):
+    for peer in (*environments.PEERS, *environments.CARRYING, *scripts.SCRIPTS):
         assert b"elm" in peer.request("elm")
         assert peer.ids(rows if peer is environments.DATASETTE else body) == ["a/b:c"]
 
@@ -234,15 +227,19 @@ def test_peers_must_find_the_same_records_but_for_what_ties_with_the_tenth() -> 
             Server(int(url.rpartition(":")[2]), 0, 0.0) for url in sources.urls
         )
 
-        def alike(peer: Server) -> list[Note]:
-            beside = {search.RUNG: first, search.LIMIT: first, OFFICIAL.title: peer}
+        def alike(asked: environments.Peer, peer: Server, ours: Server = first) -> list[Note]:
+            beside = {search.RUNG: ours, search.LIMIT: first, asked.title: peer}
             requests = {name: [get("/any")] * 2 for name in beside}
-            return list(search.check_alike(beside, requests, [OFFICIAL]))
+            return list(search.check_alike(beside, requests, [asked], "rare"))
 
-        assert [note.measured for note in alike(tied)] == [f"{len(bodies[0])}"] * 3
+        assert [note.measured for note in alike(OFFICIAL, tied)] == [f"{len(bodies[0])}"] * 3
         for peer in (other, fewer):
             with pytest.raises(RuntimeError, match="finds other records"):
-                alike(peer)
+                alike(OFFICIAL, peer)
+        assert alike(OFFICIAL, tied, ours=other)
+        assert alike(environments.OFFICIAL_CARRYING, other, ours=other)
+        with pytest.raises(RuntimeError, match="finds other records"):
+            alike(environments.OFFICIAL_CARRYING, first, ours=other)
 
 
 def test_what_a_command_says_is_seen_only_when_it_fails(capfd: pytest.CaptureFixture[str]) -> None:

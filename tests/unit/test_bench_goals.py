@@ -8,51 +8,57 @@ from typing import Any
 
 import pytest
 
-from bench import changes, figures, goals, queries, reasons, report, soak
+from bench import changes, corpus, figures, goals, queries, reasons, report, soak
 from bench.findings import BUSIEST, Finding, Measured, Note
 from bench.load import read_wrk
 from bench.page import markdown
 from bench.plan import FULL, QUICK
 
+RECORDS = 100_000
+
 
 def counted() -> Counter[str]:
-    """Words by how many of 100,000 records hold them, some of them in no class."""
-    found = Counter({f"rare{n}": 12 for n in range(70)})
-    found |= Counter({f"medium{n}": 500 for n in range(90)})
-    found |= Counter({f"often{n}": 4_000 for n in range(130)})
-    found |= Counter({f"common{n}": 12_000 for n in range(50)})
-    return (
-        found | Counter({f"nowhere{n}": 60 for n in range(200)}) | Counter({"everywhere": 90_000})
+    """Words by how many records hold them: every share a question asks for, and stop words."""
+    found = Counter(
+        {
+            f"word{n}x{place}": round(share * RECORDS)
+            for n, share in enumerate(
+                (*queries.SHARES, *(0.06 + 0.01 * step for step in range(10)))
+            )
+            for place in range(9)
+        }
     )
+    return found | Counter({word: RECORDS // 2 for word in corpus.FUNCTION_WORDS})
 
 
-def kinds(words: tuple[str, ...]) -> set[str]:
-    return {word.rstrip("0123456789") for word in words}
+def test_questions_have_words_as_frequent_as_those_of_real_ones() -> None:
+    words = counted()
+    found = queries.choose(words, RECORDS)
+    assert found == queries.choose(words, RECORDS)
+    asked = [set(question.split()) for question in found.natural]
+    spoken = set(corpus.FUNCTION_WORDS)
+    shares = sorted(words[word] / RECORDS for each in asked for word in each - spoken)
+    assert len(found.natural) == len(found.rare) == queries.QUESTIONS
+    for part in (0.25, 0.5, 0.75):
+        wanted = queries.SHARES[int(part * len(queries.SHARES))]
+        assert wanted / 2 <= shares[int(part * len(shares))] <= wanted * 2
+    assert all(each & spoken and each - spoken for each in asked)
+    rare = {word for question in found.rare for word in question.split()}
+    assert max(words[word] for word in rare) <= queries.RARE_SHARE * RECORDS * queries.NEAR
+    assert not rare & spoken
 
 
-def test_queries_are_chosen_by_how_many_records_hold_their_words() -> None:
-    found = queries.choose(counted(), 100_000)
-    assert found == queries.choose(counted(), 100_000)
-    assert kinds(found.rare) == {"rare"} and kinds(found.medium) == {"medium"}
-    assert kinds(found.common) == {"common"}
-    assert all(kinds(tuple(pair.split())) == {"often"} for pair in found.two)
-    assert all(len(set(pair.split())) == 2 for pair in found.two)
-    assert len(found.mix) == 60 + 80 + 60 and len(found.common) == 40
-
-
-def test_bounds_of_queries_follow_the_corpus_but_rare_words_stay_rare() -> None:
-    tenth = Counter({w: n // 10 if n > 12 else n for w, n in counted().items()})
-    found = queries.choose(tenth, 10_000)
-    assert kinds(found.medium) == {"medium"} and kinds(found.common) == {"common"}
-    assert "rare" in kinds(found.rare)
+def test_common_words_are_single_and_a_corpus_must_have_enough_of_them() -> None:
+    words = counted()
+    common = queries.choose(words, RECORDS).common
+    assert len(set(common)) == queries.COMMON
+    assert all(0.05 <= words[word] / RECORDS <= 0.20 for word in common)
     with pytest.raises(ValueError):
-        queries.choose(Counter({"alone": 500}), 100_000)
+        queries.choose(Counter({"alone": 500}), RECORDS)
 
 
-def test_any_part_of_the_mix_is_a_mix() -> None:
-    mix = queries.Queries(("r",) * 60, ("m",) * 80, ("t",) * 60, ()).mix
-    for start in range(0, 200, 20):
-        assert Counter(mix[start : start + 20]) == {"r": 6, "m": 8, "t": 6}
+def test_the_mix_has_both_kinds_in_turn() -> None:
+    assert queries.Queries(("n1", "n2"), ("r1", "r2"), ()).mix == ["n1", "r1", "n2", "r2"]
 
 
 def test_percentiles_are_values_that_occurred() -> None:
@@ -65,19 +71,6 @@ def test_ratios_are_those_of_each_round() -> None:
     assert figures.ratios([2.0, 9.0, 3.0], [4.0, 3.0, 3.0]) == (0.5, 3.0, 1.0)
     with pytest.raises(ValueError):
         figures.ratios([1.0], [1.0, 2.0])
-
-
-def test_overlap_counts_what_stands_in_both_lists_whatever_its_place() -> None:
-    assert figures.overlap(["a", "b", "c"], ["c", "a", "d"]) == pytest.approx(2 / 3)
-    assert figures.overlap(["a"], ["b", "a"]) == 1.0
-    assert figures.overlap([], []) == 1.0
-    assert figures.overlap([], ["a"]) == 0.0
-
-
-def test_what_ties_with_the_last_may_stand_for_it_and_for_nothing_more() -> None:
-    assert figures.overlap(["a", "e"], ["a", "b"], ties={"b", "e"}) == 1.0
-    assert figures.overlap(["x", "e"], ["a", "b"], ties={"b", "e"}) == 0.5
-    assert figures.overlap(["e", "f"], ["a", "b"], ties={"b", "e"}) == 0.5
 
 
 def test_a_slope_is_that_of_the_line_and_leaps_do_not_move_it() -> None:
@@ -173,9 +166,9 @@ def test_half_of_a_soak_is_searches_and_all_kinds_are_in_it() -> None:
 
 
 def test_a_goal_is_judged_by_what_was_measured_not_by_what_is_printed() -> None:
-    assert goals.goal("limit").bound == "least" and goals.goal("start").bound == "most"
-    assert Finding("limit", (0.8999,)).verdict == "missed"
-    assert Finding("limit", (0.9,)).verdict == "held"
+    assert goals.goal("rare-sdk").bound == "least" and goals.goal("start").bound == "most"
+    assert Finding("rare-sdk", (0.8999,)).verdict == "missed"
+    assert Finding("rare-sdk", (0.9,)).verdict == "held"
     assert Finding("start", (1.0,)).verdict == "held"
     assert Finding("start", (1.0001,)).verdict == "missed"
 
@@ -232,23 +225,23 @@ def the_page(
 
 def test_the_page_tells_rows_goals_spread_verdicts_and_what_was_not_measured() -> None:
     kept = {"when": "2026-02-02", "machine": "m", "lines": [("RssAnon", "50 MB", "held")]}
-    page = the_page({"key": "p99", "rounds": [0.1, 0.15, 0.4]}, NOTE, soaked=kept)
-    row = "| `p99` | … its p99, of fastmcp's | ≤ 0.2 × | 0.15 × | 0.10 - 0.40 | held |"
+    page = the_page({"key": "rare-p95", "rounds": [0.1, 0.15, 0.4]}, NOTE, soaked=kept)
+    row = "| `rare-p95` | … p95 of one client, of its | ≤ 0.2 × | 0.15 × | 0.10 - 0.40 | held |"
     assert row in page
     for said in ("1 of 1 held", "not measured", "A quick run", "not calm", "took 2 minutes"):
         assert said in page
     assert "| 8 clients | 5 ms |" in page and "| RssAnon | 50 MB | held |" in page
     assert "2026-02-02" in page and "## Missed" not in page
-    assert len(report.unmeasured([Finding("p99", (1.0,))])) == len(goals.GOALS) - 1
+    assert len(report.unmeasured([Finding("rare-p95", (1.0,))])) == len(goals.GOALS) - 1
 
 
 def test_the_page_says_why_a_row_is_missed_or_that_nobody_knows() -> None:
-    missed = {"key": "p99", "rounds": [0.9]}
+    missed = {"key": "rare-p95", "rounds": [0.9]}
     page = the_page(missed, plan="full")
     assert "## Missed" not in the_page(missed)
-    assert "## Missed" not in the_page({"key": "p99", "rounds": [0.1]}, plan="full")
-    reason = goals.goal("p99").missed or "nobody has looked into it yet."
-    assert f"## Missed, and why\n\n- `p99`: {reason}" in page
+    assert "## Missed" not in the_page({"key": "rare-p95", "rounds": [0.1]}, plan="full")
+    reason = goals.goal("rare-p95").missed or "nobody has looked into it yet."
+    assert f"## Missed, and why\n\n- `rare-p95`: {reason}" in page
 
 
 def test_the_page_says_how_one_knows_that_the_generator_was_not_the_limit() -> None:
@@ -272,9 +265,9 @@ def test_the_page_names_the_peers_that_ran_and_those_that_did_not() -> None:
 
 
 def test_rows_measured_alike_are_explained_once() -> None:
-    page = the_page({"key": "sdk", "rounds": [2.0]}, {"key": "limit", "rounds": [1.0]})
-    assert f"\n- `sdk`, `limit`: {goals.goal('sdk').how}\n" in page
-    assert page.count(goals.goal("sdk").how) == 1
+    page = the_page({"key": "rare-sdk", "rounds": [2.0]}, {"key": "natural-sdk", "rounds": [1.0]})
+    assert f"\n- `rare-sdk`, `natural-sdk`: {goals.goal('rare-sdk').how}\n" in page
+    assert page.count(goals.goal("rare-sdk").how) == 1
 
 
 def test_a_bar_in_a_cell_does_not_end_it() -> None:
@@ -282,7 +275,7 @@ def test_a_bar_in_a_cell_does_not_end_it() -> None:
 
 
 def test_what_a_run_found_is_kept_whole() -> None:
-    lines = [Finding("p99", (0.1, 0.2)), Note("a", "b")]
+    lines = [Finding("rare-p95", (0.1, 0.2)), Note("a", "b")]
     kept = report.results(QUICK, [Measured("search", list(lines))], 0.1, 90.0)
     assert kept["plan"] == "quick" and kept["machine"] and kept["versions"]["Rung"]
     assert [report.line_of(line) for line in kept["places"][0][1]] == lines

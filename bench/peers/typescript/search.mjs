@@ -6,12 +6,14 @@ const db = new Database(process.env.BENCH_PLAIN_DB, { readonly: true });
 db.pragma(`mmap_size = ${process.env.BENCH_MMAP_BYTES}`);
 const statement = db.prepare(process.env.BENCH_SEARCH).raw();
 
+const dropped = new Set(process.env.BENCH_STOP_WORDS.split(" "));
+
 const description = "Search records.";
 const inputSchema = z.object({ query: z.string(), limit: z.number().int().default(10) });
 
 function search({ query, limit }) {
-  const words = query.split(/\s+/).filter(Boolean);
-  const rows = statement.all(words.map((word) => `"${word}"`).join(" AND "), limit);
+  const words = query.split(/\s+/).filter((word) => word && !dropped.has(word));
+  const rows = statement.all(words.map((word) => `"${word}"`).join(" OR "), limit);
   const results = rows.map(([id, source, stream, title, at, evidence]) => ({
     id: `${source}/${stream}:${id}`,
     source,

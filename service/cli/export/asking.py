@@ -13,7 +13,7 @@ from service.ports import ResourceServer
 T = TypeVar("T")
 
 #: Codes of `Unavailable` for what is over in a moment.
-PASSING = ("upstream_unreachable", "upstream_busy")
+TRANSIENT = ("upstream_unreachable", "upstream_busy")
 
 
 def _pause(seconds: float) -> None:
@@ -47,7 +47,7 @@ class Asker:
         """Seconds until the same may work; None where it is not worth waiting."""
         if tried == BUDGETS.export_tries - 1:
             return None
-        if isinstance(error, Unavailable) and error.code not in PASSING:
+        if isinstance(error, Unavailable) and error.code not in TRANSIENT:
             return None
         told = error.details.get("retry_after")
         seconds = float(told) if told is not None else BUDGETS.export_pause_seconds * 2**tried

@@ -62,7 +62,7 @@ _TARGET_OPTIONS = (
 
 
 def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options that say where to; the command takes them as `target`."""
+    """Adds the options for the destination, which the command receives as `target`."""
 
     @wraps(command)
     def taking(*, output: str, force: bool, restart: bool, **given: Any) -> Any:
@@ -218,7 +218,7 @@ def _run(
     unit: str,
     begin: Callable[[Asker], tuple[State, Work]],
 ) -> None:
-    """Runs an export of records. `begin` says what is exported, and does it."""
+    """Runs an export of records; `begin` starts it."""
     from service.cli.opening import opener
 
     spelling = Spelling(GROUP, ENTRIES, source.words)
@@ -273,7 +273,7 @@ def _with_way_on(
 
 @contextmanager
 def _explained(target: Target, spelling: Spelling, *, asked: str | None = None) -> Iterator[None]:
-    """What ends an export early, said with what to do, and its exit code."""
+    """Turns the end of an export by an error into a message with a fix, and an exit code."""
     try:
         with teaching(spelling, asked=asked):
             yield

@@ -30,7 +30,7 @@ class FieldText:
     path: str
 
     def window(self, offset: int, limit: int | None = None) -> Window:
-        """Raises `NotText` for a field of bytes, and whatever the source says."""
+        """Raises `NotText` for a field of bytes, and errors of the source."""
         asked = WindowRequest(offset_chars=offset, limit_chars=limit or CONTRACT.window_chars_max)
         found = self.asker.ask(lambda rs: rs.field_window(self.ref, self.path, asked)).value
         if found.binary is not None:
@@ -42,7 +42,7 @@ class FieldText:
         return Window(found.text, found.start, found.total, found.type)
 
     def version(self) -> str:
-        """When the record was last emitted; empty where the source does not say it."""
+        """When the record was last emitted; empty if the source does not report it."""
         try:
             # Without `fields`: large values that are named come whole over HTTP.
             found = self.asker.ask(lambda rs: rs.record(RecordRead(self.ref))).value
@@ -80,7 +80,7 @@ def blob_of(rs: ResourceServer, ref: RecordRef, path: str) -> Blob:
 
 
 def is_cut(value: Any) -> bool:
-    """Whether a value of a record only tells of what stands there."""
+    """Whether a value of a record is a preview or metadata."""
     if not isinstance(value, dict):
         return False
     sizes = {"field_preview": ("size_chars",), "binary_field": ("size_bytes", "size_chars")}

@@ -177,7 +177,7 @@ class Part:
         self._notes.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Lets go; leaves nothing behind where there is nothing to go on with."""
+        """Lets go; leaves nothing behind if there is nothing to go on with."""
         if not self.state and self.path.exists():
             with suppress(OSError):
                 self.path.unlink()
@@ -228,7 +228,7 @@ def _check(path: Path, force: bool) -> None:
 
 
 def _locked(path: Path) -> BinaryIO:
-    """The part, made where there is none, for this run alone."""
+    """The part, made if there is none, for this run alone."""
     file = open(path, "r+b", opener=_made)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -40,7 +40,7 @@ class Form(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """One record a line, as REST gives it; `previews` leaves large values as they are told of."""
+    """One record a line, as REST gives it; `previews` keeps the previews of large values."""
 
     asker: Asker
     previews: bool

@@ -30,7 +30,7 @@ class Window:
 
 
 class Text(Protocol):
-    """A text somewhere else. `version` is the same as long as the text is, as far as is told."""
+    """A text somewhere else. `version` is the same as long as the text is, as far as is known."""
 
     def window(self, offset: int, limit: int | None = None) -> Window:
         """What begins at `offset`: `limit` code points, or as much as there is at once."""

@@ -1,4 +1,4 @@
-"""Records as they are written out: values a page only tells of are read whole on the way."""
+"""Records as they are written out: values that a page previews are read whole."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Large:
-    """A value of a record that is read by itself. `told` is what the record says of it."""
+    """A value that is read by itself. `told` is its preview or metadata in the record."""
 
     asker: Asker
     ref: RecordRef
@@ -36,7 +36,7 @@ class Large:
 
     @property
     def size(self) -> int:
-        """Bytes, or else characters, as far as that is told."""
+        """Bytes, or else characters, if known."""
         told = number_of(self.told, "size_bytes") or number_of(self.told, "size_chars") or 0
         return max(0, told)
 
@@ -46,7 +46,7 @@ class Large:
         return bool(self.told["object"] == "field_preview")
 
     def value(self) -> Any:
-        """The value where one read gives it, else what is told of it."""
+        """The value if one read returns it whole, else its preview or metadata."""
         if self.is_text and self.size > CONTRACT.whole_bytes:
             return self.told
         try:

@@ -1,4 +1,4 @@
-"""The exports themselves: what is read goes into a sink, and the sink is told how to go on."""
+"""The exports themselves: they write what they read into a sink, with the notes to resume from."""
 
 import hashlib
 from collections.abc import Callable
@@ -59,7 +59,7 @@ def record(asker: Asker, ref: RecordRef, sink: Sink, meter: Meter) -> None:
 
 
 def blob(asker: Asker, find: Find, sink: Sink, meter: Meter) -> None:
-    """The bytes of a blob, checked against its size and, where it is told, its SHA-256."""
+    """The bytes of a blob, checked against its size and, if known, its SHA-256."""
 
     def work() -> None:
         before = -1

@@ -16,7 +16,7 @@ _ROUTES = {operation.name: operation.route for operation in PAPER_OPERATIONS}
 
 
 def body(wired: dict[str, Any], here: str) -> dict[str, Any]:
-    """A body made with `as_links`, with its own address; a list without more says so."""
+    """A body made with `as_links`, with its own address and, for a list, `has_more`."""
     links = {"self": here, **wired.get("links", {})}
     if "has_more" in wired:
         links.setdefault("next", None)
@@ -24,7 +24,7 @@ def body(wired: dict[str, Any], here: str) -> dict[str, Any]:
 
 
 def as_links(found: list[Continuation]) -> dict[str, Any]:
-    """`{"links": {what: address}}`; nothing where there are no calls."""
+    """`{"links": {what: address}}`; nothing if there are no calls."""
     links: dict[str, Any] = {}
     for continuation in found:
         name = NAMES.get(continuation.why, continuation.why)

@@ -1,6 +1,5 @@
 """From PDPP bodies to typed values: the only place that knows how upstreams spell things."""
 
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -34,7 +33,7 @@ def rows(body: Any, *names: str) -> list[dict[str, Any]]:
 
 
 def object_of(body: dict[str, Any], name: str) -> dict[str, Any]:
-    """The object under a name, empty where there is none."""
+    """The object under a name, empty if there is none."""
     value = body.get(name)
     return value if isinstance(value, dict) else {}
 
@@ -55,7 +54,7 @@ def source_of(body: dict[str, Any]) -> Source:
 
 
 def short(text: str | None, most: int) -> str | None:
-    """A label that says where it was cut."""
+    """A label, with `…` where it was cut."""
     return text if text is None or len(text) <= most else text[: most - 1] + "…"
 
 
@@ -68,12 +67,6 @@ def _source(
 
 def warnings_of(body: dict[str, Any]) -> list[dict[str, Any]]:
     return rows(body.get("meta"), "warnings")
-
-
-def without(body: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """The body without some of its keys."""
-    dropped = frozenset(names)
-    return {key: value for key, value in body.items() if key not in dropped}
 
 
 def reference(row: dict[str, Any], stream: str | None, source: Source) -> RecordRef | None:

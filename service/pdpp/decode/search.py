@@ -5,9 +5,10 @@ from typing import Any
 from urllib.parse import quote
 
 from evidence.handles import RecordRef
-from evidence.hits import Counts, FanIn, Hit, Match, SearchPage, SourceReport
+from evidence.hits import LIMITING, Counts, FanIn, Hit, Match, SearchPage, SourceReport
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import window_read
+from service.pdpp.search_warnings import LEFT_OUT, NO_HITS
 from service.pdpp.decode import number_of, object_of, pick, reference, rows, short, source_of
 from service.pdpp.decode import text_of, warnings_of
 from evidence.text import balanced, is_marked, split
@@ -23,7 +24,7 @@ _WINDOW_ARGUMENTS = (
 )
 _TIMES = ("sent_at", "authored_at", "occurred_at", "created_at")
 #: Arguments of search that a source may offer another value of.
-_RETRIED = ("query", "words", "since", "until", "sort")
+_RETRIED = {"q": "query", "words": "words", "since": "since", "until": "until", "sort": "sort"}
 _EXCERPTS = ("evidence_excerpts", "match_windows", "field_windows", "matches")
 
 
@@ -31,7 +32,10 @@ def read(body: dict[str, Any]) -> SearchPage:
     """The page that a source answered `search` with; rows that name no record are left out."""
     found = rows(body, "data", "results", "hits")
     meta = object_of(body, "meta")
-    left_out = number_of(meta, "left_out")
+    warnings = warnings_of(body)
+    left_out = number_of(_detail(warnings, LEFT_OUT), "left_out")
+    retry = _retry(_detail(warnings, NO_HITS).get("retry_arguments"))
+    read = {LEFT_OUT: left_out is not None, NO_HITS: retry is not None}
     return SearchPage(
         args={},
         hits=[hit for row in found if (hit := _hit(row))],
@@ -39,14 +43,14 @@ def read(body: dict[str, Any]) -> SearchPage:
         next_cursor=text_of(body, "next_cursor"),
         counts=_counts(meta),
         recall=object_of(meta, "recall"),
-        warnings=warnings_of(body),
+        warnings=[one for one in warnings if not read.get(str(one.get("code")))],
         absent_words=_words(meta.get("absent_words")),
         nearest_words={
             word: near
             for word, listed in object_of(meta, "nearest_words").items()
             if len(word) <= CONTRACT.query_chars and (near := _words(listed))
         },
-        retry=_retry(meta.get("retry")),
+        retry=retry,
         tail_cut=meta.get("tail_cut") is True,
         left_out=left_out,
         fan_in=_fan_in(pick(meta, "package")),
@@ -62,7 +66,8 @@ def within(page: SearchPage, query: str) -> SearchPage:
     }
     near = {one for listed in nearest.values() for one in listed}
     retry = page.retry
-    if retry and not all(word in query or word in near for word in retry.get("query", "").split()):
+    words = (retry or {}).get("query", "").split()
+    if not all(word in query or word in near for word in words):
         retry = None
     return replace(
         page,
@@ -106,12 +111,20 @@ def _words(listed: Any) -> list[str]:
     return [word for word in words if 0 < len(word) <= CONTRACT.query_chars][: CONTRACT.query_chars]
 
 
+def _detail(warnings: list[dict[str, Any]], code: str) -> dict[str, Any]:
+    """What the first warning of a code has beside its text."""
+    return next((object_of(one, "detail") for one in warnings if one.get("code") == code), {})
+
+
 def _retry(given: Any) -> dict[str, Any] | None:
-    """The arguments that a source offers instead: nothing but words and times."""
+    """The arguments that a source offers instead: words, times, and None for what limits them."""
     if not isinstance(given, dict):
         return None
-    found = {name: text for name in _RETRIED if (text := text_of(given, name))}
-    short_enough = all(len(text) <= CONTRACT.query_chars for text in found.values())
+    found: dict[str, Any] = {
+        ours: text for theirs, ours in _RETRIED.items() if (text := text_of(given, theirs))
+    }
+    found |= {name: None for name in LIMITING if name in given and given[name] is None}
+    short_enough = all(len(text) <= CONTRACT.query_chars for text in found.values() if text)
     return found if found and short_enough else None
 
 

@@ -1,11 +1,14 @@
 """`SearchPage` -> the PDPP search body, with the additive keys of rank, coverage and words."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from evidence import routes
 from evidence.hits import Counts, FanIn, Hit, Match, SearchPage, SourceReport
+from service.pdpp.search_warnings import LEFT_OUT, NO_HITS
 
 Body = dict[str, Any]
+_REST_NAMES = {"query": "q"}
 
 
 def encode(page: SearchPage) -> Body:
@@ -30,16 +33,32 @@ def _meta(page: SearchPage) -> Body:
         every = {} if page.counts.all is None else {"all": page.counts.all}
         meta["counts"] = every | {"some": page.counts.some, "accuracy": _accuracy(page.counts)}
     meta["recall"] = page.recall
-    meta["warnings"] = page.warnings
+    meta["warnings"] = [*page.warnings, *_told(page)]
     optional = {
         "absent_words": page.absent_words or None,
         "nearest_words": page.nearest_words or None,
-        "retry": page.retry,
-        "tail_cut": page.tail_cut or None,
-        "left_out": page.left_out,
         "package": _package(page.fan_in) if page.fan_in else None,
     }
     return meta | _present(optional)
+
+
+def _told(page: SearchPage) -> Iterator[Body]:
+    """What a page says of its end, as warnings; REST never cuts its tail."""
+    if page.left_out is not None:
+        yield {
+            "code": LEFT_OUT,
+            "message": f"sort=newest gives one page: {page.left_out} more matching records are "
+            "left out. Narrow with since, until or filter to reach them.",
+            "detail": {"left_out": page.left_out},
+        }
+    if page.retry is not None:
+        names = {_REST_NAMES.get(name, name): value for name, value in page.retry.items()}
+        yield {
+            "code": NO_HITS,
+            "message": "Nothing matched. The search with retry_arguments in place of those given "
+            "has hits; null leaves an argument out.",
+            "detail": {"retry_arguments": names},
+        }
 
 
 def _accuracy(counts: Counts) -> str:

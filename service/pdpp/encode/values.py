@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from evidence import pointer, routes
+from evidence import routes
 from evidence.handles import RecordRef
-from evidence.values import Base64, Preview, as_json
+from evidence.values import PLAIN, Base64, Preview, as_json
 
 
 def encode(value: Any, ref: RecordRef, name: str) -> Any:
@@ -19,13 +19,16 @@ def encode(value: Any, ref: RecordRef, name: str) -> Any:
             "preview_text": value.text,
         }
     if isinstance(value, Base64):
-        return {**as_json(value, ref, pointer.path_of(name)), "read": _read(ref, name)}
-    return as_json(value, ref, pointer.path_of(name))
+        return {**as_json(value, ref, name), "read": _read(ref, name)}
+    return as_json(value, ref, name)
 
 
 def encode_data(data: dict[str, Any], ref: RecordRef) -> dict[str, Any]:
     """The `data` of a record."""
-    return {name: encode(value, ref, name) for name, value in data.items()}
+    return {
+        name: value if type(value) in PLAIN else encode(value, ref, name)
+        for name, value in data.items()
+    }
 
 
 def _read(ref: RecordRef, name: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from evidence.work import Deadline
 from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
 from service.records.sqlite.passages import fold_passage, read_text, starts
 from service.records.sqlite.reader import index_damaged
+from service.records.sqlite.snapshot import SqliteSnapshot
 
 _PASSAGE = f"""
 SELECT p.seq, p.start, v.first, v.chunks FROM passage p
@@ -42,13 +43,13 @@ class IndexCheck:
         self._next: Deadline | None = None
         self._missing: list[Place] = []
 
-    def require(self, db: sqlite3.Connection) -> None:
+    def require(self, snapshot: SqliteSnapshot) -> None:
         """Raises `Unavailable` if a sample has shown damage; takes one if it is time."""
         if self._next is None or self._next.expired():
             with self._lock:
                 if self._next is None or self._next.expired():
-                    places = [*self._missing, *sample(db, BUDGETS.index_check_rows)]
-                    self._missing = missing(db, places)
+                    places = [*self._missing, *sample(snapshot.db, BUDGETS.index_check_rows)]
+                    self._missing = missing(snapshot.db, places)
                     self._next = Deadline.after(BUDGETS.index_check_seconds)
         if self._missing:
             raise index_damaged()

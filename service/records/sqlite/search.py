@@ -10,12 +10,16 @@ from typing import Any, Final
 
 import orjson
 
+from evidence.query import Term
 from service.records.engine import Rows, Scope, Spellings
 from service.records.sqlite.conditions import of_records
 from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
-from service.records.sqlite.expressions import expression
 
 WORDS_MOST: Final = 5_000
+#: Rows that each of many fields gives at least where they share a limit.
+FIELD_ROWS_LEAST: Final = 10
+#: Fields of a scope that are sought one by one for the newest rows of a word.
+SOUGHT_MOST: Final = 32
 #: The greatest code point: behind every word that begins with a prefix.
 _LAST: Final = "\U0010ffff"
 
@@ -26,12 +30,19 @@ SELECT
 """
 #: How many values of some fields hold a word `w`.
 _COUNT = "(SELECT sum(c.n) FROM word_count c WHERE c.word = w.id AND {fields})"
-_LIKE = f"""
-SELECT w.text, {_COUNT} AS total FROM word w WHERE w.text >= ? AND w.text < ? AND total > 0 LIMIT ?
+_LIKE = """
+SELECT w.text FROM word w WHERE w.text >= ? AND w.text < ?
+AND EXISTS (SELECT 1 FROM word_count c WHERE c.word = w.id AND {fields}) LIMIT ?
 """
 _COUNTS = f"""
 SELECT w.text, {_COUNT} AS total FROM json_each(?) j CROSS JOIN word w ON w.text = j.value
 WHERE total > 0
+"""
+#: The words of the short values of some records in some fields.
+_LENGTHS = f"""
+SELECT r.seq, d.sz FROM json_each(?) j CROSS JOIN record r ON r.seq = j.value
+CROSS JOIN scope s ON s.stream = r.stream AND {{fields}}
+CROSS JOIN fts_docsize d ON d.id = s.ordinal << {SEQ_BITS} | r.seq
 """
 #: The two records on either side of each of some records in its thread, nearest first, by index.
 _NEIGHBOURS = """
@@ -57,10 +68,13 @@ class SearchVerbs:
         row = self.db.execute(_STATISTICS, (_json(streams), _json(fields))).fetchone()
         return row[0], row[1]
 
-    def words_like(self, fields: Sequence[int], prefix: str) -> dict[str, int]:
+    def words_like(self, fields: Sequence[int], prefixes: Sequence[str]) -> list[str]:
         inside, values = self._inside(fields, "c.ordinal")
-        sql = _LIKE.format(fields=inside)
-        return dict(self.db.execute(sql, (*values, prefix, prefix + _LAST, WORDS_MOST)))
+        sql, found = _LIKE.format(fields=inside), list[str]()
+        for prefix in prefixes:
+            rows = self.db.execute(sql, (prefix, prefix + _LAST, *values, WORDS_MOST))
+            found += [text for (text,) in rows]
+        return found
 
     def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> dict[str, int]:
         inside, values = self._inside(fields, "c.ordinal")
@@ -76,14 +90,21 @@ class SearchVerbs:
         if not scope.fields:
             return Rows([], [])
         match = conjunction(groups)
-        blocks = [(ordinal,) for ordinal in scope.fields] if newest else [scope.fields]
+        # A seek in every field finds the newest of each; many fields are scanned once instead.
+        apart = newest and (scope.limited or len(scope.fields) <= SOUGHT_MOST)
+        blocks = [(ordinal,) for ordinal in scope.fields] if apart else [scope.fields]
         short: list[int] = []
         passages: list[tuple[int, int, int]] = []
-        for fields in blocks:
-            rows = self._rows(scope, fields, match, limit, newest, "fts")
-            short += [row for (row,) in rows]
-            passages += self._rows(scope, fields, match, limit, newest, "fts_passage")
-        return Rows(short, passages)
+        cut = False
+        for number, fields in enumerate(blocks):
+            # What one field leaves over goes to those after it.
+            most = max(FIELD_ROWS_LEAST, (limit - len(short)) // (len(blocks) - number))
+            rows = self._rows(scope, fields, match, most, newest, "fts")
+            short += rows
+            parts = self._rows(scope, fields, match, most, newest, "fts_passage")
+            passages += parts
+            cut |= len(rows) == most or len(parts) == most
+        return Rows(short, passages, cut)
 
     def _rows(
         self,
@@ -94,11 +115,14 @@ class SearchVerbs:
         newest: bool,
         table: str,
     ) -> list[Any]:
-        """Rows of one table: row ids of `fts`, (record, ordinal, start) of passages."""
+        """Rows of one table: row ids of `fts`, (record, ordinal, start) of passages.
+
+        They come as one JSON array: a thread may lose its turn after every row that it reads.
+        """
         inside, values = self._inside(fields, f"{table}.rowid", ids=True)
-        columns, seq, joined = "fts.rowid", f"fts.rowid & {SEQ_MASK}", ""
+        row, seq, joined = "fts.rowid", f"fts.rowid & {SEQ_MASK}", ""
         if table == "fts_passage":
-            columns, seq = f"p.seq, p.id >> {SEQ_BITS}, p.start", "p.seq"
+            row, seq = f"json_array(p.seq, p.id >> {SEQ_BITS}, p.start)", "p.seq"
             joined = "CROSS JOIN passage p ON p.id = fts_passage.rowid"
         where = f"{table} MATCH ? AND {inside}"
         if scope.limited:
@@ -106,22 +130,22 @@ class SearchVerbs:
             limits, bound = self._selected(scope)
             where += f" AND {limits}"
             values += bound
-        order = f"ORDER BY {table}.rowid DESC" if newest else ""
-        sql = f"SELECT {columns} FROM {table} {joined} WHERE {where} {order} LIMIT ?"
-        return self.db.execute(sql, (match, *values, limit)).fetchall()
+        newer = f"{table}.rowid" if len(fields) == 1 else f"{table}.rowid & {SEQ_MASK}"
+        order = f"ORDER BY {newer} DESC" if newest else ""
+        rows = f"SELECT {row} AS row FROM {table} {joined} WHERE {where} {order} LIMIT ?"
+        listed = "row" if table == "fts" else "json(row)"
+        sql = f"SELECT json_group_array({listed}) FROM ({rows})"
+        (found,) = self.db.execute(sql, (match, *values, limit)).fetchone()
+        return list(orjson.loads(found))
 
     def records_of(self, short: Iterable[int]) -> list[int]:
         return [row & SEQ_MASK for row in short]
 
-    def lengths(self, short: Iterable[int]) -> dict[int, int]:
+    def lengths(self, fields: Sequence[int], seqs: Iterable[int]) -> dict[int, int]:
         found: dict[int, int] = {}
-        rows = self.db.execute(
-            "SELECT id, sz FROM fts_docsize WHERE id IN (SELECT value FROM json_each(?))",
-            (_json(short),),
-        )
-        for row, size in rows:
-            seq, words = row & SEQ_MASK, _varint(size)
-            found[seq] = min(words, found.get(seq, words))
+        inside, values = self._inside(fields, "s.ordinal")
+        for seq, size in self.db.execute(_LENGTHS.format(fields=inside), (_json(seqs), *values)):
+            found[seq] = found.get(seq, 0) + _varint(size)
         return found
 
     def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> set[int]:
@@ -211,6 +235,13 @@ class SearchVerbs:
             either.append(f"({found.sql()})")
             values += found.values
         return f"({' OR '.join(either) or '0'})", values
+
+
+def expression(terms: Sequence[Term], *, joined: str = " AND ") -> str:
+    """The FTS5 expression of folded terms: each a quoted phrase, a prefix with a star."""
+    return joined.join(
+        '"' + " ".join(term.words) + '"' + (" *" if term.prefix else "") for term in terms
+    )
 
 
 def conjunction(groups: Sequence[Spellings]) -> str:

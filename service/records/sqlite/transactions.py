@@ -120,7 +120,7 @@ class Writer:
         return first
 
     def meta(self, key: str) -> Any:
-        """What the store notes about itself under a key; None where there is nothing."""
+        """What the store notes about itself under a key; None if there is nothing."""
         return _meta(self.db, key)
 
     def set_meta(self, key: str, value: str | int) -> None:

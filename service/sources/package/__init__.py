@@ -148,7 +148,7 @@ class PackageResourceServer:
         return self._first(places, ask)
 
     def _first(self, places: Sequence[Place], ask: Callable[[ResourceServer], T]) -> T:
-        """What the first child says that has it; the error of the first where none has."""
+        """The answer of the first child that has one; the error of the first if none has."""
         first: EvidenceError | None = None
         for child in children_of(places):
             try:
@@ -161,7 +161,7 @@ class PackageResourceServer:
     def _gather(
         self, children: Sequence[Child], ask: Callable[[ResourceServer], Answer[V]]
     ) -> schemas.Gathered[V]:
-        """What all children say, as far as they do in time."""
+        """The answers of all children that answer in time."""
         deadline = self._deadline.share(BUDGETS.fan_in_share, most=BUDGETS.source_seconds)
         outcomes = self._each(lambda child: ask(child.open(deadline)), children, deadline)
         return schemas.Gathered(children, outcomes)

@@ -38,7 +38,7 @@ class Place:
 
     @property
     def connection(self) -> tuple[str, str]:
-        """What tells one candidate from another."""
+        """The identity of a candidate."""
         return self.child.grant_id, self.held.connection_id
 
     def candidate(self) -> dict[str, Any]:

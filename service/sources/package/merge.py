@@ -20,7 +20,7 @@ from service.sources.package.cursor import END, LOST, MARK_BYTES, Progress, Stat
 from service.sources.package.membership import Child
 
 #: What may be different when asked again; everything else stays as it is.
-PASSING = frozenset({"rate_limited", "unavailable", "timed_out", "internal", "gone"})
+TRANSIENT = frozenset({"rate_limited", "unavailable", "timed_out", "internal", "gone"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Page:
         return self.found is not None and self.found.has_more
 
     def following(self) -> "Page | None":
-        """The page after it, unread, where there is a way to it."""
+        """The page after it, unread, if it can be asked for."""
         if self.found is None or not self.found.has_more or self.found.next_cursor is None:
             return None
         return Page(self.found.next_cursor, self.at + len(self.hits))
@@ -104,7 +104,7 @@ class SourceReader:
 
     def refuse(self, error: EvidenceError) -> None:
         """The source answered with an error; where that may be about its cursor, it is dropped."""
-        self.error, self._final = error, error.kind not in PASSING
+        self.error, self._final = error, error.kind not in TRANSIENT
         if self.progress.cursor and error.kind in ("invalid", "gone"):
             self.progress.forget()
             self._final = False
@@ -226,15 +226,28 @@ def _moment(text: str) -> float:
 
 
 def fill(
-    page: list[Hit], limit: int, readers: Sequence[SourceReader], turns: Turns, seen: "Seen"
-) -> None:
-    """Takes hits in turns, until the page is full or no turn is left."""
+    page: list[Hit],
+    limit: int,
+    readers: Sequence[SourceReader],
+    turns: Turns,
+    seen: "Seen",
+    tail: float = 0.0,
+) -> bool:
+    """Takes hits in turns, until the page is full or no turn is left.
+
+    Returns whether it stopped early, after the hits shown in full, at one whose coverage is below
+    the share `tail` of the first.
+    """
     while len(page) < limit and (reader := turns.next(readers)):
         hit = turns.head(reader)
+        if len(page) >= CONTRACT.full_hits:
+            if (hit.coverage or 0.0) < tail * (page[0].coverage or 0.0):
+                return True
         reader.take()
         if seen.first(hit, reader.child):
             page.append(hit)
             reader.shown += 1
+    return False
 
 
 class Seen:

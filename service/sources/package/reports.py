@@ -1,4 +1,4 @@
-"""What is said of sources that did not answer, and what to do about it."""
+"""The reports on sources that did not answer, with what to do."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

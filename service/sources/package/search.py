@@ -14,6 +14,7 @@ from typing import Any
 from evidence.errors import InvalidRequest
 from evidence.hits import Counts, FanIn, Hit, SearchPage
 from evidence.limits import BUDGETS, CONTRACT
+from evidence.ranking import TAIL
 from evidence.work import Deadline, Done, Each, Failed
 from service.cursors import Sealer
 from service.ports import Answer, ResourceServer, SearchQuery
@@ -75,23 +76,26 @@ class Search:
         if shared:
             self._state.counts = None
         deadline.check("opening the sources of a package")
-        seen, hits = Seen(self._state, shared), list[Hit]()
+        request, seen, hits = self._request, Seen(self._state, shared), list[Hit]()
+        tail = TAIL if request.cut_tail and not (request.cursor or self._by_time) else 0.0
+        turn = (hits, request.limit, self._readers, self._turns, seen, tail)
+        cut = False
         for _ in range(BUDGETS.fan_in_rounds):
-            wanted = self._wanted(self._request.limit - len(hits))
-            if not wanted or deadline.expired():
+            wanted = self._wanted(request.limit - len(hits))
+            if cut or not wanted or deadline.expired():
                 break
             part = deadline.share(BUDGETS.fan_in_share, most=BUDGETS.source_seconds)
             self._ask(wanted, each, part)
             if not any(reader.unmet for reader in self._readers):
-                fill(hits, self._request.limit, self._readers, self._turns, seen)
-        fill(hits, self._request.limit, self._readers, self._turns, seen)
-        first, failed = not self._request.cursor, all(reader.failed for reader in self._readers)
+                cut = fill(*turn)
+        cut = fill(*turn)
+        first, failed = not request.cursor, all(reader.failed for reader in self._readers)
         asked = any(reader.asked for reader in self._readers)
         if not hits and (not asked or (first and failed)):
             raise reports.first_error(reader.error for reader in self._readers)
         for reader in self._readers:
             reader.close(self._state)
-        return Answer(self._merged(hits))
+        return Answer(replace(self._merged(hits), tail_cut=cut))
 
     def _wanted(self, room: int) -> list[SourceReader]:
         """Whom to ask next, where so much of the page is not taken."""

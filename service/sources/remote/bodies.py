@@ -168,7 +168,7 @@ def _connection(row: Body) -> str:
 
 
 def hits(body: Body, query: SearchQuery) -> Body:
-    """A search page. Where more is promised than can be asked for, a warning says what helps."""
+    """A search page. If it promises more than can be asked for, a warning has the fix."""
     body = _forward(body, query.cursor)
     name, found = rows(body, HITS)
     cut = len(found) > query.limit
@@ -188,7 +188,7 @@ def hits(body: Body, query: SearchQuery) -> Body:
 
 
 def _hit(row: Body) -> Body:
-    """A hit whose lists are lists, and whose excerpts say in a known way how they are read."""
+    """A hit whose lists are lists, and whose excerpts have their read in a known form."""
     right = dict(row)
     for name in ("matched_fields", "evidence_excerpts"):
         if not isinstance(row.get(name, []), list):
@@ -246,7 +246,7 @@ def _whole(value: Any) -> int:
 
 
 def schema(body: Body, query: SchemaQuery) -> Body:
-    """A schema document, capabilities by field. Where none are told, a warning says what works."""
+    """A schema document, capabilities by field. If it has none, a warning lists what works."""
     described = streams(body) or []
     for stream in described:
         if isinstance(stream, dict):

@@ -79,7 +79,7 @@ class Bulkhead:
         self._free = threading.BoundedSemaphore(max(1, threads - BUDGETS.spare_threads))
 
     def take(self) -> None:
-        """Takes a seat; raises `Unavailable` (`upstream_busy`) at once where none is free."""
+        """Takes a permit; raises `Unavailable` (`upstream_busy`) at once where none is free."""
         if not self._free.acquire(blocking=False):
             raise Unavailable(
                 "Too many requests wait on servers behind this one. Try again in a second.",
@@ -88,19 +88,19 @@ class Bulkhead:
             )
 
     def give(self) -> None:
-        """Frees a seat."""
+        """Frees a permit."""
         self._free.release()
 
 
-class Seat:
-    """The one seat of one request, held while any part of it waits on an upstream."""
+class Permit:
+    """The one permit of one request, held while any part of it waits on an upstream."""
 
     def __init__(self, bulkhead: Bulkhead | None = None) -> None:
         self._bulkhead = bulkhead
         self._lock = threading.Lock()
         self._waiting = 0
 
-    def __enter__(self) -> "Seat":
+    def __enter__(self) -> "Permit":
         with self._lock:
             if self._bulkhead is not None and not self._waiting:
                 self._bulkhead.take()

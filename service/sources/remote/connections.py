@@ -15,7 +15,7 @@ from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager, ProxyM
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
-from evidence import account
+from evidence import request_log
 from evidence.version import VERSION
 from service.sources.remote.deadline_sockets import Watch
 
@@ -52,7 +52,7 @@ def send(
     """
 
     request = requests.PreparedRequest()
-    sent = {**_HEADERS, **account.headers(), **(headers or {})}
+    sent = {**_HEADERS, **request_log.headers(), **(headers or {})}
     request.prepare(method, url, sent, auth=auth or _AsGiven(), **more)
     request.url = _with_dots(url, str(request.url))
     _thread.watch, _thread.kept = watch, False
@@ -64,7 +64,7 @@ def send(
         response = _session().ask(request, watch.left())
     finally:
         _thread.watch = None
-    account.current().asked(f"{response.status_code // 100}xx")
+    request_log.current().asked(f"{response.status_code // 100}xx")
     return response
 
 
@@ -162,7 +162,7 @@ class _Session(requests.Session):
 
 
 def origin(url: str) -> Origin:
-    """What a server is told by: scheme, host and port."""
+    """The identity of a server: scheme, host and port."""
     parts: SplitResult = urlsplit(url)
     return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
 

@@ -1,4 +1,4 @@
-"""Cuts connections whose time is over, whoever waits for them.
+"""Closes connections at their deadlines, whichever thread waits for them.
 
 Timeouts of a socket begin anew with every byte; a watch does not.
 """
@@ -74,7 +74,7 @@ class _Watchman:
             self._watches.add(watch)
             if not self._started:
                 self._started = True
-                threading.Thread(target=self._run, name="watchman", daemon=True).start()
+                threading.Thread(target=self._run, name="deadline enforcer", daemon=True).start()
             elif self._wakes is None or watch.deadline.left() < self._wakes.left():
                 self._changed.notify()
 
@@ -94,7 +94,7 @@ class _Watchman:
 
 
 def _start_over() -> None:
-    """A forked process has no watchman yet."""
+    """A forked process has no deadline enforcer yet."""
     global _watchman
     _watchman = _Watchman()
 

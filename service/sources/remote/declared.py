@@ -35,7 +35,7 @@ class Declared:
 
 
 def _listed(read: Read, path: str) -> list[Any]:
-    """The arguments a document names; none where there is no such document."""
+    """The arguments a document names; none if there is no such document."""
     try:
         body = read(path)
     except (TimedOut, RateLimited):

@@ -50,7 +50,7 @@ class Handshake:
 
 
 class ProxyRefused(OSError):
-    """The proxy did not open the way; `status` is what it said."""
+    """The proxy refused to connect; `status` is its status line."""
 
     def __init__(self, status: str) -> None:
         super().__init__(status)

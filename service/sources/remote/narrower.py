@@ -17,10 +17,11 @@ import orjson
 from evidence.errors import InvalidRequest
 from evidence.fold import fold
 from evidence.hits import Counts, Hit, SearchPage
-from evidence.limits import BUDGETS
+from evidence.limits import BUDGETS, CONTRACT
 from evidence.periods import find_period
 from evidence.proven import Judge, Order, languages_of, spelling
 from evidence.question import parse
+from evidence.ranking import TAIL
 from service.ports import SearchQuery
 
 _CURSOR: Final = re.compile(r"~(\d{1,3})\.(\d)\.(\d{1,4})\.([0-9a-f]{8})")
@@ -108,6 +109,41 @@ def page(
         },
         warnings=[*_once(one for page in pages for one in page.warnings), told],
     )
+
+
+def cut(query: SearchQuery, place: Place, found: SearchPage) -> SearchPage:
+    """The first page without the hits at its end that cover far less of the question.
+
+    Other servers tell no scores: coverage, which orders these hits, stands for it. A source may
+    rank by more, so hits that cover little before a better one stay.
+    """
+    judge = Judge(query.query)
+    covered = [judge.coverage(hit) for hit in found.hits]
+    if not covered or covered[0] is None:
+        return found
+    least = TAIL * covered[0]
+    good = (number for number, one in enumerate(covered, start=1) if one is None or one >= least)
+    kept = max(CONTRACT.full_hits, *good)
+    if kept >= len(covered):
+        return found
+    return replace(
+        found,
+        hits=found.hits[:kept],
+        has_more=True,
+        next_cursor=cursor(query, place._replace(offset=kept)),
+        tail_cut=True,
+    )
+
+
+def rest(query: SearchQuery, place: Place, found: SearchPage) -> SearchPage:
+    """The hits of a page of the source behind those that a cut page has shown."""
+    ranked = [replace(hit, rank=hit.rank or number) for number, hit in enumerate(found.hits, 1)]
+    stop = place.offset + query.limit
+    page = replace(found, hits=ranked[place.offset : stop])
+    if stop >= len(ranked):
+        return page
+    following = cursor(query, place._replace(offset=stop))
+    return replace(page, has_more=True, next_cursor=following)
 
 
 def cursor(query: SearchQuery, place: Place) -> str:

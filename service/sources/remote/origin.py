@@ -13,13 +13,13 @@ from evidence.errors import EvidenceError, Forbidden, Unauthenticated
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.sources.remote import outbound, remote_errors
-from service.sources.remote.breaker import Breaker, Seat
+from service.sources.remote.breaker import Breaker, Permit
 from service.sources.remote.declared import Declared
 from service.sources.remote.outbound import Answer, Opened
 
 JSON = {"Accept": "application/json"}
 PACKED = {"Accept-Encoding": "gzip"}
-PASSING = (429, 502, 503, 504)
+TRANSIENT = (429, 502, 503, 504)
 RENEW = "Ask the owner to renew the grant of this source."
 
 Pairs = Sequence[tuple[str, str]]
@@ -46,9 +46,9 @@ class Origin:
         """What is asked for: packed from afar. Who goes without TLS is near: packing is slower."""
         return JSON if self.url.startswith("http:") else JSON | PACKED
 
-    def line(self, token: str, deadline: Deadline, seat: Seat, *, own: bool = True) -> "Line":
+    def line(self, token: str, deadline: Deadline, permit: Permit, *, own: bool = True) -> "Line":
         """The way there for one request."""
-        return Line(self, token, deadline, seat, own)
+        return Line(self, token, deadline, permit, own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Line:
     origin: Origin
     token: str = field(repr=False)
     deadline: Deadline
-    seat: Seat
+    permit: Permit
     own: bool = True
 
     def read(
@@ -87,7 +87,7 @@ class Line:
     ) -> Answer:
         """The answer with any status but those that pass soon: these are asked again."""
         self.deadline.check("a server behind this one was asked")
-        with self.seat, self.origin.breaker.guard():
+        with self.permit, self.origin.breaker.guard():
             for left in reversed(range(BUDGETS.upstream_retries + 1)):
                 try:
                     answer = self._ask_once(method, path, params, headers, most_bytes)
@@ -95,7 +95,7 @@ class Line:
                     if not left or not self._wait(BUDGETS.retry_pause_seconds):
                         raise
                     continue
-                if answer.status not in PASSING or not left or not self._wait(_told(answer)):
+                if answer.status not in TRANSIENT or not left or not self._wait(_told(answer)):
                     return answer
         raise AssertionError("the last attempt returns or raises")
 
@@ -122,7 +122,7 @@ class Line:
         )
 
     def _wait(self, seconds: float | None) -> bool:
-        """Waits where that is short and leaves time to ask; says whether it did."""
+        """Waits if the delay is short and leaves time to ask; returns whether it did."""
         if seconds is None or seconds > BUDGETS.retry_wait_seconds:
             return False
         if 2 * seconds > self.deadline.left():
@@ -134,7 +134,7 @@ class Line:
     def opened(self, path: str, params: Pairs, headers: dict[str, str]) -> Iterator[Opened]:
         """An answer whose body is read in pieces; it is not asked for twice."""
         sent = {**headers, "Authorization": f"Bearer {self.token}"}
-        with self.seat, self.origin.breaker.guard():
+        with self.permit, self.origin.breaker.guard():
             url = self.origin.url + path
             with outbound.opened(
                 "GET", url, deadline=self.deadline, params=params, headers=sent

@@ -18,7 +18,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
-from evidence import account
+from evidence import request_log
 from evidence.errors import EvidenceError, NotFound, TooLarge
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
@@ -38,7 +38,7 @@ class Cut(Unreached):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server said. `headers` are looked up in any case; `body` is decoded."""
+    """The answer of a server. `headers` are looked up in any case; `body` is decoded."""
 
     status: int
     headers: Mapping[str, str]
@@ -93,7 +93,7 @@ def ask(
     headers: Mapping[str, str] | None = None,
     form: Mapping[str, str] | None = None,
 ) -> Answer:
-    """What the server at `url` says, with any status; a redirect is an error.
+    """The answer of the server at `url`, with any status; a redirect is an error.
 
     Raises `Cut` and other `Unavailable` (`upstream_unreachable`, for a redirect
     `upstream_invalid_response`), `TimedOut` (`upstream_timeout`) and `TooLarge`
@@ -136,7 +136,7 @@ def seen(
     headers: Mapping[str, str],
     body: bytes | None = None,
 ) -> Answer:
-    """What a client of `url` is told, redirects too; raises as `ask` does."""
+    """The answer of `url` as a client gets it, redirects included; raises as `ask` does."""
     from service.sources.remote import connections
 
     with Watch(deadline) as watch:
@@ -204,7 +204,7 @@ def _check_status(response: "Response") -> None:
 
 
 def _check_length(response: "Response", most_bytes: int) -> None:
-    """Refuses a body that says it is too large, before any of it is read."""
+    """Refuses a body by its declared length, before any of it is read."""
     if response.request.method == "HEAD":  # tells the length of a body it does not have
         return
     length = response.headers.get("Content-Length", "")
@@ -215,7 +215,7 @@ def _check_length(response: "Response", most_bytes: int) -> None:
 def _failure(error: Exception, watch: Watch) -> EvidenceError:
     """What a fault of the network means, without where it happened; it is counted."""
     found = _meaning(error, watch)
-    account.current().asked(found.code)
+    request_log.current().asked(found.code)
     return found
 
 

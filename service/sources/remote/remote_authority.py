@@ -26,7 +26,7 @@ from evidence.errors import (
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.sources.remote import bodies, outbound, remote_errors
-from service.sources.remote.breaker import Breaker, Bulkhead, Seat
+from service.sources.remote.breaker import Breaker, Bulkhead, Permit
 from service.sources.remote.server import HttpResourceServer
 from service.sources.remote.origin import JSON, Origin
 from service.ports import SchemaQuery
@@ -79,7 +79,9 @@ class RemoteAuthority:
         self._lock = threading.Lock()
         self._known: OrderedDict[bytes, tuple[Verdict, Deadline]] = OrderedDict()
 
-    def open(self, token: str, deadline: Deadline, seat: Seat | None = None) -> HttpResourceServer:
+    def open(
+        self, token: str, deadline: Deadline, permit: Permit | None = None
+    ) -> HttpResourceServer:
         """The resource server for one request with a client token.
 
         Raises `Unauthenticated` for dead, foreign and store tokens, `Forbidden` for those of the
@@ -90,15 +92,15 @@ class RemoteAuthority:
                 "This token is not known here. Ask the owner for a client token.",
                 code=UNKNOWN_TOKEN,
             )
-        seat = seat or Seat(self._bulkhead)
-        server = HttpResourceServer(self._origin, token, deadline, seat)
-        verdict = self._verdict(token, server, deadline, seat)
+        permit = permit or Permit(self._bulkhead)
+        server = HttpResourceServer(self._origin, token, deadline, permit)
+        verdict = self._verdict(token, server, deadline, permit)
         if verdict.refused is not None:
             raise verdict.refused()
         return server
 
     def _verdict(
-        self, token: str, server: HttpResourceServer, deadline: Deadline, seat: Seat
+        self, token: str, server: HttpResourceServer, deadline: Deadline, permit: Permit
     ) -> Verdict:
         key = hashlib.sha256(token.encode()).digest()
         with self._lock:
@@ -109,7 +111,7 @@ class RemoteAuthority:
         found = (
             _asked(server)
             if self._introspection is None
-            else self._introspected(self._introspection, token, deadline, seat)
+            else self._introspected(self._introspection, token, deadline, permit)
         )
         with self._lock:
             self._known[key] = found, self._after(found.seconds)
@@ -119,11 +121,11 @@ class RemoteAuthority:
         return found
 
     def _introspected(
-        self, there: Introspection, token: str, deadline: Deadline, seat: Seat
+        self, there: Introspection, token: str, deadline: Deadline, permit: Permit
     ) -> Verdict:
         credentials = f"{quote_plus(there.client_id)}:{quote_plus(there.client_secret)}".encode()
         headers = {**JSON, "Authorization": f"Basic {base64.b64encode(credentials).decode()}"}
-        with seat, there.breaker.guard():
+        with permit, there.breaker.guard():
             answer = outbound.ask(
                 "POST",
                 there.url,
@@ -143,7 +145,7 @@ class RemoteAuthority:
         return Verdict(None, min(BUDGETS.token_seconds, _lasts(said.get("exp"), answer.headers)))
 
     def _is_for_us(self, told: Any) -> bool:
-        """Whether the audience is ours, where one is demanded and told."""
+        """Whether the audience is ours, if one is required and reported."""
         if self._audience is None or told is None:
             return True
         listed = told if isinstance(told, list) else [told]
@@ -151,7 +153,7 @@ class RemoteAuthority:
 
 
 def _asked(server: HttpResourceServer) -> Verdict:
-    """What the schema says of the bearer. Only a refusal of the token itself is remembered."""
+    """The kind of the bearer, from the schema. Only a refusal of the token itself is remembered."""
     try:
         body = server.schema(SchemaQuery()).body or {}
     except (Unauthenticated, Forbidden) as error:
@@ -180,7 +182,7 @@ def _told(answer: outbound.Answer) -> dict[str, Any]:
 def _refused_kind(
     said: Mapping[str, Any], keys: tuple[str, ...]
 ) -> Callable[[], EvidenceError] | None:
-    """Why a token of the kind that is told may not read; None for a client token."""
+    """Why a token of this kind may not read; None for a client token."""
     kinds = [str(said[key]).strip().lower() for key in keys if said.get(key) is not None]
     if any("owner" in kind for kind in kinds):
         return _owner
@@ -188,7 +190,7 @@ def _refused_kind(
 
 
 def _lasts(exp: Any, headers: Mapping[str, str]) -> float:
-    """Seconds until a token ends, by the clock that says so; few where that cannot be known."""
+    """Seconds until a token ends, by the server's clock; few if that is unknown."""
     if exp is None:
         return BUDGETS.token_seconds
     try:

@@ -114,7 +114,7 @@ def unbounded(error: json_text.TooManyValues | json_text.TooDeeplyNested) -> Evi
 
 
 def retry_after(headers: Headers) -> float | None:
-    """Seconds to wait, as `Retry-After` says: by itself, or as a date after that of the answer.
+    """Seconds to wait, from `Retry-After`: a number, or a date relative to that of the answer.
 
     Both dates come from the same clock, so ours need not agree with it.
     """
@@ -138,7 +138,7 @@ def retry_seconds(headers: Headers) -> int | None:
 
 
 def _error_object(raw: bytes) -> dict[str, Any]:
-    """`{code, message, …}` of a body, empty where it says nothing in a known way."""
+    """`{code, message, …}` of a body, empty if its form is unknown."""
     try:
         body = json_text.parse(raw)
     except ValueError:

@@ -35,7 +35,11 @@ def search(line: Line, query: SearchQuery) -> Answer[SearchPage]:
     found = decode.within(decode.read(body), query.query)
     # A source that counts the records with some of the words has looked for each of them.
     if "counts" not in object_of(body, "meta") and narrower.helps(query, found):
-        return _widened(line, query, extra, found) or Answer(found, body)
+        widened = _widened(line, query, extra, found)
+        if widened is not None:
+            return widened
+    if query.cut_tail and query.cursor is None and query.sort == "relevance":
+        found = narrower.cut(query, Place(query.limit, 0), found)
     return Answer(found, body)
 
 
@@ -58,15 +62,20 @@ def _widened(
     if not asked:
         return None
     place = Place(query.limit, len(asked))
-    return Answer(narrower.page(query, place, pages, asked), reopen=narrower.cursor(query, place))
+    page = narrower.page(query, place, pages, asked)
+    if query.cut_tail:
+        page = narrower.cut(query, place, page)
+    return Answer(page, reopen=narrower.cursor(query, place))
 
 
 def _reopened(
     line: Line, query: SearchQuery, extra: list[Pair], place: Place
 ) -> Answer[SearchPage]:
     """A further page of the same searches; where one of them fails, so does this."""
-    asked = narrower.queries(query.query)[: place.narrower]
     first = replace(query, cursor=None, limit=place.size)
+    if not place.narrower:
+        return Answer(narrower.rest(query, place, _page(line, first, extra)), reopen=query.cursor)
+    asked = narrower.queries(query.query)[: place.narrower]
     pages = [_page(line, replace(first, query=text), extra) for text in (query.query, *asked)]
     return Answer(
         narrower.page(query, place, pages, asked),

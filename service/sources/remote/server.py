@@ -27,7 +27,7 @@ from service.pdpp.decode import aggregate, schema
 from service.pdpp.brackets import Pair, expand_pairs, filter_pairs, parameters
 from service.pdpp.decode.field import decode_field
 from service.pdpp.decode.records import decode_page, decode_record
-from service.sources.remote.breaker import Seat
+from service.sources.remote.breaker import Permit
 from service.sources.remote.origin import Origin
 from service.ports import (
     AggregateQuery,
@@ -56,7 +56,7 @@ Explain = Callable[[EvidenceError], EvidenceError]
 class HttpResourceServer:
     """One token at one origin, for one request. See `ports.ResourceServer`.
 
-    `seat` is shared by all parts of a request that wait on upstreams. `own` is whether the token
+    `permit` is shared by all parts of a request that wait on upstreams. `own` is whether the token
     is the caller's: where it is not, a dead one is `Forbidden`.
     """
 
@@ -65,11 +65,11 @@ class HttpResourceServer:
         origin: Origin,
         token: str,
         deadline: Deadline,
-        seat: Seat | None = None,
+        permit: Permit | None = None,
         *,
         own: bool = True,
     ) -> None:
-        self._line = origin.line(token, deadline, seat or Seat(), own=own)
+        self._line = origin.line(token, deadline, permit or Permit(), own=own)
 
     def schema(self, query: SchemaQuery) -> Answer[Schema]:
         where = parameters(stream=query.stream, connection_id=query.connection_id)

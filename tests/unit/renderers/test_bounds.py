@@ -97,7 +97,7 @@ def test_a_page_of_any_records_is_bounded_and_what_is_cut_can_be_read(
     text = bounded(rendering)
     assert all(f" {item.id} " in text for item in page.records)
     cut = [part.read for item in page.records for part in item.partial]
-    rest = [found for item in page.records if (found := item.rest())]
+    rest = [found for item in page.records if (found := item.rest)]
     carries(rendering, [*cut, *rest, *page.continuations()])
 
 

@@ -61,7 +61,7 @@ def trimmed(item: Record, size: int) -> tuple[dict[str, Any], list[str], list[st
                 args |= {"offset_chars": end, "limit_chars": CONTRACT.window_chars}
             call = json_line(args)
             room -= len(f"read_record_field {call}".encode()) + records.PARTIAL_BYTES
-        for one in bytes_of(shown, item.ref, pointer.path_of(name)):
+        for one in bytes_of(shown, item.ref, name):
             room -= len(wire.bytes_line(one).encode()) + records.PARTIAL_BYTES
         if room < 0 and data:
             left_out.append(name)

@@ -83,6 +83,37 @@ def test_a_hit_says_which_words_it_lacks_and_which_forms_it_has() -> None:
     assert next(line for line in lines if line.startswith("2 ")).endswith('source="Work mail"')
 
 
+def test_the_line_of_a_later_hit_is_shorter() -> None:
+    lacking = {"matched_words": ["invoice"], "missing_words": ["number"], "coverage": 0.41}
+    later = hit(4, "some invoices", forms={"invoice": "invoices"}, **lacking)
+    long = replace(later, title="Minutes " * 20, authored_at="2026-05-02T00:00:00Z")
+    line = next(line for line in text_of(page([long])).split("\n") if line.startswith("4 "))
+    title = ("Minutes " * 8)[:63] + "…"
+    assert line == (
+        f'4 mail/messages:m4 "{title}" 2026-05-02 matched 1 of 2 '
+        '("invoices" for "invoice"), missing: number'
+    )
+
+
+def test_later_hits_name_their_sources_if_there_are_several() -> None:
+    other = replace(hit(5, "an invoice"), source=Source("home", "imap", "Home mail"))
+    text = text_of(page([hit(4, "an invoice"), other]))
+    assert 'source="Work mail"' in text and 'source="Home mail"' in text
+
+
+def test_the_header_shortens_a_long_query() -> None:
+    lines = text_of(replace(page([]), args={"query": "invoice " * 20})).split("\n")
+    assert lines[0].startswith(f'search query="{("invoice " * 8)[:63]}…" hits=0')
+
+
+def test_a_quote_shows_the_place_with_most_words() -> None:
+    made = hit(4, "an invoice " + "that was sent " * 9 + "with a number for the invoice of May")
+    both = made.matches[0].shown.replace("number", "<mark>number</mark>")
+    marked = replace(made.matches[0], shown=both.replace("the invoice", "the <mark>invoice</mark>"))
+    text = text_of(page([replace(made, matches=[marked])]))
+    assert "with a <mark>number</mark> for the <mark>invoice</mark> of May" in text
+
+
 def test_lower_bounds_are_printed_as_such() -> None:
     header = text_of(page([hit(1, "an invoice")], counts=Counts(2, 57, False))).split("\n")[0]
     assert "all>=2 some>=57" in header

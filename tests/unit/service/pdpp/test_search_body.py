@@ -12,6 +12,7 @@ from evidence import hits_wire
 from evidence.hits import Counts, FanIn, SearchPage, SourceReport
 from evidence.limits import BUDGETS, CONTRACT
 from service.pdpp.decode import search as decode
+from service.pdpp.search_warnings import LEFT_OUT, NO_HITS
 from service.pdpp.encode.search import encode
 from tests.helpers.monsters import Held, held, monstrous, names, pages
 
@@ -43,9 +44,8 @@ def told_pages(draw: st.DrawFn) -> SearchPage:
         hits=hits,
         absent_words=draw(words),
         nearest_words=draw(st.dictionaries(names(64), words.filter(bool), max_size=2)),
-        retry=draw(st.none() | st.just({"query": "lantern", "words": "any"})),
-        tail_cut=draw(st.booleans()),
-        left_out=draw(st.none() | st.integers(0, 10**6)),
+        retry=draw(st.none() | st.just({"query": "lantern", "words": "any", "streams": None})),
+        left_out=draw(st.none() | st.integers(1, 10**6)),
         fan_in=draw(st.none() | st.just(FanIn(3, 1, reports))),
     )
 
@@ -80,8 +80,10 @@ def test_what_a_server_should_not_send_is_left_out() -> None:
         "recall": [],
         "absent_words": ["w" * 999, 7, "word"],
         "nearest_words": {"wrod": "word", "x": ["y"]},
-        "retry": {"query": ["lantern"], "id": "other"},
-        "left_out": True,
+        "warnings": [
+            {"code": NO_HITS, "detail": {"retry_arguments": {"q": ["lantern"], "id": "other"}}},
+            {"code": LEFT_OUT, "detail": {"left_out": True}},
+        ],
     }
     page = decode.read({"data": [hit, 7, {"stream": "notes"}], "meta": meta})
     (found,) = page.hits
@@ -92,8 +94,27 @@ def test_what_a_server_should_not_send_is_left_out() -> None:
 
 
 def test_a_retry_takes_nothing_but_words_and_times() -> None:
-    given = {"query": "lantern", "since": "2026-01-01", "connection_id": "other", "cursor": "c"}
-    page = decode.read({"meta": {"retry": given}})
-    assert page.retry == {"query": "lantern", "since": "2026-01-01"}
-    long = {"query": "w" * (CONTRACT.query_chars + 1)}
-    assert decode.read({"meta": {"retry": long}}).retry is None
+    given = {"q": "lantern", "since": "2026-01-01", "connection_id": "other", "cursor": "c"}
+    assert decode.read(with_retry(given | {"streams": None, "limit": None})).retry == {
+        "query": "lantern",
+        "since": "2026-01-01",
+        "streams": None,
+    }
+    assert decode.read(with_retry({"q": "w" * (CONTRACT.query_chars + 1)})).retry is None
+
+
+def with_retry(arguments: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "meta": {"warnings": [{"code": NO_HITS, "detail": {"retry_arguments": arguments}}]},
+    }
+
+
+def test_a_body_has_no_keys_in_meta_beyond_those_of_the_contract() -> None:
+    page = SearchPage(
+        {}, [], False, None, Counts(0, 0, True), {}, [], retry={"query": "x"}, left_out=4
+    )
+    meta = encode(page)["meta"]
+    assert meta.keys() == {"count", "count_accuracy", "counts", "recall", "warnings"}
+    left, none = meta["warnings"]
+    assert left["detail"] == {"left_out": 4} and "4 more matching records" in left["message"]
+    assert none["detail"] == {"retry_arguments": {"q": "x"}}

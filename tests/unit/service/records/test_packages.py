@@ -26,7 +26,7 @@ from service.access.sqlite import SqliteRegistry
 from service.records.sqlite.streams import StreamHandle
 from service.records.sqlite.writer import Writer, open_writer
 from tests.helpers.layouts import take_back
-from tests.helpers.households import local_member
+from tests.helpers.two_owners import local_member
 
 SEALER = keys.of_tokens(b"a secret of tests only")
 TOKEN = "at_of-another-server"

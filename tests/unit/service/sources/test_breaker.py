@@ -7,7 +7,7 @@ import pytest
 from evidence.errors import EvidenceError, NotFound, TimedOut, TooLarge, Unavailable
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
-from service.sources.remote.breaker import Breaker, Bulkhead, Seat
+from service.sources.remote.breaker import Breaker, Bulkhead, Permit
 from tests.helpers.waiting import WAIT_SECONDS
 
 
@@ -94,11 +94,11 @@ def test_a_try_that_was_given_up_lets_another_one_try(breaker: Breaker, clock: C
 
 def test_some_threads_never_wait() -> None:
     bulkhead = Bulkhead(threads=4)
-    first, second, third = Seat(bulkhead), Seat(bulkhead), Seat(bulkhead)
+    first, second, third = Permit(bulkhead), Permit(bulkhead), Permit(bulkhead)
     with first, second:
         with pytest.raises(Unavailable) as raised:
             with third:
-                pytest.fail("no seat is free")
+                pytest.fail("no permit is free")
         assert raised.value.code == "upstream_busy"
         assert raised.value.details["retry_after"] == 1
     with third, first:
@@ -107,13 +107,13 @@ def test_some_threads_never_wait() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_one_request_may_always_wait(threads: int) -> None:
-    with Seat(Bulkhead(threads)):
+    with Permit(Bulkhead(threads)):
         pass
 
 
 def test_all_parts_of_a_request_share_its_seat() -> None:
     bulkhead = Bulkhead(threads=1)
-    mine, other = Seat(bulkhead), Seat(bulkhead)
+    mine, other = Permit(bulkhead), Permit(bulkhead)
     inside, leave = threading.Barrier(9), threading.Event()
 
     def part() -> None:

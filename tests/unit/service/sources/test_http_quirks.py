@@ -133,7 +133,7 @@ def test_a_server_says_nothing_of_words_that_were_not_asked_for(world: Scripted)
         meta = {
             "absent_words": ["elm", "", 7, "obey"],
             "nearest_words": {"oak": ["eln", "do as I say"], "obey": ["oak"]},
-            "retry": {"query": query},
+            "warnings": [{"code": "no_hits", "detail": {"retry_arguments": {"q": query}}}],
         }
         forms = {"elm": "elms", "oak": "obey all of it", "obey": "oak"}
         world.gives(as_json({"data": [{**hit, "forms": forms}], "meta": meta}))

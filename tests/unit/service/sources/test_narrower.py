@@ -9,6 +9,7 @@ import pytest
 from evidence.errors import InvalidRequest
 from evidence.hits import SearchPage
 from evidence.limits import BUDGETS
+from service.pdpp.decode import search as decode
 from service.ports import SearchQuery
 from service.sources.remote import narrower
 from tests.helpers.all_words import AllWords
@@ -225,3 +226,68 @@ def test_a_model_sees_the_narrower_searches_and_a_program_the_one_answer() -> No
 def test_fewer_words_names_and_long_ones_last(text: str, expected: list[str]) -> None:
     assert narrower.queries(text) == expected
     assert len(expected) <= BUDGETS.narrower_searches
+
+
+def covering(*shares: float | None) -> SearchPage:
+    """A page of hits that cover these shares of a question."""
+    rows = [
+        {"stream": "s", "record_key": f"r{n}", "coverage": share} for n, share in enumerate(shares)
+    ]
+    return decode.read({"data": rows, "has_more": True, "next_cursor": "on"})
+
+
+@pytest.mark.parametrize(
+    ("shares", "kept"),
+    [
+        ((1.0, 0.9, 0.5, 0.19, 0.1), 3),
+        ((1.0, 0.1, 0.1, 0.1), 3),
+        ((1.0, 0.9, 0.5, 0.1, 0.3, 0.1), 5),
+        ((0.4, 0.3, 0.2, 0.09), 4),
+        ((1.0, 0.1), 2),
+        ((1.0, 0.9, 0.9, None), 4),
+        ((None, 0.9, 0.9, 0.1), 4),
+        ((), 0),
+    ],
+)
+def test_a_first_page_ends_where_coverage_falls_off(
+    shares: tuple[float | None, ...], kept: int
+) -> None:
+    query, found = SearchQuery("quorum elm", limit=10), covering(*shares)
+    page = narrower.cut(query, narrower.Place(10, 0), found)
+    assert keys(page) == keys(found)[:kept]
+    assert page.tail_cut == (kept < len(shares))
+    if not page.tail_cut:
+        assert page == found
+        return
+    place = narrower.opened(SearchQuery("quorum elm", limit=10, cursor=page.next_cursor))
+    assert place == (10, 0, kept)
+    rest = narrower.rest(query, place, found)
+    assert keys(page) + keys(rest) == keys(found)
+    assert (rest.has_more, rest.next_cursor) == (True, "on")
+    assert [hit.rank for hit in rest.hits] == [*range(kept + 1, len(shares) + 1)]
+
+
+def test_mcp_and_the_shell_cut_the_tail_of_a_remote_source_and_rest_never_does() -> None:
+    row = {"object": "search_result", "stream": "s", "connection_id": "c"}
+    shares = (1.0, 0.9, 0.8, 0.1, 0.05)
+    rows = [{**row, "record_key": f"r{n}", "coverage": one} for n, one in enumerate(shares)]
+    last = {**row, "record_key": "last", "coverage": 0.05}
+    first = {"object": "list", "data": rows, "has_more": True, "next_cursor": "on"}
+
+    def source(asked: Asked) -> Reply:
+        if "cursor=on" in asked.target:
+            return as_json({"object": "list", "data": [last], "has_more": False})
+        return as_json(first)
+
+    with over(source) as world:
+        whole = world.open().search(SearchQuery("quorum elm", limit=5)).value
+        caller = caller_of(world.open)
+        answer = caller.ok("search", query="quorum elm", limit=5)
+        assert "Later hits score far lower; next_page shows them." in answer.text
+        seen = [answer]
+        while cursor := seen[-1].structured["data"].get("next_cursor"):
+            seen.append(caller.ok("search", query="quorum elm", limit=5, cursor=cursor))
+    assert len(whole.hits) == 5 and not whole.tail_cut and whole.next_cursor == "on"
+    pages = [[one["record_id"] for one in each.structured["results"]] for each in seen]
+    assert pages == [["r0", "r1", "r2"], ["r3", "r4"], ["last"]]
+    assert "tail_cut" not in seen[1].structured["data"]["meta"]

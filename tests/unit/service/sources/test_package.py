@@ -44,7 +44,7 @@ TARGETED: dict[str, Callable[[str | None], Ask]] = {
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> House:
-    return worlds.build(worlds.household(), tmp_path_factory.mktemp("package"))
+    return worlds.build(worlds.two_mailboxes(), tmp_path_factory.mktemp("package"))
 
 
 @pytest.fixture(scope="module")

@@ -50,7 +50,7 @@ def test_a_passed_deadline_takes_no_connection(pair: Pair) -> None:
 
 def test_a_forked_process_watches_for_itself(pair: Pair) -> None:
     ours, theirs = pair
-    with Watch(Deadline.after(LONG)):  # the watchman of this process is at work
+    with Watch(Deadline.after(LONG)):  # the deadline enforcer of this process is at work
         child = os.fork()
         if child == 0:
             with Watch(Deadline.after(SHORT)) as watch:

@@ -1,8 +1,8 @@
-"""Answers to calls that are made again, word for word, while nothing they stand on has changed.
+"""Caches answers to repeated calls, for as long as what they were read from is unchanged.
 
-An answer is kept beside the version of what it was read of, and given again only to a session of
-the same version: the same grant, with no commit since. Where a session knows no version, nothing is
-kept. Neither is what failed, nor what is short of something because time was over.
+An answer is kept with the version of what was read, and returned only to a session of the same
+version: the same grant, with no commit since. Answers of sessions without a version, errors, and
+answers that leave something out because time was over are not kept.
 """
 
 from collections import OrderedDict
@@ -17,7 +17,7 @@ ENTRY_BYTES: Final = 512
 
 
 class Call(NamedTuple):
-    """All that an answer depends on. Arguments as they came: their order may show in an answer."""
+    """All that an answer depends on. `arguments` keep their order, which may show in an answer."""
 
     version: Hashable
     revision: str
@@ -25,7 +25,7 @@ class Call(NamedTuple):
     arguments: bytes
 
 
-class Repeats:
+class AnswerCache:
     """The answers used last, as many as fit into `most` bytes. Safe to share between threads."""
 
     def __init__(self, most: int) -> None:
@@ -36,7 +36,7 @@ class Repeats:
     def call(
         self, session: Any, revision: str, name: str, arguments: dict[str, Any]
     ) -> Call | None:
-        """What to look for; None where nothing is kept."""
+        """The key of an answer; None if the session has no version or the cache is off."""
         version = version_of(session) if self._most else None
         if version is None:
             return None
@@ -65,7 +65,7 @@ class Repeats:
 
 
 def version_of(session: Any) -> Hashable | None:
-    """The version of what a session has read; None of one that knows none."""
+    """The version of what a session has read, if it has one."""
     found: Hashable | None = getattr(session, "version", None)
     return found
 

@@ -1,6 +1,6 @@
-"""What is known of one request while it is answered, for its log line, its metrics and its trace.
+"""Facts of one request while it is answered, for its log line, its metrics and its trace.
 
-Nothing of what is read or said stands here: no token, id, query, name or text.
+They hold nothing of what is read or asked: no token, id, query, name or text.
 """
 
 import re
@@ -64,12 +64,13 @@ def uncounted(outcome: str) -> None:
 
 
 @dataclass(slots=True)
-class Account:
-    """One request. Surfaces fill in what they learn; who opened it tells log and metrics.
+class RequestLog:
+    """Facts of one request, filled in by the surfaces and written to the log and the metrics.
 
-    `error` is the code of the error it was answered with. `asked` hears the outcome of each
-    request to an upstream, from any thread. `began` is by the clock of who opened it, and `told`
-    is whether the trace came in a header. `streams` is whether the body is made while it is sent.
+    `error` is the code of the error it was answered with. `asked` is called with the outcome of
+    each request to an upstream, from any thread. `began` is a reading of `perf_counter`, and `told`
+    is whether the trace came in a header. `streams` is whether the body is made while it is sent,
+    `incomplete` whether the answer leaves something out because time was over.
     """
 
     request_id: str = ""
@@ -83,6 +84,7 @@ class Account:
     asked: Callable[[str], None] = uncounted
     began: float = 0.0
     streams: bool = False
+    incomplete: bool = False
 
     def join(self, traceparent: object) -> None:
         """Takes the trace a message names, unless a header named one.
@@ -93,27 +95,27 @@ class Account:
             self.trace = trace
 
 
-_current: ContextVar[Account | None] = ContextVar("account", default=None)
+_current: ContextVar[RequestLog | None] = ContextVar("request_log", default=None)
 
 
-def begin(account: Account) -> None:
-    """Makes this the account of the request that this thread answers."""
-    _current.set(account)
+def begin(opened: RequestLog) -> None:
+    """Makes this the log of the request that this thread answers."""
+    _current.set(opened)
 
 
 def end() -> None:
-    """The request is answered."""
+    """Forgets the request of this thread, which is answered."""
     _current.set(None)
 
 
-def current() -> Account:
-    """The account of the request being answered; outside of one, an account nobody reads."""
-    return _current.get() or Account()
+def current() -> RequestLog:
+    """The log of the request being answered; outside of a request, one that is dropped."""
+    return _current.get() or RequestLog()
 
 
 def headers() -> dict[str, str]:
-    """What requests to other servers carry: whose request this is, and its trace."""
-    account = _current.get()
-    if account is None:
+    """The headers of requests to other servers: the id of this request, and its trace."""
+    opened = _current.get()
+    if opened is None:
         return {}
-    return {"Request-Id": account.request_id, "traceparent": account.trace.header}
+    return {"Request-Id": opened.request_id, "traceparent": opened.trace.header}

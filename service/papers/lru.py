@@ -1,4 +1,4 @@
-"""What was worked out last, for when it is asked for again."""
+"""A bounded cache of the values used last."""
 
 import threading
 from collections import OrderedDict
@@ -9,7 +9,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Recent(Generic[K, V]):
+class LruCache(Generic[K, V]):
     """The `most` values that were used last. Safe to share between threads."""
 
     def __init__(self, most: int) -> None:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.mcp.repeats import ENTRY_BYTES, Call, Repeats
+from service.mcp.answer_cache import ENTRY_BYTES, Call, AnswerCache
 
 
 class Caller(NamedTuple):
@@ -14,8 +14,8 @@ class Caller(NamedTuple):
     version: Any
 
 
-def call_of(repeats: Repeats, version: Any, number: int) -> Call:
-    found = repeats.call(Caller(version), "2025-11-25", "search", {"query": str(number)})
+def call_of(cache: AnswerCache, version: Any, number: int) -> Call:
+    found = cache.call(Caller(version), "2025-11-25", "search", {"query": str(number)})
     assert found is not None
     return found
 
@@ -28,21 +28,21 @@ STEPS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 6), SIZES), max_siz
 def test_the_answers_used_last_are_kept_and_never_more_than_fit(
     steps: list[tuple[int, int, int]], most: int
 ) -> None:
-    repeats = Repeats(most)
+    cache = AnswerCache(most)
     model: dict[Call, bytes] = {}  # the answers used last stand last
 
     def weight(call: Call, result: bytes) -> int:
         return len(result) + len(call.arguments) + len(call.name) + ENTRY_BYTES
 
     for version, number, size in steps:
-        call = call_of(repeats, version, number)
-        found = repeats.find(call)
+        call = call_of(cache, version, number)
+        found = cache.find(call)
         assert found == model.get(call)
         if found is not None:
             model[call] = model.pop(call)
             continue
         result = bytes([number]) * size
-        repeats.keep(call, Caller(version), result)
+        cache.keep(call, Caller(version), result)
         if weight(call, result) <= most:
             model[call] = result
         while sum(weight(*each) for each in model.items()) > most:
@@ -50,16 +50,16 @@ def test_the_answers_used_last_are_kept_and_never_more_than_fit(
 
 
 def test_what_was_read_while_something_was_committed_is_not_kept() -> None:
-    repeats = Repeats(10_000)
-    call = call_of(repeats, "before", 1)
+    cache = AnswerCache(10_000)
+    call = call_of(cache, "before", 1)
     for later in ("after", None):
-        repeats.keep(call, Caller(later), b"{}")
-        assert repeats.find(call) is None
-    repeats.keep(call, Caller("before"), b"{}")
-    assert repeats.find(call) == b"{}"
+        cache.keep(call, Caller(later), b"{}")
+        assert cache.find(call) is None
+    cache.keep(call, Caller("before"), b"{}")
+    assert cache.find(call) == b"{}"
 
 
 def test_a_session_without_a_version_has_nothing_kept() -> None:
-    repeats = Repeats(10_000)
+    cache = AnswerCache(10_000)
     for session in (Caller(None), object(), None):
-        assert repeats.call(session, "2025-11-25", "schema", {}) is None
+        assert cache.call(session, "2025-11-25", "schema", {}) is None

@@ -1,4 +1,4 @@
-"""Two households on two servers, and the package that one of them makes of a grant of each.
+"""Two owners on two servers, and the package that one of them makes of a grant of each.
 
 with two(tmp_path) as pair:
     package = pair.package()              # over a grant here and a grant there

@@ -1,4 +1,4 @@
-"""The way a client goes to a server, as far as it is known: addresses, token, answers so far."""
+"""The route a client goes to a server, as far as it is known: addresses, token, answers so far."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from evidence.work import Deadline
 from service.doctor.answers import Reply
 from service.doctor.findings import Finding, fail
 from service.mcp.headers import NAMED_BY
-from service.mcp.ladder import CAPABILITIES_KEY, VERSION_HEADER, VERSION_KEY
+from service.mcp.validation import CAPABILITIES_KEY, VERSION_HEADER, VERSION_KEY
 from service.mcp.versions import LEGACY, MODERN
 from service.sources.remote import outbound
 from service.sources.remote.outbound import Cut
@@ -28,7 +28,7 @@ NOBODY = "rung_doctor_is_only_looking"
 
 
 class Stopped(Exception):
-    """A request that got no answer at all; `finding` says what that means."""
+    """A request that got no answer at all; `finding` explains it."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.told)
@@ -36,7 +36,7 @@ class Stopped(Exception):
 
 
 @dataclass
-class Way:
+class Route:
     """What the steps know and learn. `now` is with a time zone."""
 
     url: str
@@ -78,7 +78,7 @@ class Way:
     def ask(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
     ) -> Reply:
-        """What is answered, whatever it is; raises `Stopped` where nothing is."""
+        """What is answered, whatever it is; raises `Stopped` if nothing is."""
         try:
             found = outbound.seen(
                 method,

@@ -1,10 +1,9 @@
-"""Which era a message belongs to, and every check between its arrival and its method.
+"""Negotiates the revision of a message and validates it before its method runs.
 
-A message is modern when it names its revision in `params._meta`, or when the header names a
-modern one. It then climbs the modern ladder, where the body must be complete and the headers
-must agree with it. All others climb the legacy ladder, where only the revision and the frame
-are checked. The order of the rungs is part of the protocol: clients choose their next move by
-the first fault they are told.
+A message is modern if it names its revision in `params._meta`, or if the header names a modern
+one. Its body must then be complete, and the headers must agree with it. Of all others, only the
+revision and the frame are checked. The order of the checks is part of the protocol: clients choose
+their next step by the first error.
 """
 
 from collections.abc import Mapping
@@ -22,7 +21,7 @@ CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request that has passed its ladder. `headers` are there over HTTP only."""
+    """One valid request. `headers` are set over HTTP only."""
 
     id: str | int
     method: str
@@ -40,16 +39,16 @@ def claimed(message: Any) -> Any:
     return meta.get(VERSION_KEY) if isinstance(meta, dict) else None
 
 
-def climb_http(message: Any, headers: Headers) -> Request | None:
-    """The request in a posted message; None where there is nothing to answer."""
+def validate_http(message: Any, headers: Headers) -> Request | None:
+    """The request in a posted message; None if there is nothing to answer."""
     told, own = headers.get(VERSION_HEADER), claimed(message)
     if own in versions.LEGACY:
         if told not in (None, own):
             raise mismatch(VERSION_HEADER, "differs from the revision in the request body")
-        return climb_legacy(message, own, headers)
+        return validate_legacy(message, own, headers)
     if own is not None or told in versions.MODERN:
-        return climb_modern(message, headers)
-    return climb_legacy(message, header_version(told), headers)
+        return validate_modern(message, headers)
+    return validate_legacy(message, header_version(told), headers)
 
 
 def header_version(told: str | None) -> str:
@@ -61,7 +60,7 @@ def header_version(told: str | None) -> str:
     return told
 
 
-def climb_modern(message: Any, headers: Headers | None) -> Request | None:
+def validate_modern(message: Any, headers: Headers | None) -> Request | None:
     """A modern request, complete and (over HTTP) in agreement with its headers."""
     if is_response(message):
         raise invalid_request("A response cannot be posted: this server asks clients nothing.")
@@ -82,7 +81,7 @@ def climb_modern(message: Any, headers: Headers | None) -> Request | None:
     return Request(id, method, params, version, True, headers, capabilities)
 
 
-def climb_legacy(message: Any, version: str, headers: Headers | None) -> Request | None:
+def validate_legacy(message: Any, version: str, headers: Headers | None) -> Request | None:
     """A legacy request at `version`. Notifications and posted responses ask for nothing."""
     if is_response(message):
         return None

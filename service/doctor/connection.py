@@ -5,16 +5,16 @@ from urllib.parse import urlsplit
 
 from evidence.limits import BUDGETS
 from service.doctor.findings import Finding, fail, ok, warn
-from service.doctor.way import ENDPOINTS, LOOPBACK, Way
+from service.doctor.route import ENDPOINTS, LOOPBACK, Route
 from service.sources.remote import outbound, health_check
 from service.sources.remote.health_check import Handshake, ProxyRefused
 
 CHANGE_ADDRESS = "Give an address like https://rung.example.com/mcp."
 
 
-def address(way: Way) -> Finding:
+def address(route: Route) -> Finding:
     """Where the server and its endpoint are."""
-    text = way.url if "://" in way.url else _with_scheme(way.url)
+    text = route.url if "://" in route.url else _with_scheme(route.url)
     try:
         parts = urlsplit(text)
         port, host = parts.port, parts.hostname or ""
@@ -26,21 +26,21 @@ def address(way: Way) -> Finding:
     path = parts.path.rstrip("/")
     ending = next((one for one in ENDPOINTS if path.endswith(one)), None)
     prefix = path.removesuffix(ending) if ending else path
-    way.base = f"{parts.scheme}://{name}{f':{port}' if port else ''}{prefix}"
-    way.endpoint = way.base + (ending or ENDPOINTS[-1])
+    route.base = f"{parts.scheme}://{name}{f':{port}' if port else ''}{prefix}"
+    route.endpoint = route.base + (ending or ENDPOINTS[-1])
     if parts.username or parts.query or parts.fragment:
         return warn(
-            f"the server is {way.base}, its endpoint {way.endpoint}",
+            f"the server is {route.base}, its endpoint {route.endpoint}",
             "User, query and fragment of the address are left out; clients may send or log them.",
-            f"Use {way.endpoint}, and send the token as `Authorization: Bearer`.",
+            f"Use {route.endpoint}, and send the token as `Authorization: Bearer`.",
         )
     if parts.scheme == "http" and host not in LOOPBACK:
         return warn(
-            f"the server is {way.base}, its endpoint {way.endpoint}",
+            f"the server is {route.base}, its endpoint {route.endpoint}",
             "Without TLS, everybody on the way can read the token.",
             f"Serve it by https behind a proxy that ends TLS, and use https://{parts.netloc}.",
         )
-    return ok(f"the server is {way.base}, its endpoint {way.endpoint}")
+    return ok(f"the server is {route.base}, its endpoint {route.endpoint}")
 
 
 def _with_scheme(text: str) -> str:
@@ -48,10 +48,10 @@ def _with_scheme(text: str) -> str:
     return f"{'http' if host in LOOPBACK else 'https'}://{text}"
 
 
-def proxy(way: Way) -> Finding:
+def proxy(route: Route) -> Finding:
     """Whether the environment sends requests through a proxy."""
-    found, way.trusted = outbound.way(way.base)
-    scheme = urlsplit(way.base).scheme.upper()
+    found, route.trusted = outbound.way(route.base)
+    scheme = urlsplit(route.base).scheme.upper()
     if found is None:
         return ok("none: requests go straight to the server")
     if "://" not in found:
@@ -60,12 +60,12 @@ def proxy(way: Way) -> Finding:
         return fail(
             f"the proxy of {scheme}_PROXY or ALL_PROXY is no HTTP proxy",
             "Rung and most clients go through HTTP proxies only.",
-            f"{scheme}_PROXY=http://HOST:PORT, or NO_PROXY={way.host}",
+            f"{scheme}_PROXY=http://HOST:PORT, or NO_PROXY={route.host}",
         )
-    way.proxy = found
+    route.proxy = found
     host, port = health_check.endpoint(found)
     told = f"requests go through {host}:{port} ({scheme}_PROXY or ALL_PROXY)"
-    if way.host in LOOPBACK:
+    if route.host in LOOPBACK:
         return warn(
             told,
             "The address is this machine, which a proxy elsewhere cannot reach.",
@@ -74,28 +74,32 @@ def proxy(way: Way) -> Finding:
     return ok(told)
 
 
-def dns(way: Way) -> Finding:
+def dns(route: Route) -> Finding:
     """The addresses of the host a client connects to first."""
-    host, port = health_check.endpoint(way.proxy or way.base)
-    whose = "the proxy " if way.proxy else ""
+    host, port = health_check.endpoint(route.proxy or route.base)
+    whose = "the proxy " if route.proxy else ""
     try:
-        found = health_check.addresses(host, port, way.deadline)
+        found = health_check.addresses(host, port, route.deadline)
     except OSError as error:
         return fail(
             f"{whose}{host} has no address: {_reason(error)}",
             "The name is wrong, not published yet, or the name server is away.",
-            "Correct HTTPS_PROXY." if way.proxy else "Correct the host, or publish its DNS record.",
+            (
+                "Correct HTTPS_PROXY."
+                if route.proxy
+                else "Correct the host, or publish its DNS record."
+            ),
         )
     if host in found:
         return ok(f"{whose}{host} is an address")
     return ok(f"{whose}{host} is {', '.join(found[:4])}")
 
 
-def tcp(way: Way) -> Finding:
+def tcp(route: Route) -> Finding:
     """Whether something listens."""
-    host, port = health_check.endpoint(way.proxy or way.base)
+    host, port = health_check.endpoint(route.proxy or route.base)
     try:
-        health_check.connect(host, port, way.deadline)
+        health_check.connect(host, port, route.deadline)
     except OSError as error:
         silent = isinstance(error, TimeoutError)
         meaning = "Nothing answers on that port: a firewall drops it." if silent else ""
@@ -104,45 +108,45 @@ def tcp(way: Way) -> Finding:
             meaning or "Nothing listens there, or a firewall refuses it.",
             (
                 "Correct HTTPS_PROXY, or set NO_PROXY for this host."
-                if way.proxy
+                if route.proxy
                 else f"Start Rung (`rung serve --port {port}`), or correct host and port."
             ),
         )
     return ok(f"{host}:{port} takes connections")
 
 
-def tls(way: Way) -> Finding:
+def tls(route: Route) -> Finding:
     """Whether the certificate is trusted, for this name, and for how long."""
-    if urlsplit(way.base).scheme == "http":
+    if urlsplit(route.base).scheme == "http":
         return ok("not used: the address is http")
     try:
-        found = health_check.handshake(way.base, way.proxy, way.trusted, way.deadline)
+        found = health_check.handshake(route.base, route.proxy, route.trusted, route.deadline)
     except ProxyRefused as error:
         return fail(
-            f"the proxy does not open a way to {way.host}: {error.status[:80]}",
+            f"the proxy does not open a way to {route.host}: {error.status[:80]}",
             "It refuses this host or wants credentials, or it is no proxy for TLS.",
-            f"Allow {way.host} in the proxy, or set NO_PROXY={way.host} where it can be reached "
-            "without.",
+            f"Allow {route.host} in the proxy, or set NO_PROXY={route.host} where it can be "
+            "reached without.",
         )
     except (OSError, ValueError) as error:
         return fail(
             f"the TLS handshake fails: {_reason(error)}",
             "The port does not speak TLS, or something on the way ends the connection.",
-            f"Check the port; where TLS is ended elsewhere, use {way.plain} " "behind it.",
+            f"Check the port; where TLS is ended elsewhere, use {route.plain} " "behind it.",
         )
     if found.distrust is not None:
-        return _distrusted(way, found)
-    left = found.certificate.ends - way.now
+        return _distrusted(route, found)
+    left = found.certificate.ends - route.now
     told = f"{found.version}, certificate of {found.certificate.issuer}, {left.days} days left"
     if left < timedelta(days=BUDGETS.certificate_days):
         return warn(told, "It ends soon; clients refuse it then.", "Renew the certificate.")
     return ok(told)
 
 
-def _distrusted(way: Way, found: Handshake) -> Finding:
+def _distrusted(route: Route, found: Handshake) -> Finding:
     certificate, reason = found.certificate, found.distrust or ""
     named = ", ".join(certificate.names[:4]) or "nobody"
-    if "expired" in reason or certificate.ends <= way.now:
+    if "expired" in reason or certificate.ends <= route.now:
         return fail(
             f"the certificate expired on {certificate.ends:%Y-%m-%d}",
             "Clients refuse it.",
@@ -150,9 +154,9 @@ def _distrusted(way: Way, found: Handshake) -> Finding:
         )
     if "mismatch" in reason:
         return fail(
-            f"the certificate is for {named}, not for {way.host}",
+            f"the certificate is for {named}, not for {route.host}",
             "The name leads to another server, or the certificate lacks this name.",
-            f"Use one of its names, or get a certificate for {way.host}.",
+            f"Use one of its names, or get a certificate for {route.host}.",
         )
     if certificate.own_issuer:
         return fail(

@@ -1,4 +1,4 @@
-"""A person's desk: a home and a project with files of MCP clients, and `rung connect` run there."""
+"""A person's home and project with files of MCP clients, and `rung connect` run there."""
 
 import stat
 import sys
@@ -32,22 +32,22 @@ USED = {
 
 
 @dataclass(frozen=True)
-class Desk:
+class ClientHome:
     """A person's home and project, and the command run there."""
 
     home: Path
     project: Path
 
     @classmethod
-    def at(cls, folder: Path, patch: pytest.MonkeyPatch) -> "Desk":
-        """A new desk; the commands run in its project."""
+    def at(cls, folder: Path, patch: pytest.MonkeyPatch) -> "ClientHome":
+        """A new client_home; the commands run in its project."""
         for name in VARIABLES:
             patch.delenv(name, raising=False)
-        desk = cls(folder / "home", folder / "project")
-        desk.home.mkdir()
-        desk.project.mkdir()
-        patch.chdir(desk.project)
-        return desk
+        client_home = cls(folder / "home", folder / "project")
+        client_home.home.mkdir()
+        client_home.project.mkdir()
+        patch.chdir(client_home.project)
+        return client_home
 
     def run(self, *arguments: str, **environment: str) -> Result:
         kept = {"HOME": str(self.home), "RUNG_TOKEN": "", **environment}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from evidence import account
-from evidence.account import Account, Trace, continued
+from evidence import request_log
+from evidence.request_log import RequestLog, Trace, continued
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 GOOD = f"00-{TRACE}-{PARENT}-01"
@@ -44,7 +44,7 @@ def test_a_trace_that_begins_here_can_be_continued() -> None:
 def test_the_header_wins_over_the_message() -> None:
     in_header, in_message = continued(GOOD), f"00-{'c' * 32}-{PARENT}-01"
     assert in_header is not None
-    told, untold = Account(trace=in_header, told=True), Account()
+    told, untold = RequestLog(trace=in_header, told=True), RequestLog()
     told.join(in_message)
     untold.join(in_message)
     untold.join("nonsense")
@@ -52,13 +52,13 @@ def test_the_header_wins_over_the_message() -> None:
 
 
 def test_an_account_is_there_while_it_is_open() -> None:
-    account.end()
-    assert account.headers() == {}
-    opened = Account("req_1")
-    account.begin(opened)
+    request_log.end()
+    assert request_log.headers() == {}
+    opened = RequestLog("req_1")
+    request_log.begin(opened)
     try:
-        assert account.current() is opened
-        assert account.headers() == {"Request-Id": "req_1", "traceparent": opened.trace.header}
+        assert request_log.current() is opened
+        assert request_log.headers() == {"Request-Id": "req_1", "traceparent": opened.trace.header}
     finally:
-        account.end()
-    assert account.current() is not opened and account.headers() == {}
+        request_log.end()
+    assert request_log.current() is not opened and request_log.headers() == {}

@@ -1,0 +1,129 @@
+"""The call of a window of a hit: run, it lands on that window.
+
+A field that one read shows whole needs no more than its name. In a longer one the first hits print
+the query with the number of their match, so that `next_match` walks on; others print offsets.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import islice
+from typing import Any, Final, Protocol
+
+from evidence.continuation import Continuation
+from evidence.limits import CONTRACT
+from evidence.model import window_read
+from evidence.ranking import Group
+from service.records.blocks import Ranked
+from service.records.engine import Snapshot, Spellings
+from service.records.finding import matches
+from service.records.texts import Piece, Text, text_of
+from service.records.view import View
+
+#: Matches of a field that are looked through for that of a window.
+MATCHES_TRIED: Final = 10
+#: Phrases, prefixes and the like of a query; a call of one with more carries offsets.
+PARTS_MAX: Final = 4
+#: Pieces of a large value that are read for it.
+PIECES_READ: Final = 16
+
+
+class Place(Protocol):
+    """Where a window stands in its field; offsets are code points of the field."""
+
+    @property
+    def field(self) -> str: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def total(self) -> int: ...
+    @property
+    def match_start(self) -> int: ...
+    @property
+    def match_end(self) -> int: ...
+    @property
+    def read_from(self) -> int: ...
+
+
+class Reads:
+    """The calls for the hits of one question."""
+
+    def __init__(self, snapshot: Snapshot, view: View, query: str) -> None:
+        self._snapshot, self._view, self._query = snapshot, view, query
+        self._starts: dict[tuple[int, str], list[tuple[int, int]]] = {}
+
+    def of(self, id: str, one: Ranked, window: Place, *, walks: bool) -> Continuation:
+        """The call of a window; one that `walks` carries the query if it leads there."""
+        path = window.field
+        if window.total <= CONTRACT.window_chars:
+            return window_read(id, path, {})
+        number = self._number(one, window) if walks and self._is_plain else None
+        if number is not None:
+            return window_read(id, path, self._by_query(number))
+        last = max(window.end, window.match_end + CONTRACT.match_after_chars)
+        size = min(last, window.total) - window.read_from
+        return window_read(
+            id,
+            path,
+            {
+                "offset_chars": window.read_from,
+                "limit_chars": min(size, CONTRACT.window_chars_max),
+            },
+        )
+
+    def _by_query(self, number: int) -> dict[str, Any]:
+        return {
+            "query": self._query,
+            **({"match": number} if number > 1 else {}),
+            "before_chars": CONTRACT.match_before_chars,
+            "after_chars": CONTRACT.match_after_chars,
+        }
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        """Whether the records that hold each part of the query are counted quickly."""
+        return len(self._view.question(self._query).required) <= PARTS_MAX
+
+    @cached_property
+    def _groups(self) -> Sequence[Group]:
+        return self._view.groups(self._snapshot, self._query)
+
+    def _number(self, one: Ranked, window: Place) -> int | None:
+        """Which match of its field a window shows; None if it is none of the first."""
+        place = one.record.seq, window.field
+        if place not in self._starts:
+            self._starts[place] = self._first_matches(one, window.field)
+        for number, (start, end) in enumerate(self._starts[place], start=1):
+            if start == window.match_start and end >= window.end - CONTRACT.match_after_chars:
+                return number
+        return None
+
+    def _first_matches(self, one: Ranked, field: str) -> list[tuple[int, int]]:
+        """The first matches of a field; none if too much would have to be read for them."""
+        ordinal = one.stream.search_ordinal(field)
+        text = _Bounded(text_of(self._snapshot, one.record, field, ordinal))
+        try:
+            return list(islice(matches(text, self._query, self._groups), MATCHES_TRIED))
+        except _TooLong:
+            return []
+
+
+class _TooLong(Exception):
+    """More of a text would have to be read than a search may."""
+
+
+class _Bounded:
+    """A text of which only some pieces are read."""
+
+    def __init__(self, text: Text) -> None:
+        self._text, self.total = text, text.total
+        self._left = PIECES_READ
+
+    def read(self, start: int, end: int) -> str:
+        return self._text.read(start, end)
+
+    def pieces(self, groups: Sequence[Spellings]) -> Iterator[Piece]:
+        for piece in self._text.pieces(groups):
+            self._left -= 1
+            if self._left < 0:
+                raise _TooLong
+            yield piece
