@@ -9,7 +9,6 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, Final, Protocol
 
-from evidence import pointer
 from evidence.continuation import Continuation
 from evidence.limits import CONTRACT
 from evidence.model import window_read
@@ -54,7 +53,7 @@ class Reads:
 
     def of(self, id: str, one: Ranked, window: Place, *, walks: bool) -> Continuation:
         """The call of a window; one that `walks` carries the query if it leads there."""
-        path = pointer.path_of(window.field)
+        path = window.field
         if window.total <= CONTRACT.window_chars:
             return window_read(id, path, {})
         number = self._number(one, window) if walks and self._is_plain else None

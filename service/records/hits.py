@@ -163,7 +163,7 @@ def _window(name: str, base: int, text: str, total: int, passage: Passage, *, si
 
 def _match(window: Window, read: Continuation) -> Match:
     return Match(
-        field_path=pointer.path_of(window.field),
+        field_path=window.field,
         shown=window.shown,
         start=window.start,
         end=window.end,

@@ -83,6 +83,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (
             *("evidence", "service.importing", "service.ports", "service.records.ingest"),
             *("service.records.intake", "service.records.manifest", "service.records.values"),
+            *("service.records.decimals", "service.records.forms"),
             *("service.records.sqlite.streams", "service.records.sqlite.writer"),
         ),
         "an importer writes to the store, and reads nothing else of the service",
