@@ -149,7 +149,7 @@ def test_commands_take_their_arguments_as_people_type_them(house: House) -> None
     whole = shell.ok("read", "mail-home/messages:m1")
     assert whole.stdout == shell.ok("read", "mail-home/messages:m1", "body").stdout != ""
     failed = shell.run("read", "mail-home/threads:t1")
-    assert failed.exit_code == 2 and "Which field?" in failed.stderr
+    assert failed.exit_code == 2 and "field_path is missing" in failed.stderr
 
 
 def test_no_cell_of_csv_is_a_formula(tmp_path: Path) -> None:
