@@ -23,6 +23,7 @@ from bench.stores import Corpus, open_corpus, open_queries
 from evidence.limits import BUDGETS
 from service.settings import WAITING_THREADS
 from service import keys
+from service.pdpp import encode
 from service.ports import Held
 from service.ports import SearchQuery
 from service.access import packages
@@ -172,7 +173,7 @@ def _pages(corpus: Corpus, frequent: str, count: int) -> list[bytes]:
     """A real page of hits for each of so many sources, each with its own connection."""
     store = Store(corpus.store).open(corpus.token)
     query = SearchQuery(frequent, connection_id="source-0", limit=HITS)
-    page = orjson.dumps(store.search(query).body)
+    page = orjson.dumps(encode.body_of(store.search(query)))
     return [page.replace(b"source-0", f"source-{number}".encode()) for number in range(count)]
 
 
