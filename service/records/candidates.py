@@ -19,6 +19,8 @@ from service.records.engine import Rows, Scope, Snapshot
 PAIRED_MAX: Final = 5
 #: A pair is skipped if words that are independent would bring this many times the room.
 CERTAINLY: Final = 2
+#: Passages of a long value that are read although others hold the same groups.
+BEST_PASSAGES: Final = 3
 
 
 @dataclass(slots=True)
@@ -71,13 +73,21 @@ class Candidates:
         return found
 
     def starts(self, seq: int, ordinal: int, groups: Sequence[Group], most: int) -> list[int]:
-        """Where passages of a long value start that hold the rarest groups, as far as rows tell."""
-        known = [
-            (-self._worth_of(bits, groups), start)
+        """Where passages of a long value start that hold the rarest groups, as far as rows tell.
+
+        After the best few, only those that hold a group which the ones before do not.
+        """
+        known = sorted(
+            (-self._worth_of(bits, groups), start, bits)
             for (field, start), bits in self.passages.get(seq, {}).items()
             if field == ordinal
-        ]
-        return [start for _, start in sorted(known)[:most]]
+        )
+        chosen, seen = list[int](), 0
+        for _, start, bits in known:
+            if len(chosen) < BEST_PASSAGES or bits & ~seen:
+                chosen.append(start)
+                seen |= bits
+        return chosen[:most]
 
     def possible(self, seq: int) -> int:
         """The groups that a record may hold, as bits."""
