@@ -114,13 +114,8 @@ def import_(
             if written is not None:
                 _write_manifest(task, written)
 
-        try:
+        with _stoppable(nothing=strict or dry_run):
             run(task, work, strict=strict, dry=dry_run)
-        except Undone:
-            pass
-        except KeyboardInterrupt:
-            say("Stopped. " + ("Nothing was imported." if strict or dry_run else STOPPED))
-            raise
         import_report.report(task)
         if not dry_run:
             coverage.report(writer, connection)
@@ -149,6 +144,18 @@ def _place(store: Path, dry_run: bool) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory() as folder:
         yield Path(folder) / "rung.db"
+
+
+@contextmanager
+def _stoppable(*, nothing: bool) -> Iterator[None]:
+    """Reports what is in the store if a person stops the import; `nothing` if it is undone."""
+    try:
+        yield
+    except Undone:
+        pass
+    except KeyboardInterrupt:
+        say("Stopped. " + ("Nothing was imported." if nothing else STOPPED))
+        raise
 
 
 @contextmanager

@@ -90,7 +90,7 @@ def test_bad_lines_are_named_and_the_rest_goes_in(home: Path) -> None:
     bring("mail.ndjson", "--stream", "s")
     result = bring("bad.ndjson", "mail.ndjson", "--stream", "s")
     assert result.exit_code == 3
-    assert "bad.ndjson line 1: '' cannot identify a record" in result.stderr
+    assert "bad.ndjson line 1: '' is not a valid record id" in result.stderr
     assert "line 2: This line is not JSON" in result.stderr
     assert "line 3: The primary key field 'id' is missing" in result.stderr
     assert "30 unchanged, 0 deleted, 3 refused" in result.stderr

@@ -147,7 +147,7 @@ def test_what_does_not_pass_is_raised_at_once_or_in_the_end() -> None:
     ],
 )
 def test_cells_of_csv(value: object, cell: bytes) -> None:
-    assert b"".join(whole.as_cell(value)) == cell
+    assert b"".join(whole.as_cell(value, raw=False)) == cell
 
 
 def test_a_meter_says_a_line_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
