@@ -112,5 +112,7 @@ def wanted(question: Question) -> tuple[Term, ...]:
 
 def spelling(word: Term) -> str:
     """A word as it was typed, without the punctuation at its edges."""
-    typed = _EDGES.sub("", word.typed)
-    return typed if tuple(fold(typed).split()) == word.words else " ".join(word.words)
+    for typed in (_EDGES.sub("", word.typed), word.typed):
+        if tuple(fold(typed).split()) == word.words:
+            return typed
+    return " ".join(word.words)

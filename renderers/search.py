@@ -1,7 +1,8 @@
 """A search page as text: handles first, one line per hit at least, evidence with its call."""
 
 from evidence import hits_wire
-from evidence.hits import SearchPage
+from evidence.hits import Hit, SearchPage
+from evidence.model import Source
 from renderers import search_lines
 from renderers.lines import joined
 from renderers.rendering import Context, Rendering
@@ -14,9 +15,12 @@ ESCAPE = "\\u{"  # every escape begins so
 
 def render(page: SearchPage, context: Context) -> Rendering:
     """Both channels of a page that went through `fit`."""
-    alike = search_lines.has_one_source(page)
+    alike, first = search_lines.has_one_source(page), dict[Source, Hit]()
+    for hit in page.hits:
+        first.setdefault(hit.source, hit)
     cards = [
-        search_lines.card(number, hit, context, one_source=alike) for number, hit in page.numbered()
+        search_lines.card(number, hit, context, one_source=alike, keyed=hit is first[hit.source])
+        for number, hit in page.numbered()
     ]
     body = joined([*cards, *search_lines.footer(page, context)])
     text = joined([search_lines.header(page, _escapes(page, body)), body])

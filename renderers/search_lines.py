@@ -53,9 +53,16 @@ def has_one_source(page: SearchPage) -> bool:
     return len({hit.source for hit in page.hits}) < 2
 
 
-def card(number: int, hit: Hit, context: Context = Context(), *, one_source: bool = False) -> str:
+def card(
+    number: int,
+    hit: Hit,
+    context: Context = Context(),
+    *,
+    one_source: bool = False,
+    keyed: bool = True,
+) -> str:
     """The lines of a hit: what it is, then its evidence with the calls that open it."""
-    lines = [line(number, hit, one_source=one_source)]
+    lines = [line(number, hit, one_source=one_source, keyed=keyed)]
     for match in hit.matches:
         if is_full(number):
             lines.append(evidence_line(match, context))
@@ -67,11 +74,11 @@ def card(number: int, hit: Hit, context: Context = Context(), *, one_source: boo
     return joined(lines)
 
 
-def line(number: int, hit: Hit, *, one_source: bool = False) -> str:
+def line(number: int, hit: Hit, *, one_source: bool = False, keyed: bool = True) -> str:
     """A hit: number, id, title, time, source, and what of the query it does not hold as typed.
 
     After the third hit the title is shorter. On a page of `one_source` only the first three name
-    it.
+    it. With `keyed` the source has its connector key.
     """
     full = is_full(number)
     most = BUDGETS.title_chars if full else BUDGETS.later_title_chars
@@ -79,7 +86,8 @@ def line(number: int, hit: Hit, *, one_source: bool = False) -> str:
     named = ""
     if full or not one_source:
         named = f" source={value_of(clip(hit.source.label, BUDGETS.label_chars) or 'unknown')}"
-        if key := clip(hit.source.connector_key or "", BUDGETS.label_chars):
+        key = clip(hit.source.connector_key or "", BUDGETS.label_chars)
+        if key and keyed:
             named += f" connector_key={value_of(key)}"
     title = quoted(clip(hits_wire.title(hit), most))
     return f"{number} {hit.id} {title}{at}{named}{_words(hit, full=full)}"
