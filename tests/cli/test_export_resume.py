@@ -79,7 +79,7 @@ def halved(archive: Archive, url: str, out: Path) -> Shell:
     with bent(url, forbidden) as server:
         result = shell.run("export", *FIELD, "-o", str(out), "--url", server.url)
     assert result.exit_code == 3, result.output
-    assert "the same command goes on" in result.stderr
+    assert "Run the same command again to resume" in result.stderr
     notes = kept(out)
     notes["of"]["source"] = url  # the server that refused is gone
     out.with_name("out.part.json").write_text(json.dumps(notes), encoding="utf-8")
@@ -201,7 +201,7 @@ def test_a_wait_that_is_too_long_ends_the_export_and_keeps_the_part(
 
     with bent(url, bend) as server:
         result = archive.at(RUNG_URL=server.url).run("export", *FIELD, "-o", str(out))
-    assert result.exit_code == 1 and "goes on" in result.stderr
+    assert result.exit_code == 1 and "to resume" in result.stderr
     assert kept(out)["state"]["chars"] == HALF
 
 
