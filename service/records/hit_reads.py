@@ -45,10 +45,13 @@ class Place(Protocol):
 
 
 class Reads:
-    """The calls for the hits of one question."""
+    """The calls for the hits of one question; `groups` are its words as a read has them."""
 
-    def __init__(self, snapshot: Snapshot, view: View, query: str) -> None:
+    def __init__(
+        self, snapshot: Snapshot, view: View, query: str, groups: Sequence[Group] | None
+    ) -> None:
         self._snapshot, self._view, self._query = snapshot, view, query
+        self._given = groups
         self._starts: dict[tuple[int, str], list[tuple[int, int]]] = {}
 
     def of(self, id: str, one: Ranked, window: Place, *, walks: bool) -> Continuation:
@@ -85,6 +88,8 @@ class Reads:
 
     @cached_property
     def _groups(self) -> Sequence[Group]:
+        if self._given is not None:
+            return self._given
         return self._view.groups(self._snapshot, self._query)
 
     def _number(self, one: Ranked, window: Place) -> int | None:

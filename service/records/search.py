@@ -53,7 +53,9 @@ class Search:
         self.wanted = groups_of(self.question, self.vocabulary, strict=self.every)
         required = required_groups(self.question, self.vocabulary, self.searched.scope)
         self.ranker = Ranker([*self.wanted, *required], self.mean)
-        self.reads = Reads(snapshot, view, request.query)
+        # A read repairs words, and looks for required parts in the whole grant.
+        alike = not (self.every or self.question.required)
+        self.reads = Reads(snapshot, view, request.query, self.wanted if alike else None)
 
     @cached_property
     def candidates(self) -> Candidates:

@@ -125,12 +125,28 @@ def _forms(word: str, vocabulary: Vocabulary) -> dict[str, int]:
     spelled = {word}
     if _UMLAUTS in vocabulary.languages:
         spelled |= umlauts(word)
-    found = set(spelled)
+    found, stems = set(spelled), dict[str, set[str]]()
+    begins = dict[str, tuple[str, ...]]()
     for language in vocabulary.languages:
-        stems = {stem(one, language) for one in spelled}
-        prefixes = {begin for one in stems for begin in forms_begin(one, language)}
-        found.update(one for one in vocabulary.like(prefixes) if stem(one, language) in stems)
+        stems[language] = {stem(one, language) for one in spelled}
+        begins[language] = tuple(
+            {begin for one in stems[language] for begin in forms_begin(one, language)}
+        )
+    for other in vocabulary.like(_shortest(begin for each in begins.values() for begin in each)):
+        for language, known in stems.items():
+            if other.startswith(begins[language]) and stem(other, language) in known:
+                found.add(other)
+                break
     return vocabulary.counts(found)
+
+
+def _shortest(begins: Iterable[str]) -> list[str]:
+    """Beginnings of words without those that begin with another."""
+    found: list[str] = []
+    for begin in sorted(begins):
+        if not found or not begin.startswith(found[-1]):
+            found.append(begin)
+    return found
 
 
 def _repairs(word: str, vocabulary: Vocabulary) -> dict[str, int]:
