@@ -98,9 +98,12 @@ def import_(
             raise click.ClickException(f"{written} is there already. Name a new file.")
     for reason in found.left_out:
         say(f"Left out: {reason}")
-    gc.freeze()
-    gc.set_threshold(COLLECT_AFTER)
-    with teaching(), _place(store, dry_run) as place, _writing(place) as writer:
+    with (
+        teaching(),
+        _fewer_collections(),
+        _place(store, dry_run) as place,
+        _writing(place) as writer,
+    ):
         task = Import(writer, connection, stream, not no_roles, key)
         full = dry_run or sys.stderr.isatty()
         task.on_stream = lambda inferred, rows: import_report.preview(inferred, rows, full=full)
@@ -144,6 +147,19 @@ def _place(store: Path, dry_run: bool) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory() as folder:
         yield Path(folder) / "rung.db"
+
+
+@contextmanager
+def _fewer_collections() -> Iterator[None]:
+    """Keeps the garbage collector from looking at what is there already, and makes it look less."""
+    threshold = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(COLLECT_AFTER)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*threshold)
+        gc.unfreeze()
 
 
 @contextmanager

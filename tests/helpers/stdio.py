@@ -45,6 +45,8 @@ class Pipe:
         self.process = process
         self._in, self._out, self._log = process.stdin, process.stdout, log
         self._read = b""
+        self._poll = select.poll()
+        self._poll.register(self._out, select.POLLIN)
 
     def send(self, *lines: bytes) -> None:
         """Writes lines, each with its newline."""
@@ -53,7 +55,7 @@ class Pipe:
     def receive(self) -> bytes:
         """The next line that comes out, without its newline."""
         while b"\n" not in self._read:
-            ready, _, _ = select.select([self._out], [], [], WAIT_SECONDS)
+            ready = self._poll.poll(WAIT_SECONDS * 1_000)
             piece = os.read(self._out.fileno(), PIECE_BYTES) if ready else b""
             assert piece, f"no answer; its log:\n{self.log()}"
             self._read += piece
