@@ -1,4 +1,4 @@
-"""One spelling for text that is indexed and text that is searched.
+"""Normalizes text in the same way for indexing and for searching.
 
 `fold` writes a text as lower-case words with spaces around them. Words lose their accents and
 their width; a character of a script that puts no spaces between words is a word of its own, and so
@@ -93,7 +93,7 @@ def _as_word(char: str) -> str:
 
 
 def _searched(char: str) -> str:
-    """`char` as `fold` writes it. ™, ½ and ㎏ do not run into the word before them."""
+    """The fold of one code point. ™, ½ and ㎏ are separated from the word before them."""
     folded = "".join(map(_as_word, _readable(char)))
     if " " in folded or unicodedata.category(char) == "So":
         return " ".join(["", *folded.split(), ""])
@@ -101,7 +101,7 @@ def _searched(char: str) -> str:
 
 
 class _Table(dict[str, str]):
-    """What each code point becomes, worked out when it is first seen."""
+    """A map of code points to their replacements, each computed on first use."""
 
     def __init__(self, rule: Callable[[str], str]) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ class _Table(dict[str, str]):
         kinds = set(encoded.translate(None, _ASCII).decode("utf-8", "surrogatepass"))
         if len(kinds) <= _KINDS:
             written = {char: self[char] for char in kinds}
-            # One after the other, which is right as long as none is written with another.
+            # Replacing in sequence is correct only if no replacement contains another key.
             if kinds.isdisjoint("".join(written.values())):
                 for char, folded in written.items():
                     narrow = narrow.replace(char, folded)
@@ -152,7 +152,7 @@ _READABLE = _Table(_readable)
 
 
 def fold(text: str) -> str:
-    """`text` as the index and the finder see it: plain words between spaces. Never fails."""
+    """The normalized text: plain words with spaces around them. Never raises."""
     return _SEARCHED.apply(text)
 
 
@@ -178,7 +178,7 @@ def extends(char: str) -> bool:
 
 
 class Folded:
-    """A text with its fold, and the way back. All offsets are code points."""
+    """A text, its folded form, and the map between their offsets. All offsets are code points."""
 
     def __init__(self, text: str, *, literal: bool = False) -> None:
         self.text = text

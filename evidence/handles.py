@@ -1,4 +1,4 @@
-"""Ids a client can carry: how a record is printed, and every spelling that is taken back.
+"""Record ids and URIs: how they are printed, and every spelling that is accepted.
 
 Printed is `{connection_id}/{stream}:{record_id}`. In each part `%`, `/`, whitespace, control
 characters (bidi controls and tags among them) and any of `; , [ ] { } " \\` are percent-encoded
@@ -61,7 +61,7 @@ class FieldRef:
 
 
 def parse(text: str, *, connection_id: str | None = None) -> RecordRef:
-    """The record an id names, in any accepted spelling but a field-window URI.
+    """The record that an id or a `pdpp://` URI names; of a field-window URI, its record.
 
     Raises `InvalidRequest` (`invalid_request`, or `conflicting_connection_id` when the id
     carries another connection than the `connection_id` argument).
@@ -137,7 +137,7 @@ def _encode(part: str, reserved: re.Pattern[str]) -> str:
 
 
 def _decode(part: str) -> str:
-    """Valid escapes that are valid UTF-8 decode; a stray `%` stays itself."""
+    """Decodes percent escapes that are valid UTF-8 and leaves any other `%` unchanged."""
     if "%" not in part:
         return part
     return _ESCAPES.sub(_decode_run, part)
@@ -159,7 +159,7 @@ def _parse_plain(text: str) -> RecordRef:
     stream, colon, record_id = rest.partition(":")
     if not colon:
         raise _malformed(text)
-    # Bare dots are nobody's id as it is printed; `%2E` and `%2E%2E` are.
+    # Printed ids never contain bare dots as a part: they are encoded, as `%2E` and `%2E%2E`.
     key = _checked(record_id, "record_id") if record_id in _DOTS else _decode(record_id)
     return RecordRef(
         _checked(_decode(stream), "stream"), _checked(key, "record_id", _NOT_IDS), connection

@@ -16,7 +16,7 @@ READ_ANY_FIELD = Continuation(
 
 
 def search(page: SearchPage, *, base_url: str = "") -> dict[str, Any]:
-    """`{data, results, content_ladder}`; the hits stand in `results` only."""
+    """`{data, results, content_ladder}`; the hits are in `results`, not in `data`."""
     data: dict[str, Any] = {
         "object": "list",
         "has_more": page.has_more,
@@ -60,7 +60,7 @@ def _meta(page: SearchPage) -> dict[str, Any]:
 
 
 def _fan_in(found: FanIn) -> dict[str, Any]:
-    """Who answered: the numbers, and the sources with hits and without an answer, 12 each."""
+    """Counts of sources by state, and at most 12 with hits and 12 that did not answer."""
     listed = [source for source in found.of("answered") if source.hits][: CONTRACT.candidates]
     return {
         "member_count": found.members,

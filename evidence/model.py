@@ -1,4 +1,4 @@
-"""What was read, as typed values: the words every surface and renderer shares.
+"""Typed values that all surfaces and renderers share: sources, aggregates and next calls.
 
 Offsets and sizes are code points of the stored text. Continuations are derived from these values,
 never stored beside them, so that all surfaces offer the same next step.
@@ -72,7 +72,7 @@ class Buckets:
         return any(one.get("param") == "cursor" for one in self.warnings)
 
     def continuations(self) -> list[Continuation]:
-        """The further groups; from a source without cursors, the call that shows most of them."""
+        """The call for the next groups; without a cursor, the call that shows the most groups."""
         if self.next_cursor or not self.is_cut:
             return next_page("aggregate", self.args, self.next_cursor)
         limit = self.args.get("limit") or CONTRACT.groups_default

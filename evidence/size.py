@@ -1,4 +1,4 @@
-"""How many bytes text takes on the wire, and the longest beginning of it that fits."""
+"""Measures text in encoded bytes and finds the longest prefix that fits a limit."""
 
 import orjson
 
@@ -30,7 +30,7 @@ def fit_both(text: str, *, shown: int, json: int) -> str:
 
 
 def _longest(text: str, room: int, *, shown: bool) -> int:
-    """By halving: the cost of a beginning only grows with its length."""
+    """Binary search: the size of a prefix never shrinks when it gets longer."""
     if room <= 0:
         return 0
     measure = shown_bytes if shown else json_bytes

@@ -101,7 +101,7 @@ def _text(data: dict[str, Any], field: str | None) -> str | None:
 
 
 def _fill_text(document: Document, text: str, total: int, field: str | None) -> None:
-    """The beginning of a text, at most 16,384 code points, and how to read on in its field."""
+    """Sets the text, at most 16,384 code points of it, and the call that reads the rest."""
     document.text = fit_json(text[: CONTRACT.document_chars], _room(document))
     end = len(document.text)
     document.metadata |= {"text_field": field} if field else {}
@@ -206,7 +206,7 @@ def _routes_cost(held: Sequence[Bytes]) -> int:
 
 
 def _room(document: Document) -> int:
-    """Bytes for the text: a long id stands in `id`, in `metadata` and in the next read."""
+    """Bytes left for the text after the id, the warnings and the calls."""
     said = json_bytes(document.metadata.get("warnings", ""))
     calls = sum(json_bytes(wire.spelled(one)) for one in document.more.values())
     return BUDGETS.document_bytes - 2 * len(document.id.encode()) - said - calls

@@ -1,4 +1,4 @@
-"""A pool of threads that does one thing for many items, in order and by a deadline.
+"""A thread pool that calls a function for many items, in order and within a deadline.
 
 It waits for many sources at once, and it bounds the rendering of a heavy page: the page goes on
 without the item that takes too long. Threads share one interpreter, so rendering is no faster.
@@ -93,7 +93,7 @@ class _Threads:
                 task = self._tasks.popleft()
                 self._room.notify()
             task()
-            del task  # what it carries must not live until the next one
+            del task  # releases what it references before the next wait
 
 
 class _Batch(Generic[R]):
@@ -114,7 +114,7 @@ class _Batch(Generic[R]):
                     self._changed.notify()
 
     def close(self, seconds: float) -> list[Outcome[R]]:
-        """The outcomes once all are there, or as they are after so long."""
+        """Waits for all outcomes, at most `seconds`; missing ones are `Late`."""
         with self._changed:
             self._changed.wait_for(lambda: not self._missing, seconds)
             self.closed = True

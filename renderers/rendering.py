@@ -1,4 +1,4 @@
-"""What a renderer gives back, and what it may know."""
+"""The result of a renderer, and the context it gets."""
 
 import hmac
 from dataclasses import dataclass, field
@@ -46,6 +46,6 @@ class Context:
         return text.replace(FENCE_SLOT, self.fence(text))
 
     def fence(self, text: str) -> str:
-        """12 hex digits that record text cannot know: the same for the same text."""
+        """12 hex digits that record text cannot predict. Equal texts get equal digits."""
         digest = hmac.digest(self.fence_key, text.encode("utf-8", "surrogatepass"), "sha256")
         return digest.hex()[:FENCE_DIGITS]

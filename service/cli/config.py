@@ -30,7 +30,7 @@ VARIABLE = "RUNG_CONFIG"
 
 
 class Unusable(click.ClickException):
-    """The file keeps a command from running."""
+    """The configuration file has errors, so the command cannot run."""
 
     exit_code = 2
 
@@ -129,7 +129,7 @@ KEYS: tuple[Key, ...] = (
 #: Only one of each pair can hold.
 EXCLUSIVE = (("url", "provider_url"), ("token", "token_file"))
 TOKENS = ("token", "token_file")
-#: A command takes the token of the file only where it can tell whose it is.
+#: Only commands with options for all of these sources use the token in the file.
 SOURCES = frozenset({"RUNG_URL", "RUNG_UPSTREAM_URL", "RUNG_STORE"})
 
 
@@ -141,7 +141,7 @@ def path_of(environ: Mapping[str, str]) -> Path:
 
 
 def _at_home(path: Path) -> Path:
-    """The path with the home folder for ~; as it is if there is none, which is no file."""
+    """The path with ~ expanded, or unchanged if there is no home folder."""
     try:
         return path.expanduser()
     except RuntimeError:
@@ -151,7 +151,7 @@ def _at_home(path: Path) -> Path:
 def load(environ: Mapping[str, str] | None = None) -> Values:
     """The values of the environment and the file, with their origins; raises `ConfigError`.
 
-    No file is no fault, unless RUNG_CONFIG names it.
+    A missing file is an error only if RUNG_CONFIG names it.
     """
     environ = settings.environment() if environ is None else environ
     path = path_of(environ)

@@ -43,7 +43,7 @@ CODES: Final = frozenset("""
 SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0)
 UPSTREAM_OUTCOMES: Final = frozenset({"2xx", "3xx", "4xx", "5xx"}) | CODES
 SNAPSHOT: Final = ("status", "snapshot")
-#: What a proxy adds: with one of these, the peer is not who asks.
+#: Headers that proxies add: with any of them, the peer is not the client.
 FORWARDED: Final = (
     *("X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "Forwarded", "Via"),
     *("X-Real-Ip", "Cf-Connecting-Ip", "True-Client-Ip"),
@@ -167,7 +167,7 @@ def _view(services: Services) -> Response:
 
 
 def check_reader(found: settings.Settings) -> None:
-    """Lets this machine read, the bearer of the token of metrics, or all where they are open."""
+    """Raises `Forbidden` unless metrics are open, the token is right, or the peer is local."""
     if found.metrics == "open":
         return
     told = request.headers.get("Authorization", "")

@@ -101,7 +101,7 @@ class Progress:
         self.said.add(message)
 
     def check(self, cursor: str, refs: list[RecordRef]) -> None:
-        """Raises `Unavailable` for a source that leads in a circle, or on and on to nothing."""
+        """Raises `Unavailable` if pages repeat or too many in a row are empty."""
         self.empty = 0 if refs else self.empty + 1
         places = {hash(cursor), *([hash(tuple(refs))] if refs else [])}
         if places & self.seen or self.empty > BUDGETS.export_empty_pages:
@@ -129,7 +129,7 @@ def copy(asker: Asker, query: RecordQuery, form: Form, sink: Sink, meter: Meter)
 
 
 def _page(asker: Asker, query: RecordQuery, sink: Sink, form: Form, progress: Progress) -> None:
-    """One page more, all of it or nothing."""
+    """Writes the next page, completely or not at all."""
     state = sink.state
     if not state:
         sink.write(form.head())

@@ -1,4 +1,4 @@
-"""What an error of SQLite means to the owner of a store."""
+"""Explains SQLite errors to the owner of a store."""
 
 import sqlite3
 from collections.abc import Iterator

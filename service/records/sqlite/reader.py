@@ -89,11 +89,11 @@ class Reader:
             raise _translate(error) from error
 
     def _generation(self, db: sqlite3.Connection) -> Generation:
-        """What changes when another connection has committed; of two connections never alike."""
+        """Changes with each commit of another connection; differs between connections."""
         return self._local.kept.number, db.execute("PRAGMA data_version").fetchone()[0]
 
     def blob_bytes(self, blob: BlobRow, start: int, stop: int) -> Iterator[bytes]:
-        """See `engine.Engine`. In a store that replaced the first, a key may mean another blob."""
+        """See `engine.Engine`. After a replacement of the file, a key may be another blob's."""
         first, last = start // BLOB_PART_BYTES, -(-stop // BLOB_PART_BYTES)
         for number in range(first, last):
             with self.connection() as db:
@@ -204,7 +204,7 @@ def index_damaged() -> Unavailable:
 
 
 def _check_layout(db: sqlite3.Connection) -> None:
-    """Refuses a store that another version of the code wrote: words would be folded otherwise."""
+    """Raises `Unavailable` for a store with another layout or another fold version."""
     (version,) = db.execute("PRAGMA user_version").fetchone()
     fold = db.execute("SELECT value FROM meta WHERE key = 'fold_version'").fetchone()
     if version not in READABLE or fold is None or fold[0] != FOLD_VERSION:

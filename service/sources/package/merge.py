@@ -19,7 +19,7 @@ from service.ports import Held
 from service.sources.package.cursor import END, LOST, MARK_BYTES, Progress, State
 from service.sources.package.membership import Child
 
-#: What may be different when asked again; everything else stays as it is.
+#: Kinds of errors that may not recur on a retry; all others are final.
 TRANSIENT = frozenset({"rate_limited", "unavailable", "timed_out", "internal", "gone"})
 
 
@@ -70,7 +70,7 @@ class SourceReader:
 
     @property
     def unmet(self) -> bool:
-        """Whether nothing of it was shown yet and it was not asked now."""
+        """Whether none of its hits was shown yet and this request has not asked it."""
         return self.progress.fresh and not self.asked
 
     @property
@@ -84,7 +84,7 @@ class SourceReader:
         return self.asked and not (self.hits or self.failed or self.progress.state or self.stuck)
 
     def absorb(self, page: Page) -> None:
-        """Takes in a page, less what was shown of it."""
+        """Adds the hits of a page, without those already taken."""
         progress = self.progress
         progress.cursor, progress.at = page.cursor, page.at
         found, skip = page.hits, progress.taken - page.at
@@ -103,14 +103,14 @@ class SourceReader:
         return hit
 
     def refuse(self, error: EvidenceError) -> None:
-        """The source answered with an error; where that may be about its cursor, it is dropped."""
+        """Records an error of the source. Drops the cursor if it may be the cause."""
         self.error, self._final = error, error.kind not in TRANSIENT
         if self.progress.cursor and error.kind in ("invalid", "gone"):
             self.progress.forget()
             self._final = False
 
     def close(self, state: State) -> None:
-        """Settles the account of this request: who brings nothing too often is lost."""
+        """Updates counts and tries; a source that returns nothing too often is set to LOST."""
         progress = self.progress
         if self._new and not progress.fresh and self._page.found is not None:
             state.counts = added(state.counts, self.counts)
@@ -134,7 +134,7 @@ class SourceReader:
         return None if self._page.found is None else self._page.found.counts
 
     def _turn(self) -> None:
-        """The page is read: on to the next, or, where it has none, to more of the same."""
+        """Moves to the page after a used-up one, or sets END. Otherwise stays on this page."""
         following = self._page.following()
         if not self._page.has_more or self.stuck:
             self.progress.state = END
@@ -251,14 +251,14 @@ def fill(
 
 
 class Seen:
-    """Which records a page has, and those of earlier pages that another source may bring too."""
+    """The records on this page, and those of earlier pages that another source may have too."""
 
     def __init__(self, state: State, shared: Collection[tuple[str, str | None]]) -> None:
         self._state, self._shared = state, shared
         self._marks = set(state.seen)
 
     def first(self, hit: Hit, child: Child) -> bool:
-        """Whether the record was not there yet; then it is from now on."""
+        """Whether the record is new. Remembers it."""
         ref = hit.ref
         owner = ref.connection_id or f"\0{child.grant_id}"
         raw = orjson.dumps([owner, ref.stream, ref.record_id])
