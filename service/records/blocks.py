@@ -12,6 +12,7 @@ from evidence.ranking import PERIOD_LIFT, TITLE_WEIGHT, Ranker, Score, Text, wit
 from service.records.candidates import Candidates
 from service.records.engine import Stored
 from service.records.texts import text_of
+from service.records.values import EARLIEST
 from service.records.view import StreamView
 
 #: Roles whose words count as near every place of a record.
@@ -32,6 +33,12 @@ class Ranked:
     value: float
     passages: dict[str, list[int]]
 
+    @property
+    def newest_first(self) -> tuple[int, str]:
+        """The sort key that puts newer event times first, records without one last, then ids."""
+        at = self.stream.event_time(self.record)
+        return -(EARLIEST if at is None else at), self.record.record_key
+
 
 class Reader:
     """Reads records for a ranker: their short fields whole, of long ones the likely passages."""
@@ -47,10 +54,8 @@ class Reader:
         found = {}
         for seq, record in self._snapshot.load(seqs).items():
             stream = self._streams.get(record.stream)
-            if stream is None:
-                continue
-            one = self._score(stream, record)
-            found[seq] = one
+            if stream is not None:
+                found[seq] = self._score(stream, record)
         return found
 
     def _score(self, stream: StreamView, record: Stored) -> Ranked:
@@ -128,9 +133,4 @@ def in_order(
             lifted[seq] *= PERIOD_LIFT
         one.value = lifted[seq]
 
-    def order(seq: int) -> tuple[float, int, str]:
-        one = ranked[seq]
-        at = one.stream.event_time(one.record)
-        return -one.value, -(at if at is not None else -(2**62)), one.record.record_key
-
-    return sorted(ranked, key=order)
+    return sorted(ranked, key=lambda seq: (-ranked[seq].value, *ranked[seq].newest_first))

@@ -1,7 +1,7 @@
 """Stage 1 of search: which records may answer a question best, without reading one of them.
 
-The rare words select, each by itself, as long as they bring few enough rows. Words that are too
-common for that select in pairs, and a word that even so is too common selects the newest records.
+Rare words each select records, as long as they bring few enough rows. Words too common for that
+select in pairs; where pairs bring too few records, titles with a word do, then the newest records.
 Records are ordered by how rare the words are that they are known to hold.
 """
 
@@ -106,17 +106,16 @@ class Candidates:
         for seq in seqs:
             self.held.setdefault(seq, 0)
 
-    def keep_wanted(
-        self, snapshot: Snapshot, scope: Scope, wanted: Sequence[Group], *, every: bool
-    ) -> None:
+    def keep_wanted(self, scope: Scope, wanted: Sequence[Group], *, every: bool) -> None:
         """Notes which wanted groups the records hold, and leaves out those that hold none.
 
         With `every`, leaves out those that do not hold all.
         """
-        holding = [snapshot.holding(scope, group.spellings, self.held) for group in wanted]
+        held, snapshot = self.held, self.snapshot
+        holding = [snapshot.holding(scope, group.spellings, held) for group in wanted]
         for number, seqs in enumerate(holding):
             for seq in seqs:
-                self.held[seq] |= 1 << number
+                held[seq] |= 1 << number
         self.keep(set.intersection(*holding) if every else set.union(*holding))
 
     def keep(self, seqs: Iterable[int]) -> None:
@@ -207,7 +206,8 @@ def _add_newest(
     snapshot: Snapshot, scope: Scope, groups: Sequence[Group], common: list[int], found: Candidates
 ) -> None:
     """Adds the newest records that hold the two rarest of the common words, then any of them."""
-    for numbers in [common[:2], *([number] for number in common)]:
+    pair = [common[:2]] if len(common) > 1 else []
+    for numbers in [*pair, *([number] for number in common)]:
         spellings = [groups[number].spellings for number in numbers]
         rows = snapshot.rows(scope, spellings, BUDGETS.candidates_newest, newest=True)
         found.add(rows, numbers)

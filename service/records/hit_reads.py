@@ -5,9 +5,10 @@ the query with the number of their match, so that `next_match` walks on; others 
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from evidence.continuation import Continuation
 from evidence.limits import CONTRACT
@@ -27,21 +28,27 @@ PARTS_MAX: Final = 4
 PIECES_READ: Final = 16
 
 
-class Place(Protocol):
-    """Where a window stands in its field; offsets are code points of the field."""
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A passage of one field with the text around it; offsets are code points of the field.
+
+    `read_from` is where a read by offset begins. `held` are the numbers of the groups it proves.
+    """
+
+    field: str
+    shown: str
+    start: int
+    end: int
+    total: int
+    match_start: int
+    match_end: int
+    read_from: int
+    worth: float
+    held: frozenset[int]
 
     @property
-    def field(self) -> str: ...
-    @property
-    def end(self) -> int: ...
-    @property
-    def total(self) -> int: ...
-    @property
-    def match_start(self) -> int: ...
-    @property
-    def match_end(self) -> int: ...
-    @property
-    def read_from(self) -> int: ...
+    def whole(self) -> bool:
+        return self.start == 0 and self.end >= self.total
 
 
 class Reads:
@@ -54,7 +61,7 @@ class Reads:
         self._given = groups
         self._starts: dict[tuple[int, str], list[tuple[int, int]]] = {}
 
-    def of(self, id: str, one: Ranked, window: Place, *, walks: bool) -> Continuation:
+    def of(self, id: str, one: Ranked, window: Window, *, walks: bool) -> Continuation:
         """The call of a window; one that `walks` carries the query if it leads there."""
         path = window.field
         if window.total <= CONTRACT.window_chars:
@@ -92,7 +99,7 @@ class Reads:
             return self._given
         return self._view.groups(self._snapshot, self._query)
 
-    def _number(self, one: Ranked, window: Place) -> int | None:
+    def _number(self, one: Ranked, window: Window) -> int | None:
         """Which match of its field a window shows; None if it is none of the first."""
         place = one.record.seq, window.field
         if place not in self._starts:

@@ -1,7 +1,6 @@
 """A ranked record as a hit: what it is, and the passages that earned its rank."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -21,36 +20,13 @@ from evidence import routes
 from service.records import lists
 from service.records.blocks import Ranked
 from service.records.engine import Snapshot
-from service.records.hit_reads import Reads
+from service.records.hit_reads import Reads, Window
 from service.records.texts import text_of
 
 #: A further window of a hit adds at least this share of the worth of its first one.
 WORTH_ADDED: Final = 0.75
 #: Characters that a window shows beside the passage it proves, if there is room for them.
 BESIDE_CHARS: Final = 40
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """A passage of one field with the text around it; offsets are code points of the field.
-
-    `read_from` is where a read by offset begins. `held` are the numbers of the groups it proves.
-    """
-
-    field: str
-    shown: str
-    start: int
-    end: int
-    total: int
-    match_start: int
-    match_end: int
-    read_from: int
-    worth: float
-    held: frozenset[int]
-
-    @property
-    def whole(self) -> bool:
-        return self.start == 0 and self.end >= self.total
 
 
 def hit_of(snapshot: Snapshot, ranker: Ranker, one: Ranked, rank: int, reads: Reads) -> Hit:

@@ -5,7 +5,6 @@ reads and ranks them in blocks of 100 with their neighbours; a page shows the ne
 block. A cursor holds the block, the offset in it and the figures that the ranking goes by.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
@@ -14,7 +13,7 @@ from typing import Any
 
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.hits import Counts, SearchPage
+from evidence.hits import Counts, Hit, SearchPage
 from evidence.ranking import TAIL, Ranker
 from service.cursors import Sealer
 from service.ports import SearchQuery
@@ -64,7 +63,7 @@ class Search:
         if any(not part.term.excluded for part in required):
             found = candidates.of_required(snapshot, scope, required)
             if self.wanted:
-                found.keep_wanted(snapshot, scope(), self.wanted, every=self.every)
+                found.keep_wanted(scope(), self.wanted, every=self.every)
         else:
             records = 0 if self.searched.narrowed else self.records
             found = candidates.of_words(
@@ -107,24 +106,14 @@ class Search:
 
     def _matching(self, ranked: dict[int, Ranked]) -> dict[int, Ranked]:
         """Those of some records that match the query themselves."""
-        known = self.candidates.held
-        wanted = range(len(self.wanted))
-        found = {}
-        for seq, one in ranked.items():
-            if seq not in known and not any(number in one.score.held for number in wanted):
-                continue
-            found[seq] = one
-        strangers = found.keys() - known.keys()
-        if strangers and self.question.required:
-            scope, required = self.searched.scope, self.question.required
-            strangers -= candidates.meeting(self.snapshot, scope, required, strangers)
-            found = {seq: one for seq, one in found.items() if seq not in strangers}
-        if strangers and self.every:
-            kept = candidates.holding_all(
-                self.snapshot, self.searched.scope(), self.wanted, strangers
-            )
-            found = {s: one for s, one in found.items() if s in known or s in kept}
-        return found
+        known, scope = self.candidates.held.keys(), self.searched.scope
+        wanted = frozenset(range(len(self.wanted)))
+        others = {seq for seq in ranked.keys() - known if wanted & ranked[seq].score.held}
+        if others and self.question.required:
+            others = candidates.meeting(self.snapshot, scope, self.question.required, others)
+        if others and self.every:
+            others = candidates.holding_all(self.snapshot, scope(), self.wanted, others)
+        return {seq: one for seq, one in ranked.items() if seq in known or seq in others}
 
     def page(self, sealer: Sealer) -> SearchPage:
         """The hits that the cursor of the request asks for."""
@@ -168,21 +157,23 @@ class Search:
         counts = self._counts(ranked)
         page = SearchPage(
             args={},
-            hits=[
-                hit_of(self.snapshot, self.ranker, one, rank, self.reads)
-                for rank, one in enumerate(
-                    shown, start=number * BUDGETS.candidates_ranked + offset + 1
-                )
-            ],
+            hits=self._hits(shown, number * BUDGETS.candidates_ranked + offset + 1),
             has_more=cursor is not None,
             next_cursor=cursor,
             counts=counts,
-            recall=self._recall(cursor is None and counts.some > len(self.order)),
+            recall=self._recall(),
             warnings=warnings,
             tail_cut=tail_cut,
             repaired_query=zero_hits.repaired(self.question, self.wanted),
         )
         return page if page.hits or request.cursor else self._explained(page)
+
+    def _hits(self, shown: list[Ranked], first: int) -> list[Hit]:
+        """The hits of ranked records, the first of which is number `first` of its question."""
+        return [
+            hit_of(self.snapshot, self.ranker, one, rank, self.reads)
+            for rank, one in enumerate(shown, start=first)
+        ]
 
     def _figures(self) -> str:
         """What the order of all pages goes by. It counts granted records alone: a number of the
@@ -206,14 +197,12 @@ class Search:
 
         Fewer words in the same scope come first, then the same words in a wider one, then both.
         """
-        fewer = list(islice(self._asking_less(), zero_hits.RETRIES_MAX))
+        less = zero_hits.retries(self.question, self.wanted, every=self.every)
+        fewer = list(islice(less, zero_hits.RETRIES_MAX))
         wider = list(zero_hits.wider(self.request))
         both = [changes | wider[-1] for changes in fewer] if wider else []
         found = (changes for changes in (*fewer, *wider, *both) if self._has_hits(changes))
         return next(found, None)
-
-    def _asking_less(self) -> Iterator[dict[str, Any]]:
-        return zero_hits.retries(self.question, self.wanted, every=self.every)
 
     def _has_hits(self, changes: dict[str, Any]) -> bool:
         if len(changes.get("query", "")) > CONTRACT.query_chars:
@@ -239,24 +228,15 @@ class Search:
         ranked = self.block(0)
         least = ranked[0].value * TAIL if ranked else 0.0
         good = [one for one in ranked if one.value >= least]
-        far = -(2**62)
-
-        def newest(one: Ranked) -> tuple[int, str]:
-            at = one.stream.event_time(one.record)
-            return -(at if at is not None else far), one.record.record_key
-
-        shown = sorted(good, key=newest)[: self.request.limit]
+        shown = sorted(good, key=lambda one: one.newest_first)[: self.request.limit]
         counts = self._counts(ranked)
         page = SearchPage(
             args={},
-            hits=[
-                hit_of(self.snapshot, self.ranker, one, rank, self.reads)
-                for rank, one in enumerate(shown, start=1)
-            ],
+            hits=self._hits(shown, 1),
             has_more=False,
             next_cursor=None,
             counts=counts,
-            recall=self._recall(False),
+            recall=self._recall(),
             warnings=warnings,
             left_out=max(0, counts.some - len(shown)) or None,
         )
@@ -272,7 +252,7 @@ class Search:
         some = len(found.held.keys() | {one.record.seq for one in ranked})
         return Counts(all=len(whole), some=max(some, len(whole)), exact=found.complete)
 
-    def _recall(self, ended: bool) -> dict[str, Any]:
+    def _recall(self) -> dict[str, Any]:
         bounded = not self.candidates.complete
         recall: dict[str, Any] = {
             "complete": not bounded,

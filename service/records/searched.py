@@ -3,17 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
 
 from evidence.errors import InvalidRequest
 from service.ports import SearchQuery
 from service.records import filters, lists
 from service.records.engine import Order, Scope, Selection, Snapshot, Test
-from service.records.values import microseconds
-from service.records.view import StreamView, View
-
-#: The earliest time a record can have, in microseconds since 1970.
-EARLIEST: Final = -(2**62)
+from service.records.values import EARLIEST, microseconds
+from service.records.view import StreamView, View, scope_of, threads_of
 
 
 @dataclass(frozen=True)
@@ -112,39 +108,20 @@ class Searched:
 
     def scope(self, role: str | None = None) -> Scope:
         """The searched fields, or those with a role."""
-        return self._scope(role) if role else self._whole
+        if not self.narrowed:
+            return self.view.scope(role)
+        return scope_of(self.streams, self.selections, role) if role else self._whole
 
     @cached_property
     def _whole(self) -> Scope:
-        return self._scope(None) if self.narrowed else self._of_grant("fields")
-
-    def _scope(self, role: str | None) -> Scope:
-        fields = (
-            ordinal
-            for stream in self.streams
-            if stream.id in self.selections
-            for ordinal, name in stream.searchable.items()
-            if role is None or stream.roles.get(role) == name
-        )
-        return Scope(tuple(sorted(fields)), tuple(self.selections.values()))
+        return scope_of(self.streams, self.selections)
 
     @cached_property
     def threads(self) -> Scope:
-        """The records whose neighbours count: where the grant shows both roles of a thread."""
-        return self._threads() if self.narrowed else self._of_grant("threads")
-
-    def _threads(self) -> Scope:
-        shown = {
-            stream.id for stream in self.streams if {"thread", "position"} <= stream.roles.keys()
-        }
-        return Scope((), tuple(one for stream, one in self.selections.items() if stream in shown))
-
-    def _of_grant(self, name: str) -> Scope:
-        """The scope of a search that leaves out nothing: the same for all searches of a grant."""
-        scopes = self.view.scopes
-        if not scopes:
-            scopes.update(fields=self._scope(None), threads=self._threads())
-        return scopes[name]
+        """See `threads_of`."""
+        if not self.narrowed:
+            return self.view.threads
+        return threads_of(self.streams, self.selections)
 
     def newest_in(self, since: int, until: int, limit: int) -> list[int]:
         """The newest records whose event time is in a period, at most `limit` of each stream."""

@@ -13,6 +13,8 @@ from service.records import decimals
 from service.records.forms import EPOCH, FORMS, since_epoch
 
 SORTABLE_CHARS = 256
+#: Earlier than any time a record can have, in microseconds since 1970.
+EARLIEST = -(2**62)
 DIGEST_MARK = "…#"
 # The time of a record is asked for three times in a row: for its order, its limit and its cell.
 TIMES_KEPT = 1_024

@@ -4,8 +4,8 @@ Every module of the reading side starts here: a `StreamView` carries the limits 
 stream, and nothing outside a `View` can be named.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from difflib import get_close_matches
 from typing import Any
@@ -124,14 +124,12 @@ class StreamView:
 class View:
     """All streams of one grant. Streams that are gone from the store are left out.
 
-    `owners` maps the ordinal of a granted field in the full-text index to its stream. `scopes` are
-    those of a search over the whole grant, by name, once there was one.
+    `owners` maps the ordinal of a granted field in the full-text index to its stream.
     """
 
     grant: Grant
     streams: tuple[StreamView, ...]
     owners: dict[int, StreamView]
-    scopes: dict[str, Scope] = field(default_factory=dict)
 
     @cached_property
     def languages(self) -> tuple[str, ...]:
@@ -169,19 +167,26 @@ class View:
         """The words and phrases of a text with all in the grant that counts as them."""
         question, vocabulary = self.question(text), self.vocabulary(snapshot)
         wanted = groups_of(question, vocabulary, strict=False)
-        required = required_groups(question, vocabulary, self._scope)
+        required = required_groups(question, vocabulary, self.scope)
         return [*wanted, *(group for group in required if not group.word.prefix)]
 
-    def _scope(self, role: str | None) -> Scope:
+    @cached_property
+    def selections(self) -> dict[int, Selection]:
+        """The records of the grant, by stream."""
+        return {stream.id: stream.selection() for stream in self.streams}
+
+    @cached_property
+    def threads(self) -> Scope:
+        """See `threads_of`."""
+        return threads_of(self.streams, self.selections)
+
+    def scope(self, role: str | None = None) -> Scope:
         """The searched fields of the grant, or those with a role."""
-        fields = (
-            ordinal
-            for stream in self.streams
-            for ordinal, name in stream.searchable.items()
-            if role is None or stream.roles.get(role) == name
-        )
-        selections = tuple(stream.selection() for stream in self.streams)
-        return Scope(tuple(sorted(fields)), selections)
+        return scope_of(self.streams, self.selections, role) if role else self._whole
+
+    @cached_property
+    def _whole(self) -> Scope:
+        return scope_of(self.streams, self.selections)
 
     @property
     def connection_ids(self) -> list[str]:
@@ -217,6 +222,26 @@ class View:
                 did_you_mean=near or None,
             )
         return tuple(sorted(found, key=lambda stream: stream.connection_id))
+
+
+def scope_of(
+    streams: Iterable[StreamView], selections: Mapping[int, Selection], role: str | None = None
+) -> Scope:
+    """The searched fields of those streams that have a selection, or the fields with a role."""
+    fields = (
+        ordinal
+        for stream in streams
+        if stream.id in selections
+        for ordinal, name in stream.searchable.items()
+        if role is None or stream.roles.get(role) == name
+    )
+    return Scope(tuple(sorted(fields)), tuple(selections.values()))
+
+
+def threads_of(streams: Iterable[StreamView], selections: Mapping[int, Selection]) -> Scope:
+    """The records whose neighbours count: those of streams that show both roles of a thread."""
+    shown = {stream.id for stream in streams if {"thread", "position"} <= stream.roles.keys()}
+    return Scope((), tuple(one for stream, one in selections.items() if stream in shown))
 
 
 def open_view(snapshot: Snapshot, grant: Grant) -> View:
