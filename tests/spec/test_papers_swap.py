@@ -48,21 +48,31 @@ def live(tmp_path: Path) -> Iterator[Library]:
 
 
 def until_held(library: Library, *, by: int) -> None:
-    """Keeps the workers busy until so many of them have opened the snapshot."""
+    """Keeps the workers busy until so many of them have opened the snapshot.
+
+    A worker opens the file before it checks it and reads it to its end, so that an open file alone
+    does not show that the worker has something to serve.
+    """
+    name = str(library.release.snapshot)
     for _ in range(ROUNDS):
         assert all(answer.status == 200 for answer in together(library.ready))
-        if len(held(str(library.release.snapshot))) == by:
+        if len(held(name, read=os.stat(name).st_size)) == by:
             return
-    raise AssertionError(f"{held(str(library.release.snapshot))} of {by} workers")
+    raise AssertionError(f"{held(name)} of {by} workers")
 
 
-def held(name: str) -> set[str]:
-    """The processes that have a file of this name open; `(deleted)` ends that of one replaced."""
+def held(name: str, *, read: int = 0) -> set[str]:
+    """The processes that have a file of this name open and have read it up to an offset.
+
+    `(deleted)` ends the name of a file that was replaced.
+    """
     found = set()
     for link in Path("/proc").glob("[0-9]*/fd/*"):
         with suppress(OSError):
             if os.readlink(link) == name:
-                found.add(link.parts[2])
+                place = (link.parents[1] / "fdinfo" / link.name).read_text().split()[1]
+                if int(place) >= read:
+                    found.add(link.parts[2])
     return found
 
 
