@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 from threading import local
 from typing import Any, Final
 
@@ -26,9 +27,12 @@ _FEW_WORDS: Final = 4
 #: What Arabic puts before a word, article and prepositions.
 _ARABIC_PREFIXES: Final = ("", "ال", "وال", "بال", "كال", "فال", "لل", "و", "ب", "ل", "ف", "ك")
 _SHORT_STEM: Final = 4
+#: Stems of recent words: the same words of a vocabulary are looked at for many questions.
+_STEMS_KEPT: Final = 32_768
 _local = local()
 
 
+@lru_cache(maxsize=_STEMS_KEPT)
 def stem(word: str, language: str) -> str:
     """The stem of a folded word; the word itself where the language has no stemmer."""
     stemmer = _stemmer(language)

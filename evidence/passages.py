@@ -1,6 +1,6 @@
 """The passages of a text that answer a question best, as spans that prove what they show."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from evidence.find import Haystack, Occurrence, Span
@@ -24,20 +24,25 @@ class Passage(NamedTuple):
 
 
 def passages(
-    text: str, groups: Sequence[Group], *, limit: int = 3, most: int = PASSAGE_CHARS
+    text: str,
+    groups: Sequence[Group],
+    *,
+    limit: int = 3,
+    most: int = PASSAGE_CHARS,
+    among: Container[int] | None = None,
 ) -> list[Passage]:
     """At most `limit` passages of a text, best first, apart; none where it holds no group.
 
-    One of several words has at most `most` characters of folded text.
-
-    The one with the rarest words wins, then the shorter, then the earlier.
+    One of several words has at most `most` characters of folded text. The one with the rarest words
+    wins, then the shorter, then the earlier. `among` are the numbers of the groups looked for, if
+    the others are known not to be there.
     """
     haystack = Haystack(text)
     found = sorted(
         {
             (start, end, number)
             for number, group in enumerate(groups)
-            if group.count
+            if group.count and (among is None or number in among)
             for term in group.spellings
             for start, end, _ in haystack.occurrences(term, number, OCCURRENCES_MAX)
         }

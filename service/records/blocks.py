@@ -9,7 +9,7 @@ from evidence.limits import BUDGETS, CONTRACT
 from evidence.pointer import find, searched_text
 from evidence.question import Question
 from evidence.ranking import PERIOD_LIFT, TITLE_WEIGHT, Ranker, Score, Text, with_neighbours
-from service.records.candidates import Candidates
+from service.records.candidates import Candidates, Passages
 from service.records.engine import Stored
 from service.records.texts import text_of
 from service.records.values import EARLIEST
@@ -25,13 +25,18 @@ WORD_CHARS: Final = 6
 
 @dataclass(slots=True)
 class Ranked:
-    """A record with its score; `passages` are the starts read of long fields, by field."""
+    """A record with its score.
+
+    `passages` are the starts read of long fields, by field; `possible` the groups that it may hold,
+    as bits.
+    """
 
     stream: StreamView
     record: Stored
     score: Score
     value: float
     passages: dict[str, list[int]]
+    possible: int
 
     @property
     def newest_first(self) -> tuple[int, str]:
@@ -51,14 +56,16 @@ class Reader:
 
     def ranked(self, seqs: Iterable[int]) -> dict[int, Ranked]:
         """Those of some records that hold a group of the question."""
+        records = self._snapshot.load(seqs)
+        passages = self._candidates.passages_of(records)
         found = {}
-        for seq, record in self._snapshot.load(seqs).items():
+        for seq, record in records.items():
             stream = self._streams.get(record.stream)
             if stream is not None:
-                found[seq] = self._score(stream, record)
+                found[seq] = self._score(stream, record, passages[seq])
         return found
 
-    def _score(self, stream: StreamView, record: Stored) -> Ranked:
+    def _score(self, stream: StreamView, record: Stored, known: Passages) -> Ranked:
         texts, words, passages = list[Text](), 0, dict[str, list[int]]()
         possible = self._candidates.possible(record.seq)
         titled = stream.roles.get("primary-title")
@@ -71,7 +78,7 @@ class Reader:
                 words += folded.count(" ") + 1
                 texts.append(Text(folded, weight, name in everywhere, False, possible))
             elif value or name in record.big:
-                starts = passages[name] = self._likely(record.seq, ordinal)
+                starts = passages[name] = self._likely(record.seq, ordinal, known)
                 if value:
                     words += len(value) // WORD_CHARS
                 else:
@@ -87,13 +94,14 @@ class Reader:
                     for start in starts
                 ]
         score = self._ranker.score(texts, words)
-        return Ranked(stream, record, score, score.value, passages)
+        return Ranked(stream, record, score, score.value, passages, possible)
 
-    def _likely(self, seq: int, ordinal: int) -> list[int]:
+    def _likely(self, seq: int, ordinal: int, known: Passages) -> list[int]:
         """Where the passages of a long value start that hold most of the rarest words."""
-        known = self._candidates.starts(seq, ordinal, self._ranker.groups, BUDGETS.passages_ranked)
-        if known:
-            return known
+        most = BUDGETS.passages_ranked
+        seen = self._candidates.starts(known, ordinal, self._ranker.groups, most)
+        if seen:
+            return seen
         groups = sorted(
             (group for group in self._ranker.groups if group.count), key=lambda one: -one.idf
         )
@@ -102,12 +110,12 @@ class Reader:
         for wanted in [spelled[:size] for size in range(min(3, len(spelled)), 1, -1)] + [
             [one] for one in spelled
         ]:
-            room = BUDGETS.passages_ranked - len(starts)
+            room = most - len(starts)
             if room <= 0:
                 break
             found = self._snapshot.passages_with(seq, ordinal, wanted, room)
             starts.update(dict.fromkeys(found))
-        return list(starts)[: BUDGETS.passages_ranked]
+        return list(starts)[:most]
 
 
 def in_order(

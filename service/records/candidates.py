@@ -7,7 +7,7 @@ Records are ordered by how rare the words are that they are known to hold.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Final
 
 from evidence.limits import BUDGETS
@@ -23,32 +23,41 @@ CERTAINLY: Final = 2
 BEST_PASSAGES: Final = 3
 
 
+#: Passages of one record with the groups each is known to hold, by ordinal and start.
+Passages = dict[tuple[int, int], int]
+
+
 @dataclass(slots=True)
 class Candidates:
     """Records with the groups they are known to hold: bit n of a number in `held` is group n.
 
-    `passages` are those of long values by field and start, with the same bits. `known` are the
-    groups of which every row was seen; `complete` says whether that is all of them.
+    `known` are the groups of which every row was seen; `complete` says whether that is all of them.
     """
 
     snapshot: Snapshot
     held: dict[int, int] = field(default_factory=dict)
     ahead: set[int] = field(default_factory=set)
-    passages: dict[int, dict[tuple[int, int], int]] = field(default_factory=dict)
     known: int = 0
     complete: bool = True
+    _rows: list[tuple[int, Rows]] = field(default_factory=list)
     _worth: dict[int, float] = field(default_factory=dict)
 
     def add(self, rows: Rows, groups: Sequence[int]) -> None:
         """Notes what rows hold."""
         bits, held = bits_of(groups), self.held
-        seqs = self.snapshot.records_of(rows.short)
-        for seq in seqs:
+        for seq in chain(self.snapshot.records_of(rows.short), rows.passages[0]):
             held[seq] = held.get(seq, 0) | bits
-        for seq, ordinal, start in rows.passages:
-            held[seq] = held.get(seq, 0) | bits
-            places = self.passages.setdefault(seq, {})
-            places[ordinal, start] = places.get((ordinal, start), 0) | bits
+        self._rows.append((bits, rows))
+
+    def passages_of(self, seqs: Iterable[int]) -> dict[int, Passages]:
+        """The passages of long values of some records that rows were seen of, by record."""
+        found: dict[int, Passages] = {seq: {} for seq in seqs}
+        for bits, rows in self._rows:
+            for seq, ordinal, start in zip(*rows.passages):
+                places = found.get(seq)
+                if places is not None:
+                    places[ordinal, start] = places.get((ordinal, start), 0) | bits
+        return found
 
     def ordered(self, groups: Sequence[Group], fields: Sequence[int]) -> list[int]:
         """Rarest words first.
@@ -72,14 +81,16 @@ class Candidates:
             found += tied
         return found
 
-    def starts(self, seq: int, ordinal: int, groups: Sequence[Group], most: int) -> list[int]:
+    def starts(
+        self, passages: Passages, ordinal: int, groups: Sequence[Group], most: int
+    ) -> list[int]:
         """Where passages of a long value start that hold the rarest groups, as far as rows tell.
 
         After the best few, only those that hold a group which the ones before do not.
         """
         known = sorted(
             (-self._worth_of(bits, groups), start, bits)
-            for (field, start), bits in self.passages.get(seq, {}).items()
+            for (field, start), bits in passages.items()
             if field == ordinal
         )
         chosen, seen = list[int](), 0

@@ -168,21 +168,22 @@ class Scope:
 class Rows(NamedTuple):
     """Rows of the full-text index: `short` of whole values, `passages` of long ones.
 
-    A short row is an opaque number that `Snapshot.records_of` maps to its record; a passage is
-    (record, ordinal, start in code points). `cut` tells whether a limit left rows out.
+    A short row is an opaque number that `Snapshot.records_of` maps to its record. Passages are
+    three columns: records, ordinals and starts in code points. `cut` tells whether a limit left
+    rows out.
     """
 
     short: list[int]
-    passages: list[tuple[int, int, int]]
+    passages: tuple[list[int], list[int], list[int]]
     cut: bool = False
 
     @property
     def number(self) -> int:
-        return len(self.short) + len(self.passages)
+        return len(self.short) + len(self.passages[0])
 
     def records(self, snapshot: "Snapshot") -> set[int]:
         """The records of all these rows."""
-        return {*snapshot.records_of(self.short), *(seq for seq, _, _ in self.passages)}
+        return {*snapshot.records_of(self.short), *self.passages[0]}
 
 
 #: Terms any of which will do.

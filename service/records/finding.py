@@ -16,17 +16,24 @@ PASSAGES_LISTED = 8
 _PUNCTUATION = re.compile(r"[^\w\s]")
 
 
-def matches(text: Text, needle: str, groups: Sequence[Group]) -> Iterator[tuple[int, int]]:
+def matches(
+    text: Text, needle: str, groups: Sequence[Group], possible: int = -1
+) -> Iterator[tuple[int, int]]:
     """Ranges that match, in walking order.
 
     The text itself first, in whole words: with its punctuation if it has some, else as a phrase.
     If that is nowhere, the passages that answer it best, by the words and forms of `groups`; if
     there is none either, the text anywhere, inside words too.
+
+    `possible` are the groups that the text may hold, as bits by their number. The others, if any,
+    are not looked for, and neither is what holds every word.
     """
-    for finder in (_punctuated, _phrases):
+    some = [group for number, group in enumerate(groups) if group.count and possible >> number & 1]
+    every = len(some) == sum(1 for group in groups if group.count)
+    for finder in (_punctuated, _phrases) if every else ():
         if (yield from _some(finder(text, needle))):
             return
-    if not (yield from _some(_passages(text, groups))):
+    if not (yield from _some(_passages(text, some, every))):
         yield from _inside_words(text, needle)
 
 
@@ -68,10 +75,10 @@ def _phrases(text: Text, needle: str) -> Iterator[tuple[int, int]]:
                 yield base + start, base + end
 
 
-def _passages(text: Text, groups: Sequence[Group]) -> Iterator[tuple[int, int]]:
-    """Passages, best first, each once."""
+def _passages(text: Text, groups: Sequence[Group], every: bool) -> Iterator[tuple[int, int]]:
+    """Passages, best first, each once; with `every`, those of pieces with all groups, if any."""
     found: list[tuple[int, Passage]] = []
-    for wanted in _narrowing(groups):
+    for wanted in _narrowing(groups, every):
         for base, piece, own in text.pieces(wanted):
             for passage in passages(
                 piece, groups, limit=PASSAGES_LISTED, most=RECORD_PASSAGE_CHARS
@@ -85,11 +92,12 @@ def _passages(text: Text, groups: Sequence[Group]) -> Iterator[tuple[int, int]]:
         yield base + passage.span.start, base + passage.span.end
 
 
-def _narrowing(groups: Sequence[Group]) -> Iterator[list[tuple[Term, ...]]]:
-    """What pieces must hold: all groups that occur, else any of them."""
-    held = [group.spellings for group in groups if group.count]
-    if held:
+def _narrowing(groups: Sequence[Group], every: bool) -> Iterator[list[tuple[Term, ...]]]:
+    """What pieces must hold: all groups, else any of them."""
+    held = [group.spellings for group in groups]
+    if held and every:
         yield held
+    if held:
         yield [tuple(term for spellings in held for term in spellings)]
 
 

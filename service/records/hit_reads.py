@@ -114,7 +114,9 @@ class Reads:
         ordinal = one.stream.search_ordinal(field)
         text = _Bounded(text_of(self._snapshot, one.record, field, ordinal))
         try:
-            return list(islice(matches(text, self._query, self._groups), MATCHES_TRIED))
+            possible = -1 if self._given is None else one.possible
+            found = matches(text, self._query, self._groups, possible)
+            return list(islice(found, MATCHES_TRIED))
         except _TooLong:
             return []
 

@@ -70,7 +70,11 @@ def _windows(snapshot: Snapshot, groups: Sequence[Group], one: Ranked, size: int
         for name in one.stream.searchable.values()
         for base, text, total in _texts(snapshot, one, name)
         for passage in passages(
-            text, groups, limit=CONTRACT.windows_per_hit, most=RECORD_PASSAGE_CHARS
+            text,
+            groups,
+            limit=CONTRACT.windows_per_hit,
+            most=RECORD_PASSAGE_CHARS,
+            among=one.score.held,
         )
     ]
     found.sort(key=lambda each: (-each[4].worth, each[4].span.end - each[4].span.start))

@@ -92,7 +92,10 @@ def _draw_value(db: sqlite3.Connection) -> int | None:
 
 
 def _draw_passage(db: sqlite3.Connection) -> int | None:
-    found = db.execute("SELECT min(id), max(id) FROM passage").fetchone()
+    # One statement with both would read the whole table.
+    found = db.execute(
+        "SELECT (SELECT min(id) FROM passage), (SELECT max(id) FROM passage)"
+    ).fetchone()
     return None if found[0] is None else _at(db, "passage", random.randint(*found))
 
 

@@ -88,22 +88,21 @@ class SearchVerbs:
         self, scope: Scope, groups: Sequence[Spellings], limit: int, *, newest: bool = False
     ) -> Rows:
         if not scope.fields:
-            return Rows([], [])
+            return Rows([], ([], [], []))
         match = conjunction(groups)
         # A seek in every field finds the newest of each; many fields are scanned once instead.
         apart = newest and (scope.limited or len(scope.fields) <= SOUGHT_MOST)
         blocks = [(ordinal,) for ordinal in scope.fields] if apart else [scope.fields]
-        short: list[int] = []
-        passages: list[tuple[int, int, int]] = []
-        cut = False
+        short, passages, cut = list[int](), (list[int](), list[int](), list[int]()), False
         for number, fields in enumerate(blocks):
             # What one field leaves over goes to those after it.
             most = max(FIELD_ROWS_LEAST, (limit - len(short)) // (len(blocks) - number))
-            rows = self._rows(scope, fields, match, most, newest, "fts")
+            (rows,) = self._rows(scope, fields, match, most, newest, "fts")
             short += rows
             parts = self._rows(scope, fields, match, most, newest, "fts_passage")
-            passages += parts
-            cut |= len(rows) == most or len(parts) == most
+            for column, more in zip(passages, parts):
+                column += more
+            cut |= len(rows) == most or len(parts[0]) == most
         return Rows(short, passages, cut)
 
     def _rows(
@@ -114,15 +113,15 @@ class SearchVerbs:
         limit: int,
         newest: bool,
         table: str,
-    ) -> list[Any]:
-        """Rows of one table: row ids of `fts`, (record, ordinal, start) of passages.
+    ) -> list[list[int]]:
+        """Rows of one table by columns: row ids of `fts`; records, ordinals, starts of passages.
 
-        They come as one JSON array: a thread may lose its turn after every row that it reads.
+        Each column comes as a JSON array: a thread may lose its turn after every row that it reads.
         """
         inside, values = self._inside(fields, f"{table}.rowid", ids=True)
-        row, seq, joined = "fts.rowid", f"fts.rowid & {SEQ_MASK}", ""
+        columns, seq, joined = ["fts.rowid"], f"fts.rowid & {SEQ_MASK}", ""
         if table == "fts_passage":
-            row, seq = f"json_array(p.seq, p.id >> {SEQ_BITS}, p.start)", "p.seq"
+            columns, seq = ["p.seq", f"p.id >> {SEQ_BITS}", "p.start"], "p.seq"
             joined = "CROSS JOIN passage p ON p.id = fts_passage.rowid"
         where = f"{table} MATCH ? AND {inside}"
         if scope.limited:
@@ -132,11 +131,11 @@ class SearchVerbs:
             values += bound
         newer = f"{table}.rowid" if len(fields) == 1 else f"{table}.rowid & {SEQ_MASK}"
         order = f"ORDER BY {newer} DESC" if newest else ""
-        rows = f"SELECT {row} AS row FROM {table} {joined} WHERE {where} {order} LIMIT ?"
-        listed = "row" if table == "fts" else "json(row)"
-        sql = f"SELECT json_group_array({listed}) FROM ({rows})"
-        (found,) = self.db.execute(sql, (match, *values, limit)).fetchone()
-        return list(orjson.loads(found))
+        named = ", ".join(f"{column} AS c{number}" for number, column in enumerate(columns))
+        rows = f"SELECT {named} FROM {table} {joined} WHERE {where} {order} LIMIT ?"
+        listed = ", ".join(f"json_group_array(c{number})" for number in range(len(columns)))
+        found = self.db.execute(f"SELECT {listed} FROM ({rows})", (match, *values, limit))
+        return [orjson.loads(column) for column in found.fetchone()]
 
     def records_of(self, short: Iterable[int]) -> list[int]:
         return [row & SEQ_MASK for row in short]
