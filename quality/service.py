@@ -21,7 +21,7 @@ from service.access import grants
 from service.access.sqlite import SqliteRegistry
 from service.records.store import Store
 from service.importing.source import Source
-from service.importing.importer import Import, run
+from service.importing.importer import Import
 from service.records.sqlite.streams import connect
 from service.importing.text_repair import Repair
 from service.records.sqlite.writer import Writer, open_writer
@@ -126,11 +126,10 @@ def _fill(writer: Writer, group: str, documents: Sequence[Document]) -> str:
     lines = b"\n".join(map(orjson.dumps, rows))
     task = Import(writer, group, STREAM)
 
-    def work() -> None:
-        connect(writer, group, connector_key="quality")
-        task.declare(manifest(documents))
-        task.read(Source(f"{STREAM}.ndjson", "ndjson", io.BytesIO(lines), Repair()))
-
-    run(task, work, strict=True)
+    connect(writer, group, connector_key="quality")
+    task.declare(manifest(documents))
+    task.read(Source(f"{STREAM}.ndjson", "ndjson", io.BytesIO(lines), Repair()))
+    assert not task.counts.refused
+    writer.finish()
     document = {"streams": [{"connection_id": group}]}
     return grants.create(SqliteRegistry(writer), document, label=group)[1]

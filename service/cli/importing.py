@@ -4,7 +4,7 @@ import gc
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,13 @@ from service.cli.progress import Progress
 from service.cli.store import teaching
 from service.importing import files
 from service.importing.formats import FORMATS
-from service.importing.importer import Import, Undone, run
+from service.importing.importer import Import, Undone
 from service.importing.source import Reading, Source
 from service.importing.text_repair import Repair
-from service.records.ingest import Counts
-from service.records.sqlite.streams import connect, manifests_of
+from service.records.ingest import BATCH_BYTES, Counts
+from service.records.manifest import parse
+from service.records.sqlite import backup
+from service.records.sqlite.streams import connect, manifests_of, reindexes
 from service.records.sqlite.writer import Writer, open_writer
 
 STOPPED = "Whole batches of rows are in the store; the same command goes on from there."
@@ -98,11 +100,15 @@ def import_(
             raise click.ClickException(f"{written} is there already. Name a new file.")
     for reason in found.left_out:
         say(f"Left out: {reason}")
+    whole = strict or dry_run
+    large = sum(BATCH_BYTES if file.size is None else file.size for file, _ in found.files)
     with (
         teaching(),
         _fewer_collections(),
         _place(store, dry_run) as place,
-        _writing(place) as writer,
+        _writing(
+            place, connection, manifest, aside=whole and large >= BATCH_BYTES
+        ) as (writer, aside),
     ):
         task = Import(writer, connection, stream, not no_roles, key)
         full = dry_run or sys.stderr.isatty()
@@ -117,11 +123,20 @@ def import_(
             if written is not None:
                 _write_manifest(task, written)
 
-        with _stoppable(nothing=strict or dry_run):
-            run(task, work, strict=strict, dry=dry_run)
+        with (
+            _stoppable(nothing=whole or aside),
+            writer.transaction() if whole and not aside else nullcontext(),
+        ):
+            work()
+            if undone := dry_run or strict and bool(task.counts.refused):
+                raise Undone
+        if not undone:
+            writer.finish()
         import_report.report(task)
         if not dry_run:
             coverage.report(writer, connection)
+        if undone:
+            raise Undone
     _leave(task, strict, dry_run)
     return task.counts
 
@@ -175,14 +190,26 @@ def _stoppable(*, nothing: bool) -> Iterator[None]:
 
 
 @contextmanager
-def _writing(store: Path) -> Iterator[Writer]:
-    """The store; that of the command that calls this one, if it has opened it."""
+def _writing(
+    store: Path, connection: str, manifest: Path | None, *, aside: bool
+) -> Iterator[tuple[Writer, bool]]:
+    """The store, and whether it is a copy that takes its place at the end unless `Undone`.
+
+    It is if that is wanted or records are indexed anew: others write to the store meanwhile. The
+    store of the command that calls this one is taken as it is.
+    """
     given = click.get_current_context().obj
-    if isinstance(given, Writer):
-        yield given
-        return
-    with open_writer(store) as writer:
-        yield writer
+    with suppress(Undone):
+        if isinstance(given, Writer):
+            yield given, False
+            return
+        with open_writer(store) as writer:
+            streams = parse(_read_json(manifest)) if manifest is not None else []
+            if not aside and not reindexes(writer, connection, streams):
+                yield writer, False
+                return
+        with backup.replacement(store, store) as writer:
+            yield writer, True
 
 
 def _reading(options: dict[str, Any]) -> Reading:

@@ -13,7 +13,7 @@ from service.cli import output
 from service.cli.options import store_option
 from service.records.intake import Refused
 from service.records.sqlite.failures import explain_failures
-from service.records.sqlite.rebuild import rebuild
+from service.records.sqlite import backup
 from service.records.sqlite.stats import stream_counts
 from service.records.sqlite.streams import connections_of, manifests_of
 from service.records.sqlite.writer import Writer, explain_locks, open_writer
@@ -41,13 +41,15 @@ def teaching() -> Iterator[None]:
 def stats(store: Path, as_json: bool, reindex: bool) -> None:
     """Count the connections, streams and records of the store.
 
-    Any store of an older version is brought up to date. --reindex repairs a damaged index; it takes
-    about as long as the imports did, and the store is served meanwhile.
+    Any store of an older version is brought up to date. --reindex repairs a damaged index in a
+    copy, which replaces the store at the end; it takes about as long as the imports did.
     """
+    if reindex:
+        with teaching():
+            with existing(store):
+                pass  # brings an older layout up to date
+            backup.repair(store)
     with teaching(), existing(store) as writer:
-        if reindex:
-            rebuild(writer)
-            writer.finish()
         counts = stream_counts(writer)
         plain = [
             f"{connection}/{manifest.name}"

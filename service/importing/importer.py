@@ -27,7 +27,7 @@ SAMPLES = 3
 
 
 class Undone(Exception):
-    """An import was a trial, or was strict and met a row it refuses; nothing went in."""
+    """An import was a trial, or was strict and met a row it refuses; nothing goes in."""
 
 
 @dataclass(slots=True)
@@ -189,18 +189,3 @@ class Import:
         place = name, bytes.fromhex(key[:16])
         self._seen[place] += 1
         return key if self._seen[place] == 1 else f"{key}-{self._seen[place]}"
-
-
-def run(task: Import, work: Callable[[], None], *, strict: bool, dry: bool = False) -> None:
-    """Runs an import; a strict or dry one is a single transaction, which raises `Undone`.
-
-    A strict one raises it only for a refused row.
-    """
-    if not strict and not dry:
-        work()
-    else:
-        with task.writer.transaction():
-            work()
-            if dry or task.counts.refused:
-                raise Undone
-    task.writer.finish()

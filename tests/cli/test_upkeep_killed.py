@@ -1,5 +1,6 @@
 """Commands that are killed in the middle leave the old state or the new one."""
 
+import json
 import random
 import shutil
 import signal
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from service.records.sqlite.check import check
+from service.records.sqlite.streams import manifests_of
 from service.records.sqlite.writer import open_writer
 from tests.helpers import worlds
 from tests.helpers.server import ROOT
@@ -75,7 +77,7 @@ def check_kills(
     folder: Path, words: tuple[str, ...], seen: Callable[[Path], Any], *, repeat: bool = True
 ) -> None:
     """Kills a command at many steps, each time over a copy of the store in `folder`/rung.db."""
-    words = (*words, "--yes", "--store", str(folder / "rung.db"))
+    words = (*words, "--store", str(folder / "rung.db"))
     kept = folder.with_name("kept")
     shutil.copytree(folder, kept)
     old = seen(folder / "rung.db")
@@ -116,11 +118,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_replace_that_is_killed(folder: Path) -> None:
-    check_kills(folder, ("replace", "mail-home/messages", str(folder / "new.ndjson")), state)
+    check_kills(folder, ("replace", "mail-home/messages", str(folder / "new.ndjson"), "--yes"), state)
 
 
 def test_a_remove_that_is_killed(folder: Path) -> None:
-    check_kills(folder, ("remove", "mail-home"), state, repeat=False)
+    check_kills(folder, ("remove", "mail-home", "--yes"), state, repeat=False)
 
 
 def test_a_restore_that_is_killed(folder: Path) -> None:
@@ -128,20 +130,40 @@ def test_a_restore_that_is_killed(folder: Path) -> None:
     done = run(0, "backup", str(folder / "backup.db"), "--store", str(path))
     assert done.returncode == 0, done.stderr
     run(0, "remove", "bank", "--yes", "--store", str(path))
-    check_kills(folder, ("restore", str(folder / "backup.db")), state)
+    check_kills(folder, ("restore", str(folder / "backup.db"), "--yes"), state)
 
 
 def test_a_backup_that_is_killed(folder: Path) -> None:
     path, copy = folder / "rung.db", folder / "backup.db"
     run(0, "backup", str(copy), "--store", str(path))
     run(0, "remove", "bank", "--yes", "--store", str(path))
-    check_kills(folder, ("backup", str(copy)), lambda _: state(copy))
+    check_kills(folder, ("backup", str(copy), "--yes"), lambda _: state(copy))
 
 
-def test_a_repair_that_is_killed(folder: Path) -> None:
+def test_a_strict_import_that_is_killed(folder: Path) -> None:
+    large = folder / "large.ndjson"
+    rows = ({"id": f"m{n}", "subject": f"Lantern {n}", "body": "quince " * 99} for n in range(1_800))
+    large.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    into = ("--connection", "mail-home", "--stream", "messages", "--strict")
+    check_kills(folder, ("import", str(large), *into), state)
+
+
+def test_an_import_that_is_killed_while_it_indexes_a_stream_anew(folder: Path) -> None:
+    with open_writer(folder / "rung.db") as writer:
+        found = [one.to_json() for one in manifests_of(writer, "mail-home")]
+    (messages,) = (one for one in found if one["name"] == "messages")
+    messages["query"]["search"]["lexical_fields"] = ["body"]
+    manifest = folder / "manifest.json"
+    manifest.write_text(json.dumps({"streams": found}))
+    into = ("--connection", "mail-home", "--stream", "messages", "--manifest", str(manifest))
+    check_kills(folder, ("import", str(folder / "new.ndjson"), *into), state)
+
+
+@pytest.mark.parametrize("repair", (("check", "--repair", "--yes"), ("stats", "--reindex")))
+def test_a_repair_that_is_killed(folder: Path, repair: tuple[str, ...]) -> None:
     path = folder / "rung.db"
     House(path).change("UPDATE stream SET records = records + 1")
-    words = ("check", "--repair", "--yes", "--store", str(path))
+    words = (*repair, "--store", str(path))
     shutil.copytree(folder, folder.with_name("kept"))
     done = run(0, *words)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""A large stream is replaced while grants are made and revoked, and the store is read."""
+"""A large stream is changed as a whole while grants are made and revoked, and the store is read."""
 
 import json
 import subprocess
@@ -9,20 +9,22 @@ import pytest
 
 from evidence.work import Deadline
 from service.records.sqlite.check import check
+from service.records.sqlite.streams import manifests_of
 from service.records.sqlite.writer import open_writer
+from tests.helpers.api import Api
 from tests.helpers.server import ROOT
 from tests.helpers.stdio import environment
 from tests.helpers.worlds import House
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 ROWS = 30_000
 #: Contract: a consent waits at most so long.
 WAIT = 5
 
 
-def rung(*words: str) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-m", "service", *words]
+def rung(house: House, *words: str) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-m", "service", *words, "--store", str(house.path)]
     return subprocess.Popen(command, cwd=ROOT, env=environment(), stderr=subprocess.DEVNULL)
 
 
@@ -34,27 +36,96 @@ def write(path: Path, word: str, every: int) -> str:
     return str(path)
 
 
-@pytest.mark.timeout(300)
-def test_grants_are_made_and_revoked_while_a_large_stream_is_replaced(tmp_path: Path) -> None:
+@pytest.fixture
+def house(tmp_path: Path) -> House:
     house = House(tmp_path / "rung.db")
-    store = ("--store", str(house.path))
-    old, new = write(tmp_path / "old.ndjson", "Elm", 1), write(tmp_path / "new.ndjson", "Oak", 2)
-    assert rung("import", old, "--connection", "c", "--stream", "rows", *store).wait() == 0
-    api = house.api()
-    seen, left = set(), []
-    with rung("replace", "c/rows", new, "--yes", *store) as process:
+    old = write(tmp_path / "old.ndjson", "Elm", 1)
+    assert rung(house, "import", old, "--connection", "c", "--stream", "rows").wait() == 0
+    return house
+
+
+def grants_beside(house: House, api: Api, *words: str) -> set[int]:
+    """Makes and revokes grants while a command runs; the numbers of elms that readers are shown."""
+    seen, left, made = set(), [], []
+    with rung(house, *words) as process:
         while process.poll() is None:
             deadline = Deadline.after(WAIT)
-            grant_id, _ = house.grant(label="phone")
+            grant_id, token = house.grant(label="phone")
             house.revoke(grant_id)
             left.append(deadline.left())
-            answer = api.mcp("aggregate", stream="rows", metric="count")["structuredContent"]
-            seen.add(answer["data"]["value"])
+            made.append(token)
+            found = api.rest("/v1/search", q="elm", limit=1).body
+            seen.add(found["meta"]["count"])
         assert process.returncode == 0
     assert len(left) > 5 and min(left) > 0, left
-    assert ROWS in seen and seen <= {ROWS, ROWS // 2}
-    assert api.mcp("search", query="elm")["structuredContent"]["results"] == []
+    for token in made:
+        assert Api(house.app, token).rest("/v1/streams").body["error"]["code"] == "grant_revoked"
     assert check(house.path) == []
+    return seen
+
+
+def test_grants_are_made_and_revoked_while_a_large_stream_is_replaced(house: House) -> None:
+    api = house.api()
+    new = write(house.path.with_name("new.ndjson"), "Oak", 2)
+    seen = grants_beside(house, api, "replace", "c/rows", new, "--yes")
+    assert ROWS in seen and seen <= {ROWS, 0}
+    assert api.mcp("search", query="elm")["structuredContent"]["results"] == []
     with open_writer(house.path) as writer:
         rows = writer.db.execute("SELECT count(*), sum(deleted) FROM record").fetchone()
     assert rows == (ROWS, ROWS // 2)
+
+
+def test_grants_are_made_and_revoked_while_a_large_file_comes_in_whole_or_not_at_all(
+    house: House,
+) -> None:
+    api = house.api()
+    new = write(house.path.with_name("new.ndjson"), "Oak", 2)
+    into = ("--connection", "c", "--stream", "rows", "--strict")
+    assert grants_beside(house, api, "import", new, *into) <= {ROWS, ROWS // 2}
+    assert api.rest("/v1/search", q="oak").body["meta"]["count"] == ROWS // 2
+
+
+def test_grants_are_made_and_revoked_while_a_large_file_is_tried(house: House) -> None:
+    api = house.api()
+    new = write(house.path.with_name("new.ndjson"), "Oak", 2)
+    into = ("--connection", "c", "--stream", "rows", "--dry-run")
+    assert grants_beside(house, api, "import", new, *into) == {ROWS}
+    assert api.rest("/v1/search", q="oak").body["meta"]["count"] == 0
+
+
+def test_grants_are_made_and_revoked_while_a_large_stream_is_indexed_anew(house: House) -> None:
+    api = house.api()
+    with open_writer(house.path) as writer:
+        document = {"streams": [one.to_json() for one in manifests_of(writer, "c")]}
+    document["streams"][0]["query"]["search"]["lexical_fields"] = ["body"]
+    manifest = house.path.with_name("manifest.json")
+    manifest.write_text(json.dumps(document))
+    row = house.path.with_name("row.ndjson")
+    row.write_text('{"id": "one more", "title": "Elm", "body": "beech"}\n')
+    into = ("--connection", "c", "--stream", "rows", "--manifest", str(manifest))
+    assert grants_beside(house, api, "import", str(row), *into) <= {ROWS, 0}
+    found = [api.rest("/v1/search", q=word).body["meta"]["count"] for word in ("elm", "beech")]
+    assert found == [0, 1]
+
+
+def test_grants_are_made_and_revoked_while_the_indexes_are_made_anew(house: House) -> None:
+    api = house.api()
+    assert grants_beside(house, api, "stats", "--reindex") == {ROWS}
+
+
+@pytest.mark.parametrize("words", (("stats", "--reindex"), ("check", "--repair", "--yes")))
+def test_rows_that_come_in_while_a_copy_is_changed_are_not_lost(
+    house: House, words: tuple[str, ...]
+) -> None:
+    api = house.api()
+    house.change("UPDATE stream SET records = records + 1")
+    row = house.path.with_name("row.ndjson")
+    row.write_text('{"id": "one more", "title": "Oak", "body": "beech"}\n')
+    with rung(house, *words) as process:
+        while not house.path.with_name(f".{house.path.name}.copy").exists():
+            assert process.poll() is None
+        into = ("import", str(row), "--connection", "c", "--stream", "rows")
+        assert rung(house, *into).wait() == 0
+        assert process.wait() == 1
+    assert api.rest("/v1/search", q="beech").body["meta"]["count"] == 1
+    assert not house.path.with_name(f".{house.path.name}.copy").exists()

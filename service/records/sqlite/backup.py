@@ -26,6 +26,14 @@ from service.records.sqlite.writer import OWNER_ONLY, open_writer
 ATTEMPTS: Final = 20
 BESIDE: Final = ("", "-wal", "-shm", "-journal")
 
+#: Who may read what, a table before those that it refers to.
+_ACCESS: Final = ("member", "package", '"grant"')
+#: What changes with every record, stream or connection, but not with a grant.
+_CONTENT: Final = (
+    "SELECT key, value FROM meta WHERE key LIKE 'next%' AND value > 1",
+    "SELECT * FROM connection",
+    "SELECT * FROM stream",
+)
 #: What was revoked in the store that is replaced stays revoked.
 _REVOKED = (
     (
@@ -63,7 +71,7 @@ def restore(source: Path, store: Path) -> None:
         if source.samefile(store):
             raise InvalidRequest("The store cannot be restored from itself. Name a backup.")
     store.parent.mkdir(parents=True, exist_ok=True)
-    with _replacement(store, source) as writer:
+    with replacement(store, source) as writer:
         (verdict,) = writer.db.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
             raise InvalidRequest(f"{source} is damaged ({verdict}). Nothing was changed.")
@@ -71,33 +79,38 @@ def restore(source: Path, store: Path) -> None:
 
 
 def repair(store: Path) -> None:
-    """Makes everything that is derived from records anew in a copy, and puts that in place.
-
-    Raises `Unavailable`, having changed nothing, if the store was written to meanwhile.
-    """
-    with _replacement(store, store) as writer:
+    """Makes everything that is derived from records anew; see `replacement`."""
+    with replacement(store, store) as writer:
         rebuild(writer)
         erase_hidden(writer)
         writer.finish()
 
 
 @contextmanager
-def _replacement(store: Path, source: Path) -> Iterator[Writer]:
-    """A copy of `source` to write to, which takes the place of the store at the end."""
+def replacement(store: Path, source: Path) -> Iterator[Writer]:
+    """A copy of `source` to write to, which takes the place of the store at the end.
+
+    A copy of the store itself gets the grants that were made or revoked meanwhile. Raises
+    `Unavailable`, having changed nothing, if anything else was written to the store.
+    """
+    same = store == source
     with (
         files.alone(store) if store.exists() else nullcontext(),
         _beside(store) as copy,
         closing(_connect(store)) as db,
     ):
-        version = _version(db) if store == source else None
-        _copy(source, copy, used=source == store)
+        content = _content(db) if same else []
+        _copy(source, copy, used=same)
         with open_writer(copy) as writer:
             yield writer
         _sync(copy)
         with _locked(db, store):
-            if version is not None and version != _version(db):
-                raise Unavailable(f"{store} was written to meanwhile. Run the command again.")
-            _keep_revoked(db, copy)
+            if same and content != _content(db):
+                raise Unavailable(
+                    f"Records were written to {store} meanwhile, so nothing was changed. "
+                    "Run the command again."
+                )
+            (_keep_access if same else _keep_revoked)(db, copy)
             _rename(copy, store)
 
 
@@ -157,8 +170,10 @@ def _connect(store: Path) -> sqlite3.Connection:
     return sqlite3.connect(name, uri=True, isolation_level=None, timeout=LOCK_SECONDS)
 
 
-def _version(db: sqlite3.Connection) -> Any:
-    return db.execute("PRAGMA data_version").fetchone()[0]
+def _content(db: sqlite3.Connection) -> list[Any]:
+    with suppress(sqlite3.DatabaseError):  # the store is damaged: nobody writes to it
+        return [db.execute(query).fetchall() for query in _CONTENT]
+    return []
 
 
 @contextmanager
@@ -194,3 +209,17 @@ def _keep_revoked(db: sqlite3.Connection, copy: Path) -> None:
         if rows:
             with open_writer(copy) as writer:
                 writer.db.executemany(revoke, rows)
+
+
+def _keep_access(db: sqlite3.Connection, copy: Path) -> None:
+    """Gives the copy the grants and packages of the store, unless they cannot be read."""
+    tables: dict[str, list[Any]] = {}
+    with suppress(sqlite3.DatabaseError):  # the store is damaged
+        tables = {table: db.execute(f"SELECT * FROM {table}").fetchall() for table in _ACCESS}
+    with open_writer(copy) as writer, writer.transaction():
+        for table in tables:
+            writer.db.execute(f"DELETE FROM {table}")
+        for table, rows in reversed(tables.items()):
+            for row in rows:
+                marks = ", ".join("?" * len(row))
+                writer.db.execute(f"INSERT INTO {table} VALUES ({marks})", row)

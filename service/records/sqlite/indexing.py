@@ -189,7 +189,7 @@ def reindex(
     new: tuple[StreamManifest, Scopes],
 ) -> None:
     """Derives everything anew for the records of a stream whose manifest has changed."""
-    if _derives(*old) == _derives(*new):
+    if derived(old[0]) == derived(new[0]):
         return
     if count := derive(writer, stream, new, replaced=old[1]):
         writer.note(count, removed=True)
@@ -240,15 +240,17 @@ def derive(
         count += len(orders)
 
 
-def _derives(manifest: StreamManifest, scopes: Scopes) -> tuple[Any, ...]:
-    kinds = {name: manifest.paths[name] for name in scopes.cells}
+def derived(manifest: StreamManifest) -> tuple[Any, ...]:
+    """What is derived from the records of a stream, to be compared with that of another manifest."""
+    kinds = {name: manifest.paths[name] for name in manifest.cell_fields}
     order = (
         manifest.time_field,
         manifest.cursor_field,
         manifest.thread_field,
         manifest.position_field,
     )
-    return scopes, kinds, order, [manifest.fields[name] for name in order if name]
+    types = [manifest.fields[name] for name in order if name]
+    return set(manifest.lexical_fields), kinds, order, types
 
 
 def _stored(manifest: StreamManifest, name: str | None, data: dict[str, Any]) -> Stored | None:

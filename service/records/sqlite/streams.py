@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from evidence.errors import InvalidRequest, NotFound, Unavailable
-from service.records.sqlite.indexing import reindex
+from service.records.sqlite.indexing import derived, reindex
 from service.records.intake import check_connection_id
 from service.records.manifest import StreamManifest, link, parse
 from service.records.sqlite.scopes import Scopes, allot, first_ordinal
@@ -70,6 +70,13 @@ def declare(writer: Writer, connection_id: str, manifests: Iterable[StreamManife
             new = _handle(writer, connection_id, manifest)
             if old is not None:
                 reindex(writer, old.id, (old.manifest, old.scopes), (new.manifest, new.scopes))
+
+
+def reindexes(writer: Writer, connection_id: str, manifests: Iterable[StreamManifest]) -> bool:
+    """Whether `declare` would index a stream anew, which takes long if it has many records."""
+    before = {manifest.name: manifest for manifest in manifests_of(writer, connection_id)}
+    after = link((before | {manifest.name: manifest for manifest in manifests}).values())
+    return any(one.name in before and derived(one) != derived(before[one.name]) for one in after)
 
 
 def manifests_of(writer: Writer, connection_id: str) -> list[StreamManifest]:
