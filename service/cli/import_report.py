@@ -97,7 +97,8 @@ def report(task: Import) -> None:
     words = ("new", "changed", "unchanged", "deleted", "refused")
     summary = ", ".join(f"{getattr(counts, word)} {word}" for word in words)
     repeated = f", {counts.repeated} repeated" if counts.repeated else ""
-    say(f"{task.connection_id}: {summary}{repeated}.")
+    if not task.writer.staged:  # or the stream is replaced, which has a summary of its own
+        say(f"{task.connection_id}: {summary}{repeated}.")
     if counts.repeated:
         say(f"{counts.repeated} rows had the id of a later row, which replaced them.")
     if 0 < counts.refused < counts.rows:

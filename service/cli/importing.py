@@ -106,9 +106,10 @@ def import_(
         teaching(),
         _fewer_collections(),
         _place(store, dry_run) as place,
-        _writing(
-            place, connection, manifest, aside=whole and large >= BATCH_BYTES
-        ) as (writer, aside),
+        _writing(place, connection, manifest, aside=whole and large >= BATCH_BYTES) as (
+            writer,
+            aside,
+        ),
     ):
         task = Import(writer, connection, stream, not no_roles, key)
         full = dry_run or sys.stderr.isatty()
@@ -119,6 +120,8 @@ def import_(
             if manifest is not None:
                 task.declare(_read_json(manifest))
             for file, format in found.files:
+                if full:
+                    say(f"{file.name} is read as {format}.")
                 _import_file(task, file, format, reading, options["replace_undecodable"])
             if written is not None:
                 _write_manifest(task, written)

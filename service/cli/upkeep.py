@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 from datetime import datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -198,9 +199,11 @@ def _streams(writer: Writer, name: str) -> list[StreamCount]:
     found = [one for one in counts if one.connection_id == name]
     found = found or [one for one in counts if f"{one.connection_id}/{one.stream}" == name]
     if not found:
-        raise click.ClickException(
-            f"The store has no connection or stream {name!r}. See them with: rung stats."
-        )
+        whole = [f"{one.connection_id}/{one.stream}" for one in counts]
+        near = [text for text in whole if text.endswith(f"/{name}")]
+        near = near or get_close_matches(name, [one.connection_id for one in counts] + whole, 1)
+        hint = f"Did you mean {near[0]!r}?" if near else "See them with: rung stats."
+        raise click.ClickException(f"The store has no connection or stream {name!r}. {hint}")
     return found
 
 

@@ -54,6 +54,8 @@ class Import:
     _fitters: dict[str, Fitter] = field(init=False, default_factory=dict)
     #: How often the content of a row without a key came in the file that is read.
     _seen: Counter[tuple[str, bytes]] = field(init=False, default_factory=Counter)
+    #: New streams that their format declares, until the first row of each.
+    _unseen: dict[str, Inferred] = field(init=False, default_factory=dict)
     _written: bool = field(init=False, default=False)
     _comma: bool | None = field(init=False, default=None)
     _waiting: dict[str, list[tuple[int, Row]]] = field(init=False, default_factory=dict)
@@ -95,12 +97,15 @@ class Import:
         missing = [item for item in document["streams"] if self._open(item["name"]) is None]
         if missing:
             self.declare({"streams": missing})
+            self._unseen = {item["name"]: Inferred(item, {}) for item in missing}
 
     def _take(self, line: int, row: Row, name: str | None) -> None:
         if name is None:
             raise InvalidRequest("Rows from standard input name no stream; give --stream NAME.")
         handle = self._handles.get(name) or self._open(name)
         if handle is not None:
+            if name in self._unseen:
+                self.on_stream(self._unseen.pop(name), [row.data])
             self._add(handle, line, row)
             return
         if name not in self._waiting:

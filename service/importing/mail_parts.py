@@ -1,6 +1,7 @@
 """The parts of a mail as text: bodies, attachments, forwarded mails, calendar entries, PDF."""
 
 import io
+import logging
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -102,9 +103,7 @@ class Texts:
             return ""
         text, named = decode(content_of(part), part.get_content_charset("utf-8"))
         if not named:
-            self._counts[
-                "{} texts are not in the encoding they name; read as UTF-8 or cp1252."
-            ] += 1
+            self._counts["Texts not in the encoding they name, read as UTF-8 or cp1252: {}."] += 1
         text = text.replace("\r\n", "\n")
         if kind == "text/calendar":
             return _calendar(text)
@@ -122,14 +121,15 @@ class Texts:
             from pypdf.errors import PyPdfError
         except ImportError:
             self._counts[
-                "{} PDF attachments are without text. Install it: pip install rung[pdf]"
+                "PDF attachments stored without their text: {}. To read it: pip install 'rung[pdf]'"
             ] += 1
             return ""
+        logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # what matters is raised, and counted
         try:
             pages = PdfReader(io.BytesIO(content)).pages
             return "\n\n".join(page.extract_text() for page in pages[:PDF_PAGES]).strip()
         except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            self._counts["The text of {} PDF attachments cannot be read."] += 1
+            self._counts["PDF attachments whose text cannot be read: {}."] += 1
             return ""
 
 

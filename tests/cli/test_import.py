@@ -65,7 +65,7 @@ def test_a_new_stream_is_shown_in_a_few_lines(home: Path) -> None:
 def test_a_dry_run_shows_fields_types_roles_and_samples_and_leaves_no_trace(home: Path) -> None:
     (home / "t.csv").write_text("id,price,on,odd\n1,1.10,3.4.2026,3/4/26\n2,9.5,5.4.2026,4/5/26\n")
     shown = run("import", "t.csv", "mail.ndjson", "--dry-run").stderr
-    assert "Importing into the connection 't'" in shown
+    assert "Importing into the connection 't'" in shown and "t.csv is read as csv." in shown
     assert re.search(r"price +decimal +searched +'1.10'", shown)
     assert re.search(r"on +day-first +event-time +'3.4.2026'", shown)
     assert "odd stays text: '3/4/26' may begin with the day or with the month" in shown
@@ -74,6 +74,14 @@ def test_a_dry_run_shows_fields_types_roles_and_samples_and_leaves_no_trace(home
     bring("mail.ndjson")
     assert run("import", "t.csv", "--dry-run").exit_code == 0
     assert count(home) == 30
+
+
+def test_a_dry_run_of_mail_shows_its_streams(home: Path) -> None:
+    mail = "From ada Mon Mar  2 08:00:00 2026\nSubject: Elm\nMessage-ID: <1@x>\n\nIn bloom.\n"
+    (home / "mail.mbox").write_text(mail)
+    shown = run("import", "mail.mbox", "--dry-run").stderr
+    assert "mail.mbox is read as mbox." in shown and "New stream 'messages': " in shown
+    assert re.search(r"subject +string +primary-title +'Elm'", shown)
 
 
 def test_roles_are_proposed_unless_nobody_wants_them(home: Path) -> None:

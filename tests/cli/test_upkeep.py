@@ -51,7 +51,13 @@ def test_remove_takes_a_stream_and_what_is_not_granted_is_gone(house: House, she
     assert "messages: 7 records (stays, empty, for the grants that cover it)" in said
     assert keys(api) == []
     assert "sound" in shell.ok("check").stderr
-    assert shell.run("remove", "mail-hom", "--yes").exit_code == 1
+
+
+@pytest.mark.parametrize("name", ("mail-hom", "mail-home/thread", "threads"))
+def test_a_name_that_is_nearly_right_is_not_removed_but_named(shell: Shell, name: str) -> None:
+    failed = shell.run("remove", name, "--yes")
+    assert failed.exit_code == 1
+    assert f"Did you mean 'mail-home{'/threads' if 'thread' in name else ''}'?" in failed.stderr
 
 
 def test_replace_keeps_the_manifest_and_says_what_changed(house: House, shell: Shell) -> None:
@@ -59,6 +65,7 @@ def test_replace_keeps_the_manifest_and_says_what_changed(house: House, shell: S
     file = threads(house.path.parent, {"id": "t1", "topic": "Thread 1 at home"}, {"id": "t5"})
     said = shell.ok("replace", "mail-home/threads", file, "--yes").stderr
     assert "replaced: 1 new, 0 changed, 1 unchanged, 1 removed." in said
+    assert "mail-home: 2 new" not in said
     assert "Inferred" not in said and keys(api, "threads") == ["t1", "t5"]
     expand = {"expand": "messages", "connection_id": "mail-home"}
     assert api.rest("/v1/streams/threads/records/t1", **expand).status == 200

@@ -118,7 +118,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_replace_that_is_killed(folder: Path) -> None:
-    check_kills(folder, ("replace", "mail-home/messages", str(folder / "new.ndjson"), "--yes"), state)
+    check_kills(
+        folder, ("replace", "mail-home/messages", str(folder / "new.ndjson"), "--yes"), state
+    )
 
 
 def test_a_remove_that_is_killed(folder: Path) -> None:
@@ -142,7 +144,9 @@ def test_a_backup_that_is_killed(folder: Path) -> None:
 
 def test_a_strict_import_that_is_killed(folder: Path) -> None:
     large = folder / "large.ndjson"
-    rows = ({"id": f"m{n}", "subject": f"Lantern {n}", "body": "quince " * 99} for n in range(1_800))
+    rows = (
+        {"id": f"m{n}", "subject": f"Lantern {n}", "body": "quince " * 99} for n in range(1_800)
+    )
     large.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     into = ("--connection", "mail-home", "--stream", "messages", "--strict")
     check_kills(folder, ("import", str(large), *into), state)

@@ -99,6 +99,10 @@ def test_a_file_is_stored_as_it_is_and_found(imported: Imported, number: int) ->
         assert title == " · ".join(filter(None, (connection, body["data"][0]["stream"], file.time)))
 
 
+def test_the_store_of_all_files_is_sound(imported: Imported) -> None:
+    assert "is sound" in imported.shell.ok("check").stderr
+
+
 @pytest.mark.parametrize("number", range(len(FILES)), ids=NAMES)
 def test_the_same_file_again_changes_nothing(imported: Imported, number: int) -> None:
     again = imported.again[number].stderr

@@ -159,7 +159,8 @@ def test_no_cell_of_csv_is_a_formula(tmp_path: Path) -> None:
     house = worlds.build(world, tmp_path)
     shell = Shell({"RUNG_STORE": str(house.path), "RUNG_TOKEN": house.grant()[1]})
     out = tmp_path / "odd.csv"
-    shell.ok("export", "stream", "odd", "-o", str(out))
+    said = shell.ok("export", "stream", "odd", "-o", str(out)).stderr
+    assert "begin with an apostrophe" in said and "--raw" in said
     queried = shell.ok("query", "odd", "--csv").stdout_bytes
     for raw in (out.read_bytes(), queried):
         (found,) = csv.DictReader(io.StringIO(raw.decode(), newline=""))
@@ -170,7 +171,8 @@ def test_no_cell_of_csv_is_a_formula(tmp_path: Path) -> None:
         assert found["control"] == r"a\u{1B}[31mb\u{202E}c"
         assert found["lines"] == ODD["lines"]
 
-    shell.ok("export", "stream", "odd", "-o", str(out), "--raw", "--force")
+    said = shell.ok("export", "stream", "odd", "-o", str(out), "--raw", "--force").stderr
+    assert "--raw" not in said
     queried = shell.ok("query", "odd", "--csv", "--raw").stdout_bytes
     for raw in (out.read_bytes(), queried):
         (found,) = csv.DictReader(io.StringIO(raw.decode(), newline=""))

@@ -126,13 +126,13 @@ def stream(
     source: Source, target: Target, form: str | None, previews: bool, raw: bool, **options: Any
 ) -> None:
     """Write all records of STREAM, one a line, with large values whole."""
+    kind = form or ("csv" if target.output.lower().endswith(".csv") else "ndjson")
 
     def begin(asker: Asker) -> tuple[State, Work]:
         given = QUERY.given(options)
         loaded = QUERY.load(given)
         loaded |= {name: tuple(loaded[name]) for name in ("fields",) if name in loaded}
         query = RecordQuery(**{**loaded, "limit": streams.PAGE, "whole": not previews})
-        kind = form or ("csv" if target.output.lower().endswith(".csv") else "ndjson")
         what = {"stream": given, "format": kind, "previews": previews}
         if kind == "ndjson":
             lines = streams.Lines(asker, previews)
@@ -142,6 +142,11 @@ def stream(
         return {**what, "fields": columns, "raw": raw}, partial(streams.copy, asker, query, table)
 
     _run(source, target, "records", begin)
+    if kind == "csv" and not raw:
+        output.say(
+            "Cells that a spreadsheet would run as formulas begin with an apostrophe. For the exact "
+            "values, as programs and rung import need them, add --raw."
+        )
 
 
 def _stream_command(entry: Entry[Any]) -> click.Command:

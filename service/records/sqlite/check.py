@@ -15,6 +15,7 @@ import orjson
 
 from evidence.fold import fold
 from evidence.limits import CONTRACT
+from evidence.pointer import find, searched_text
 from service.records.manifest import StreamManifest, parse
 from service.records.sqlite.checkup import opened
 from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
@@ -118,16 +119,15 @@ class _Stream:
 
     def faults(self) -> Counter[str]:
         """How often each thing is wrong."""
-        for seq, text, big in self.db.execute(_DOCUMENTS, (self.id,)):
-            data = orjson.loads(text)
+        for seq, document, big in self.db.execute(_DOCUMENTS, (self.id,)):
+            data = orjson.loads(document)
             for name, place in (orjson.loads(big) if big else {}).items():
                 if place[4] == "string":
                     data[name] = read_chunks(self.db, place[0], place[1])
                     self._found["texts that are cut"] += len(data[name]) != place[2]
             for name in self.manifest.lexical_fields:
-                value = data.get(name)
-                if isinstance(value, str) and value:
-                    self._check_text(row_id(self._ordinals[name], seq), value)
+                if text := searched_text(find(data, name)):
+                    self._check_text(row_id(self._ordinals[name], seq), text)
             self._check_cells(seq, data)
         for name in self.manifest.lexical_fields:
             self._check_field(self._ordinals[name])
@@ -155,11 +155,9 @@ class _Stream:
         return not words or self.db.execute(match, query).fetchone() is not None
 
     def _check_cells(self, seq: int, data: dict[str, Any]) -> None:
-        fields = self.manifest.fields
         wanted = {
-            self._ordinals[name]: sortable(data[name], fields[name])
+            self._ordinals[name]: sortable(find(data, name), self.manifest.paths[name])
             for name in self.manifest.cell_fields
-            if name in data
         }
         wanted = {ordinal: value for ordinal, value in wanted.items() if value is not None}
         stored = dict(self.db.execute(_CELLS, (seq,)))

@@ -246,7 +246,9 @@ def pdf(words: str) -> bytes:
 
 
 @pytest.mark.parametrize("content", [pdf("Harbour plan"), b"%PDF-1.4 broken"])
-def test_the_text_of_a_pdf_is_read_if_it_can_be(content: bytes) -> None:
+def test_the_text_of_a_pdf_is_read_if_it_can_be(
+    content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     message = mail(Message_ID="<p@x>")
     message.set_content("see attached")
     message.add_attachment(content, maintype="application", subtype="pdf", filename="plan.pdf")
@@ -258,7 +260,8 @@ def test_the_text_of_a_pdf_is_read_if_it_can_be(content: bytes) -> None:
         assert attachment.data["text"] == "Harbour plan" and source.notes == []
     else:
         assert "text" not in attachment.data
-        assert source.notes == ["The text of 1 PDF attachments cannot be read."]
+        assert source.notes == ["PDF attachments whose text cannot be read: 1."]
+    assert not caplog.records
 
 
 def test_html_that_is_nested_beyond_every_parser_keeps_its_words() -> None:
