@@ -22,7 +22,7 @@ from service.importing.formats import FORMATS
 from service.importing.importer import Import, Undone
 from service.importing.source import Reading, Source
 from service.importing.text_repair import Repair
-from service.records.ingest import BATCH_BYTES, Counts
+from service.records.ingest import Counts
 from service.records.manifest import parse
 from service.records.sqlite import backup
 from service.records.sqlite.streams import connect, manifests_of, reindexes
@@ -32,6 +32,8 @@ STOPPED = "Whole batches of rows are in the store; the same command goes on from
 #: Objects made between two looks for cycles. An import makes many that live as long as their batch.
 COLLECT_AFTER = 100_000
 SOME_REFUSED = 3
+#: So much comes in within a second, all or nothing; more goes into a copy of the store.
+AT_ONCE_BYTES = 65_536
 
 
 @click.command("import")
@@ -101,15 +103,12 @@ def import_(
     for reason in found.left_out:
         say(f"Left out: {reason}")
     whole = strict or dry_run
-    large = sum(BATCH_BYTES if file.size is None else file.size for file, _ in found.files)
+    large = sum(file.size or AT_ONCE_BYTES for file, _ in found.files) >= AT_ONCE_BYTES
     with (
         teaching(),
         _fewer_collections(),
         _place(store, dry_run) as place,
-        _writing(place, connection, manifest, aside=whole and large >= BATCH_BYTES) as (
-            writer,
-            aside,
-        ),
+        _writing(place, connection, manifest, aside=whole and large) as (writer, aside),
     ):
         task = Import(writer, connection, stream, not no_roles, key)
         full = dry_run or sys.stderr.isatty()
@@ -136,10 +135,9 @@ def import_(
         if not undone:
             writer.finish()
         import_report.report(task)
-        if not dry_run:
-            coverage.report(writer, connection)
         if undone:
             raise Undone
+        coverage.report(writer, connection)
     _leave(task, strict, dry_run)
     return task.counts
 

@@ -63,7 +63,7 @@ def house(tmp_path: Path) -> House:
 
 
 def grants_beside(house: House, api: Api, *words: str) -> set[int]:
-    """Makes and revokes grants while a command runs; the numbers of records that readers are shown."""
+    """Makes and revokes grants while a command runs; the counts that readers are shown."""
     seen, left, made = set(), [], []
     with rung(house, *words) as process:
         while process.poll() is None:

@@ -144,8 +144,8 @@ def stream(
     _run(source, target, "records", begin)
     if kind == "csv" and not raw:
         output.say(
-            "Cells that a spreadsheet would run as formulas begin with an apostrophe. For the exact "
-            "values, as programs and rung import need them, add --raw."
+            "Cells that a spreadsheet would run as formulas begin with an apostrophe. Add --raw "
+            "for the exact values, which programs and rung import need."
         )
 
 

@@ -241,7 +241,7 @@ def derive(
 
 
 def derived(manifest: StreamManifest) -> tuple[Any, ...]:
-    """What is derived from the records of a stream, to be compared with that of another manifest."""
+    """What of a manifest decides what is derived from records, to be compared with another."""
     kinds = {name: manifest.paths[name] for name in manifest.cell_fields}
     order = (
         manifest.time_field,
