@@ -86,13 +86,13 @@ def report(task: Import) -> None:
         for path, found in misfits.items():
             lines = ", ".join(f"line {line}: {value!r}" for line, value in found.examples)
             say(
-                f"{name}: {found.count} values of {path} are not of its type. They are kept, but "
-                f"not compared ({lines})."
+                f"{name}: {found.count} values of {path} do not have its type. They are stored, "
+                f"but filters and aggregates skip them ({lines})."
             )
     for name in sorted(task.keyless):
         say(
-            f"{name}: no id field: rows are told apart by their whole content, so an edited row is "
-            "a new one; --key FIELD names one, for a new stream (--stream NAME)."
+            f"{name}: no id field, so the id of a row is its content: an edited row is a new record. "
+            "To use a field as the id, import into a new stream: --key FIELD --stream NAME."
         )
     words = ("new", "changed", "unchanged", "deleted", "refused")
     summary = ", ".join(f"{getattr(counts, word)} {word}" for word in words)

@@ -28,7 +28,7 @@ from service.records.sqlite import backup
 from service.records.sqlite.streams import connect, manifests_of, reindexes
 from service.records.sqlite.writer import Writer, open_writer
 
-STOPPED = "Whole batches of rows are in the store; the same command goes on from there."
+STOPPED = "Complete batches of rows are in the store. Run the same command to continue."
 #: Objects made between two looks for cycles. An import makes many that live as long as their batch.
 COLLECT_AFTER = 100_000
 SOME_REFUSED = 3
@@ -40,18 +40,18 @@ AT_ONCE_BYTES = 65_536
 @click.argument("paths", nargs=-1, required=True, type=click.Path(allow_dash=True))
 @click.option("--connection", help="The connection to import into (default: the file's name).")
 @click.option("--connector", help="What kind of source it is, such as gmail.")
-@click.option("--label", help="What people call the connection.")
+@click.option("--label", help="A display name for the connection.")
 @click.option("--stream", help="The stream of rows that name none (default: the file's name).")
 @click.option(
     "--key",
     multiple=True,
     metavar="FIELD",
-    help="The field whose value is the id of a record, for a new stream; several make one id.",
+    help="The field that identifies a record of a new stream; repeat it for several fields.",
 )
 @click.option(
     "--manifest",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="What the fields of the streams are, as JSON; otherwise one is proposed and shown.",
+    help="A JSON file that describes the streams (default: one is proposed and shown).",
 )
 @click.option(
     "--write-manifest",
@@ -61,10 +61,16 @@ AT_ONCE_BYTES = 65_536
 )
 @click.option("--format", "form", type=click.Choice(tuple(FORMATS)), help="Default: detected.")
 @click.option("--encoding", help="The encoding of text files (default: detected).")
-@click.option("--delimiter", help="What parts the cells of tables (default: detected).")
-@click.option("--header/--no-header", default=None, help="Whether tables have one.")
+@click.option("--delimiter", help="The character between the cells of a table (default: detected).")
+@click.option(
+    "--header/--no-header",
+    default=None,
+    help="Whether tables have a header row (default: detected).",
+)
 @click.option("--replace-undecodable", is_flag=True, help="Store U+FFFD for undecodable bytes.")
-@click.option("--no-roles", is_flag=True, help="Propose no title, text, time and author.")
+@click.option(
+    "--no-roles", is_flag=True, help="Do not propose fields for title, text, time and author."
+)
 @click.option("--suggest-roles", is_flag=True, hidden=True)
 @click.option("--dry-run", is_flag=True, help="Show what would be imported, and import nothing.")
 @click.option("--strict", is_flag=True, help="Import nothing if any row is refused.")

@@ -29,7 +29,7 @@ _NOT_REPLACED = ("connection", "connector", "label", "stream", "strict", "writte
 
 ERASING = "The old records are being erased."
 
-yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+yes_option = click.option("--yes", is_flag=True, help="Skip the confirmation.")
 
 
 def confirm(text: str, yes: bool) -> None:
@@ -38,8 +38,8 @@ def confirm(text: str, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise click.ClickException("Nothing was done. Add --yes to do it without a question.")
-    click.confirm("Go on?", abort=True, err=True)
+        raise click.ClickException("Nothing was done. Add --yes to skip the confirmation.")
+    click.confirm("Continue?", abort=True, err=True)
 
 
 @click.command()
@@ -116,8 +116,8 @@ replace = click.Command(
     help=_replace.__doc__,
     params=[
         click.Argument(["target"], metavar="CONNECTION/STREAM"),
-        click.Option(["--infer"], is_flag=True, help="Propose a manifest anew."),
-        click.Option(["--yes"], is_flag=True, help="Do not ask."),
+        click.Option(["--infer"], is_flag=True, help="Propose a new manifest."),
+        click.Option(["--yes"], is_flag=True, help="Skip the confirmation."),
         *(one for one in importing.import_.params if one.name not in _NOT_REPLACED),
     ],
 )
@@ -147,8 +147,8 @@ def back_up(file: Path, yes: bool, store: Path) -> None:
 def restore(file: Path, yes: bool, store: Path) -> None:
     """Put the backup FILE in place of the store.
 
-    A server goes on with the restored store from the next request on. Grants that were revoked
-    since stay revoked. Bookmarks of changes feeds end: their readers start over.
+    A running server reads the restored store from its next request on. Grants that were revoked
+    since the backup stay revoked. Bookmarks of changes feeds become invalid.
     """
     with teaching():
         if store.exists():
@@ -162,14 +162,16 @@ def restore(file: Path, yes: bool, store: Path) -> None:
 
 
 @click.command("check")
-@click.option("--repair", "repairing", is_flag=True, help="Make what is derived from records anew.")
+@click.option(
+    "--repair", "repairing", is_flag=True, help="Rebuild the indexes and counts from the records."
+)
 @yes_option
 @store_option
 def check_(repairing: bool, yes: bool, store: Path) -> None:
     """Check the store: its pages, the full-text index against the records, counts and blobs.
 
-    It reads everything, without a lock. It exits with 1 if something is wrong. --repair makes the
-    indexes and counts anew in a copy, which takes the place of the store at the end.
+    It reads everything, without a lock. It exits with 1 if something is wrong. --repair rebuilds
+    the indexes and counts in a copy, which takes the place of the store at the end.
     """
     with teaching():
         with existing(store):

@@ -153,7 +153,7 @@ def test_rows_without_a_key_are_known_by_their_content(home: Path) -> None:
     for counted in ("2 new", "2 unchanged"):
         result = bring("log.ndjson")
         assert counted in result.stderr
-        assert "log: no id field: rows are told apart by their whole content" in result.stderr
+        assert "log: no id field, so the id of a row is its content" in result.stderr
         assert "--key FIELD" in result.stderr
     assert "no id field" not in bring("mail.ndjson").stderr
 

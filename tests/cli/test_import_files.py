@@ -67,6 +67,7 @@ def test_near_names_and_no_names_are_understood(home: Path, name: str) -> None:
         ("book.xlsx", b"PK\x03\x04" + b"\0" * 26 + b"\x00xl/workbook.xml", "an Excel workbook"),
         ("data.csv", b"SQLite format 3\x00", "an SQLite database"),
         ("mail.pst", b"!BDN", "an Outlook archive"),
+        ("tweets.js", b"window.YTD.tweets.part0 = [ {", "a file of a Twitter archive"),
         ("page.json", b"<!DOCTYPE html><p>", "a web page"),
         ("cards.vcf", b"BEGIN:VCARD\n", "an address book"),
     ],

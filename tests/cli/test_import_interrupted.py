@@ -145,7 +145,7 @@ def test_an_import_that_is_stopped_by_its_owner_says_how_to_go_on(house: House) 
         process.send_signal(signal.SIGINT)
         assert process.wait() == 1
         assert process.stderr is not None
-        assert "the same command goes on from there" in process.stderr.read().decode()
+        assert "Run the same command to continue" in process.stderr.read().decode()
     assert f"10 new, 0 changed, {BATCH} unchanged" in bring(house.path, ROWS[: BATCH + 10])
 
 

@@ -6,14 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from evidence.errors import Unavailable
+from service.access import packages
 from service.access.grants import list_grants
 from service.access.sqlite import SqliteRegistry
+from service.keys import of_tokens
+from service.records.sqlite import backup
 from service.records.sqlite.writer import open_writer
 from tests.helpers import worlds
 from tests.helpers.api import Api
 from tests.helpers.server import serving
 from tests.helpers.shell import Shell
-from tests.helpers.worlds import House, row
+from tests.helpers.two_owners import local_member
+from tests.helpers.worlds import SECRET, House, row
 
 
 @pytest.fixture
@@ -138,6 +143,27 @@ def test_a_writer_of_the_old_store_does_not_write_into_the_new_one(
         with pytest.raises(Exception, match="was replaced"), writer.transaction():
             writer.set_meta("secret", "x")
     assert "sound" in shell.ok("check").stderr
+
+
+def test_grants_and_packages_made_while_a_copy_is_changed_are_in_it(house: House) -> None:
+    revoked_id, revoked = house.grant(label="old")
+    with backup.replacement(house.path, house.path):
+        grant_id, made = house.grant(label="new")
+        house.revoke(revoked_id)
+        with open_writer(house.path) as writer:
+            members = [local_member(writer, grant_id)]
+            sealer = of_tokens(SECRET.encode())
+            _, package = packages.create(SqliteRegistry(writer), members, sealer)
+    for token in (made, package):
+        assert Api(house.app, token).rest("/v1/streams").status == 200
+    assert Api(house.app, revoked).rest("/v1/streams").error["code"] == "grant_revoked"
+
+
+def test_a_copy_does_not_take_the_place_of_a_store_that_was_written_to(house: House) -> None:
+    with pytest.raises(Unavailable, match="nothing was changed"):
+        with backup.replacement(house.path, house.path):
+            house.add("mail-home", row("threads", "t9", topic="Beech"))
+    assert "t9" in keys(house.api({"connection_id": "mail-home"}), "threads")
 
 
 def test_restore_and_backup_refuse_what_is_no_store(house: House, shell: Shell) -> None:

@@ -163,7 +163,7 @@ TIMES = (
     text("timeless.ndjson", '{"id":1,"t":"harbour"}\n', rows("id t", (1, "harbour")), "harbour"),
     text("late.csv", "date,t\n" + "03.04.2026,x\n" * 1000 + "soon,harbour\n",
          rows("date t", *[("03.04.2026", "x")] * 1000, ("soon", "harbour")), "harbour",
-         told=("1 values of date are not of its type", "line 1002: 'soon'")),
+         told=("1 values of date do not have its type", "line 1002: 'soon'")),
 )  # fmt: skip
 
 TABLES = (
