@@ -91,8 +91,8 @@ def report(task: Import) -> None:
             )
     for name in sorted(task.keyless):
         say(
-            f"{name}: no id field, so the id of a row is its content: an edited row is a new record. "
-            "To use a field as the id, import into a new stream: --key FIELD --stream NAME."
+            f"{name}: no id field, so the id of a row is its content: an edited row is a new "
+            "record. To use a field as the id, import into a new stream: --key FIELD --stream NAME."
         )
     words = ("new", "changed", "unchanged", "deleted", "refused")
     summary = ", ".join(f"{getattr(counts, word)} {word}" for word in words)
