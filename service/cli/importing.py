@@ -3,7 +3,7 @@
 import gc
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -108,13 +108,15 @@ def import_(
             raise click.ClickException(f"{written} is there already. Name a new file.")
     for reason in found.left_out:
         say(f"Left out: {reason}")
-    whole = strict or dry_run
     large = sum(file.size or AT_ONCE_BYTES for file, _ in found.files) >= AT_ONCE_BYTES
     with (
         teaching(),
         _fewer_collections(),
         _place(store, dry_run) as place,
-        _writing(place, connection, manifest, aside=whole and large) as (writer, aside),
+        _writing(place, connection, manifest, aside=large and (strict or dry_run)) as (
+            writer,
+            aside,
+        ),
     ):
         task = Import(writer, connection, stream, not no_roles, key)
         full = dry_run or sys.stderr.isatty()
@@ -131,21 +133,30 @@ def import_(
             if written is not None:
                 _write_manifest(task, written)
 
-        with (
-            _stoppable(nothing=whole or aside),
-            writer.transaction() if whole and not aside else nullcontext(),
-        ):
-            work()
-            if undone := dry_run or strict and bool(task.counts.refused):
-                raise Undone
-        if not undone:
-            writer.finish()
-        import_report.report(task)
-        if undone:
-            raise Undone
-        coverage.report(writer, connection)
+        _run(task, work, strict, dry_run, aside)
     _leave(task, strict, dry_run)
     return task.counts
+
+
+def _run(task: Import, work: Callable[[], None], strict: bool, dry: bool, aside: bool) -> None:
+    """Imports and reports. Raises `Undone` if nothing of it shall stay.
+
+    A strict or dry import is one transaction, unless it is into a copy aside.
+    """
+    whole = strict or dry
+    with (
+        _stoppable(nothing=whole or aside),
+        task.writer.transaction() if whole and not aside else nullcontext(),
+    ):
+        work()
+        if undone := dry or strict and bool(task.counts.refused):
+            raise Undone
+    if not undone:
+        task.writer.finish()
+    import_report.report(task)
+    if undone:
+        raise Undone
+    coverage.report(task.writer, task.connection_id)
 
 
 def _leave(task: Import, strict: bool, dry_run: bool) -> None:
