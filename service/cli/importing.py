@@ -127,9 +127,7 @@ def import_(
             if manifest is not None:
                 task.declare(_read_json(manifest))
             for file, format in found.files:
-                if full:
-                    say(f"{file.name} is read as {format}.")
-                _import_file(task, file, format, reading, options["replace_undecodable"])
+                _import_file(task, file, format, reading, options["replace_undecodable"], full)
             if written is not None:
                 _write_manifest(task, written)
 
@@ -246,8 +244,10 @@ def _reading(options: dict[str, Any]) -> Reading:
 
 
 def _import_file(
-    task: Import, file: files.File, form: str, reading: Reading, replace: bool
+    task: Import, file: files.File, form: str, reading: Reading, replace: bool, full: bool
 ) -> None:
+    if full:
+        say(f"{file.name} is read as {form}.")
     repair, refused = Repair(replace), len(task.counts.refusals)
     with file.open() as raw:
         source = Source(file.name, form, raw, repair, reading)

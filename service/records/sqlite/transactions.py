@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from evidence.errors import InvalidRequest, Unavailable
+from evidence.work import Deadline
 from service.records.sqlite import files
 from service.records.sqlite.attachments import Attachment
 
@@ -26,7 +27,8 @@ HASH_BYTES = 67_108_864
 AUTOMERGE = 8
 UNMERGED, REMOVED = "unmerged", "removed"
 UNMERGED_SHARE = 10
-MERGE_PAGES = 4_096
+#: A step of a merge takes as many pages as fit into half the time that others may wait.
+MERGE_PAGES, LEAST_PAGES, MERGE_SECONDS = 4_096, 64, 0.5
 #: A merge goes through the indexes once; what it would keep of them, their new words need.
 MERGE_CACHE_KIB = 16_384
 
@@ -128,6 +130,7 @@ class Writer:
     def _checkpoint(self) -> None:
         """Moves the log into the file, as far as readers allow within `LOG_SECONDS`."""
         self.db.execute(f"PRAGMA busy_timeout = {LOG_SECONDS * 1_000}")
+        self.db.execute("PRAGMA wal_checkpoint(PASSIVE)")  # the other one keeps writers waiting
         self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.db.execute(f"PRAGMA busy_timeout = {LOCK_SECONDS * 1_000}")
 
@@ -174,13 +177,15 @@ class Writer:
 
     def _merge(self, index: str) -> None:
         """Merges all of an index, in steps that others can write between."""
-        pages, done = -MERGE_PAGES, False
+        merge = f"INSERT INTO {index}({index}, rank) VALUES ('merge', ?)"
+        pages, sign, done = LEAST_PAGES, -1, False
         while not done:
             with self.transaction():
-                before = self.db.total_changes
-                self.db.execute(f"INSERT INTO {index}({index}, rank) VALUES ('merge', ?)", (pages,))
+                deadline, before = Deadline.after(MERGE_SECONDS), self.db.total_changes
+                self.db.execute(merge, (sign * pages,))
                 done = self.db.total_changes - before < 2  # the documented sign
-            pages = MERGE_PAGES
+            many = pages // 2 if deadline.expired() else pages * 2
+            pages, sign = min(max(many, LEAST_PAGES), MERGE_PAGES), 1
 
 
 def tune(db: sqlite3.Connection, index: str) -> None:
