@@ -4,23 +4,23 @@ What goes wrong is an `OSError`, with the reason of the system; no look takes lo
 deadline.
 """
 
-import base64
 import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from urllib.parse import SplitResult, unquote, urlsplit
+from http.client import HTTPException
+from urllib.parse import SplitResult, urlsplit
 
 from cryptography import x509
 
 from evidence.work import Deadline
-from service.sources.remote.deadline_sockets import Watch
 
 PORTS = {"http": 80, "https": 443}
-HEAD_BYTES = 65_536
+#: How the library reports a proxy that refuses a tunnel.
+REFUSED = "Tunnel connection failed: "
 #: Why the names in a certificate cannot be told: it has none, or none that can be read.
 UNREAD = (
     x509.ExtensionNotFound,
@@ -87,7 +87,9 @@ def addresses(host: str, port: int, deadline: Deadline) -> tuple[str, ...]:
 
 def connect(host: str, port: int, deadline: Deadline) -> None:
     """Opens a connection and closes it."""
-    _line(host, port, deadline).close()
+    from service.sources.remote.connections import connected
+
+    connected((host, port), deadline).close()
 
 
 def handshake(url: str, proxy: str | None, trusted: str, deadline: Deadline) -> Handshake:
@@ -122,48 +124,18 @@ def free(host: str, port: int) -> str | None:
 @contextmanager
 def _opened(url: str, proxy: str | None, deadline: Deadline) -> Iterator[socket.socket]:
     """A connection to an address, by way of a proxy if there is one."""
-    host, port = endpoint(url)
-    with Watch(deadline) as watch, _line(*(endpoint(proxy or url)), deadline) as line:
-        watch.keep(line)
-        if proxy:
-            _tunnel(line, host, port, urlsplit(proxy))
-        yield line
+    from service.sources.remote.connections import connected
 
-
-def _line(host: str, port: int, deadline: Deadline) -> socket.socket:
-    """A connection; the addresses of the host share the time."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    with ExitStack() as stack:
-        line = socket.create_connection((host, port), timeout=_left(deadline) / len(found))
-        stack.enter_context(line)
-        line.settimeout(_left(deadline))
-        stack.pop_all()
-        return line
-
-
-def _left(deadline: Deadline) -> float:
-    left = deadline.left()
-    if not left:
-        raise TimeoutError("timed out")
-    return left
-
-
-def _tunnel(line: socket.socket, host: str, port: int, proxy: SplitResult) -> None:
-    name = f"[{host}]" if ":" in host else host
-    head = f"CONNECT {name}:{port} HTTP/1.1\r\nHost: {name}:{port}\r\n"
-    if proxy.username:
-        pair = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}".encode()
-        head += f"Proxy-Authorization: Basic {base64.b64encode(pair).decode()}\r\n"
-    line.sendall(head.encode("latin-1", "replace") + b"\r\n")
-    told = b""
-    while b"\r\n\r\n" not in told and len(told) < HEAD_BYTES:
-        piece = line.recv(1)
-        if not piece:
-            raise ProxyRefused("nothing")
-        told += piece
-    status = told.split(b"\r\n", 1)[0].decode("latin-1").partition(" ")[2]
-    if not status.startswith("2"):
-        raise ProxyRefused(status)
+    try:
+        line = connected(endpoint(url), deadline, through=proxy)
+    except HTTPException as error:
+        raise ProxyRefused("nothing") from error
+    except OSError as error:
+        if not str(error).startswith(REFUSED):
+            raise
+        raise ProxyRefused(str(error).removeprefix(REFUSED)) from error
+    with closing(line):
+        yield line.sock
 
 
 def _certificate(line: ssl.SSLSocket) -> Certificate:
