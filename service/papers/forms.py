@@ -20,7 +20,7 @@ from evidence.question import is_unspaced
 from evidence.ranking import Group
 from evidence.spelling import REPAIRED_CHARS, REPAIRS_MAX, edits, umlauts
 from service.papers.query import PaperQuery
-from service.papers.lru import LruCache
+from service.lru import LruCache
 from service.papers.snapshot import Snapshot
 from service.papers.vocabulary import Vocabulary, tokens_table, vocabulary
 

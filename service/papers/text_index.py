@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from evidence.work import Deadline
-from service.papers.lru import LruCache
+from service.lru import LruCache
 
 STEP_CHARS = 8_192
 BLOCK_BYTES = 262_144

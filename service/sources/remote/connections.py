@@ -13,7 +13,7 @@ import requests
 from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase, HTTPBasicAuth
 from requests.utils import DEFAULT_CA_BUNDLE_PATH, get_auth_from_url, select_proxy
-from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager, ProxyManager
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
@@ -165,31 +165,15 @@ class _BoundedTLS(HTTPSConnection, _Bounded):
     """The same inside TLS."""
 
 
-class _Pool(HTTPConnectionPool):
-    ConnectionCls = _Bounded
-
-
-class _TLSPool(HTTPSConnectionPool):
-    ConnectionCls = _BoundedTLS
-
-
 class _Adapter(HTTPAdapter):
     """Opens bounded connections, to the server itself or to a proxy."""
 
-    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        super().init_poolmanager(*args, **kwargs)
-        _use_bounded(self.poolmanager)
-
-    def proxy_manager_for(self, *args: Any, **kwargs: Any) -> Any:
-        manager = super().proxy_manager_for(*args, **kwargs)
-        if not isinstance(manager, ProxyManager):  # SOCKS connects in its own way
+    def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> Any:
+        pool: Any = super().get_connection_with_tls_context(*args, **kwargs)
+        if type(pool) not in (HTTPConnectionPool, HTTPSConnectionPool):  # SOCKS
             raise requests.exceptions.InvalidProxyURL
-        return _use_bounded(manager)
-
-
-def _use_bounded(manager: PoolManager) -> PoolManager:
-    manager.pool_classes_by_scheme = {"http": _Pool, "https": _TLSPool}
-    return manager
+        pool.ConnectionCls = _BoundedTLS if isinstance(pool, HTTPSConnectionPool) else _Bounded
+        return pool
 
 
 class _Session(requests.Session):

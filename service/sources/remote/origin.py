@@ -66,8 +66,8 @@ class Line:
 
     def read(
         self, path: str, params: Pairs, *, most_bytes: int = BUDGETS.upstream_bytes
-    ) -> tuple[dict[str, Any], Answer]:
-        """The JSON object at a path, with the answer it came in; raises what was refused."""
+    ) -> dict[str, Any]:
+        """The JSON object at a path; raises what was refused."""
         answer = self.ask("GET", path, params, self.origin.accepts, most_bytes)
         if answer.status != 200:
             raise self.refusal(answer)
@@ -80,7 +80,7 @@ class Line:
             raise remote_errors.noted(error, answer) from None
         if not isinstance(body, dict):
             raise remote_errors.invalid("returned JSON that is not an object")
-        return body, answer
+        return body
 
     def ask(
         self, method: str, path: str, params: Pairs, headers: dict[str, str], most_bytes: int

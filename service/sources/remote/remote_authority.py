@@ -5,8 +5,6 @@ Tokens are remembered by their SHA-256 only, for a minute at most.
 
 import base64
 import hashlib
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
@@ -25,6 +23,7 @@ from evidence.errors import (
 )
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
+from service.lru import LruCache
 from service.sources.remote import bodies, outbound, remote_errors
 from service.sources.remote.breaker import Breaker, Bulkhead, Permit
 from service.sources.remote.server import HttpResourceServer
@@ -34,6 +33,22 @@ from service.ports import SchemaQuery
 STORE_PREFIX = "rung_"
 CLIENT = "client"
 KIND_KEYS = ("pdpp_token_kind", "token_kind", "kind", "role")
+
+FOREIGN = partial(
+    Unauthenticated,
+    "This token was issued for another server. Ask the owner for a token for this one.",
+    code=UNKNOWN_TOKEN,
+)
+OWNER = partial(
+    Forbidden,
+    "Owner tokens are refused here. Ask the owner for a client token with a grant.",
+    code="permission_error",
+)
+OTHER_KIND = partial(
+    Forbidden,
+    "Tokens of this kind are refused here. Use a client token with a grant.",
+    code="permission_error",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +91,7 @@ class RemoteAuthority:
         self._bulkhead = bulkhead
         self._reserved = reserved
         self._after = after
-        self._lock = threading.Lock()
-        self._known: OrderedDict[bytes, tuple[Verdict, Deadline]] = OrderedDict()
+        self._known = LruCache[bytes, tuple[Verdict, Deadline]](BUDGETS.tokens_cached)
 
     def open(
         self, token: str, deadline: Deadline, permit: Permit | None = None
@@ -103,21 +117,15 @@ class RemoteAuthority:
         self, token: str, server: HttpResourceServer, deadline: Deadline, permit: Permit
     ) -> Verdict:
         key = hashlib.sha256(token.encode()).digest()
-        with self._lock:
-            known = self._known.get(key)
-            if known is not None and not known[1].expired():
-                self._known.move_to_end(key)
-                return known[0]
+        known = self._known.get(key)
+        if known is not None and not known[1].expired():
+            return known[0]
         found = (
             _asked(server)
             if self._introspection is None
             else self._introspected(self._introspection, token, deadline, permit)
         )
-        with self._lock:
-            self._known[key] = found, self._after(found.seconds)
-            self._known.move_to_end(key)
-            while len(self._known) > BUDGETS.tokens_cached:
-                self._known.popitem(last=False)
+        self._known.put(key, (found, self._after(found.seconds)))
         return found
 
     def _introspected(
@@ -138,7 +146,7 @@ class RemoteAuthority:
         if said.get("active") is not True:
             return _refusal(partial(_dead, said.get("inactive_reason")))
         if not self._is_for_us(said.get("aud")):
-            return _refusal(_foreign)
+            return _refusal(FOREIGN)
         refused = _refused_kind(said, KIND_KEYS[:2])
         if refused is not None:
             return _refusal(refused)
@@ -185,8 +193,8 @@ def _refused_kind(
     """Why a token of this kind may not read; None for a client token."""
     kinds = [str(said[key]).strip().lower() for key in keys if said.get(key) is not None]
     if any("owner" in kind for kind in kinds):
-        return _owner
-    return None if kinds and all(kind == CLIENT for kind in kinds) else _unknown
+        return OWNER
+    return None if kinds and all(kind == CLIENT for kind in kinds) else OTHER_KIND
 
 
 def _lasts(exp: Any, headers: Mapping[str, str]) -> float:
@@ -206,24 +214,3 @@ def _refusal(error: Callable[[], EvidenceError]) -> Verdict:
 def _dead(reason: Any) -> EvidenceError:
     code = reason if reason in ENDED else UNKNOWN_TOKEN
     return Unauthenticated("This token is not active. Ask the owner for a new one.", code=code)
-
-
-def _foreign() -> EvidenceError:
-    return Unauthenticated(
-        "This token was issued for another server. Ask the owner for a token for this one.",
-        code=UNKNOWN_TOKEN,
-    )
-
-
-def _owner() -> EvidenceError:
-    return Forbidden(
-        "Owner tokens are refused here. Ask the owner for a client token with a grant.",
-        code="permission_error",
-    )
-
-
-def _unknown() -> EvidenceError:
-    return Forbidden(
-        "Tokens of this kind are refused here. Use a client token with a grant.",
-        code="permission_error",
-    )
