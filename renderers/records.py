@@ -16,8 +16,18 @@ from evidence.text import escape
 from evidence.values import Preview
 from evidence.work import Each, serial
 from renderers import heavy
-from renderers.lines import fenced, header, joined, name_source, size_of, value_of, warning
-from renderers.rendering import FENCE_SLOT, Context, Rendering
+from renderers.rendering import (
+    FENCE_SLOT,
+    Context,
+    Rendering,
+    fenced,
+    header,
+    joined,
+    name_source,
+    size_of,
+    value_of,
+    warning,
+)
 
 PAGE_BYTES = 1_600
 PARTIAL_BYTES = 100  # what stands around the call that reads on

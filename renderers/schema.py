@@ -12,8 +12,7 @@ from evidence.model import Source
 from evidence.schema import Schema, StreamRow
 from evidence.wire import call
 from renderers import capabilities
-from renderers.lines import header, joined, quoted, value_of, warning
-from renderers.rendering import Context, Rendering
+from renderers.rendering import Context, Rendering, header, joined, quoted, value_of, warning
 
 ROWS_SHOWN = 8
 PAGE_BYTES = 3_000

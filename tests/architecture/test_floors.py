@@ -244,7 +244,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "service/cli/export/",
         (
-            *("evidence", "renderers.lines", "service.cli", "service.operations"),
+            *("evidence", "renderers.rendering", "service.cli", "service.operations"),
             *("service.ports", "service.pdpp", "service.papers.snapshot_library"),
         ),
         "an export reads through the port, like every reader",
