@@ -189,7 +189,7 @@ def as_json(value: Any, ref: RecordRef, name: str) -> Any:
     if isinstance(value, BlobRef):
         route = {"fetch_url": _route(value, ref, name)} if value.available else {"available": False}
         return {**value.members, **route}
-    if not isinstance(value, list):
+    if not isinstance(value, list) or all([type(one) in PLAIN for one in value]):
         return value
     return [one if type(one) in PLAIN else as_json(one, ref, name) for one in value]
 

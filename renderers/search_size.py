@@ -88,7 +88,8 @@ def _with_cut_windows(
         return _reduced(numbered[1], numbered[0], budgets)
 
     numbered = page.numbered()
-    if not heavy.is_heavy(sum([len(one.shown) for hit in page.hits for one in hit.matches])):
+    chars = sum([len(one.shown) for hit in page.hits for one in hit.matches])
+    if chars <= heavy.PAGE_CHARS:
         return page, list(map(reduced, numbered))
     hits, missed = heavy.rendered(
         reduced, numbered, each, late=lambda one: replace(one[1], matches=[])
