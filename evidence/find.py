@@ -83,13 +83,6 @@ class Haystack:
         return _span(self._folded, places) if places else None
 
 
-def literal(text: str, needle: str, *, start: int = 0) -> tuple[int, int] | None:
-    """The first place at or after `start` that reads `needle`, whatever its case and accents."""
-    for found_start, found_end in literals(text[start:], needle):
-        return start + found_start, start + found_end
-    return None
-
-
 def literals(text: str, needle: str) -> Iterator[tuple[int, int]]:
     """Every place that reads `needle`, whatever its case, accents and width; none overlap.
 

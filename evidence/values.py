@@ -124,11 +124,6 @@ def is_reference(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("blob_id"), str)
 
 
-def is_binary(value: Any) -> bool:
-    """Whether a value is the description of bytes."""
-    return isinstance(value, Base64 | BlobRef)
-
-
 def base64_of(
     head: str, *, chars: int | None = None, tail: str | None = None, declared: str | None = None
 ) -> Base64:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
 from evidence import request_log
@@ -88,15 +88,20 @@ def ask(
     most_bytes: int,
     params: Parameters = (),
     headers: Mapping[str, str] | None = None,
-    form: Mapping[str, str] | None = None,
+    data: Mapping[str, str] | bytes | None = None,
+    redirects: bool = False,
 ) -> Answer:
-    """The answer of the server at `url`, with any status; a redirect is an error.
+    """The answer of the server at `url`, with any status.
+
+    A redirect is never followed; it is an error unless `redirects` are answers, too. `data` is a
+    form or the bytes of a body.
 
     Raises `Cut` and other `Unavailable` (`upstream_unreachable`, for a redirect
     `upstream_invalid_response`), `TimedOut` (`upstream_timeout`) and `TooLarge`
     (`upstream_too_large`).
     """
-    with opened(method, url, deadline=deadline, params=params, headers=headers, form=form) as found:
+    options: dict[str, Any] = {"params": params, "data": data, "redirects": redirects}
+    with opened(method, url, deadline=deadline, headers=headers, **options) as found:
         return Answer(found.status, found.headers, found.read(most_bytes))
 
 
@@ -108,39 +113,20 @@ def opened(
     deadline: Deadline,
     params: Parameters = (),
     headers: Mapping[str, str] | None = None,
-    form: Mapping[str, str] | None = None,
+    data: Mapping[str, str] | bytes | None = None,
+    redirects: bool = False,
 ) -> Iterator[Opened]:
     """The same with the body unread, to be read inside the context."""
     from service.sources.remote import connections
 
     try:
-        response = connections.send(deadline, method, url, headers, params=params, data=form)
+        response = connections.send(deadline, method, url, headers, params=params, data=data)
     except connections.FAULTS as error:
         raise _failure(error, deadline) from None
     with response:
-        if response.is_redirect:
+        if response.is_redirect and not redirects:
             raise _unreachable("redirects to another server", code="upstream_invalid_response")
         yield Opened(response, deadline)
-
-
-def seen(
-    method: str,
-    url: str,
-    *,
-    deadline: Deadline,
-    most_bytes: int,
-    headers: Mapping[str, str],
-    body: bytes | None = None,
-) -> Answer:
-    """The answer of `url` as a client gets it, redirects included; raises as `ask` does."""
-    from service.sources.remote import connections
-
-    try:
-        with connections.send(deadline, method, url, headers, data=body) as response:
-            found = Opened(response, deadline).read(most_bytes)
-            return Answer(response.status_code, response.headers, found)
-    except connections.FAULTS as error:
-        raise _failure(error, deadline) from None
 
 
 def way(url: str) -> tuple[str | None, str]:

@@ -140,7 +140,7 @@ class RemoteAuthority:
                 deadline=deadline,
                 most_bytes=BUDGETS.upstream_bytes,
                 headers=headers,
-                form={"token": token},
+                data={"token": token},
             )
         said = _told(answer)
         if said.get("active") is not True:
