@@ -77,9 +77,9 @@ def _with_dots(url: str, prepared: str) -> str:
 
 def way(url: str) -> tuple[str | None, str]:
     """(the proxy that requests to `url` take, the file of the certificates they trust)."""
-    told = _session().merge_environment_settings(url, {}, True, None, None)
-    trusted = told["verify"] if isinstance(told["verify"], str) else DEFAULT_CA_BUNDLE_PATH
-    return select_proxy(url, told["proxies"]), trusted
+    found = _session().merge_environment_settings(url, {}, True, None, None)
+    trusted = found["verify"] if isinstance(found["verify"], str) else DEFAULT_CA_BUNDLE_PATH
+    return select_proxy(url, found["proxies"]), trusted
 
 
 def connected(
@@ -183,15 +183,15 @@ class _Session(requests.Session):
         super().__init__()
         for scheme in _PORTS:
             self.mount(f"{scheme}://", _Adapter(pool_connections=HOSTS_KEPT, pool_maxsize=1))
-        self._told: dict[Origin, Any] = {}
+        self._environment: dict[Origin, Any] = {}
 
     def ask(self, request: requests.PreparedRequest, seconds: float) -> requests.Response:
         """The answer, its body unread; without the cookies, hooks and redirects of `send`."""
         url = str(request.url)
         place = origin(url)
-        if place not in self._told:  # reading the environment takes long
-            self._told[place] = self.merge_environment_settings(url, {}, True, None, None)
-        return self.get_adapter(url).send(request, timeout=seconds, **self._told[place])
+        if place not in self._environment:  # reading the environment takes long
+            self._environment[place] = self.merge_environment_settings(url, {}, True, None, None)
+        return self.get_adapter(url).send(request, timeout=seconds, **self._environment[place])
 
 
 def origin(url: str) -> Origin:

@@ -63,7 +63,7 @@ class Introspection:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is known of a token: None, or why it is refused; and for how many seconds."""
+    """Why a token is refused, None if it is not, and for how many seconds this holds."""
 
     refused: Callable[[], EvidenceError] | None
     seconds: float
@@ -72,8 +72,8 @@ class Verdict:
 class RemoteAuthority:
     """Opens one origin to client tokens. One for all requests, shared by threads.
 
-    `audience` is what tokens must be made for, where that is told. Tokens that begin with
-    `reserved` are another's and never go there. `after` makes deadlines.
+    `audience` is what tokens must be issued for, if an introspection reports it. Tokens that begin
+    with `reserved` belong to another source and are never sent there. `after` makes deadlines.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class RemoteAuthority:
         """The resource server for one request with a client token.
 
         Raises `Unauthenticated` for dead, foreign and store tokens, `Forbidden` for those of the
-        owner, of a control plane and of unknown kinds, and what keeps the upstream from saying.
+        owner, of a control plane and of unknown kinds, and the error of an upstream that fails.
         """
         if not token or (self._reserved and token.startswith(self._reserved)):
             raise Unauthenticated(
@@ -121,7 +121,7 @@ class RemoteAuthority:
         if known is not None and not known[1].expired():
             return known[0]
         found = (
-            _asked(server)
+            _kind_by_schema(server)
             if self._introspection is None
             else self._introspected(self._introspection, token, deadline, permit)
         )
@@ -142,7 +142,7 @@ class RemoteAuthority:
                 headers=headers,
                 data={"token": token},
             )
-        said = _told(answer)
+        said = _introspection_body(answer)
         if said.get("active") is not True:
             return _refusal(partial(_dead, said.get("inactive_reason")))
         if not self._is_for_us(said.get("aud")):
@@ -152,15 +152,15 @@ class RemoteAuthority:
             return _refusal(refused)
         return Verdict(None, min(BUDGETS.token_seconds, _lasts(said.get("exp"), answer.headers)))
 
-    def _is_for_us(self, told: Any) -> bool:
+    def _is_for_us(self, audience: Any) -> bool:
         """Whether the audience is ours, if one is required and reported."""
-        if self._audience is None or told is None:
+        if self._audience is None or audience is None:
             return True
-        listed = told if isinstance(told, list) else [told]
+        listed = audience if isinstance(audience, list) else [audience]
         return self._audience.rstrip("/") in [str(one).rstrip("/") for one in listed]
 
 
-def _asked(server: HttpResourceServer) -> Verdict:
+def _kind_by_schema(server: HttpResourceServer) -> Verdict:
     """The kind of the bearer, from the schema. Only a refusal of the token itself is remembered."""
     try:
         body = server.schema(SchemaQuery()).body or {}
@@ -171,8 +171,8 @@ def _asked(server: HttpResourceServer) -> Verdict:
     return Verdict(None, BUDGETS.token_seconds) if refused is None else _refusal(refused)
 
 
-def _told(answer: outbound.Answer) -> dict[str, Any]:
-    """The body of an introspection; nobody is let in where it cannot be had."""
+def _introspection_body(answer: outbound.Answer) -> dict[str, Any]:
+    """The body of an introspection; raises `Unavailable` if it is not one."""
     try:
         said = json_text.parse(answer.body) if answer.status == 200 else None
     except ValueError:
