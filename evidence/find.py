@@ -1,14 +1,25 @@
-"""Where in a text a query is found. All offsets are code points of the text as it was given."""
+"""Where in a text a query is found, and the passages of it that answer a question best.
 
-from collections.abc import Iterator
+All offsets are code points of the text as it was given.
+"""
+
+from collections.abc import Container, Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from evidence.fold import Folded, fold, fold_literal
 from evidence.query import Needle, Query, Term, needle
+from evidence.ranking import Group
 
 OCCURRENCES_MAX: int = 2_000
 """Occurrences of one term that are looked at; in a text with more of them the first ones count."""
+
+#: A passage is at most this long in folded text: what an excerpt can show.
+PASSAGE_CHARS: Final = 280
+#: The same for a record: a page of hits has little room.
+RECORD_PASSAGE_CHARS: Final = 200
+#: Occurrences of one spelling in one text that a passage is chosen from.
+SPELLING_OCCURRENCES_MAX: Final = 200
 
 
 class Span(NamedTuple):
@@ -70,13 +81,6 @@ class Haystack:
         """The first place of the first term of a query, however long it is."""
         places = _occurrences(self._padded, query.needles[0], 0, 1)
         return _span(self._folded, places) if places else None
-
-
-def literal(text: str, needle: str, *, start: int = 0) -> tuple[int, int] | None:
-    """The first place at or after `start` that reads `needle`, whatever its case and accents."""
-    for found_start, found_end in literals(text[start:], needle):
-        return start + found_start, start + found_end
-    return None
 
 
 def literals(text: str, needle: str) -> Iterator[tuple[int, int]]:
@@ -156,3 +160,69 @@ def _span(folded: Folded | None, occurrences: list[Occurrence]) -> Span:
             start, end = marks[-1][0], max(end, marks.pop()[1])
         marks.append((start, end))
     return Span(marks[0][0], marks[-1][1], tuple(marks))
+
+
+class Passage(NamedTuple):
+    """A stretch of text with what it holds: `worth` is the rarity of its groups, `held` their
+    numbers."""
+
+    span: Span
+    worth: float
+    held: frozenset[int]
+
+
+def passages(
+    text: str,
+    groups: Sequence[Group],
+    *,
+    limit: int = 3,
+    most: int = PASSAGE_CHARS,
+    among: Container[int] | None = None,
+) -> list[Passage]:
+    """At most `limit` passages of a text, best first, apart; none where it holds no group.
+
+    One of several words has at most `most` characters of folded text. The one with the rarest words
+    wins, then the shorter, then the earlier. `among` are the numbers of the groups looked for, if
+    the others are known not to be there.
+    """
+    haystack = Haystack(text)
+    found = sorted(
+        {
+            (start, end, number)
+            for number, group in enumerate(groups)
+            if group.count and (among is None or number in among)
+            for term in (group.word, *group.forms)
+            for start, end, _ in haystack.occurrences(term, number, SPELLING_OCCURRENCES_MAX)
+        }
+    )
+    chosen: list[tuple[int, int, float, list[Occurrence]]] = []
+    ranked = sorted(_worthwhile(found, groups, most), key=lambda one: (-one[0], one[1], one[2]))
+    for worth, _, first, last in ranked:
+        start, end = found[first][0], max(one[1] for one in found[first : last + 1])
+        if all(end <= begun or start >= done for begun, done, _, _ in chosen):
+            chosen.append((start, end, worth, found[first : last + 1]))
+            if len(chosen) == limit:
+                break
+    return [
+        Passage(haystack.span(inside), worth, frozenset(number for _, _, number in inside))
+        for _, _, worth, inside in chosen
+    ]
+
+
+def _worthwhile(
+    found: Sequence[Occurrence], groups: Sequence[Group], most: int
+) -> Iterator[tuple[float, int, int, int]]:
+    """(worth, length, first, last) of stretches that would be worth less if they were shorter."""
+    for first, (start, _, number) in enumerate(found):
+        worth, seen, reach = 0.0, set[int](), 0
+        for last in range(first, len(found)):
+            _, end, other = found[last]
+            if max(reach, end) - start > most and last > first:
+                break
+            reach = max(reach, end)
+            if other not in seen:
+                seen.add(other)
+                worth += groups[other].idf
+                yield worth, reach - start, first, last
+            elif other == number:
+                break  # the same stretch begins later

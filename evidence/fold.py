@@ -227,8 +227,3 @@ class Folded:
             end += len(block) if block.isascii() else len(self._table.apply(block))
             starts.append(end)
             index += _BLOCK
-
-
-def origin(text: str, start: int, end: int, *, literal: bool = False) -> tuple[int, int]:
-    """Where `fold(text)[start:end]` comes from in `text`, in code points; see `Folded.original`."""
-    return Folded(text, literal=literal).original(start, end)

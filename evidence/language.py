@@ -1,8 +1,9 @@
-"""Stems of words by language, and the language that a text is in."""
+"""Languages: that of a text, and the stems, inflected forms and other spellings of its words."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from itertools import islice, product
 from threading import local
 from typing import Any, Final
 
@@ -29,6 +30,12 @@ _ARABIC_PREFIXES: Final = ("", "ال", "وال", "بال", "كال", "فال", "
 _SHORT_STEM: Final = 4
 #: Stems of recent words: the same words of a vocabulary are looked at for many questions.
 _STEMS_KEPT: Final = 32_768
+#: Words shorter than this are never repaired.
+REPAIRED_CHARS: Final = 5
+#: Corrections of one word that are used, the most frequent first.
+REPAIRS_MAX: Final = 4
+_UMLAUTS: Final = (("ae", "a"), ("oe", "o"), ("ue", "u"))
+_UMLAUTS_MAX: Final = 3
 _local = local()
 
 
@@ -39,12 +46,42 @@ def stem(word: str, language: str) -> str:
     return word if stemmer is None else str(stemmer.stemWord(word))
 
 
-def forms_begin(stemmed: str, language: str) -> tuple[str, ...]:
+def _beginnings(stemmed: str, language: str) -> tuple[str, ...]:
     """How the inflected forms of a stem begin: the stem less an ending that changes."""
     begin = stemmed[:-1] if len(stemmed) > _SHORT_STEM else stemmed
     if language == "ar":
         return tuple(prefix + begin for prefix in _ARABIC_PREFIXES)
     return (begin,)
+
+
+def inflected(
+    words: Iterable[str],
+    languages: Iterable[str],
+    beginning: Callable[[list[str]], Iterable[str]],
+    *,
+    least: int = 1,
+) -> set[str]:
+    """The words that have the stem of one of these words in one of these languages.
+
+    `beginning` returns all words that begin with one of some prefixes, of `least` letters or more.
+    """
+    words = list(words)
+    stems = {language: {stem(word, language) for word in words} for language in languages}
+    begins = {
+        language: tuple({begin for one in known for begin in _beginnings(one, language)})
+        for language, known in stems.items()
+    }
+    prefixes = list[str]()
+    for prefix in sorted(one for each in begins.values() for one in each if len(one) >= least):
+        if not prefixes or not prefix.startswith(prefixes[-1]):
+            prefixes.append(prefix)
+    found = set[str]()
+    for word in beginning(prefixes):
+        for language, known in stems.items():
+            if word.startswith(begins[language]) and stem(word, language) in known:
+                found.add(word)
+                break
+    return found
 
 
 def _stemmer(language: str) -> Any:
@@ -72,3 +109,39 @@ def detect(texts: Iterable[str]) -> tuple[str, ...]:
             found[best] += 1
     total = found.total()
     return tuple(one for one, n in found.most_common(MOST_LANGUAGES) if n * 20 >= total)
+
+
+def edits(word: str, letters: Iterable[str]) -> frozenset[str]:
+    """Every word one edit away: a letter dropped, changed, added, or two neighbours swapped.
+
+    The first letter stays. `letters` are those that may come in.
+    """
+    alphabet = tuple(letters)
+    cuts = [(word[:place], word[place:]) for place in range(1, len(word) + 1)]
+    dropped = (start + rest[1:] for start, rest in cuts if rest)
+    swapped = (start + rest[1] + rest[0] + rest[2:] for start, rest in cuts if len(rest) > 1)
+    changed = (start + letter + rest[1:] for start, rest in cuts if rest for letter in alphabet)
+    added = (start + letter + rest for start, rest in cuts for letter in alphabet)
+    return frozenset((*dropped, *swapped, *changed, *added)) - {word}
+
+
+def umlauts(word: str) -> frozenset[str]:
+    """A folded word with its umlauts written out, and the reverse: `schlussel`, `schluessel`.
+
+    At most three places of a word are varied.
+    """
+    pieces: list[tuple[str, ...]] = []
+    place = varied = 0
+    while place < len(word):
+        long = next((pair for pair in _UMLAUTS if word.startswith(pair[0], place)), None)
+        short = next((pair for pair in _UMLAUTS if word[place] == pair[1]), None)
+        pair = long or short
+        if pair is None or varied == _UMLAUTS_MAX:
+            pieces.append((word[place],))
+            place += 1
+            continue
+        pieces.append(pair)
+        place += len(pair[0] if long else pair[1])
+        varied += 1
+    spelled = ("".join(parts) for parts in product(*pieces))
+    return frozenset(islice(spelled, 2**_UMLAUTS_MAX)) - {word}

@@ -5,13 +5,16 @@ never stored beside them, so that all surfaces offer the same next step.
 """
 
 import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from evidence.continuation import REPLACED_BY_CURSOR, Continuation
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.text import clip
+
+T = TypeVar("T")
 
 READ_FIELD = "read_record_field"
 GRANULARITIES = ("minute", "hour", "day", "week", "month", "quarter", "year")
@@ -88,6 +91,12 @@ class Buckets:
 def window_read(id: str, field_path: str, window: dict[str, Any]) -> Continuation:
     """The call that opens a field at a window; `window` in the words of read_record_field."""
     return Continuation(READ_FIELD, {"id": id, "field_path": field_path, **window}, "read")
+
+
+def distinct(items: Iterable[T]) -> list[T]:
+    """The items in their order, each once; they need not be hashable."""
+    listed = list(items)
+    return [found for place, found in enumerate(listed) if found not in listed[:place]]
 
 
 def next_page(operation: str, args: dict[str, Any], cursor: str | None) -> list[Continuation]:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from evidence.fold import fold
 from evidence.hits import Hit
 from evidence.language import detect, stem
-from evidence.passages import passages
+from evidence.find import passages
 from evidence.query import Term
 from evidence.question import Question, parse
 from evidence.ranking import Group, Ranker

@@ -85,8 +85,7 @@ def parse(
     words = tuple(_terms(spoken))
     dropped = _function_words(words, languages)
     kept = tuple(word for word in words if word.words[0] not in dropped or len(word.words) > 1)
-    named = {word.words for word in _terms(rest)}
-    only = period is not None and not required and not any(word.words in named for word in kept)
+    only = period is not None and not required and {*kept}.isdisjoint(_terms(rest))
     return Question(text, kept or (() if only else words), tuple(required), period, only)
 
 
@@ -111,9 +110,10 @@ def _terms(text: str) -> Iterator[Term]:
 
 
 def _spelled(text: str) -> Iterator[Term]:
-    for piece in text.split():
+    pieces = text.split()
+    for piece, folded in zip(pieces, list(map(fold, pieces))):
         run: list[str] = []
-        for word in fold(piece).split():
+        for word in folded.split():
             if is_unspaced(word):
                 run.append(word)
                 continue

@@ -124,11 +124,6 @@ def is_reference(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("blob_id"), str)
 
 
-def is_binary(value: Any) -> bool:
-    """Whether a value is the description of bytes."""
-    return isinstance(value, Base64 | BlobRef)
-
-
 def base64_of(
     head: str, *, chars: int | None = None, tail: str | None = None, declared: str | None = None
 ) -> Base64:
@@ -189,7 +184,7 @@ def as_json(value: Any, ref: RecordRef, name: str) -> Any:
     if isinstance(value, BlobRef):
         route = {"fetch_url": _route(value, ref, name)} if value.available else {"available": False}
         return {**value.members, **route}
-    if not isinstance(value, list):
+    if not isinstance(value, list) or all([type(one) in PLAIN for one in value]):
         return value
     return [one if type(one) in PLAIN else as_json(one, ref, name) for one in value]
 

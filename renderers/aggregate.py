@@ -8,8 +8,7 @@ from evidence import wire
 from evidence.limits import Budgets
 from evidence.model import Buckets, Group
 from evidence.text import escape
-from renderers.lines import header, joined, quoted, value_of, warning
-from renderers.rendering import Context, Rendering
+from renderers.rendering import Context, Rendering, header, joined, quoted, value_of, warning
 
 PAGE_BYTES = 4_096
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from evidence.continuation import Continuation
 from evidence.schema import NO_FLAGS, StreamRow, StreamSchema
-from renderers.lines import value_of
+from renderers.rendering import value_of
 
 LEGEND = {
     "t": "declared_type",

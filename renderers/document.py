@@ -4,8 +4,7 @@ import orjson
 
 from evidence import wire
 from evidence.records import Document
-from renderers.lines import header, quoted, value_of
-from renderers.rendering import Context, Rendering
+from renderers.rendering import Context, Rendering, header, quoted, value_of
 
 
 def render(document: Document, context: Context) -> Rendering:

@@ -6,7 +6,7 @@ from evidence import wire
 from evidence.errors import EvidenceError
 from evidence.limits import CONTRACT
 from evidence.text import json_line
-from renderers.lines import Spell, header, joined, quoted, step, value_of
+from renderers.rendering import Spell, header, joined, quoted, step, value_of
 
 _OWN_LINES = (
     "available_connections",

@@ -12,8 +12,7 @@ from evidence.records import FieldRead
 from evidence.size import fit_both
 from evidence.text import escape
 from evidence.values import BlobRef, Bytes
-from renderers.lines import fenced, header, joined, warning
-from renderers.rendering import Context, Rendering
+from renderers.rendering import Context, Rendering, fenced, header, joined, warning
 
 PAGE_BYTES = 4_096
 

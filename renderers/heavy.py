@@ -1,6 +1,6 @@
 """The items of a page, rendered where the page is, or by a pool if the page is heavy.
 
-A page is heavy if its items together are larger than `heavy_page_chars`. Each of its items then has
+A page is heavy if its items together are larger than `PAGE_CHARS`. Each of its items then has
 `render_seconds`: one that takes longer is shown without its text, and the page goes on.
 """
 
@@ -15,11 +15,8 @@ R = TypeVar("R")
 
 #: The code of the warning that some items are shown without their text.
 TIMED_OUT = "rendering_timed_out"
-
-
-def is_heavy(chars: int) -> bool:
-    """Whether a page of this size is rendered by a pool."""
-    return chars > BUDGETS.heavy_page_chars
+#: A page of more code points than this is heavy.
+PAGE_CHARS = BUDGETS.heavy_page_chars
 
 
 def rendered(

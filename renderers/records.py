@@ -11,13 +11,23 @@ from evidence.continuation import Continuation
 from evidence.limits import CONTRACT, Budgets
 from evidence.model import READ_FIELD
 from evidence.records import Partial, Record, RecordPage
-from evidence.size import fit_json, json_bytes
+from evidence.size import fit_json
 from evidence.text import escape
 from evidence.values import Preview
 from evidence.work import Each, serial
 from renderers import heavy
-from renderers.lines import fenced, header, joined, name_source, size_of, value_of, warning
-from renderers.rendering import FENCE_SLOT, Context, Rendering
+from renderers.rendering import (
+    FENCE_SLOT,
+    Context,
+    Rendering,
+    fenced,
+    header,
+    joined,
+    name_source,
+    size_of,
+    value_of,
+    warning,
+)
 
 PAGE_BYTES = 1_600
 PARTIAL_BYTES = 100  # what stands around the call that reads on
@@ -45,7 +55,7 @@ def fit(page: RecordPage, budgets: Budgets, each: Each = serial) -> RecordPage:
     `each` works on the records of a heavy page.
     """
     items, kept = page.records, 0
-    is_heavy = heavy.is_heavy(sum([_chars(item) for item in items]))
+    is_heavy = sum([_chars(item) for item in items]) > heavy.PAGE_CHARS
     shown: list[Trimmed | None] = [None] * len(items)
     late = set[int]()
     for size in PREVIEW_BYTES:
@@ -138,9 +148,10 @@ def reads(item: Record, context: Context = Context()) -> list[str]:
     lines += [
         f"  {value_of(one.field_path)} {size_of(one)}: {context.blob(one)}" for one in item.bytes
     ]
-    if rest := item.rest:
+    if item.left_out and (rest := item.rest):
         lines.append(f"  {len(item.left_out)} more fields; {context.step(rest)}")
-    lines += [f"  {context.step(one)}" for one in item.related]
+    if item.expanded:
+        lines += [f"  {context.step(one)}" for one in item.related]
     return lines
 
 
@@ -185,16 +196,17 @@ def _trim(item: Record, size: int, budgets: Budgets) -> Trimmed:
     left_out: list[str] = []
     room, largest = budgets.text_bytes // 2, 0
     for name, value in item.data.items():
-        part, cost = None, _json_bytes(item, name, value)
-        whole = cost - PREVIEW_COST  # a little more than the value alone
-        if whole > size or not _is_scalar(value):
-            value, end, total, whole = _preview(item, name, value, size)
-            cost = _json_bytes(item, name, value)
+        part = None
+        if isinstance(value, str | int | float) or value is None:
+            cost = _json_bytes(name, value)
+            whole = cost - PREVIEW_COST  # a little more than the value alone
+        else:
+            whole = size + 1
+        if whole > size:
+            value, end, total, whole, cost = _preview(item, name, value, size)
             if end is not None:
                 part = _partial(item, pointer.path_of(name), end, total)
                 cost += len(wire.spelled(part.read).encode()) + PARTIAL_BYTES
-            for one in values.bytes_of(value, item.ref, name):
-                cost += len(wire.bytes_line(one).encode()) + PARTIAL_BYTES
         largest = max(largest, whole)
         room -= cost
         if room < 0 and data:
@@ -208,40 +220,37 @@ def _trim(item: Record, size: int, budgets: Budgets) -> Trimmed:
     return Trimmed(replace(item, data=data, partial=partial, left_out=left_out), largest)
 
 
-def _json_bytes(item: Record, name: str, value: Any) -> int:
-    shown = {name: value}
-    if type(value) not in values.PLAIN:
-        shown = values.data_as_json(shown, item.ref)
-    return len(orjson.dumps(shown))
-
-
-def _is_scalar(value: Any) -> bool:
-    """Whether a value is text, a number, a boolean or null, shown as it is if there is room."""
-    return isinstance(value, str | int | float) or value is None
+def _json_bytes(name: str, shown: Any) -> int:
+    return len(orjson.dumps({name: shown}))
 
 
 def _preview(
     item: Record, name: str, value: Any, size: int
-) -> tuple[Any, int | None, int | None, int]:
-    """(what is shown of a value, its end and total, the size below which it is cut shorter).
+) -> tuple[Any, int | None, int | None, int, int]:
+    """(what is shown of a value, its end and total, the size below which it is cut shorter, the
+    bytes of what is shown and of the calls that return its bytes).
 
     The end is None for a value that is shown whole, the total None for bytes.
     """
+    end, total, whole = None, None, 0
+    shown = values.as_json(value, item.ref, name)
     if isinstance(value, values.Base64):
-        return value, 0, None, 0
-    if isinstance(value, Preview):
-        cut = fit_json(value.text, size)
-        total = value.size_chars
-        return Preview(cut, total, value.type), len(cut), total, json_bytes(value.text)
-    if not isinstance(value, (str, dict, list)):
-        return value, None, None, 0
-    text = values.text_of(values.as_json(value, item.ref, name))
-    whole = json_bytes(text) + 2 - PREVIEW_COST
-    if whole <= size:
-        return value, None, None, whole
-    cut = fit_json(text, size)
-    shown = Preview(cut, len(text), pointer.json_type(value))
-    return shown, len(cut), len(text), whole
+        end = 0
+    elif isinstance(value, Preview):
+        whole, total = len(orjson.dumps(value.text)) - 2, value.size_chars
+        value = Preview(fit_json(value.text, size), total, value.type)
+        end, shown = len(value.text), values.as_json(value, item.ref, name)
+    elif isinstance(shown, (str, dict, list)) and not isinstance(value, values.BlobRef):
+        text = values.text_of(shown)
+        whole = len(orjson.dumps(text)) - PREVIEW_COST
+        if whole > size:
+            value = Preview(fit_json(text, size), len(text), pointer.json_type(value))
+            end, total, shown = len(value.text), len(text), values.as_json(value, item.ref, name)
+    cost = _json_bytes(name, shown)
+    if shown is not value:
+        for one in values.bytes_of(value, item.ref, name):
+            cost += len(wire.bytes_line(one).encode()) + PARTIAL_BYTES
+    return value, end, total, whole, cost
 
 
 def _partial(item: Record, path: str, end: int, total: int | None) -> Partial:

@@ -8,12 +8,11 @@ import orjson
 from evidence.continuation import Continuation
 from evidence.limits import CONTRACT
 from evidence import schema_wire
-from evidence.model import Source
+from evidence.model import Source, distinct
 from evidence.schema import Schema, StreamRow
 from evidence.wire import call
 from renderers import capabilities
-from renderers.lines import header, joined, quoted, value_of, warning
-from renderers.rendering import Context, Rendering
+from renderers.rendering import Context, Rendering, header, joined, quoted, value_of, warning
 
 ROWS_SHOWN = 8
 PAGE_BYTES = 3_000
@@ -109,8 +108,7 @@ def _details(index: Schema, context: Context) -> Rendering:
     for row in index.rows[ROWS_SHOWN:]:
         args = {"stream": row.stream.name, "connection_id": row.connections[0].connection_id}
         following.append(Continuation("schema", args, "another_connection"))
-    following = [one for n, one in enumerate(following) if one not in following[:n]]
-    following = following[: CONTRACT.page_items]
+    following = distinct(following)[: CONTRACT.page_items]
     lines += [warning(found) for found in index.warnings]
     lines += [context.step(one) for one in following]
     data = {

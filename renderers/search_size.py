@@ -11,8 +11,8 @@ from evidence.hits import Hit, Match, SearchPage
 from evidence.limits import CONTRACT, Budgets
 from evidence.text import excerpt, mark, split
 from evidence.work import Each, serial
-from renderers import heavy, search_lines
-from renderers.lines import joined
+from renderers import heavy, search
+from renderers.rendering import joined
 
 TEXT_BYTES_PER_HIT = 820
 #: For what is known later only: the address before each path, and that the page ended early.
@@ -29,7 +29,7 @@ class Room:
 
     def __init__(self, page: SearchPage, budgets: Budgets) -> None:
         most = max(budgets.search_text_bytes, TEXT_BYTES_PER_HIT * len(page.hits))
-        around = joined([search_lines.header(page, 99), *search_lines.footer(page)])
+        around = joined([search.header(page, 99), *search.footer(page)])
         self.text = min(budgets.text_bytes, most) - len(around.encode()) - LATER_BYTES
         empty = orjson.dumps(hits_wire.search(replace(page, hits=page.hits[:1])))
         self.data = budgets.structured_bytes - len(empty) - LATER_BYTES
@@ -88,7 +88,8 @@ def _with_cut_windows(
         return _reduced(numbered[1], numbered[0], budgets)
 
     numbered = page.numbered()
-    if not heavy.is_heavy(sum([len(one.shown) for hit in page.hits for one in hit.matches])):
+    chars = sum([len(one.shown) for hit in page.hits for one in hit.matches])
+    if chars <= heavy.PAGE_CHARS:
         return page, list(map(reduced, numbered))
     hits, missed = heavy.rendered(
         reduced, numbered, each, late=lambda one: replace(one[1], matches=[])
@@ -108,7 +109,7 @@ def _most_windows(hits: Sequence[Hit]) -> int | None:
 
 def _reduced(hit: Hit, number: int, budgets: Budgets) -> Hit:
     """The hit with the detail of its rank; other servers may send longer windows than ours."""
-    if search_lines.is_full(number):
+    if search.is_full(number):
         windows, size = CONTRACT.windows_per_hit, budgets.excerpt_chars
         return replace(hit, matches=[_cut(one, size) for one in hit.matches[:windows]])
     return replace(hit, matches=[_quote(one, budgets) for one in hit.matches[:1]])
@@ -163,6 +164,6 @@ def _densest(text: str, marks: Sequence[tuple[int, int]], size: int) -> Span:
 
 def _cost(number: int, hit: Hit) -> tuple[int, int]:
     """Bytes of a hit in the text and in structured content, separators included."""
-    text = search_lines.card(number, hit)
+    text = search.card(number, hit)
     data = orjson.dumps([hits_wire.result(hit, ADDRESS), hits_wire.rung(hit)])
     return len(text.encode()) + 1, len(data)

@@ -5,9 +5,8 @@ from dataclasses import replace
 from evidence import papers_wire
 from evidence.limits import Budgets
 from evidence.papers import PaperFacets
-from renderers.lines import header, joined, value_of
+from renderers.rendering import Context, Rendering, header, joined, value_of
 from renderers.papers.fit import most
-from renderers.rendering import Context, Rendering
 
 
 def fits(facets: PaperFacets, budgets: Budgets) -> int | None:

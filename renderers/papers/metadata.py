@@ -6,9 +6,17 @@ from evidence import papers_wire
 from evidence.limits import BUDGETS, Budgets
 from evidence.papers import Paper
 from evidence.text import escape
-from renderers.lines import fenced, header, joined, quoted, value_of
+from renderers.rendering import (
+    FENCE_SLOT,
+    Context,
+    Rendering,
+    fenced,
+    header,
+    joined,
+    quoted,
+    value_of,
+)
 from renderers.papers.fit import most
-from renderers.rendering import FENCE_SLOT, Context, Rendering
 
 LISTS = ("authors", "keywords", "institutions", "tags", "available_summary_templates", "languages")
 

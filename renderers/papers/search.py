@@ -5,9 +5,17 @@ from dataclasses import replace
 from evidence import papers_wire
 from evidence.limits import CONTRACT, Budgets
 from evidence.papers import SEARCH, PaperHit, PaperMatch, PaperPage
-from renderers.lines import fenced, header, joined, quoted, value_of
+from renderers.rendering import (
+    FENCE_SLOT,
+    Context,
+    Rendering,
+    fenced,
+    header,
+    joined,
+    quoted,
+    value_of,
+)
 from renderers.papers.fit import most
-from renderers.rendering import FENCE_SLOT, Context, Rendering
 
 AUTHORS_SHOWN = 3
 ESCAPE = "\\u{"

@@ -5,10 +5,9 @@ from dataclasses import replace
 from evidence import papers_wire
 from evidence.limits import BUDGETS, Budgets
 from evidence.papers import PaperFinds, PaperOutline, PaperText
-from renderers.lines import fenced, header, joined, quoted
+from renderers.rendering import FENCE_SLOT, Context, Rendering, fenced, header, joined, quoted
 from renderers.papers import text
 from renderers.papers.fit import most
-from renderers.rendering import FENCE_SLOT, Context, Rendering
 
 HEADING_CHARS = 120
 ESCAPE = "\\u{"

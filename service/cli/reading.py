@@ -13,8 +13,7 @@ from evidence import handles, pointer
 from evidence.continuation import Continuation
 from evidence.records import Document, FieldRead
 from renderers import document, field
-from renderers.lines import Spell
-from renderers.rendering import Context
+from renderers.rendering import Context, Spell
 from service.cli import output, rows
 from service.cli.commands import Entry, Spelling, Words, teaching
 from service.cli.source import Source, source_options

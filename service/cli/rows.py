@@ -10,7 +10,7 @@ from service.pdpp.decode import aggregate, records, search
 from evidence.text import unmark
 from evidence.hits_wire import title
 from evidence.wire import member
-from renderers.lines import Spell, step, warning
+from renderers.rendering import Spell, step, warning
 
 #: What a table has of a record beside its fields.
 RECORD_COLUMNS = ("id", "connection_id", "emitted_at")

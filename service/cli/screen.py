@@ -20,7 +20,7 @@ from evidence.model import Buckets
 from evidence.records import Record, RecordPage
 from evidence.text import clip, escape
 from evidence.values import Preview, as_json
-from renderers import aggregate, records, search_lines
+from renderers import aggregate, records, search
 from renderers.rendering import Context
 from service.cli import columns
 from service.operations.base import Session
@@ -153,19 +153,19 @@ def _plain(text: str) -> str:
 def _hits(console: Console, page: SearchPage, context: Context) -> None:
     for number, hit in page.numbered():
         _hit(console, number, hit, context)
-    for line in search_lines.footer(page, context):
+    for line in search.footer(page, context):
         _line(console, line)
 
 
 def _hit(console: Console, number: int, hit: Hit, context: Context) -> None:
-    told = search_lines.line(number, hit)
+    told = search.line(number, hit)
     before, _, after = told.partition(hit.id)
     line = Text(before).append(hit.id, style="bold cyan").append(after)
     console.print()
     console.print(line, soft_wrap=True)
     for match in hit.matches:
         console.print(Padding(_marked(match.shown), (0, 0, 0, WINDOW_INDENT), expand=False))
-        _line(console, search_lines.evidence_line(match, context), "dim")
+        _line(console, search.evidence_line(match, context), "dim")
     if not hit.matches:
         _line(console, f"  no proven window; {context.step(hit.fetch)}", "dim")
 

@@ -80,13 +80,14 @@ class Route:
     ) -> Reply:
         """The response, whatever its status; raises `Stopped` if there is none."""
         try:
-            found = outbound.seen(
+            found = outbound.ask(
                 method,
                 url,
                 deadline=self.deadline,
                 most_bytes=BUDGETS.doctor_bytes,
                 headers=headers,
-                body=body,
+                data=body,
+                redirects=True,
             )
         except EvidenceError as error:
             raise Stopped(self._silence(error, method, url)) from None

@@ -25,6 +25,7 @@ from service.records.values import moment
 MESSAGES = "messages"
 ATTACHMENTS = "attachments"
 
+_SENT_AT = {"type": "string", "format": "date-time", "x_pdpp_role": "event-time"}
 MANIFEST: dict[str, Any] = {
     "streams": [
         {
@@ -40,11 +41,7 @@ MANIFEST: dict[str, Any] = {
                     "from": {"type": "string", "x_pdpp_role": "actor"},
                     "to": {"type": "array"},
                     "cc": {"type": "array"},
-                    "sent_at": {
-                        "type": "string",
-                        "format": "date-time",
-                        "x_pdpp_role": "event-time",
-                    },
+                    "sent_at": _SENT_AT,
                     "folder": {"type": "string"},
                     "labels": {"type": "array"},
                     "body": {"type": "string", "x_pdpp_role": "primary-text"},
@@ -83,11 +80,7 @@ MANIFEST: dict[str, Any] = {
                     "message_id": {"type": "string"},
                     "filename": {"type": "string", "x_pdpp_role": "primary-title"},
                     "mime_type": {"type": "string"},
-                    "sent_at": {
-                        "type": "string",
-                        "format": "date-time",
-                        "x_pdpp_role": "event-time",
-                    },
+                    "sent_at": _SENT_AT,
                     "text": {"type": "string", "x_pdpp_role": "primary-text"},
                     "blob_ref": {"type": "object", "x_pdpp_role": "blob-reference"},
                 },

@@ -7,6 +7,7 @@ from typing import Any
 from evidence.hits import SearchPage
 from evidence.limits import CONTRACT
 from renderers import search as renderer
+from renderers import search_size
 from service.operations import arguments
 from service.operations.base import Arguments, RecordOperation, Route, Session
 from evidence import routes
@@ -51,7 +52,7 @@ OPERATION = RecordOperation(
     ask=ask,
     run=run,
     render=renderer.render,
-    fit=renderer.fit,
+    fit=search_size.fit,
     route=Route(
         "/v1/search",
         names={"query": "q"},

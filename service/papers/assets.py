@@ -12,18 +12,19 @@ it is plain, and a file only where it lies in the folder and is what the row pro
 import io
 import os
 import stat
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from evidence import json_text
-from evidence.errors import TimedOut, Unavailable
+from evidence.errors import NotFound, TimedOut, Unavailable
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.papers import text_index
-from service.papers.lru import LruCache
+from service.lru import LruCache
 from service.papers.text_index import Identity, TextIndex
 from service.papers.text_file import TextFile
 
@@ -121,39 +122,39 @@ def summary(
     return Asset(paper_id, tuple(places), content_hash or None, JSON, template=template)
 
 
-class AssetStore(Protocol):
-    """The location of assets."""
+class AssetStore(ABC):
+    """The texts of papers, wherever their files are."""
 
     def open(self, asset: Asset, deadline: Deadline) -> TextFile:
-        """The asset, open and verified.
+        """The asset, open and verified: the first of its files that there is.
 
         Raises `Unavailable`: `asset_fetch_failed`, or `asset_parse_failed` for bytes that are not
         UTF-8 and for a summary that is not JSON.
         """
-        ...
+        failure: Unavailable | None = None
+        for parts in asset.places():
+            try:
+                return self._opened(asset, parts, deadline)
+            except (FileNotFoundError, NotFound):
+                continue
+            except Unavailable as error:
+                failure = failure or error
+        raise failure or failed(asset, MISSING if any(asset.places()) else BAD_NAME)
 
+    @abstractmethod
+    def _opened(self, asset: Asset, parts: Parts, deadline: Deadline) -> TextFile:
+        """One file; raises `FileNotFoundError` or `NotFound` if there is none."""
+
+    @abstractmethod
     def size(self, asset: Asset) -> int | None:
         """The size of the asset in bytes, or None if it is not known without I/O. Never fails."""
-        ...
 
 
-class LocalAssets:
+class LocalAssets(AssetStore):
     """Assets in a folder of this machine."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-
-    def open(self, asset: Asset, deadline: Deadline) -> TextFile:
-        """See `AssetStore.open`. Tries the candidates in order."""
-        failure: Unavailable | None = None
-        for parts in asset.places():
-            try:
-                return verified(self._open(asset, parts), asset, deadline)
-            except FileNotFoundError:
-                continue
-            except Unavailable as error:
-                failure = failure or error
-        raise failure or absent(asset)
 
     def size(self, asset: Asset) -> int | None:
         for parts in asset.places():
@@ -165,10 +166,9 @@ class LocalAssets:
                 return found.st_size
         return None
 
-    def _open(self, asset: Asset, parts: Parts) -> io.FileIO:
-        """The open file; raises `FileNotFoundError`, or `Unavailable` for all other reasons."""
+    def _opened(self, asset: Asset, parts: Parts, deadline: Deadline) -> TextFile:
         try:
-            return open_file(self._path(asset, parts))
+            file = open_file(self._path(asset, parts))
         except NotADirectoryError as error:
             raise FileNotFoundError from error
         except FileNotFoundError:
@@ -177,6 +177,7 @@ class LocalAssets:
             raise failed(asset, NOT_PLAIN) from error
         except OSError as error:
             raise failed(asset, UNREADABLE) from error
+        return verified(file, asset, deadline)
 
     def _path(self, asset: Asset, parts: Parts) -> str:
         """The resolved path; raises `Unavailable` if it is outside the directory."""
@@ -224,11 +225,6 @@ def _checked(file: io.FileIO, asset: Asset, deadline: Deadline) -> TextIndex:
     if asset.media_type == JSON and not _is_json(file):
         raise failed(asset, NOT_JSON, code="asset_parse_failed")
     return index
-
-
-def absent(asset: Asset) -> Unavailable:
-    """Why no candidate of an asset led to a file."""
-    return failed(asset, MISSING if any(asset.places()) else BAD_NAME)
 
 
 def failed(asset: Asset, why: str, *, code: str = "asset_fetch_failed") -> Unavailable:

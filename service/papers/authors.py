@@ -6,15 +6,13 @@ title and goes on with the authors as they were given; the table says where each
 
 import re
 import sqlite3
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from threading import Lock
-
-import orjson
+from dataclasses import dataclass
 
 from evidence.limits import BUDGETS
+from service.lru import LruCache
 from service.papers.catalogue import catalogue
+from service.papers.names import values_of
 from service.papers.snapshot import Snapshot
 
 PAPERS_KEPT = 1_024
@@ -40,58 +38,25 @@ class Metadata:
     authors_total: int
 
 
-@dataclass(frozen=True, slots=True)
-class _LruCache:
-    """The metadata of the papers that were read last."""
-
-    kept: OrderedDict[str, Metadata] = field(default_factory=OrderedDict)
-    lock: Lock = field(default_factory=Lock)
-
-    def get(self, paper_id: str) -> Metadata | None:
-        with self.lock:
-            if paper_id in self.kept:
-                self.kept.move_to_end(paper_id)
-            return self.kept.get(paper_id)
-
-    def keep(self, paper_id: str, metadata: Metadata) -> None:
-        with self.lock:
-            self.kept[paper_id] = metadata
-            if len(self.kept) > PAPERS_KEPT:
-                self.kept.popitem(last=False)
-
-
 def read(
     snapshot: Snapshot, db: sqlite3.Connection, titles: Mapping[str, str]
 ) -> dict[str, Metadata]:
     """The metadata of papers, given their titles by paper id."""
-    recent = snapshot.once("metadata", _LruCache)
+    recent = snapshot.once("metadata", lambda: LruCache[str, Metadata](PAPERS_KEPT))
     known = {paper_id: recent.get(paper_id) for paper_id in titles}
     missing = [paper_id for paper_id, metadata in known.items() if metadata is None]
-    names = _names(db, missing)
+    listed = values_of(db, missing, "author")
     for paper_id in missing:
         rows = catalogue(snapshot).rows_of.get(paper_id, ())
-        known[paper_id] = metadata = _metadata(db, rows, titles[paper_id], names[paper_id])
-        recent.keep(paper_id, metadata)
+        names = [name for name in listed[paper_id] if name not in ("", "unknown")]
+        known[paper_id] = metadata = _metadata(db, rows, titles[paper_id], names)
+        recent.put(paper_id, metadata)
     return {paper_id: metadata for paper_id, metadata in known.items() if metadata is not None}
 
 
 def unspaced(text: str) -> str:
     """An indexed text without the spaces that the builder put between CJK characters."""
     return _BUILDERS_SPACE.sub("", text)
-
-
-def _names(db: sqlite3.Connection, papers: list[str]) -> dict[str, list[str]]:
-    """The authors of papers as the table has them: lower case, alphabetical."""
-    found: dict[str, list[str]] = {paper_id: [] for paper_id in papers}
-    rows = db.execute(
-        "SELECT paper_id, value FROM paper_author JOIN author USING (author_id) "
-        "WHERE paper_id IN (SELECT value FROM json_each(?)) AND value NOT IN ('', 'unknown') "
-        "ORDER BY value",
-        (orjson.dumps(papers).decode(),),
-    )
-    for paper_id, value in rows:
-        found[paper_id].append(value)
-    return found
 
 
 def _metadata(

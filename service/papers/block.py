@@ -8,6 +8,7 @@ import orjson
 from evidence.fold import fold
 from evidence.limits import BUDGETS
 from evidence.ranking import Group, Ranker, Text
+from service.papers.names import values_of
 
 #: What an occurrence counts, by where it stands.
 TITLE, SUMMARY, NAMES, ELSEWHERE = 9, 3, 2, 1
@@ -19,12 +20,8 @@ _TEXTS = (
     "coalesce(substr(CAST(c2 AS BLOB), 1, ?), x''), c0 FROM paper_fts_content "
     "WHERE id IN (SELECT value FROM json_each(?))"
 )
-#: The author, venue, keyword and institution of papers: what the index calls metadata.
-_NAMES = " UNION ALL ".join(
-    f"SELECT paper_id, value FROM paper_{field} JOIN {field} USING ({field}_id) "
-    "WHERE paper_id IN (SELECT value FROM papers)"
-    for field in ("author", "venue", "keyword", "institution")
-)
+#: What the index calls metadata.
+METADATA = ("author", "venue", "keyword", "institution")
 
 
 def rank(
@@ -37,17 +34,17 @@ def rank(
     """
     wanted = orjson.dumps(list(elsewhere)).decode()
     rows = db.execute(_TEXTS, (BUDGETS.paper_ranked_bytes, wanted)).fetchall()
-    names = _names(db, [paper_id for *_, paper_id in rows])
+    named = values_of(db, [paper_id for *_, paper_id in rows], *METADATA)
     texts = {
-        row: (_folded(title), _folded(summary), fold(" . ".join(names.get(paper_id, ()))))
+        row: (_folded(title), _folded(summary), fold(" . ".join(named[paper_id])))
         for row, title, summary, paper_id in rows
     }
     lengths = {row: sum(len(text.split()) for text in found) for row, found in texts.items()}
     mean = sum(lengths.values()) / max(1, len(lengths))
     ranker = Ranker(groups, mean)
     scores = dict.fromkeys(elsewhere, 0.0)
-    for row, (title, summary, named) in texts.items():
-        found = [Text(title, TITLE, True), Text(summary, SUMMARY), Text(named, NAMES, True)]
+    for row, (title, summary, metadata) in texts.items():
+        found = [Text(title, TITLE, True), Text(summary, SUMMARY), Text(metadata, NAMES, True)]
         for number in elsewhere[row]:
             found.append(Text(" ".join(groups[number].word.words), ELSEWHERE))
         lift = 1 + TITLE_LIFT * _likeness(ranker, title)
@@ -66,14 +63,3 @@ def _likeness(ranker: Ranker, title: str) -> float:
 
 def _folded(text: bytes) -> str:
     return fold(text.decode("utf-8", "replace"))
-
-
-def _names(db: sqlite3.Connection, papers: Sequence[str]) -> dict[str, list[str]]:
-    rows = db.execute(
-        f"WITH papers AS (SELECT value FROM json_each(?)) {_NAMES}",
-        (orjson.dumps(papers).decode(),),
-    )
-    found: dict[str, list[str]] = {}
-    for paper_id, value in rows:
-        found.setdefault(paper_id, []).append(value)
-    return found

@@ -13,14 +13,20 @@ from string import ascii_lowercase
 import orjson
 
 from evidence.fold import fold
-from evidence.language import detect, forms_begin, stem
+from evidence.language import (
+    REPAIRED_CHARS,
+    REPAIRS_MAX,
+    detect,
+    edits,
+    inflected,
+    umlauts,
+)
 from evidence.limits import BUDGETS
 from evidence.query import Term
 from evidence.question import is_unspaced
 from evidence.ranking import Group
-from evidence.spelling import REPAIRED_CHARS, REPAIRS_MAX, edits, umlauts
 from service.papers.query import PaperQuery
-from service.papers.lru import LruCache
+from service.lru import LruCache
 from service.papers.snapshot import Snapshot
 from service.papers.vocabulary import Vocabulary, tokens_table, vocabulary
 
@@ -93,18 +99,16 @@ class _Lexicon:
 
     def _forms(self, words: Iterable[str]) -> dict[str, int]:
         """The words with the stem of one of these, in any of the languages, and their counts."""
-        found: dict[str, int] = {}
-        for word in words:
-            found |= self._known([word])
-            for language in self.languages:
-                stemmed = stem(word, language)
-                for begin in forms_begin(stemmed, language):
-                    if len(begin) < BEGIN_CHARS:
-                        continue
-                    for other, count in self._beginning(begin).items():
-                        if stem(other, language) == stemmed:
-                            found[other] = count
-        return found
+        counts: dict[str, int] = {}
+
+        def beginning(prefixes: list[str]) -> dict[str, int]:
+            for prefix in prefixes:
+                counts.update(self._beginning(prefix))
+            return counts
+
+        words = list(words)
+        found = inflected(words, self.languages, beginning, least=BEGIN_CHARS)
+        return self._known(words) | {word: counts[word] for word in found}
 
     def _known(self, words: Iterable[str]) -> dict[str, int]:
         """Those of these words that occur, and in how many papers."""

@@ -5,8 +5,6 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import orjson
-
 from evidence.errors import InvalidRequest
 from evidence.find import Span, literals
 from evidence.fold import fold_literal
@@ -72,9 +70,9 @@ def shown(db: sqlite3.Connection, papers: Sequence[str], text: str) -> dict[str,
     lines: dict[str, str] = dict.fromkeys(papers, "")
     marks: dict[str, list[tuple[int, int]]] = {paper_id: [] for paper_id in papers}
     for field, label in FIELDS.items():
-        for paper_id, found in _values_of(db, field, papers).items():
+        for paper_id, found in names.values_of(db, papers, field).items():
             found.sort(key=lambda value: key_of(text) not in key_of(value))
-            if key_of(text) not in key_of(found[0]):
+            if not found or key_of(text) not in key_of(found[0]):
                 continue
             line = f"{lines[paper_id]}; {label}: " if lines[paper_id] else f"{label}: "
             for number, value in enumerate(found):
@@ -101,15 +99,3 @@ def _places(value: str, text: str) -> list[tuple[int, int]]:
     if key_of(text) not in key_of(value):
         return []
     return list(literals(value, text.strip())) or [(0, len(value))]
-
-
-def _values_of(db: sqlite3.Connection, field: str, papers: Sequence[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    rows = db.execute(
-        f"SELECT paper_id, value FROM paper_{field} JOIN {field} USING ({field}_id) "
-        "WHERE paper_id IN (SELECT value FROM json_each(?)) ORDER BY value",
-        (orjson.dumps(papers).decode(),),
-    )
-    for paper_id, value in rows:
-        found.setdefault(paper_id, []).append(value)
-    return found

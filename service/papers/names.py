@@ -2,7 +2,7 @@
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import orjson
 
@@ -50,6 +50,21 @@ def values(snapshot: Snapshot, field: str) -> list[tuple[int, str]]:
             return [(number, _key(value)) for number, value in rows]
 
     return snapshot.once(f"values of {field}", read)
+
+
+def values_of(db: sqlite3.Connection, papers: Sequence[str], *fields: str) -> dict[str, list[str]]:
+    """The values that each of these papers has in some listed fields, field by field in order."""
+    found: dict[str, list[str]] = {paper_id: [] for paper_id in papers}
+    wanted = orjson.dumps(papers).decode()
+    for field in fields:
+        rows = db.execute(
+            f"SELECT paper_id, value FROM paper_{field} JOIN {field} USING ({field}_id) "
+            "WHERE paper_id IN (SELECT value FROM json_each(?)) ORDER BY value",
+            (wanted,),
+        )
+        for paper_id, value in rows:
+            found[paper_id].append(value)
+    return found
 
 
 def papers_of(db: sqlite3.Connection, field: str, numbers: Iterable[int]) -> set[str]:

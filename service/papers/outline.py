@@ -14,7 +14,7 @@ from evidence.errors import TimedOut
 from evidence.limits import BUDGETS
 from evidence.papers import Heading
 from evidence.work import Deadline
-from service.papers.lru import LruCache
+from service.lru import LruCache
 from service.papers.text_file import TextFile
 from service.papers.text_index import Identity
 

@@ -12,7 +12,7 @@ from evidence.errors import Ambiguous, NotFound
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.papers import SEARCH, Paper, line
 from evidence.text import clip
-from service.papers import authors, identity, suggest
+from service.papers import authors, identity, names, suggest
 from service.papers.snapshot import Snapshot
 
 SHOWN_CHARS = 100
@@ -102,7 +102,8 @@ def read(snapshot: Snapshot, row: Row, source_bytes: int | None) -> Paper:
         left_out = {"authors": about.authors_total - len(about.authors)}
         lists: dict[str, list[str]] = {}
         for field in ("keyword", "institution", "tag"):
-            values = _values(db, field, row.paper_id)
+            values = names.values_of(db, [row.paper_id], field)[row.paper_id]
+            values = [value for value in values if value not in ("", "unknown")]
             lists[f"{field}s"] = list(map(line, values[: BUDGETS.paper_names]))
             left_out[f"{field}s"] = len(values) - len(lists[f"{field}s"])
         bibtex, bibtex_key = _bibtex(snapshot, db, row.paper_id)
@@ -137,24 +138,15 @@ def read(snapshot: Snapshot, row: Row, source_bytes: int | None) -> Paper:
 
 
 def _row(snapshot: Snapshot, db: sqlite3.Connection, paper_id: str) -> Row:
-    names = [each.name for each in fields(Row)]
+    wanted = [each.name for each in fields(Row)]
     known = snapshot.columns["paper"]
     optional = ("doi", "output_language", "pdf_content_hash", "source_md_content_hash")
     columns = [
         (f"nullif({text}, '')" if name in optional else text) if name in known else "NULL"
-        for name, text in ((name, f"CAST({name} AS TEXT)") for name in names)
+        for name, text in ((name, f"CAST({name} AS TEXT)") for name in wanted)
     ]
     found = db.execute(f"SELECT {', '.join(columns)} FROM paper WHERE paper_id = ?", (paper_id,))
     return Row(*found.fetchone())
-
-
-def _values(db: sqlite3.Connection, field: str, paper_id: str) -> list[str]:
-    rows = db.execute(
-        f"SELECT value FROM paper_{field} JOIN {field} USING ({field}_id) "
-        "WHERE paper_id = ? AND value NOT IN ('', 'unknown') ORDER BY value",
-        (paper_id,),
-    )
-    return [value for (value,) in rows]
 
 
 def _aliases(db: sqlite3.Connection, paper_id: str) -> dict[str, str]:

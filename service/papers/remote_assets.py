@@ -13,19 +13,19 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
-from evidence.errors import NotFound, TimedOut, TooLarge, Unavailable
+from evidence.errors import TimedOut, TooLarge, Unavailable
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.sources.remote import outbound
 from service.papers import assets
-from service.papers.assets import Asset, Parts, failed
+from service.papers.assets import Asset, AssetStore, Parts, failed
 from service.papers.text_file import TextFile
 
 NOT_KEPT = "does not fit on the disk of this server"
 NOT_FETCHED = "cannot be downloaded"
 
 
-class RemoteAssets:
+class RemoteAssets(AssetStore):
     """Assets below an HTTP(S) address.
 
     `generation` names the snapshot whose rows are asked with: what has no hash is cached for it
@@ -53,19 +53,9 @@ class RemoteAssets:
 
     def open(self, asset: Asset, deadline: Deadline) -> TextFile:
         """See `AssetStore.open`. Fetched within `BUDGETS.asset_seconds` and the deadline."""
-        path = self._path(asset)
-        if (cached := self._cached(path, asset, deadline)) is not None:
+        if (cached := self._cached(asset, deadline)) is not None:
             return cached
-        within = deadline.share(1, most=BUDGETS.asset_seconds)
-        failure: Unavailable | None = None
-        for parts in asset.places():
-            try:
-                return self._fetched(path, parts, asset, within)
-            except NotFound:
-                continue
-            except Unavailable as error:
-                failure = failure or error
-        raise failure or assets.absent(asset)
+        return super().open(asset, deadline.share(1, most=BUDGETS.asset_seconds))
 
     def size(self, asset: Asset) -> int | None:
         """The size of the cached file in bytes, without a network request."""
@@ -79,8 +69,9 @@ class RemoteAssets:
         key = asset.sha256 or repr((self._generation, asset.candidates))
         return self._cache / hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
-    def _cached(self, path: Path, asset: Asset, deadline: Deadline) -> TextFile | None:
+    def _cached(self, asset: Asset, deadline: Deadline) -> TextFile | None:
         """The cached asset; None if there is none. Deletes an altered one."""
+        path = self._path(asset)
         try:
             _check_private(self._cache)
             file = assets.open_file(path)
@@ -95,11 +86,8 @@ class RemoteAssets:
             _remove(path)
             return None
 
-    def _fetched(self, path: Path, parts: Parts, asset: Asset, deadline: Deadline) -> TextFile:
-        """The asset as its server has it, verified, and cached from now on.
-
-        Raises `NotFound` where the server has no such file, else `Unavailable`.
-        """
+    def _opened(self, asset: Asset, parts: Parts, deadline: Deadline) -> TextFile:
+        """The asset as its server has it, verified, and cached from now on."""
         try:
             part, name = _new_part(self._cache)
         except OSError as error:
@@ -113,7 +101,7 @@ class RemoteAssets:
                 opened.pop_all()
             with suppress(OSError):  # the text is open, whatever becomes of its name
                 self._make_room()
-                os.replace(name, path)
+                os.replace(name, self._path(asset))
             return text
 
     def _fill(self, part: io.FileIO, parts: Parts, asset: Asset, deadline: Deadline) -> None:

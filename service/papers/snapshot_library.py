@@ -30,6 +30,7 @@ from service.papers.text_file import TextFile
 from service.ports import PaperSearch
 
 REMOTE = ("http://", "https://")
+DEFAULT_CHARS = {SUMMARY: CONTRACT.summary_chars, SOURCE: CONTRACT.source_chars}
 
 
 class Papers:
@@ -81,17 +82,13 @@ class SnapshotLibrary:
     ) -> PaperText:
         row = papers.identify(self._snapshot(), paper_id)
         asset = self._summary(row, template)
-        with self._open(asset) as file:
-            size = max_chars or CONTRACT.summary_chars
-            return _window(SUMMARY, row, asset, file, offset, size, max_chars)
+        return self._window(SUMMARY, row, asset, offset, max_chars)
 
     def source(
         self, paper_id: str, *, lang: str | None, offset: int, max_chars: int | None
     ) -> PaperText:
         row, asset = self._text(paper_id, lang)
-        with self._open(asset) as file:
-            size = max_chars or CONTRACT.source_chars
-            return _window(SOURCE, row, asset, file, offset, size, max_chars)
+        return self._window(SOURCE, row, asset, offset, max_chars)
 
     def find(
         self, paper_id: str, *, lang: str | None, query: str, offset: int, max_chars: int | None
@@ -145,6 +142,26 @@ class SnapshotLibrary:
 
     def _open(self, asset: Asset) -> TextFile:
         return self._assets().open(asset, self._deadline)
+
+    def _window(
+        self, operation: str, row: Row, asset: Asset, offset: int, max_chars: int | None
+    ) -> PaperText:
+        size = max_chars or DEFAULT_CHARS[operation]
+        with self._open(asset) as file:
+            return PaperText(
+                operation=operation,
+                paper_id=row.paper_id,
+                title=line(row.title),
+                media_type=asset.media_type,
+                text=file.window(offset, size),
+                start=offset,
+                total=file.total,
+                version=file.version,
+                template=asset.template,
+                lang=asset.lang,
+                max_chars=max_chars,
+                size=size,
+            )
 
     def _text(self, paper_id: str, lang: str | None) -> tuple[Row, Asset]:
         """The source of a paper, or its translation; raises `NotFound` with what there is."""
@@ -228,28 +245,3 @@ def _reads(row: Row, languages: list[str]) -> tuple[Continuation, ...]:
     asked = [{"lang": lang} for lang in languages[: BUDGETS.paper_suggestions]]
     asked += [{}] if row.source_md_content_hash else []
     return tuple(Continuation(SOURCE, {"paper_id": row.paper_id, **one}, "retry") for one in asked)
-
-
-def _window(
-    operation: str,
-    row: Row,
-    asset: Asset,
-    file: TextFile,
-    offset: int,
-    size: int,
-    asked: int | None,
-) -> PaperText:
-    return PaperText(
-        operation=operation,
-        paper_id=row.paper_id,
-        title=line(row.title),
-        media_type=asset.media_type,
-        text=file.window(offset, size),
-        start=offset,
-        total=file.total,
-        version=file.version,
-        template=asset.template,
-        lang=asset.lang,
-        max_chars=asked,
-        size=size,
-    )

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from evidence.find import Span
+from evidence.find import Span, passages
 from evidence.fold import fold
 from evidence.limits import BUDGETS
 from evidence.papers import Place
-from evidence.passages import passages
 from evidence.ranking import Group
 from evidence.text import excerpt, mark
 from service.papers.authors import unspaced

@@ -7,10 +7,11 @@ import os
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from evidence.work import Deadline
-from service.papers.lru import LruCache
+from service.lru import LruCache
 
 STEP_CHARS = 8_192
 BLOCK_BYTES = 262_144
@@ -54,17 +55,25 @@ def index(file: io.FileIO, deadline: Deadline) -> TextIndex:
 
 def build(blocks: Iterable[bytes]) -> TextIndex:
     """The index of a text that comes in blocks."""
-    digest = hashlib.sha256()
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    places = _Places()
+    digest, decoder = hashlib.sha256(), codecs.getincrementaldecoder("utf-8")()
+    starts, chars, size = array("I", [0]), 0, 0
     is_text = True
-    for block in blocks:
+    for block, last in chain(((block, False) for block in blocks), [(b"", True)]):
         digest.update(block)
-        if is_text:
-            is_text = places.take(decoder, block)
-    if not is_text or not places.take(decoder, b"", final=True):
+        try:
+            text = decoder.decode(block, last) if is_text else ""
+        except UnicodeDecodeError:
+            is_text, text = False, ""
+        while text:
+            step = text[: STEP_CHARS - chars % STEP_CHARS]
+            text = text[len(step) :]
+            chars += len(step)
+            size += len(step) if step.isascii() else len(step.encode())
+            if chars % STEP_CHARS == 0:
+                starts.append(size)
+    if not is_text:
         return TextIndex(digest.hexdigest(), 0, array("I"), False)
-    return TextIndex(digest.hexdigest(), places.chars, places.starts, True)
+    return TextIndex(digest.hexdigest(), chars, starts, True)
 
 
 def _blocks(file: io.FileIO, deadline: Deadline) -> Iterator[bytes]:
@@ -73,32 +82,3 @@ def _blocks(file: io.FileIO, deadline: Deadline) -> Iterator[bytes]:
         deadline.check("reading a text")
         yield block
         offset += len(block)
-
-
-class _Places:
-    """Counts code points and records the byte offset of every step."""
-
-    def __init__(self) -> None:
-        self.chars = 0
-        self.starts = array("I", [0])
-        self._bytes = 0
-
-    def take(
-        self, decoder: codecs.IncrementalDecoder, block: bytes, *, final: bool = False
-    ) -> bool:
-        """Counts the code points of a block; False if it is not UTF-8."""
-        try:
-            text = decoder.decode(block, final)
-        except UnicodeDecodeError:
-            return False
-        done = 0
-        while (step := STEP_CHARS - self.chars % STEP_CHARS) <= len(text) - done:
-            self._count(text[done : done + step])
-            self.starts.append(self._bytes)
-            done += step
-        self._count(text[done:])
-        return True
-
-    def _count(self, text: str) -> None:
-        self.chars += len(text)
-        self._bytes += len(text) if text.isascii() else len(text.encode())

@@ -10,7 +10,7 @@ from evidence.query import Query
 from evidence.text import excerpt, mark
 from evidence.work import Deadline
 from service.papers.outline import heading_above
-from service.papers.lru import LruCache
+from service.lru import LruCache
 from service.papers.text_file import TextFile
 from service.papers.text_index import Identity
 

@@ -3,9 +3,8 @@
 import re
 from collections.abc import Generator, Iterator, Sequence
 
-from evidence.find import literals, spans
+from evidence.find import RECORD_PASSAGE_CHARS, Passage, literals, passages, spans
 from evidence.fold import fold
-from evidence.passages import RECORD_PASSAGE_CHARS, Passage, passages
 from evidence.query import Query, Term
 from evidence.ranking import Group
 from service.records.texts import Text

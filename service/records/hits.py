@@ -11,7 +11,7 @@ from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.hits import Hit, Match
 from evidence.model import Source
-from evidence.passages import RECORD_PASSAGE_CHARS, Passage, passages
+from evidence.find import RECORD_PASSAGE_CHARS, Passage, passages
 from evidence.proven import spelling
 from evidence.query import needle
 from evidence.ranking import Group, Ranker

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from evidence.language import forms_begin, stem
+from evidence.language import REPAIRED_CHARS, REPAIRS_MAX, edits, inflected, umlauts
 from evidence.limits import BUDGETS
 from evidence.query import Term
 from evidence.question import Question
 from evidence.ranking import Group, idf
-from evidence.spelling import REPAIRED_CHARS, REPAIRS_MAX, edits, umlauts
 from service.records.engine import Scope, Snapshot
 
 #: Languages whose umlauts are also written out.
@@ -125,28 +124,8 @@ def _forms(word: str, vocabulary: Vocabulary) -> dict[str, int]:
     spelled = {word}
     if _UMLAUTS in vocabulary.languages:
         spelled |= umlauts(word)
-    found, stems = set(spelled), dict[str, set[str]]()
-    begins = dict[str, tuple[str, ...]]()
-    for language in vocabulary.languages:
-        stems[language] = {stem(one, language) for one in spelled}
-        begins[language] = tuple(
-            {begin for one in stems[language] for begin in forms_begin(one, language)}
-        )
-    for other in vocabulary.like(_shortest(begin for each in begins.values() for begin in each)):
-        for language, known in stems.items():
-            if other.startswith(begins[language]) and stem(other, language) in known:
-                found.add(other)
-                break
+    found = spelled | inflected(spelled, vocabulary.languages, vocabulary.like)
     return vocabulary.counts(found)
-
-
-def _shortest(begins: Iterable[str]) -> list[str]:
-    """Beginnings of words without those that begin with another."""
-    found: list[str] = []
-    for begin in sorted(begins):
-        if not found or not begin.startswith(found[-1]):
-            found.append(begin)
-    return found
 
 
 def _repairs(word: str, vocabulary: Vocabulary) -> dict[str, int]:

@@ -8,7 +8,7 @@ from evidence.hits import LIMITING
 from evidence.proven import spelling
 from evidence.question import Question
 from evidence.ranking import Group
-from evidence.spelling import REPAIRED_CHARS, edits
+from evidence.language import REPAIRED_CHARS, edits
 from service.ports import SearchQuery
 from service.records.words import Vocabulary
 

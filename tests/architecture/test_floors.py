@@ -10,7 +10,7 @@ from tests.architecture.test_sql import SQL
 STORE = "service/records/"
 PAPERS = "service/papers/"
 OUR_OWN = ("evidence", "renderers", "service")
-PORTS = ("service.ports", "service.cursors", "service.keys", "service.pdpp")
+PORTS = ("service.ports", "service.cursors", "service.keys", "service.lru", "service.pdpp")
 OUTBOUND = ("service.sources.remote.outbound", "service.sources.remote.origin")
 CHECKS = ("service.records", "service.papers")
 
@@ -31,6 +31,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "the port is what both sides agree on, and depends on neither",
     ),
     ("service/cursors.py", ("evidence",), "cursors seal values, whatever they are of"),
+    ("service/lru.py", (), "a cache stands on nothing"),
     ("service/keys.py", ("evidence", "service.cursors"), "keys are derived from a secret alone"),
     ("service/download.py", ("evidence", *OUTBOUND, *CHECKS), "it fetches files and checks them"),
     ("service/pdpp/", ("evidence", "service.pdpp", "service.ports"), "a wire format, both ways"),
@@ -243,7 +244,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "service/cli/export/",
         (
-            *("evidence", "renderers.lines", "service.cli", "service.operations"),
+            *("evidence", "renderers.rendering", "service.cli", "service.operations"),
             *("service.ports", "service.pdpp", "service.papers.snapshot_library"),
         ),
         "an export reads through the port, like every reader",

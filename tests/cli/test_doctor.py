@@ -335,7 +335,7 @@ def test_a_proxy_that_opens_no_way_to_tls_is_named() -> None:
         found = report("https://rung.example.com", HTTPS_PROXY=proxy.url)
     assert found.failed() == ["tls"] and "403 Forbidden" in found.steps["tls"]["told"]
     assert "rung.example.com" in found.steps["tls"]["change"]
-    assert proxy.asked == ["CONNECT rung.example.com:443 HTTP/1.1"]
+    assert proxy.asked == ["CONNECT rung.example.com:443 HTTP/1.0"]
 
 
 def test_a_proxy_of_another_kind_is_named() -> None:

@@ -15,6 +15,7 @@ from evidence.limits import BUDGETS
 from service.pdpp.decode import search as reading
 from service.pdpp.encode import body_of
 from renderers import search as renderer
+from renderers import search_size
 from renderers.rendering import Context
 from tests.helpers.sources import DOWN, LATE, OK, QUERY, REVOKED, Crowd, Plan, ids
 from tests.spec.scenarios import scenario
@@ -38,7 +39,7 @@ def many(plans: st.SearchStrategy[Plan], most: int = 70) -> st.SearchStrategy[li
 def both_channels(body: dict[str, Any], limit: int) -> tuple[str, dict[str, Any]]:
     """What a model sees of a page: the text, and the structured content."""
     page = replace(reading.read(body), args={"query": QUERY, "limit": limit})
-    rendering = renderer.render(renderer.fit(page, BUDGETS), Context())
+    rendering = renderer.render(search_size.fit(page, BUDGETS), Context())
     return "\n".join(rendering.blocks), rendering.structured
 
 
@@ -228,9 +229,9 @@ def test_a_page_of_many_sources_half_of_them_down_stays_in_its_budget(
     crowd = Crowd([Plan(hits=3, outcomes=(DOWN,) * (number % 2)) for number in range(200)])
     crowd.children = [replace(child, name=label + child.name) for child in crowd.children]
     page = replace(crowd.search(limit=100).value, args={"query": QUERY, "limit": 100})
-    kept = len(renderer.fit(page, BUDGETS).hits)
+    kept = len(search_size.fit(page, BUDGETS).hits)
     page = replace(crowd.search(limit=kept).value, args={"query": QUERY, "limit": 100})
-    rendering = renderer.render(renderer.fit(page, BUDGETS), Context())
+    rendering = renderer.render(search_size.fit(page, BUDGETS), Context())
     assert len("".join(rendering.blocks).encode()) <= BUDGETS.text_bytes
     assert len(orjson.dumps(rendering.structured)) <= BUDGETS.structured_bytes
     assert kept > least

@@ -18,7 +18,7 @@ from renderers import field as field_renderer
 from renderers import records as record_renderer
 from renderers import schema as schema_renderer
 from renderers.document_layout import lay_out
-from renderers import search as search_renderer
+from renderers import search_size
 from renderers.rendering import Context
 from service.mcp.records import RecordsSurface
 from service.operations import OPERATIONS
@@ -79,7 +79,7 @@ def wired(tool: str, args: dict[str, Any], body: dict[str, Any]) -> dict[str, An
         return schema_renderer.render(described, Context()).structured
     if tool == "search":
         page = replace(search.read(body), args=args)
-        return hits_wire.search(search_renderer.fit(page, BUDGETS))
+        return hits_wire.search(search_size.fit(page, BUDGETS))
     if tool == "query_records":
         listed = replace(decode_page(body, args["stream"]), args=args)
         fitted = record_renderer.fit(listed, BUDGETS)

@@ -13,7 +13,7 @@ from evidence.pointer import is_nested, top_level
 from evidence.schema import StreamSchema
 from evidence.values import previewed
 from service.pdpp.decode import reference, rows, source_of, text_of, warnings_of
-from renderers.lines import warning
+from renderers.rendering import warning
 from service.cli.export import texts, whole
 from service.cli.export.asking import Asker
 from service.cli.export.fields import is_cut

@@ -5,7 +5,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from evidence.errors import EvidenceError
 from evidence.limits import CONTRACT
-from evidence.model import Source
+from evidence.model import Source, distinct
 from evidence.schema import NAMED, Connector, StreamDetails, StreamRow, StreamSchema
 from evidence.work import Done, Failed, Outcome
 from service.ports import Answer
@@ -42,8 +42,7 @@ class Gathered(Generic[V]):
                 warnings.append(reports.failure(child, error))
         if not self.values:
             raise reports.first_error(errors)
-        distinct = [warning for n, warning in enumerate(warnings) if warning not in warnings[:n]]
-        self.warnings = distinct[: CONTRACT.candidates]
+        self.warnings = distinct(warnings)[: CONTRACT.candidates]
 
 
 def stream(gathered: Gathered[StreamDetails], places: Sequence[Place]) -> StreamDetails:

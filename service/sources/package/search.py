@@ -14,6 +14,7 @@ from typing import Any
 from evidence.errors import InvalidRequest
 from evidence.hits import Counts, FanIn, Hit, SearchPage
 from evidence.limits import BUDGETS, CONTRACT
+from evidence.model import distinct
 from evidence.ranking import TAIL
 from evidence.work import Deadline, Done, Each, Failed
 from service.cursors import Sealer
@@ -171,7 +172,7 @@ class Search:
             next_cursor=seal(state, self._sealer, self._bound) if state.left else None,
             counts=self._counts(exact=not missing),
             recall=_recall(answers, len(readers) - waiting - silent, complete=not missing),
-            warnings=_once(warnings)[: CONTRACT.candidates],
+            warnings=distinct(warnings)[: CONTRACT.candidates],
             absent_words=absent,
             nearest_words={word: near for word in absent if (near := _nearest(answers, word))},
             retry=next((answer.retry for answer in answers if answer.retry), None),
@@ -219,7 +220,3 @@ def _nearest(answers: Sequence[SearchPage], word: str) -> list[str]:
     """What the sources have that is spelled most like a word, in turn, each once."""
     found = (near for answer in answers for near in answer.nearest_words.get(word, ()))
     return list(dict.fromkeys(found))[: CONTRACT.candidates]
-
-
-def _once(warnings: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [found for n, found in enumerate(warnings) if found not in warnings[:n]]

@@ -1,9 +1,11 @@
-"""Connections to other servers, kept from one request of a thread to its next, and watched."""
+"""Connections to other servers: kept from one request of a thread to its next, never late."""
 
+import io
 import socket
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
+from http.client import HTTPResponse
 from typing import Any
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
@@ -11,13 +13,13 @@ import requests
 from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase, HTTPBasicAuth
 from requests.utils import DEFAULT_CA_BUNDLE_PATH, get_auth_from_url, select_proxy
-from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager, ProxyManager
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
 from evidence import request_log
 from evidence.version import VERSION
-from service.sources.remote.deadline_sockets import Watch
+from evidence.work import Deadline
 
 HOSTS_KEPT = 64  # connections a thread keeps: one to each source of a large package
 
@@ -38,7 +40,7 @@ _thread = threading.local()
 
 
 def send(
-    watch: Watch,
+    deadline: Deadline,
     method: str,
     url: str,
     headers: Mapping[str, str] | None,
@@ -50,20 +52,17 @@ def send(
     Servers close idle connections at any time; one that was kept and proves dead is replaced.
     Nothing is asked here that may not be asked twice.
     """
-
     request = requests.PreparedRequest()
     sent = {**_HEADERS, **request_log.headers(), **(headers or {})}
     request.prepare(method, url, sent, auth=auth or _AsGiven(), **more)
     request.url = _with_dots(url, str(request.url))
-    _thread.watch, _thread.kept = watch, False
+    _thread.deadline, _thread.kept = deadline, False
     try:
-        response = _session().ask(request, watch.left())
+        response = _session().ask(request, seconds_left(deadline))
     except requests.ConnectionError:
         if not _thread.kept:
             raise
-        response = _session().ask(request, watch.left())
-    finally:
-        _thread.watch = None
+        response = _session().ask(request, seconds_left(deadline))
     request_log.current().asked(f"{response.status_code // 100}xx")
     return response
 
@@ -78,27 +77,79 @@ def _with_dots(url: str, prepared: str) -> str:
 
 def way(url: str) -> tuple[str | None, str]:
     """(the proxy that requests to `url` take, the file of the certificates they trust)."""
-    told = _session().merge_environment_settings(url, {}, True, None, None)
-    trusted = told["verify"] if isinstance(told["verify"], str) else DEFAULT_CA_BUNDLE_PATH
-    return select_proxy(url, told["proxies"]), trusted
+    found = _session().merge_environment_settings(url, {}, True, None, None)
+    trusted = found["verify"] if isinstance(found["verify"], str) else DEFAULT_CA_BUNDLE_PATH
+    return select_proxy(url, found["proxies"]), trusted
 
 
-class _Watched(HTTPConnection):
-    """A connection that the watch of the running request can cut."""
+def connected(
+    place: tuple[str, int], deadline: Deadline, *, through: str | None = None
+) -> HTTPConnection:
+    """A plain connection to a host and port, by way of the proxy `through` if it is given."""
+    target = urlsplit(through or "")
+    first = (target.hostname or "", target.port or _PORTS["http"]) if through else place
+    line = _Bounded(*first)
+    if through:
+        line.set_tunnel(*place, headers=HTTPAdapter().proxy_headers(through))
+    _thread.deadline = deadline
+    line.connect()
+    return line
+
+
+def seconds_left(deadline: Deadline) -> float:
+    """Seconds until the deadline, above zero; raises `TimeoutError` if none are left."""
+    left = deadline.left()
+    if not left:
+        raise TimeoutError("timed out")
+    return left
+
+
+class _Bytes(io.RawIOBase):
+    """The bytes of a response. The timeout of a socket begins again with each of them; this ends
+    at the deadline."""
+
+    def __init__(self, raw: io.RawIOBase, line: socket.socket, deadline: Deadline) -> None:
+        self._raw, self._line, self._deadline = raw, line, deadline
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        self._line.settimeout(seconds_left(self._deadline))
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _Response(HTTPResponse):
+    """A response that is read until the deadline of its request."""
+
+    def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
+        super().__init__(sock, *args, **kwargs)
+        raw: Any = self.fp.detach()
+        self.fp = io.BufferedReader(_Bytes(raw, sock, _thread.deadline))
+
+
+class _Bounded(HTTPConnection):
+    """A connection whose every step ends at the deadline of the running request."""
+
+    response_class = _Response
 
     def _new_conn(self) -> socket.socket:
         """A connected socket. The addresses of the host share the time that is left."""
-        watch: Watch = _thread.watch
+        deadline: Deadline = _thread.deadline
         found = socket.getaddrinfo(self._dns_host, self.port, type=socket.SOCK_STREAM)
         failed = OSError()
         for number, (family, kind, protocol, _, address) in enumerate(found):
             with ExitStack() as stack:
                 try:
                     line = stack.enter_context(socket.socket(family, kind, protocol))
-                    line.settimeout(watch.left() / (len(found) - number))
+                    line.settimeout(seconds_left(deadline) / (len(found) - number))
                     line.connect(address)
                     line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    watch.keep(line)
+                    line.settimeout(seconds_left(deadline))
                     stack.pop_all()
                     return line
                 except OSError as error:
@@ -106,41 +157,23 @@ class _Watched(HTTPConnection):
         raise failed
 
     def request(self, *args: Any, **kwargs: Any) -> None:
-        if self.sock is not None:  # kept from an earlier request
-            _thread.kept = True
-            _thread.watch.keep(self.sock)
+        _thread.kept = _thread.kept or self.sock is not None
         super().request(*args, **kwargs)
 
 
-class _WatchedTLS(HTTPSConnection, _Watched):
+class _BoundedTLS(HTTPSConnection, _Bounded):
     """The same inside TLS."""
 
 
-class _Pool(HTTPConnectionPool):
-    ConnectionCls = _Watched
-
-
-class _TLSPool(HTTPSConnectionPool):
-    ConnectionCls = _WatchedTLS
-
-
 class _Adapter(HTTPAdapter):
-    """Opens watched connections, to the server itself or to a proxy."""
+    """Opens bounded connections, to the server itself or to a proxy."""
 
-    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        super().init_poolmanager(*args, **kwargs)
-        _use_watched(self.poolmanager)
-
-    def proxy_manager_for(self, *args: Any, **kwargs: Any) -> Any:
-        manager = super().proxy_manager_for(*args, **kwargs)
-        if not isinstance(manager, ProxyManager):  # SOCKS connects in its own way
+    def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> Any:
+        pool: Any = super().get_connection_with_tls_context(*args, **kwargs)
+        if type(pool) not in (HTTPConnectionPool, HTTPSConnectionPool):  # SOCKS
             raise requests.exceptions.InvalidProxyURL
-        return _use_watched(manager)
-
-
-def _use_watched(manager: PoolManager) -> PoolManager:
-    manager.pool_classes_by_scheme = {"http": _Pool, "https": _TLSPool}
-    return manager
+        pool.ConnectionCls = _BoundedTLS if isinstance(pool, HTTPSConnectionPool) else _Bounded
+        return pool
 
 
 class _Session(requests.Session):
@@ -150,15 +183,15 @@ class _Session(requests.Session):
         super().__init__()
         for scheme in _PORTS:
             self.mount(f"{scheme}://", _Adapter(pool_connections=HOSTS_KEPT, pool_maxsize=1))
-        self._told: dict[Origin, Any] = {}
+        self._environment: dict[Origin, Any] = {}
 
     def ask(self, request: requests.PreparedRequest, seconds: float) -> requests.Response:
         """The answer, its body unread; without the cookies, hooks and redirects of `send`."""
         url = str(request.url)
         place = origin(url)
-        if place not in self._told:  # reading the environment takes long
-            self._told[place] = self.merge_environment_settings(url, {}, True, None, None)
-        return self.get_adapter(url).send(request, timeout=seconds, **self._told[place])
+        if place not in self._environment:  # reading the environment takes long
+            self._environment[place] = self.merge_environment_settings(url, {}, True, None, None)
+        return self.get_adapter(url).send(request, timeout=seconds, **self._environment[place])
 
 
 def origin(url: str) -> Origin:

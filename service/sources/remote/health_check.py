@@ -1,27 +1,26 @@
-"""One look at each part of the way to a server: its name, its port, its certificate.
+"""Checks each step of a connection to a server: its name, its port, its certificate.
 
-What goes wrong is an `OSError`, with the reason of the system; no look takes longer than its
-deadline.
+Failures are `OSError`s with the reason of the system. No check takes longer than its deadline.
 """
 
-import base64
 import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from urllib.parse import SplitResult, unquote, urlsplit
+from http.client import HTTPException
+from urllib.parse import SplitResult, urlsplit
 
 from cryptography import x509
 
 from evidence.work import Deadline
-from service.sources.remote.deadline_sockets import Watch
 
 PORTS = {"http": 80, "https": 443}
-HEAD_BYTES = 65_536
-#: Why the names in a certificate cannot be told: it has none, or none that can be read.
+#: How the library reports a proxy that refuses a tunnel.
+REFUSED = "Tunnel connection failed: "
+#: Raised for a certificate without alternative names, or with ones that cannot be read.
 UNREAD = (
     x509.ExtensionNotFound,
     x509.DuplicateExtension,
@@ -32,17 +31,17 @@ UNREAD = (
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """Whom a certificate names, who says so, and until when."""
+    """The names in a certificate, its issuer, and when it expires."""
 
     names: tuple[str, ...]
     issuer: str
-    own_issuer: bool  # it vouches for itself
+    own_issuer: bool  # self-signed
     ends: datetime  # with a time zone
 
 
 @dataclass(frozen=True, slots=True)
 class Handshake:
-    """The certificate a server shows, and why it is not trusted (the reason of OpenSSL), if so."""
+    """The certificate of a server, and the reason of OpenSSL if it is not trusted."""
 
     certificate: Certificate
     version: str
@@ -64,14 +63,14 @@ def endpoint(url: str) -> tuple[str, int]:
 
 
 def addresses(host: str, port: int, deadline: Deadline) -> tuple[str, ...]:
-    """The addresses of a host. A name server that is silent is left alone at the deadline."""
+    """The addresses of a host; raises `TimeoutError` if a name server does not answer in time."""
     found: list[str] = []
     failed: list[OSError | UnicodeError] = []
 
     def look() -> None:
         try:
-            told = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            found.extend(dict.fromkeys(str(address[0]) for *_, address in told))
+            listed = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            found.extend(dict.fromkeys(str(address[0]) for *_, address in listed))
         except (OSError, UnicodeError) as error:
             failed.append(error)
 
@@ -87,11 +86,13 @@ def addresses(host: str, port: int, deadline: Deadline) -> tuple[str, ...]:
 
 def connect(host: str, port: int, deadline: Deadline) -> None:
     """Opens a connection and closes it."""
-    _line(host, port, deadline).close()
+    from service.sources.remote.connections import connected
+
+    connected((host, port), deadline).close()
 
 
 def handshake(url: str, proxy: str | None, trusted: str, deadline: Deadline) -> Handshake:
-    """The TLS of an address, through a proxy where one is used."""
+    """The TLS handshake with a server, through a proxy if one is used."""
     host, _ = endpoint(url)
     strict = ssl.create_default_context(cafile=trusted)
     distrust = None
@@ -109,7 +110,7 @@ def handshake(url: str, proxy: str | None, trusted: str, deadline: Deadline) -> 
 
 
 def free(host: str, port: int) -> str | None:
-    """Why a server cannot listen there; None where it can."""
+    """Why a server cannot listen on a port; None if it can."""
     with socket.socket() as line:
         line.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -122,63 +123,33 @@ def free(host: str, port: int) -> str | None:
 @contextmanager
 def _opened(url: str, proxy: str | None, deadline: Deadline) -> Iterator[socket.socket]:
     """A connection to an address, by way of a proxy if there is one."""
-    host, port = endpoint(url)
-    with Watch(deadline) as watch, _line(*(endpoint(proxy or url)), deadline) as line:
-        watch.keep(line)
-        if proxy:
-            _tunnel(line, host, port, urlsplit(proxy))
-        yield line
+    from service.sources.remote.connections import connected
 
-
-def _line(host: str, port: int, deadline: Deadline) -> socket.socket:
-    """A connection; the addresses of the host share the time."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    with ExitStack() as stack:
-        line = socket.create_connection((host, port), timeout=_left(deadline) / len(found))
-        stack.enter_context(line)
-        line.settimeout(_left(deadline))
-        stack.pop_all()
-        return line
-
-
-def _left(deadline: Deadline) -> float:
-    left = deadline.left()
-    if not left:
-        raise TimeoutError("timed out")
-    return left
-
-
-def _tunnel(line: socket.socket, host: str, port: int, proxy: SplitResult) -> None:
-    name = f"[{host}]" if ":" in host else host
-    head = f"CONNECT {name}:{port} HTTP/1.1\r\nHost: {name}:{port}\r\n"
-    if proxy.username:
-        pair = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}".encode()
-        head += f"Proxy-Authorization: Basic {base64.b64encode(pair).decode()}\r\n"
-    line.sendall(head.encode("latin-1", "replace") + b"\r\n")
-    told = b""
-    while b"\r\n\r\n" not in told and len(told) < HEAD_BYTES:
-        piece = line.recv(1)
-        if not piece:
-            raise ProxyRefused("nothing")
-        told += piece
-    status = told.split(b"\r\n", 1)[0].decode("latin-1").partition(" ")[2]
-    if not status.startswith("2"):
-        raise ProxyRefused(status)
+    try:
+        line = connected(endpoint(url), deadline, through=proxy)
+    except HTTPException as error:
+        raise ProxyRefused("nothing") from error
+    except OSError as error:
+        if not str(error).startswith(REFUSED):
+            raise
+        raise ProxyRefused(str(error).removeprefix(REFUSED)) from error
+    with closing(line):
+        yield line.sock
 
 
 def _certificate(line: ssl.SSLSocket) -> Certificate:
     found = x509.load_der_x509_certificate(line.getpeercert(binary_form=True) or b"")
     names: list[str] = []
     with suppress(*UNREAD):
-        told = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        names += told.get_values_for_type(x509.DNSName)
-        names += [str(address) for address in told.get_values_for_type(x509.IPAddress)]
+        alternatives = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        names += alternatives.get_values_for_type(x509.DNSName)
+        names += [str(address) for address in alternatives.get_values_for_type(x509.IPAddress)]
     own = found.issuer == found.subject
     return Certificate(tuple(names), _called(found.issuer), own, found.not_valid_after_utc)
 
 
 def _called(name: x509.Name) -> str:
-    """What somebody is called in a certificate."""
+    """The organization and common name of a certificate's subject or issuer."""
     kinds = (x509.NameOID.ORGANIZATION_NAME, x509.NameOID.COMMON_NAME)
     parts = [str(part.value) for kind in kinds for part in name.get_attributes_for_oid(kind)]
     return ", ".join(dict.fromkeys(parts)) or "nobody"

@@ -8,7 +8,7 @@ searches make the list, so that every page of it is cut from the same one.
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -18,6 +18,7 @@ from evidence.errors import InvalidRequest
 from evidence.fold import fold
 from evidence.hits import Counts, Hit, SearchPage
 from evidence.limits import BUDGETS, CONTRACT
+from evidence.model import distinct
 from evidence.periods import find_period
 from evidence.proven import Judge, Order, languages_of, spelling
 from evidence.question import parse
@@ -107,7 +108,7 @@ def page(
             "truncated": True,
             "narrower_searches": list(asked),
         },
-        warnings=[*_once(one for page in pages for one in page.warnings), told],
+        warnings=[*distinct(one for page in pages for one in page.warnings), told],
     )
 
 
@@ -185,8 +186,3 @@ def _tells(text: str) -> Callable[[str], tuple[bool, bool, int]]:
 
 def _identity(hit: Hit) -> tuple[str, ...]:
     return hit.ref.connection_id or "", hit.ref.stream, hit.ref.record_id
-
-
-def _once(warnings: Iterable[dict[str, object]]) -> list[dict[str, object]]:
-    listed = list(warnings)
-    return [found for n, found in enumerate(listed) if found not in listed[:n]]

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-import orjson
-
 from evidence.limits import BUDGETS
+from service.pdpp.decode import short
+from service.sources.remote.remote_errors import is_small
 
 Body = dict[str, Any]
 
@@ -23,16 +23,11 @@ def bounded(body: Body) -> Body:
 
 
 def _short(warning: Body) -> Body:
-    most = BUDGETS.message_chars
     return {
-        name: f"{value[: most - 1]}…" if isinstance(value, str) and len(value) > most else value
+        name: short(value, BUDGETS.message_chars) if isinstance(value, str) else value
         for name, value in warning.items()
-        if isinstance(value, (str, int, float)) or (name == "detail" and _is_small(value))
+        if isinstance(value, (str, int, float)) or (name == "detail" and is_small(value))
     }
-
-
-def _is_small(value: Any) -> bool:
-    return len(orjson.dumps(value)) <= BUDGETS.upstream_detail_bytes
 
 
 def warned(

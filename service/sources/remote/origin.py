@@ -1,4 +1,4 @@
-"""One resource server to ask: retries, a breaker, and bodies that are what they should be."""
+"""Requests to one resource server: retries, a circuit breaker, and JSON bodies."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -43,17 +43,17 @@ class Origin:
 
     @property
     def accepts(self) -> dict[str, str]:
-        """What is asked for: packed from afar. Who goes without TLS is near: packing is slower."""
+        """The `Accept` headers. Bodies are compressed unless the server is near, without TLS."""
         return JSON if self.url.startswith("http:") else JSON | PACKED
 
     def line(self, token: str, deadline: Deadline, permit: Permit, *, own: bool = True) -> "Line":
-        """The way there for one request."""
+        """One request's connection to this origin."""
         return Line(self, token, deadline, permit, own)
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One request's way to an origin: its token goes there and nowhere else.
+    """One request's connection to an origin: its token is sent there and nowhere else.
 
     `own` is whether the token is that of the caller, and not one kept for a member of a package.
     """
@@ -66,8 +66,8 @@ class Line:
 
     def read(
         self, path: str, params: Pairs, *, most_bytes: int = BUDGETS.upstream_bytes
-    ) -> tuple[dict[str, Any], Answer]:
-        """The JSON object at a path, with the answer it came in; raises what was refused."""
+    ) -> dict[str, Any]:
+        """The JSON object at a path; raises what was refused."""
         answer = self.ask("GET", path, params, self.origin.accepts, most_bytes)
         if answer.status != 200:
             raise self.refusal(answer)
@@ -80,12 +80,12 @@ class Line:
             raise remote_errors.noted(error, answer) from None
         if not isinstance(body, dict):
             raise remote_errors.invalid("returned JSON that is not an object")
-        return body, answer
+        return body
 
     def ask(
         self, method: str, path: str, params: Pairs, headers: dict[str, str], most_bytes: int
     ) -> Answer:
-        """The answer with any status but those that pass soon: these are asked again."""
+        """The answer with any status; transient ones are retried."""
         self.deadline.check("a server behind this one was asked")
         with self.permit, self.origin.breaker.guard():
             for left in reversed(range(BUDGETS.upstream_retries + 1)):
@@ -95,14 +95,18 @@ class Line:
                     if not left or not self._wait(BUDGETS.retry_pause_seconds):
                         raise
                     continue
-                if answer.status not in TRANSIENT or not left or not self._wait(_told(answer)):
+                if (
+                    answer.status not in TRANSIENT
+                    or not left
+                    or not self._wait(_retry_delay(answer))
+                ):
                     return answer
         raise AssertionError("the last attempt returns or raises")
 
     def refusal(self, answer: Answer) -> EvidenceError:
-        """What an answer refuses, without the token: some servers repeat it.
+        """The error of an answer, without the token, which some servers repeat.
 
-        A token that is not the caller's own is none the caller could replace: no 401 of theirs.
+        For a token that is not the caller's own it is no 401: the caller cannot replace it.
         """
         error = remote_errors.failure(replace(answer, body=_without(answer.body, self.token)))
         if self.own or not isinstance(error, Unauthenticated):
@@ -132,7 +136,7 @@ class Line:
 
     @contextmanager
     def opened(self, path: str, params: Pairs, headers: dict[str, str]) -> Iterator[Opened]:
-        """An answer whose body is read in pieces; it is not asked for twice."""
+        """An answer whose body is read in pieces; it is not retried."""
         sent = {**headers, "Authorization": f"Bearer {self.token}"}
         with self.permit, self.origin.breaker.guard():
             url = self.origin.url + path
@@ -149,9 +153,9 @@ def _without(body: bytes, token: str) -> bytes:
     return body
 
 
-def _told(answer: Answer) -> float | None:
+def _retry_delay(answer: Answer) -> float | None:
     """Seconds until the same request may work; None where that cannot be known."""
-    told = remote_errors.retry_after(answer.headers)
-    if told is not None or answer.status == 429:
-        return told
+    seconds = remote_errors.retry_after(answer.headers)
+    if seconds is not None or answer.status == 429:
+        return seconds
     return BUDGETS.retry_pause_seconds

@@ -12,10 +12,10 @@ What opens connections is loaded for the first of them: many a server never asks
 
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
 from evidence import request_log
@@ -23,7 +23,6 @@ from evidence.errors import EvidenceError, NotFound, TooLarge
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.ports import Late, Unreached
-from service.sources.remote.deadline_sockets import Watch
 
 if TYPE_CHECKING:
     from requests import Response
@@ -48,11 +47,11 @@ class Answer:
 class Opened:
     """An answer whose body is still to be read."""
 
-    def __init__(self, response: "Response", watch: Watch) -> None:
+    def __init__(self, response: "Response", deadline: Deadline) -> None:
         self.status = response.status_code
         self.headers: Mapping[str, str] = response.headers
         self._response = response
-        self._watch = watch
+        self._deadline = deadline
 
     def read(self, most_bytes: int) -> bytes:
         """The whole body, held once and not also in pieces; raises as `pieces` does."""
@@ -73,9 +72,7 @@ class Opened:
                     raise _too_large()
                 yield piece
         except connections.FAULTS as error:
-            raise _failure(error, self._watch) from None
-        if self._watch.fired:  # a body without a length ends where its connection is cut
-            raise _timed_out()
+            raise _failure(error, self._deadline) from None
 
 
 def prepare() -> None:
@@ -91,15 +88,20 @@ def ask(
     most_bytes: int,
     params: Parameters = (),
     headers: Mapping[str, str] | None = None,
-    form: Mapping[str, str] | None = None,
+    data: Mapping[str, str] | bytes | None = None,
+    redirects: bool = False,
 ) -> Answer:
-    """The answer of the server at `url`, with any status; a redirect is an error.
+    """The answer of the server at `url`, with any status.
+
+    A redirect is never followed; it is an error unless `redirects` are answers, too. `data` is a
+    form or the bytes of a body.
 
     Raises `Cut` and other `Unavailable` (`upstream_unreachable`, for a redirect
     `upstream_invalid_response`), `TimedOut` (`upstream_timeout`) and `TooLarge`
     (`upstream_too_large`).
     """
-    with opened(method, url, deadline=deadline, params=params, headers=headers, form=form) as found:
+    options: dict[str, Any] = {"params": params, "data": data, "redirects": redirects}
+    with opened(method, url, deadline=deadline, headers=headers, **options) as found:
         return Answer(found.status, found.headers, found.read(most_bytes))
 
 
@@ -111,41 +113,20 @@ def opened(
     deadline: Deadline,
     params: Parameters = (),
     headers: Mapping[str, str] | None = None,
-    form: Mapping[str, str] | None = None,
+    data: Mapping[str, str] | bytes | None = None,
+    redirects: bool = False,
 ) -> Iterator[Opened]:
     """The same with the body unread, to be read inside the context."""
     from service.sources.remote import connections
 
-    with Watch(deadline) as watch, ExitStack() as stack:
-        try:
-            response = connections.send(watch, method, url, headers, params=params, data=form)
-        except connections.FAULTS as error:
-            raise _failure(error, watch) from None
-        stack.enter_context(response)
-        if response.is_redirect:
+    try:
+        response = connections.send(deadline, method, url, headers, params=params, data=data)
+    except connections.FAULTS as error:
+        raise _failure(error, deadline) from None
+    with response:
+        if response.is_redirect and not redirects:
             raise _unreachable("redirects to another server", code="upstream_invalid_response")
-        yield Opened(response, watch)
-
-
-def seen(
-    method: str,
-    url: str,
-    *,
-    deadline: Deadline,
-    most_bytes: int,
-    headers: Mapping[str, str],
-    body: bytes | None = None,
-) -> Answer:
-    """The answer of `url` as a client gets it, redirects included; raises as `ask` does."""
-    from service.sources.remote import connections
-
-    with Watch(deadline) as watch:
-        try:
-            with connections.send(watch, method, url, headers, data=body) as response:
-                found = Opened(response, watch).read(most_bytes)
-                return Answer(response.status_code, response.headers, found)
-        except connections.FAULTS as error:
-            raise _failure(error, watch) from None
+        yield Opened(response, deadline)
 
 
 def way(url: str) -> tuple[str | None, str]:
@@ -155,9 +136,7 @@ def way(url: str) -> tuple[str | None, str]:
     return connections.way(url)
 
 
-def download(
-    url: str, *, seconds: float, most_bytes: int, headers: Mapping[str, str] | None = None
-) -> Iterator[bytes]:
+def download(url: str, *, seconds: float, most_bytes: int) -> Iterator[bytes]:
     """The body at `url`, in pieces, decoded; the pieces together are at most `most_bytes`.
 
     The first piece is asked for when it is wanted, and from then on all must be read within
@@ -167,22 +146,22 @@ def download(
     """
     from service.sources.remote import connections
 
-    with Watch(Deadline.after(seconds)) as watch:
-        try:
-            with _followed(url, headers or {}, watch) as response:
-                yield from Opened(response, watch).pieces(most_bytes)
-        except connections.FAULTS as error:
-            raise _failure(error, watch) from error
+    deadline = Deadline.after(seconds)
+    try:
+        with _followed(url, deadline) as response:
+            yield from Opened(response, deadline).pieces(most_bytes)
+    except connections.FAULTS as error:
+        raise _failure(error, deadline) from error
 
 
 @contextmanager
-def _followed(url: str, headers: Mapping[str, str], watch: Watch) -> Iterator["Response"]:
+def _followed(url: str, deadline: Deadline) -> Iterator["Response"]:
     """The answer at `url` or where it leads, unread; raises unless it is a plain 200."""
     from service.sources.remote import connections
 
     auth = connections.auth(url)
     for _ in range(BUDGETS.redirects + 1):
-        response = connections.send(watch, "GET", url, headers, auth=auth)
+        response = connections.send(deadline, "GET", url, None, auth=auth)
         with response:
             if not response.is_redirect:
                 _check_status(response)
@@ -212,17 +191,17 @@ def _check_length(response: "Response", most_bytes: int) -> None:
         raise _too_large()
 
 
-def _failure(error: Exception, watch: Watch) -> EvidenceError:
+def _failure(error: Exception, deadline: Deadline) -> EvidenceError:
     """What a fault of the network means, without where it happened; it is counted."""
-    found = _meaning(error, watch)
+    found = _meaning(error, deadline)
     request_log.current().asked(found.code)
     return found
 
 
-def _meaning(error: Exception, watch: Watch) -> EvidenceError:
+def _meaning(error: Exception, deadline: Deadline) -> EvidenceError:
     from service.sources.remote import connections
 
-    if watch.over or isinstance(error, connections.TOO_LATE):
+    if deadline.expired() or isinstance(error, connections.TOO_LATE):
         return _timed_out()
     if isinstance(error, connections.UNTRUSTED):
         return _unreachable("has a certificate that is not trusted here")

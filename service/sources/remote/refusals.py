@@ -1,5 +1,6 @@
 """What else works where an upstream refuses what clients of it may not ask."""
 
+from dataclasses import fields
 from typing import Any
 
 from evidence.continuation import Continuation
@@ -34,21 +35,11 @@ _WITHOUT = {
 
 def of_argument(name: str, query: SearchQuery) -> InvalidRequest:
     """Refuse an argument of a search that a source does not declare, with the call without it."""
-    given: dict[str, Any] = {
-        "query": query.query,
-        "words": query.words,
-        "streams": list(query.streams),
-        "connection_id": query.connection_id,
-        "since": query.since,
-        "until": query.until,
-        "sort": query.sort,
-        "filter": query.filter,
-    }
-    default = {"words": "any", "sort": "relevance"}
     kept = {
-        key: value
-        for key, value in given.items()
-        if value and value != default.get(key) and key != name
+        field.name: list(value) if isinstance(value, tuple) else value
+        for field in fields(query)
+        if field.name != name and not field.metadata.get("paging")
+        if (value := getattr(query, field.name)) and value != field.default
     }
     return InvalidRequest(
         f"This source does not support {name} in searches.",

@@ -5,8 +5,6 @@ Tokens are remembered by their SHA-256 only, for a minute at most.
 
 import base64
 import hashlib
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
@@ -25,6 +23,7 @@ from evidence.errors import (
 )
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
+from service.lru import LruCache
 from service.sources.remote import bodies, outbound, remote_errors
 from service.sources.remote.breaker import Breaker, Bulkhead, Permit
 from service.sources.remote.server import HttpResourceServer
@@ -34,6 +33,22 @@ from service.ports import SchemaQuery
 STORE_PREFIX = "rung_"
 CLIENT = "client"
 KIND_KEYS = ("pdpp_token_kind", "token_kind", "kind", "role")
+
+FOREIGN = partial(
+    Unauthenticated,
+    "This token was issued for another server. Ask the owner for a token for this one.",
+    code=UNKNOWN_TOKEN,
+)
+OWNER = partial(
+    Forbidden,
+    "Owner tokens are refused here. Ask the owner for a client token with a grant.",
+    code="permission_error",
+)
+OTHER_KIND = partial(
+    Forbidden,
+    "Tokens of this kind are refused here. Use a client token with a grant.",
+    code="permission_error",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +63,7 @@ class Introspection:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is known of a token: None, or why it is refused; and for how many seconds."""
+    """Why a token is refused, None if it is not, and for how many seconds this holds."""
 
     refused: Callable[[], EvidenceError] | None
     seconds: float
@@ -57,8 +72,8 @@ class Verdict:
 class RemoteAuthority:
     """Opens one origin to client tokens. One for all requests, shared by threads.
 
-    `audience` is what tokens must be made for, where that is told. Tokens that begin with
-    `reserved` are another's and never go there. `after` makes deadlines.
+    `audience` is what tokens must be issued for, if an introspection reports it. Tokens that begin
+    with `reserved` belong to another source and are never sent there. `after` makes deadlines.
     """
 
     def __init__(
@@ -76,8 +91,7 @@ class RemoteAuthority:
         self._bulkhead = bulkhead
         self._reserved = reserved
         self._after = after
-        self._lock = threading.Lock()
-        self._known: OrderedDict[bytes, tuple[Verdict, Deadline]] = OrderedDict()
+        self._known = LruCache[bytes, tuple[Verdict, Deadline]](BUDGETS.tokens_cached)
 
     def open(
         self, token: str, deadline: Deadline, permit: Permit | None = None
@@ -85,7 +99,7 @@ class RemoteAuthority:
         """The resource server for one request with a client token.
 
         Raises `Unauthenticated` for dead, foreign and store tokens, `Forbidden` for those of the
-        owner, of a control plane and of unknown kinds, and what keeps the upstream from saying.
+        owner, of a control plane and of unknown kinds, and the error of an upstream that fails.
         """
         if not token or (self._reserved and token.startswith(self._reserved)):
             raise Unauthenticated(
@@ -103,21 +117,15 @@ class RemoteAuthority:
         self, token: str, server: HttpResourceServer, deadline: Deadline, permit: Permit
     ) -> Verdict:
         key = hashlib.sha256(token.encode()).digest()
-        with self._lock:
-            known = self._known.get(key)
-            if known is not None and not known[1].expired():
-                self._known.move_to_end(key)
-                return known[0]
+        known = self._known.get(key)
+        if known is not None and not known[1].expired():
+            return known[0]
         found = (
-            _asked(server)
+            _kind_by_schema(server)
             if self._introspection is None
             else self._introspected(self._introspection, token, deadline, permit)
         )
-        with self._lock:
-            self._known[key] = found, self._after(found.seconds)
-            self._known.move_to_end(key)
-            while len(self._known) > BUDGETS.tokens_cached:
-                self._known.popitem(last=False)
+        self._known.put(key, (found, self._after(found.seconds)))
         return found
 
     def _introspected(
@@ -132,27 +140,27 @@ class RemoteAuthority:
                 deadline=deadline,
                 most_bytes=BUDGETS.upstream_bytes,
                 headers=headers,
-                form={"token": token},
+                data={"token": token},
             )
-        said = _told(answer)
+        said = _introspection_body(answer)
         if said.get("active") is not True:
             return _refusal(partial(_dead, said.get("inactive_reason")))
         if not self._is_for_us(said.get("aud")):
-            return _refusal(_foreign)
+            return _refusal(FOREIGN)
         refused = _refused_kind(said, KIND_KEYS[:2])
         if refused is not None:
             return _refusal(refused)
         return Verdict(None, min(BUDGETS.token_seconds, _lasts(said.get("exp"), answer.headers)))
 
-    def _is_for_us(self, told: Any) -> bool:
+    def _is_for_us(self, audience: Any) -> bool:
         """Whether the audience is ours, if one is required and reported."""
-        if self._audience is None or told is None:
+        if self._audience is None or audience is None:
             return True
-        listed = told if isinstance(told, list) else [told]
+        listed = audience if isinstance(audience, list) else [audience]
         return self._audience.rstrip("/") in [str(one).rstrip("/") for one in listed]
 
 
-def _asked(server: HttpResourceServer) -> Verdict:
+def _kind_by_schema(server: HttpResourceServer) -> Verdict:
     """The kind of the bearer, from the schema. Only a refusal of the token itself is remembered."""
     try:
         body = server.schema(SchemaQuery()).body or {}
@@ -163,8 +171,8 @@ def _asked(server: HttpResourceServer) -> Verdict:
     return Verdict(None, BUDGETS.token_seconds) if refused is None else _refusal(refused)
 
 
-def _told(answer: outbound.Answer) -> dict[str, Any]:
-    """The body of an introspection; nobody is let in where it cannot be had."""
+def _introspection_body(answer: outbound.Answer) -> dict[str, Any]:
+    """The body of an introspection; raises `Unavailable` if it is not one."""
     try:
         said = json_text.parse(answer.body) if answer.status == 200 else None
     except ValueError:
@@ -185,8 +193,8 @@ def _refused_kind(
     """Why a token of this kind may not read; None for a client token."""
     kinds = [str(said[key]).strip().lower() for key in keys if said.get(key) is not None]
     if any("owner" in kind for kind in kinds):
-        return _owner
-    return None if kinds and all(kind == CLIENT for kind in kinds) else _unknown
+        return OWNER
+    return None if kinds and all(kind == CLIENT for kind in kinds) else OTHER_KIND
 
 
 def _lasts(exp: Any, headers: Mapping[str, str]) -> float:
@@ -206,24 +214,3 @@ def _refusal(error: Callable[[], EvidenceError]) -> Verdict:
 def _dead(reason: Any) -> EvidenceError:
     code = reason if reason in ENDED else UNKNOWN_TOKEN
     return Unauthenticated("This token is not active. Ask the owner for a new one.", code=code)
-
-
-def _foreign() -> EvidenceError:
-    return Unauthenticated(
-        "This token was issued for another server. Ask the owner for a token for this one.",
-        code=UNKNOWN_TOKEN,
-    )
-
-
-def _owner() -> EvidenceError:
-    return Forbidden(
-        "Owner tokens are refused here. Ask the owner for a client token with a grant.",
-        code="permission_error",
-    )
-
-
-def _unknown() -> EvidenceError:
-    return Forbidden(
-        "Tokens of this kind are refused here. Use a client token with a grant.",
-        code="permission_error",
-    )

@@ -31,6 +31,7 @@ from evidence.errors import (
 )
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.text import escape
+from service.pdpp.decode import short
 from service.sources.remote.outbound import Answer
 
 Headers = Mapping[str, str]
@@ -204,7 +205,7 @@ def _details(said: dict[str, Any]) -> dict[str, Any]:
         words = [text for one in near[: BUDGETS.upstream_suggestions] if (text := _text(one))]
         found["did_you_mean"] = words or None
     arguments = said.get("retry_arguments")
-    if isinstance(arguments, dict) and _is_small(arguments):
+    if isinstance(arguments, dict) and is_small(arguments):
         found["retry_arguments"] = arguments
     return found
 
@@ -212,7 +213,11 @@ def _details(said: dict[str, Any]) -> dict[str, Any]:
 def _connection(one: Any) -> dict[str, str]:
     known = one if isinstance(one, dict) else {}
     shown = {name: known.get(name) for name in CONNECTION_KEYS}
-    return {name: _cut(text) for name, text in shown.items() if isinstance(text, str) and text}
+    return {
+        name: text
+        for name, value in shown.items()
+        if isinstance(value, str) and (text := short(value, CONTRACT.name_chars))
+    }
 
 
 def _calls(told: Any) -> tuple[Continuation, ...]:
@@ -224,13 +229,14 @@ def _calls(told: Any) -> tuple[Continuation, ...]:
         if isinstance(one, dict)
         and one.get("tool") in OPERATIONS
         and isinstance(one.get("args"), dict)
-        and _is_small(one["args"])
+        and is_small(one["args"])
         and isinstance(one.get("why"), str)
         and re.fullmatch("[a-z_]{1,40}", one["why"])
     )
 
 
-def _is_small(value: Any) -> bool:
+def is_small(value: Any) -> bool:
+    """Whether a detail of an upstream is small enough to be passed on."""
     return len(orjson.dumps(value)) <= BUDGETS.upstream_detail_bytes
 
 
@@ -240,9 +246,4 @@ def _text(value: Any) -> str | None:
         return None
     plain = " ".join(value[: 4 * BUDGETS.upstream_message_chars].split())
     shown = escape(_ADDRESS.sub("(address)", plain))[0]
-    most = BUDGETS.upstream_message_chars
-    return (shown if len(shown) <= most else f"{shown[: most - 1]}…") or None
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= CONTRACT.name_chars else f"{text[: CONTRACT.name_chars - 1]}…"
+    return short(shown, BUDGETS.upstream_message_chars) or None

@@ -102,7 +102,7 @@ def _asked(line: Line, query: SearchQuery, extra: list[Pair]) -> Body:
         *extra,
     ]
     try:
-        body, _ = line.read("/v1/search", params)
+        body = line.read("/v1/search", params)
     except TooLarge as error:
         error.hint = error.hint or "Request fewer hits with limit."
         raise
@@ -117,7 +117,7 @@ def _extra(line: Line, query: SearchQuery) -> tuple[list[Pair], list[Body]]:
     used = {name: value for name, value in given.items() if value != _DEFAULTS[name]}
     if not used:
         return [], []
-    declared = line.origin.declared.arguments(lambda path: line.read(path, [])[0])
+    declared = line.origin.declared.arguments(lambda path: line.read(path, []))
     unknown = [name for name in used if name not in declared]
     for name in unknown:
         if name != "words":

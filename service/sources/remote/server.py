@@ -77,7 +77,7 @@ class HttpResourceServer:
             body = self._compact(where)
         else:
             full = [("detail", "full")] if query.detail == "full" else []
-            body, _ = self._line.read("/v1/schema", [*full, *where])
+            body = self._line.read("/v1/schema", [*full, *where])
         streams = bodies.streams(body)
         bodies.require(streams is not None, "schema")
         if where and not streams:
@@ -88,13 +88,13 @@ class HttpResourceServer:
     def _compact(self, where: list[Pair]) -> Body:
         """The compact document, or the whole one where the server has no other."""
         try:
-            body, _ = self._line.read("/v1/schema", [("view", "compact"), *where])
+            body = self._line.read("/v1/schema", [("view", "compact"), *where])
             if bodies.streams(body) is not None:
                 return body
         except InvalidRequest as error:
             if error.code not in NO_COMPACT:
                 raise
-        return self._line.read("/v1/schema", where)[0]
+        return self._line.read("/v1/schema", where)
 
     def streams(self, *, connection_id: str | None = None) -> Answer[StreamList]:
         body = self._list("/v1/streams", parameters(connection_id=connection_id))
@@ -292,7 +292,7 @@ class HttpResourceServer:
     ) -> Body:
         """The body at a path as it passes its check; errors come explained."""
         try:
-            body, _ = self._line.read(path, params, most_bytes=most_bytes)
+            body = self._line.read(path, params, most_bytes=most_bytes)
         except TooLarge as error:
             error.hint = error.hint or "Request fewer fields, or read one with read_record_field."
             raise

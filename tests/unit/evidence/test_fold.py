@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evidence.find import spans
-from evidence.fold import FOLD_VERSION, Folded, extends, fold, fold_literal, origin
+from evidence.fold import FOLD_VERSION, Folded, extends, fold, fold_literal
 from evidence.query import Query, parse
 
 TOKENIZER = "unicode61 remove_diacritics 0 categories 'L* N* Co Mn Mc'"
@@ -199,7 +199,7 @@ def test_a_literal_fold_is_final_and_keeps_punctuation() -> None:
 )
 def test_a_place_in_the_fold_leads_back_to_the_text(text: str, part: str, expected: str) -> None:
     at = fold(text).index(part)
-    start, end = origin(text, at, at + len(part))
+    start, end = Folded(text).original(at, at + len(part))
     assert text[start:end] == expected
 
 
@@ -228,8 +228,8 @@ def test_the_way_back_covers_the_folded_range_with_nothing_to_spare(
 
 def test_the_way_back_leads_past_any_number_of_accents() -> None:
     text = "a" + "\u0301" * 300 + "b"
-    assert origin(text, 0, 1) == (0, 301)
-    assert origin(text, 1, 2) == (301, 302)
+    assert Folded(text).original(0, 1) == (0, 301)
+    assert Folded(text).original(1, 2) == (301, 302)
 
 
 def test_the_fold_has_a_version() -> None:

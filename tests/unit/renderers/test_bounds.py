@@ -17,7 +17,7 @@ from service.pdpp.decode.records import decode_record
 from service.pdpp.decode import search as search_reading
 from renderers import document as documents
 from renderers.document_layout import lay_out
-from renderers import field, records, schema, search
+from renderers import field, records, schema, search, search_size
 from renderers.rendering import Context, Rendering
 from tests.helpers.monsters import (
     Held,
@@ -58,10 +58,10 @@ def carries(rendering: Rendering, continuations: list[Continuation]) -> None:
 @given(held(pages(most=100)))
 def test_a_search_page_of_any_hits_is_bounded_and_no_id_is_cut(monster: Held[SearchPage]) -> None:
     page = monster.reading
-    fitted = search.fit(page, BUDGETS)
+    fitted = search_size.fit(page, BUDGETS)
     while len(fitted.hits) < len(page.hits):
         page.hits = page.hits[: len(fitted.hits)]  # as a server asks again for a smaller page
-        fitted = search.fit(page, BUDGETS)
+        fitted = search_size.fit(page, BUDGETS)
     rendering = search.render(fitted, Context())
     text = bounded(rendering)
     assert all(f" {hit.id} " in text for hit in page.hits)
@@ -78,7 +78,7 @@ def test_a_search_page_of_any_hits_is_bounded_and_no_id_is_cut(monster: Held[Sea
 @given(held(ordinary_pages()))
 def test_ten_ordinary_hits_all_fit_8_kb_each_with_a_window(monster: Held[SearchPage]) -> None:
     page = monster.reading
-    fitted = search.fit(page, BUDGETS)
+    fitted = search_size.fit(page, BUDGETS)
     assert len(fitted.hits) == 10 and all(hit.matches for hit in fitted.hits)
     text = bounded(search.render(fitted, Context()), BUDGETS.search_text_bytes)
     assert len(fenced(text)) >= CONTRACT.full_hits

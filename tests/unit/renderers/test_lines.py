@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from evidence.hits import SearchPage
 from evidence.text import escape, mark
-from renderers.lines import quoted, value_of
-from renderers.rendering import Context
+from renderers.rendering import Context, quoted, value_of
 from renderers.search import render
 from tests.helpers.monsters import ALPHABETS, Held, held, monstrous, pages
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from evidence.errors import EvidenceError
 from evidence.hits import SearchPage
 from evidence.limits import BUDGETS
-from renderers import failure, search
+from renderers import failure, search, search_size
 from renderers.rendering import Context
 from service.operations import OPERATIONS
 from service.operations.papers import PAPER_OPERATIONS
@@ -84,7 +84,7 @@ def test_a_search_page_is_unchanged_by_fitting_and_rendering_it(
 ) -> None:
     page = monster.reading
     before = deepcopy(page)
-    fitted = search.fit(page, BUDGETS)
+    fitted = search_size.fit(page, BUDGETS)
     assert page == before
     before = deepcopy(fitted)
     search.render(fitted, Context())

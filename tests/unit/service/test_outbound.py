@@ -202,9 +202,9 @@ def test_the_header_that_was_given_wins_over_netrc(
     fetch(server, "/small")
     assert "authorization" not in server.headers[-1]
     given = {"Authorization": "Bearer ours"}
-    b"".join(
-        outbound.download(f"{server.url}/small", seconds=SECONDS, most_bytes=CAP, headers=given)
-    )
+    deadline = Deadline.after(SECONDS)
+    url = f"{server.url}/small"
+    outbound.ask("GET", url, deadline=deadline, most_bytes=CAP, headers=given)
     assert server.headers[-1]["authorization"] == "Bearer ours"
 
 

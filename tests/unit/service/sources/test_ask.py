@@ -41,7 +41,7 @@ def test_parameters_headers_and_forms_arrive_as_they_were_given() -> None:
     with answering(lambda asked: Reply()) as server:
         ask(server, params=[("fields", "a b"), ("fields", "c&d"), ("filter[x][gte]", "1+1")])
         ask(server, headers={"Authorization": f"Bearer {TOKEN}"})
-        ask(server, method="POST", form={"token": "t&="})
+        ask(server, method="POST", data={"token": "t&="})
     first, second, third = server.asked
     assert first.target == "/v1/x?fields=a+b&fields=c%26d&filter%5Bx%5D%5Bgte%5D=1%2B1"
     assert second.token == TOKEN

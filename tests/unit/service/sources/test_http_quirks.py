@@ -10,7 +10,7 @@ from evidence.errors import InvalidRequest
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS
 from evidence.records import RecordPage
-from evidence.values import Preview, is_binary
+from evidence.values import Binary, Preview
 from evidence.work import Deadline
 from service.sources.remote.server import HttpResourceServer
 from service.sources.remote.origin import Origin
@@ -246,7 +246,7 @@ def test_binary_values_come_as_what_is_known_of_them(world: Scripted, value: Any
 
     world.server.answer = answer
     read = world.open().field_window(REF, "file", WindowRequest()).value
-    assert read.type == "binary" and not read.text and is_binary(read.binary)
+    assert read.type == "binary" and not read.text and isinstance(read.binary, Binary)
 
 
 def test_large_values_of_a_record_come_as_previews_unless_whole(world: Scripted) -> None:
