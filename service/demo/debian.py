@@ -26,58 +26,6 @@ HASH_CHARS = 12
 DOWNLOAD_SECONDS = 120
 FETCHED = ("bash", "apt", "dpkg", "glibc-source", "openssl", "python3.11", "perl-base", "git")
 
-MANIFEST: dict[str, Any] = {
-    "streams": [
-        {
-            "name": "entries",
-            "label": "Changelog entries",
-            "primary_key": ["id"],
-            "cursor_field": "date",
-            "schema": {
-                "type": "object",
-                "properties": {
-                    "id": {"type": "string"},
-                    "package": {"type": "string"},
-                    "version": {"type": "string"},
-                    "title": {"type": "string", "x_pdpp_role": "primary-title"},
-                    "distribution": {"type": "string"},
-                    "urgency": {"type": "string"},
-                    "author": {"type": "string", "x_pdpp_role": "actor"},
-                    "author_hash": {"type": "string"},
-                    "date": {
-                        "type": "string",
-                        "format": "date-time",
-                        "x_pdpp_role": "event-time",
-                    },
-                    "bugs": {"type": "array"},
-                    "bug_count": {"type": "integer"},
-                    "text": {"type": "string", "x_pdpp_role": "primary-text"},
-                },
-            },
-            "query": {
-                "exact_filters": [
-                    *("id", "package", "version", "distribution", "urgency", "author"),
-                    "author_hash",
-                ],
-                "range_filters": {
-                    "date": ["gte", "gt", "lte", "lt"],
-                    "bug_count": ["gte", "gt", "lte", "lt"],
-                },
-                "aggregations": {
-                    "sum": ["bug_count"],
-                    "min": ["date", "bug_count"],
-                    "max": ["date", "bug_count"],
-                    "group_by": ["package", "distribution", "urgency", "author"],
-                    "group_by_time": ["date"],
-                    "count_distinct": ["package", "author", "author_hash"],
-                },
-                "search": {"lexical_fields": ["title", "text", "author"]},
-            },
-            "views": [{"id": "basic", "label": "Versions", "fields": ["id", "title", "date"]}],
-        }
-    ]
-}
-
 _HEAD = re.compile(r"(\S+) \(([^)\s]+)\) ([^;]*);(.*)")
 _FOOT = re.compile(r" -- (.*?) *<([^>]*)>  ?(.*)")
 _CLOSES = re.compile(r"closes:\s*(?:bug)?#?\s?\d+(?:,\s*(?:bug)?#?\s?\d+)*", re.IGNORECASE)
@@ -103,7 +51,7 @@ def build(*, salt: str, docs: Path = DOCS) -> Connection:
     files = sorted(docs.glob(f"*/{CHANGELOG}"))
     texts = (gzip.decompress(file.read_bytes()) for file in files)
     rows = tuple(_rows(texts if len(files) >= FEW_FILES else fetch(FETCHED), salt))
-    return Connection("debian-changelogs", "debian", "Debian changelogs", MANIFEST, rows)
+    return Connection("debian-changelogs", "debian", "Debian changelogs", rows)
 
 
 def fetch(packages: Iterable[str]) -> Iterator[bytes]:

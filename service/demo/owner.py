@@ -8,11 +8,13 @@ import base64
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from random import Random
 from typing import Any
 
+import orjson
+
 from service.demo.files import pdf, png
-from service.demo.manifests import BANK, CALENDAR, CHAT, MAIL, NOTES
 from service.demo.words import (
     CHINESE,
     EMOJI,
@@ -28,6 +30,7 @@ from service.demo.words import (
 )
 from service.records.intake import Row
 
+MANIFESTS = Path(__file__).with_name("manifests")
 SEED = 20260501
 FIRST_DAY = datetime(2025, 11, 1, 6, 30, tzinfo=UTC)
 MINUTES = 180 * 24 * 60
@@ -82,9 +85,16 @@ class Connection:
     connection_id: str
     connector_key: str
     label: str
-    manifest: dict[str, Any]
     rows: tuple[Row, ...]
     later: tuple[Row, ...] = ()
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """The manifest of all connections of this kind."""
+        found: dict[str, Any] = orjson.loads(
+            (MANIFESTS / f"{self.connector_key}.json").read_bytes()
+        )
+        return found
 
 
 def build() -> Iterator[Connection]:
@@ -92,10 +102,10 @@ def build() -> Iterator[Connection]:
     random = Random(SEED)
     yield _mailbox(random, "gmail-work", "Work mail", threads=210, messages=800)
     yield _mailbox(random, "gmail-home", "Home mail", threads=120, messages=460)
-    yield Connection("slack-team", "slack", "Team chat", CHAT, tuple(_chat(random)))
-    yield Connection("notes", "notes", "Notes", NOTES, tuple(_notes(random)))
-    yield Connection("calendar", "calendar", "Calendar", CALENDAR, tuple(_calendar(random)))
-    yield Connection("bank", "bank", "Giro account", BANK, tuple(_payments(random)))
+    yield Connection("slack-team", "slack", "Team chat", tuple(_chat(random)))
+    yield Connection("notes", "notes", "Notes", tuple(_notes(random)))
+    yield Connection("calendar", "calendar", "Calendar", tuple(_calendar(random)))
+    yield Connection("bank", "bank", "Giro account", tuple(_payments(random)))
 
 
 def _row(stream: str, data: dict[str, Any], *, deleted: bool = False) -> Row:
@@ -141,7 +151,7 @@ def _mailbox(
     rows.append(_row("messages", draft))
     read = {**rows[0].data, "unread": False, "folder": "archive"}
     later = (_row("messages", read), _row("messages", draft, deleted=True))
-    return Connection(connection_id, "gmail", label, MAIL, tuple(rows), later)
+    return Connection(connection_id, "gmail", label, tuple(rows), later)
 
 
 def _message(
