@@ -1,24 +1,23 @@
-"""The OpenAPI 3.1 document of what is mounted, made from the operations and their schemas."""
+"""The OpenAPI 3.1 document of what is mounted, made from the operations and their schemas.
+
+`parts/` has what does not depend on an operation: the schemas of bodies, the headers, and the
+routes of the server itself.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import orjson
-from apispec import APISpec
-from apispec.ext.marshmallow import MarshmallowPlugin
 
 from evidence.version import VERSION
-from service.openapi import failures, messages, papers, paths, plain, records
+from service.openapi import failures, messages, paths
 from service.openapi.parameters import components
 
 PATH = "/openapi.json"
-DESCRIPTION = """Records and research papers as bounded evidence.
-
-Routes return JSON, and every `GET` also answers `HEAD`. An unknown parameter returns 400, an
-unknown path 404, and an unsupported method 405, all with the same error body. Whatever an answer
-leaves out comes with the URL that reads it, in `links` or in `read`."""
+PARTS = Path(__file__).with_name("parts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,33 +32,33 @@ class Mounted:
 
 def document(mounted: Mounted) -> dict[str, Any]:
     """The document, as plain JSON values."""
-    spec = APISpec(
-        title="Rung",
-        version=VERSION,
-        openapi_version="3.1.0",
-        plugins=[MarshmallowPlugin()],
-        info={"description": DESCRIPTION, "license": {"name": "Apache-2.0"}},
-        servers=[{"url": mounted.public_url or "/"}],
-        tags=[tag for tag in paths.TAGS if _shown(tag["name"], mounted)],
-    )
-    if mounted.records or mounted.closed:
-        spec.components.security_scheme("bearer", paths.BEARER)
-    for name, header in paths.HEADERS.items():
-        spec.components.header(name, header)
+    found = _part("server")
+    found["info"]["version"] = VERSION
+    found["servers"] = [{"url": mounted.public_url or "/"}]
+    found["tags"] = [tag for tag in found["tags"] if getattr(mounted, tag["name"], True)]
+    shared = found["components"]
+    shared["parameters"] = components()
+    shared["responses"] = failures.components(paths.headers("Request-Id"))
     if mounted.records:
-        for name, parameter in components().items():
-            spec.components.parameter(name, parameter["in"], parameter)
-    for name, response in failures.components(paths.headers("Request-Id")).items():
-        spec.components.response(name, response)
-    for name, shape in _shapes(mounted).items():
-        spec.components.schema(name, shape)
-    for path, item in _paths(mounted).items():
-        spec.path(path=path, operations=item)
-    return _pruned(spec.to_dict())
+        shared["schemas"] |= _part("records")
+        found["paths"] |= paths.of_records()
+    if mounted.papers:
+        shared["schemas"] |= _part("papers")
+        found["paths"] |= paths.of_papers(mounted.closed)
+    if not mounted.records and not mounted.closed:
+        del shared["securitySchemes"]
+    found["paths"] |= messages.of_messages(mounted.records, mounted.papers, mounted.closed)
+    return _pruned(found)
+
+
+def _part(name: str) -> dict[str, Any]:
+    """A fresh copy of a file in `parts/`."""
+    found: dict[str, Any] = orjson.loads((PARTS / f"{name}.json").read_bytes())
+    return found
 
 
 def _pruned(found: dict[str, Any]) -> dict[str, Any]:
-    """The document without components that nothing in it points at."""
+    """The document without the components that nothing in it refers to."""
     while True:
         used = set(_references(found))
         kept = {
@@ -89,21 +88,3 @@ def _references(value: Any) -> Iterator[str]:
 def encoded(mounted: Mounted) -> bytes:
     """The document as it is served: built once in a process."""
     return orjson.dumps(document(mounted))
-
-
-def _shown(tag: str, mounted: Mounted) -> bool:
-    return {"records": mounted.records, "papers": mounted.papers}.get(tag, True)
-
-
-def _shapes(mounted: Mounted) -> dict[str, Any]:
-    found = {"Error": failures.SHAPE, **plain.SHAPES}
-    found |= records.SHAPES if mounted.records else {}
-    found |= papers.SHAPES if mounted.papers else {}
-    return found
-
-
-def _paths(mounted: Mounted) -> dict[str, Any]:
-    found = paths.of_records() if mounted.records else {}
-    found |= paths.of_papers(mounted.closed) if mounted.papers else {}
-    found |= messages.of_messages(mounted.records, mounted.papers, mounted.closed)
-    return found | plain.PATHS

@@ -1,4 +1,4 @@
-"""What every route can answer but its data: one error body, a status for each kind."""
+"""The error responses of routes: one body for all, a status for each kind."""
 
 import inspect
 import re
@@ -6,21 +6,11 @@ from collections.abc import Iterable
 
 from evidence import errors
 from evidence.errors import EvidenceError
-from service.openapi.shapes import (
-    ANYTHING,
-    MAYBE_TEXT,
-    TEXT,
-    Shape,
-    body,
-    many,
-    open_map,
-    ref,
-    told,
-)
+from service.openapi.shapes import TEXT, Shape, ref
 from service.statuses import STATUS, TYPES
 
 RECORDS: tuple[type[EvidenceError], ...] = errors.KINDS
-#: What reading a snapshot of papers can come to.
+#: The errors of reading a snapshot of papers.
 PAPERS: tuple[type[EvidenceError], ...] = tuple(
     kind
     for kind in errors.KINDS
@@ -29,30 +19,6 @@ PAPERS: tuple[type[EvidenceError], ...] = tuple(
 CLOSED_PAPERS = (*PAPERS, errors.Unauthenticated)
 
 _MEANT = re.compile(r"─ (\w+) +(.+?) +\d{3}$", re.MULTILINE)
-
-SHAPE = body(
-    "What happened, and what to do about it.",
-    {
-        "error": body(
-            "",
-            {
-                "type": told(TEXT, "The error type."),
-                "code": told(TEXT, "An error code for programs."),
-                "message": told(TEXT, "A message for people."),
-                "request_id": told(TEXT, "The same as the Request-Id header."),
-            },
-            {
-                "hint": TEXT,
-                "param": told(MAYBE_TEXT, "The invalid parameter."),
-                "retry_with": told(TEXT, "The parameter that would help."),
-                "available_connections": told(many(open_map(ANYTHING)), "Its valid values."),
-                "did_you_mean": ANYTHING,
-                "next": told(many(open_map(ANYTHING)), "Calls that work."),
-            },
-        )
-    },
-    {},
-)
 
 
 def components(headers: dict[str, Shape]) -> dict[str, Shape]:
@@ -70,7 +36,7 @@ def responses(kinds: Iterable[type[EvidenceError]]) -> dict[str, Shape]:
 
 
 def unsupported() -> Shape:
-    """The response to a body that is not called JSON."""
+    """The response to a body of another content type."""
     content = {"application/json": {"schema": ref("Error")}}
     return {"description": "The content type is not application/json.", "content": content}
 

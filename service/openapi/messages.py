@@ -1,10 +1,10 @@
-"""`/mcp` as far as HTTP sees it; the schema of its messages is the protocol's own."""
+"""Describes `/mcp` as HTTP; the protocol itself defines the schema of its messages."""
 
 from service.openapi.paths import SECURED, Paths, headers, said
-from service.openapi.shapes import ANYTHING, TEXT, Shape, ref, told
+from service.openapi.shapes import Shape, ref
 from service.statuses import STATUS
 
-#: Kinds of error said with an HTTP status, before it looks at the message.
+#: Kinds of error that end a request before its message is read.
 REFUSED_MESSAGES = (
     *("invalid", "forbidden", "not_found", "too_large", "rate_limited"),
     *("internal", "unavailable", "timed_out"),
@@ -12,25 +12,17 @@ REFUSED_MESSAGES = (
 
 
 def of_messages(of_records: bool, of_papers: bool, closed: bool) -> Paths:
-    """`/mcp` and `/mcp/papers`, as far as HTTP sees them."""
+    """The paths `/mcp` and `/mcp/papers`, as they are mounted."""
     found = {"/mcp": _mcp("mcp", of_records or closed)}
     return found | ({"/mcp/papers": _mcp("mcp_papers", closed)} if of_papers else {})
 
 
 def _mcp(name: str, secured: bool) -> Shape:
-    """One message of the Model Context Protocol; its own schema lies with the protocol."""
-    message = {
-        "type": "object",
-        "required": ["jsonrpc", "method"],
-        "properties": {
-            "jsonrpc": {"const": "2.0"},
-            "id": {"type": ["integer", "string"]},
-            "method": TEXT,
-            "params": told(ANYTHING, "An object, as the method requires."),
-        },
+    """The path item of an endpoint; `name` is its operation id."""
+    asked = {
+        "schema": ref("JsonRpcMessages"),
+        "example": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
     }
-    several: Shape = {"oneOf": [message, {"type": "array", "minItems": 1, "items": message}]}
-    asked = {"schema": several, "example": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}}
     answer = {"application/json": {"schema": ref("JsonRpcAnswers")}}
     shown = {"headers": headers("Request-Id"), "content": answer}
     statuses = {str(STATUS[kind]): "Refused, as a JSON-RPC error." for kind in REFUSED_MESSAGES}

@@ -51,19 +51,23 @@ def components() -> dict[str, Shape]:
     return found
 
 
-def shared() -> list[str]:
-    """The names of shared parameters, which apispec turns into references."""
-    return list(SHARED)
+def shared() -> list[Shape]:
+    """References to the shared parameters."""
+    return [_component(name) for name in SHARED]
 
 
-def connection(example: dict[str, Any]) -> Shape | str:
+def _component(name: str) -> Shape:
+    return {"$ref": f"#/components/parameters/{name}"}
+
+
+def connection(example: dict[str, Any]) -> Shape:
     """`connection_id`: the shared one, or one with an example."""
     if CONNECTION not in example:
-        return CONNECTION
+        return _component(CONNECTION)
     return {**components()[CONNECTION], "example": example[CONNECTION]}
 
 
-def in_path(path: str, schemas: dict[str, Shape], example: dict[str, Any]) -> list[Shape | str]:
+def in_path(path: str, schemas: dict[str, Shape], example: dict[str, Any]) -> list[Shape]:
     """The parameters of a path."""
     return [
         {
@@ -78,7 +82,7 @@ def in_path(path: str, schemas: dict[str, Shape], example: dict[str, Any]) -> li
     ]
 
 
-def of_operation(operation: Operation, path: str, fixed: dict[str, Any]) -> list[Shape | str]:
+def of_operation(operation: Operation, path: str, fixed: dict[str, Any]) -> list[Shape]:
     """All parameters of a GET, path first; those of the contract are added by the caller."""
     bound = _SEGMENT.findall(path)
     example = spelled_example(operation, path)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from evidence.errors import EvidenceError
-from service.openapi import failures, papers, parameters, records
+from service.openapi import failures, parameters
 from service.openapi.shapes import TEXT, Shape, ref
 from service.operations import OPERATIONS
 from service.operations.base import Operation, RecordOperation
@@ -18,37 +18,27 @@ from service.operations.papers import PAPER_OPERATIONS
 
 Paths = dict[str, dict[str, Any]]
 
-TAGS: tuple[dict[str, str], ...] = (
-    {"name": "records", "description": "Records within the grant of a token."},
-    {"name": "papers", "description": "Research papers of a snapshot."},
-    {"name": "mcp", "description": "The same over MCP, for models."},
-    {"name": "server", "description": "Health and descriptions of this server."},
-)
-BEARER = {
-    "type": "http",
-    "scheme": "bearer",
-    "description": "A client token, as `rung grant create` prints it.",
-}
 USUAL = ("Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
 KEPT = {"304": {"description": "Not modified since the version in If-None-Match."}}
 SECURED: list[dict[str, list[str]]] = [{"bearer": []}]
-HEADERS: dict[str, Shape] = {
-    "Request-Id": {
-        "description": "The id of this request; repeats yours if it is valid.",
-        "required": True,
-        "schema": TEXT,
-    },
-    "PDPP-Version": {"description": "The version of the body format.", "schema": TEXT},
-    "Link": {"description": 'The next page, as `<URL>; rel="next"`.', "schema": TEXT},
-    "RateLimit-Limit": {
-        "description": "Requests per window, if rate limits apply.",
-        "schema": TEXT,
-    },
-    "RateLimit-Remaining": {"description": "Requests left in this window.", "schema": TEXT},
-    "RateLimit-Reset": {"description": "Seconds until the next window.", "schema": TEXT},
-    "Content-Range": {"description": "The range of these bytes.", "required": True, "schema": TEXT},
-    "ETag": {"description": "Identifies these bytes.", "schema": TEXT},
-    "Accept-Ranges": {"description": "bytes", "schema": TEXT},
+#: The schemas of the bodies that answer operations and listings.
+ANSWERS: dict[str, tuple[str, ...]] = {
+    "schema": ("Schema",),
+    "query_records": ("RecordPage",),
+    "aggregate": ("Aggregation",),
+    "search": ("SearchPage",),
+    "fetch": ("RecordAnswer",),
+    "read_record_field": ("FieldWindow",),
+    "connectors": ("ConnectorList",),
+    "streams": ("StreamList",),
+    "stream": ("StreamMetadata",),
+    "search_papers": ("PaperPage",),
+    "search_papers_by_keyword": ("PaperPage",),
+    "get_paper_metadata": ("Paper",),
+    "get_paper_summary": ("PaperText",),
+    "get_paper_source": ("PaperText", "PaperMatches", "PaperOutline"),
+    "get_paper_source_outline": ("PaperOutline",),
+    "list_top_facets": ("PaperFacets",),
 }
 
 
@@ -86,14 +76,13 @@ def of_papers(closed: bool) -> Paths:
         for number, (path, fixed) in enumerate(variants.items()):
             asked = parameters.of_operation(operation, path, fixed)
             told = _of(operation, asked, f"_{path.rpartition('/')[2]}" if number else "")
-            answer = _any_of(papers.ANSWERS[told["operationId"]])
-            item = {**told, **_answers(answer, kinds, *kept, secured=closed)}
+            item = {**told, **_answers(told["operationId"], kinds, *kept, secured=closed)}
             item["responses"] |= {} if closed else KEPT
             found[parameters.template(path)] = {"get": item}
     return found
 
 
-def _of(operation: Operation, asked: list[Shape | str], beside: str = "") -> Shape:
+def _of(operation: Operation, asked: list[Shape], beside: str = "") -> Shape:
     tag = "records" if isinstance(operation, RecordOperation) else "papers"
     told = said(f"{operation.name}{beside}", operation.title, operation.description, tag)
     return {**told, "parameters": asked}
@@ -113,13 +102,15 @@ def _posted(operation: RecordOperation) -> Shape:
 
 
 def _record_answers(name: str) -> Shape:
-    answer = ref(records.ANSWERS[name])
-    return _answers(answer, failures.RECORDS, *USUAL, "PDPP-Version", "Link", secured=True)
+    return _answers(name, failures.RECORDS, *USUAL, "PDPP-Version", "Link", secured=True)
 
 
 def _answers(
-    answer: Shape, kinds: tuple[type[EvidenceError], ...], *names: str, secured: bool
+    name: str, kinds: tuple[type[EvidenceError], ...], *names: str, secured: bool
 ) -> Shape:
+    """The responses of the operation `name`, with the headers `names` on the good one."""
+    bodies = [ref(body) for body in ANSWERS[name]]
+    answer = bodies[0] if len(bodies) == 1 else {"oneOf": bodies}
     good = {
         "description": "The answer.",
         "headers": headers(*names),
@@ -127,11 +118,6 @@ def _answers(
     }
     responses = {"200": good, **failures.responses(kinds)}
     return {"security": SECURED if secured else [], "responses": responses}
-
-
-def _any_of(names: tuple[str, ...]) -> Shape:
-    found = [ref(name) for name in names]
-    return found[0] if len(found) == 1 else {"oneOf": found}
 
 
 def _blob() -> Shape:
