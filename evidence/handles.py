@@ -21,6 +21,7 @@ from urllib.parse import parse_qsl, quote, unquote
 import orjson
 
 from evidence.errors import InvalidRequest
+from evidence.members import known
 
 RECORD_SCHEME = "pdpp://record/"
 FIELD_WINDOW_SCHEME = "pdpp://field-window/"
@@ -105,8 +106,7 @@ def record_uri(ref: RecordRef) -> str:
 def field_window_uri(ref: RecordRef, field_path: str, **window: Any) -> str:
     """`pdpp://field-window/…` for a window: `offset_chars`, `limit_chars`, `q`, …"""
     body = {"kind": "field-window", **_identity(ref), "field_path": field_path}
-    body.update({key: value for key, value in window.items() if value is not None})
-    return FIELD_WINDOW_SCHEME + _encode_handle(body)
+    return FIELD_WINDOW_SCHEME + _encode_handle(body | known(window))
 
 
 def stream_uri(stream: str, connection_id: str | None = None) -> str:
@@ -196,8 +196,9 @@ def _malformed(text: str) -> InvalidRequest:
 
 
 def _identity(ref: RecordRef) -> dict[str, Any]:
-    named = {"connection_id": ref.connection_id, "stream": ref.stream, "record_id": ref.record_id}
-    return {key: value for key, value in named.items() if value is not None}
+    return known(
+        {"connection_id": ref.connection_id, "stream": ref.stream, "record_id": ref.record_id}
+    )
 
 
 def _encode_handle(body: dict[str, Any]) -> str:

@@ -1,10 +1,12 @@
 """A search page -> the JSON of MCP `structuredContent`. The text channel carries the same facts."""
 
+from dataclasses import asdict
 from typing import Any
 
 from evidence.continuation import Continuation
-from evidence.hits import FanIn, Hit, Match, SearchPage, SourceReport
+from evidence.hits import Counts, FanIn, Hit, Match, SearchPage, SourceReport
 from evidence.limits import BUDGETS, CONTRACT
+from evidence.members import known
 from evidence.model import READ_FIELD
 from evidence.text import clip
 from evidence.wire import absolute, call, paged, source_of, spelled
@@ -42,10 +44,7 @@ def shows_whole_fields(page: SearchPage) -> bool:
 def _meta(page: SearchPage) -> dict[str, Any]:
     meta: dict[str, Any] = {"recall": page.recall, "warnings": page.warnings}
     if page.counts:
-        accuracy = "exact" if page.counts.exact else "lower_bound"
-        meta["counts"] = {"some": page.counts.some, "accuracy": accuracy}
-        if page.counts.all is not None:
-            meta["counts"]["all"] = page.counts.all
+        meta["counts"] = counts(page.counts)
     if page.absent_words:
         meta["absent_words"] = page.absent_words
     if page.nearest_words:
@@ -59,6 +58,12 @@ def _meta(page: SearchPage) -> dict[str, Any]:
     return meta
 
 
+def counts(found: Counts) -> dict[str, Any]:
+    """How many records match: `some`, `accuracy`, and `all` if it is known."""
+    accuracy = "exact" if found.exact else "lower_bound"
+    return known({"some": found.some, "accuracy": accuracy, "all": found.all})
+
+
 def _fan_in(found: FanIn) -> dict[str, Any]:
     """Counts of sources by state, and at most 12 with hits and 12 that did not answer."""
     listed = [source for source in found.of("answered") if source.hits][: CONTRACT.candidates]
@@ -68,19 +73,13 @@ def _fan_in(found: FanIn) -> dict[str, Any]:
         "answered_count": len(found.of("answered")),
         "failed_count": len(found.of("failed")),
         "timed_out_count": len(found.of("timed_out")),
-        "sources": [_report(one) for one in listed + found.silent[: CONTRACT.candidates]],
+        "sources": [report(one) for one in listed + found.silent[: CONTRACT.candidates]],
     }
 
 
-def _report(source: SourceReport) -> dict[str, Any]:
-    shown = {"name": source.name, "state": source.state, "hits": source.hits}
-    more = {
-        "grant_id": source.grant_id,
-        "code": source.code,
-        "message": source.message,
-        "next_step": source.next_step,
-    }
-    return shown | {name: value for name, value in more.items() if value is not None}
+def report(source: SourceReport) -> dict[str, Any]:
+    """What one source of a package did for the page."""
+    return known(asdict(source))
 
 
 def result(hit: Hit, base_url: str) -> dict[str, Any]:

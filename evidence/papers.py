@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from evidence.continuation import Continuation
 from evidence.limits import BUDGETS
+from evidence.members import known
 from evidence.text import clip
 
 SEARCH = "search_papers"
@@ -330,5 +331,5 @@ def line(text: str) -> str:
 
 
 def _given(**args: Any) -> dict[str, Any]:
-    """Arguments of a call, without those that are None."""
-    return {name: value for name, value in args.items() if value is not None}
+    """The arguments of a call that are not None."""
+    return known(args)

@@ -1,8 +1,10 @@
 """Descriptions of streams -> JSON, for MCP `structuredContent` and for REST alike."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
+from evidence.members import known
 from evidence.model import Source
 from evidence.schema import FULL, METRICS, NAMED, FieldCapability, Relation, Schema, StreamSchema
 
@@ -11,13 +13,8 @@ Body = dict[str, Any]
 
 def head(found: Schema) -> Body:
     """The members of a schema document beside its connectors."""
-    bearer = found.bearer
-    known: Body = {}
-    if bearer is not None:
-        names = {"scope": bearer.scope, "token_kind": bearer.token_kind}
-        known["bearer"] = _known({**names, "grant_id": bearer.grant_id})
     return {
-        **known,
+        **({"bearer": known(asdict(found.bearer))} if found.bearer else {}),
         "connector_count": len(found.connectors),
         "stream_count": len(found.rows),
         "meta": meta(found.warnings),
@@ -31,7 +28,7 @@ def meta(warnings: Sequence[Body]) -> Body:
 
 def connection(source: Source) -> Body:
     """One entry of `granted_connections`."""
-    return _known({"connection_id": source.connection_id, "display_name": source.display_name})
+    return known({"connection_id": source.connection_id, "display_name": source.display_name})
 
 
 def stream(found: StreamSchema) -> Body:
@@ -76,14 +73,14 @@ def _full(found: StreamSchema) -> Body:
         "field_capabilities": {name: _capabilities(one) for name, one in found.fields.items()},
         "expand_capabilities": [_expand_capability(one) for one in found.relations],
     }
-    limit = _known({"since": found.since, "until": found.until})
-    body |= _known({"consent_time_field": found.time_field, "time_constraint": limit or None})
+    limit = known({"since": found.since, "until": found.until})
+    body |= known({"consent_time_field": found.time_field, "time_constraint": limit or None})
     return {**body, "label": found.label} if found.label else body
 
 
 def json_schema(found: StreamSchema) -> Body:
     """The JSON Schema of the records of a stream, as far as its fields have one."""
-    return {"type": "object", "properties": _known({n: f.schema for n, f in found.fields.items()})}
+    return {"type": "object", "properties": known({n: f.schema for n, f in found.fields.items()})}
 
 
 def _query(found: StreamSchema) -> Body:
@@ -109,13 +106,13 @@ def _capabilities(found: FieldCapability) -> Body:
         "lexical_search": found.lexical,
         "semantic_search": False,
     }
-    body = {"granted": True, **_known({"schema": found.schema})}
+    body = {"granted": True, **known({"schema": found.schema})}
     body |= {name: _declared(on) for name, on in declared.items()}
     if found.operators:
         body["range_filter"]["operators"] = [*found.operators]
     kinds = dict.fromkeys((*METRICS, *found.aggregations))
     body["aggregation"] = {kind: _declared(kind in found.aggregations) for kind in kinds}
-    return body | _known({"type": found.type, "role": found.role})
+    return body | known({"type": found.type, "role": found.role})
 
 
 def _declared(on: bool) -> Body:
@@ -138,8 +135,4 @@ def _expand_capability(found: Relation) -> Body:
 
 
 def _views(found: StreamSchema) -> list[Body]:
-    return [{"id": one.id, "label": one.label, "fields": [*one.fields]} for one in found.views]
-
-
-def _known(members: Body) -> Body:
-    return {name: value for name, value in members.items() if value is not None}
+    return [{**asdict(one), "fields": [*one.fields]} for one in found.views]

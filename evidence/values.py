@@ -12,6 +12,7 @@ import orjson
 from evidence import pointer, routes
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
+from evidence.members import known
 from evidence.text import looks_binary
 
 DEFAULT_MEDIA_TYPE = "application/octet-stream"
@@ -168,10 +169,11 @@ def as_json(value: Any, ref: RecordRef, name: str) -> Any:
         return value
     if isinstance(value, Preview):
         shown = {"object": "field_preview", "preview_text": value.text}
-        sizes = {} if value.size_bytes is None else {"size_bytes": value.size_bytes}
+        sizes = known({"size_bytes": value.size_bytes})
         return {**shown, "size_chars": value.size_chars, "type": value.type, **sizes}
     if isinstance(value, Base64):
         facts = {
+            "object": "binary_field",
             "encoding": value.encoding,
             "mime_type": value.media_type,
             "size_bytes": value.size_bytes,
@@ -179,8 +181,7 @@ def as_json(value: Any, ref: RecordRef, name: str) -> Any:
             "fetch_url": _route(value, ref, name),
             "sha256": value.sha256,
         }
-        known = {name: one for name, one in facts.items() if one is not None}
-        return {"object": "binary_field", **known}
+        return known(facts)
     if isinstance(value, BlobRef):
         route = {"fetch_url": _route(value, ref, name)} if value.available else {"available": False}
         return {**value.members, **route}

@@ -10,6 +10,7 @@ from evidence import pointer
 from evidence.continuation import Continuation
 from evidence.errors import EvidenceError
 from evidence.limits import BUDGETS
+from evidence.members import known
 from evidence.model import Buckets, Group, Source
 from evidence.records import Count, Document, FieldRead, Partial, Record, RecordPage, Related
 from evidence.text import clip, json_line
@@ -37,8 +38,9 @@ def bytes_line(found: Bytes) -> str:
 def bytes_of(found: Bytes) -> dict[str, Any]:
     """A blob or base64 text as data: its field, and what is known of it."""
     named = ("blob_id", "encoding", "mime_type", "size_bytes", "fetch_url", "available")
-    known = found.as_json()
-    return {"field_path": found.field_path} | {name: known[name] for name in named if name in known}
+    described = found.as_json()
+    shown = {name: described[name] for name in named if name in described}
+    return {"field_path": found.field_path, **shown}
 
 
 def records(page: RecordPage) -> dict[str, Any]:
@@ -64,8 +66,7 @@ def records(page: RecordPage) -> dict[str, Any]:
 
 def count(found: Count) -> dict[str, Any]:
     """`{kind}`, with the `value` if records were counted."""
-    value = {} if found.value is None else {"value": found.value}
-    return {"kind": found.kind, **value}
+    return known(found._asdict())
 
 
 def record(item: Record) -> dict[str, Any]:
@@ -83,7 +84,7 @@ def record(item: Record) -> dict[str, Any]:
         "authored_at": item.authored_at,
         **item.source._asdict(),
     }
-    shown |= {name: value for name, value in facts.items() if value is not None}
+    shown |= known(facts)
     if item.expanded:
         shown["expanded"] = related(item)
     if not item.deleted:
@@ -155,10 +156,24 @@ def field(read: FieldRead) -> dict[str, Any]:
     if read.warnings:
         body["warnings"] = read.warnings
     if read.bytes is not None:
-        known = read.bytes.as_json()
-        body["binary"] = {name: one for name, one in known.items() if name != "object"}
+        described = read.bytes.as_json()
+        body["binary"] = {name: one for name, one in described.items() if name != "object"}
         return body
-    window: dict[str, Any] = {
+    matched = {
+        "match_start_chars": read.match_start,
+        "match_end_chars": read.match_end,
+        "match": read.match,
+    }
+    body["window"] = window(read) | known(matched)
+    for continuation in read.continuations():
+        body[continuation.why] = call(continuation)
+    body["untrusted"] = True
+    return body
+
+
+def window(read: FieldRead) -> dict[str, Any]:
+    """The text of a window and its position."""
+    return {
         "text": read.text,
         "start_chars": read.start,
         "end_chars": read.end,
@@ -167,16 +182,6 @@ def field(read: FieldRead) -> dict[str, Any]:
         "complete": read.complete,
         "has_more": read.end < read.total,
     }
-    if read.match_start is not None:
-        window["match_start_chars"] = read.match_start
-        window["match_end_chars"] = read.match_end
-    if read.match is not None:
-        window["match"] = read.match
-    body["window"] = window
-    for continuation in read.continuations():
-        body[continuation.why] = call(continuation)
-    body["untrusted"] = True
-    return body
 
 
 def aggregate(found: Buckets) -> dict[str, Any]:
@@ -214,7 +219,7 @@ def aggregation(found: Buckets) -> dict[str, Any]:
             "other_count": found.other_count,
             "group_count": found.group_count,
         }
-        data |= {name: count for name, count in counts.items() if count is not None}
+        data |= known(counts)
         data["next_cursor"] = found.next_cursor
     data["meta"] = {"count": {"kind": "none"}, "warnings": [*found.warnings]}
     return data
@@ -248,7 +253,7 @@ def source_of(source: Source) -> dict[str, Any]:
         "connector_key": source.connector_key,
         "display_name": source.display_name and clip(source.display_name, BUDGETS.label_chars),
     }
-    return {name: value for name, value in named.items() if value is not None}
+    return known(named)
 
 
 def paged(
@@ -258,4 +263,4 @@ def paged(
         data["next"] = [call(continuation) for continuation in continuations]
     if ended_early:
         data["ended_early"] = True
-    return {name: value for name, value in data.items() if value is not None}
+    return known(data)

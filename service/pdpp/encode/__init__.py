@@ -3,17 +3,18 @@
 from collections.abc import Callable
 from typing import Any
 
+from evidence import wire
 from evidence.hits import SearchPage
 from evidence.model import Buckets
 from evidence.records import FieldRead, Record, RecordPage
 from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
-from service.pdpp.encode import aggregate, schema, search
+from service.pdpp.encode import schema, search
 from service.pdpp.encode.field import encode_field
 from service.pdpp.encode.records import encode_page, encode_record
 from service.ports import Answer
 
 ENCODERS: dict[type, Callable[[Any], dict[str, Any]]] = {
-    Buckets: aggregate.body,
+    Buckets: wire.aggregation,
     ConnectorList: schema.connectors,
     FieldRead: encode_field,
     Record: encode_record,

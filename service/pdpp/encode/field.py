@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from evidence import routes
+from evidence import routes, wire
 from evidence.records import FieldRead
 from evidence.values import Base64
 from service.pdpp.encode.records import source_members
@@ -35,13 +35,7 @@ def encode_field(read: FieldRead) -> Body:
 def _window(read: FieldRead) -> Body:
     more = read.end < read.total
     window: Body = {
-        "text": read.text,
-        "total_chars": read.total,
-        "start_chars": read.start,
-        "end_chars": read.end,
-        "limit_chars": read.limit,
-        "complete": read.complete,
-        "has_more": more,
+        **wire.window(read),
         "match_start_chars": read.match_start,
         "match_end_chars": read.match_end,
         "next_offset_chars": read.end if more else None,

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from evidence.members import known
 from evidence.model import Source
 from evidence.records import Record, RecordPage, Related
 from service.pdpp.encode.values import encode_data
@@ -19,10 +20,9 @@ def encode_page(page: RecordPage) -> Body:
     }
     if page.next_changes_since is not None:
         body["next_changes_since"] = page.next_changes_since
-    value = {} if page.count.value is None else {"value": page.count.value}
-    body["meta"] = {"count": {"kind": page.count.kind, **value}, "warnings": page.warnings}
+    body["meta"] = {"count": known(page.count._asdict()), "warnings": page.warnings}
     if page.span:
-        body["meta"]["window"] = _present(page.span._asdict())
+        body["meta"]["window"] = known(page.span._asdict())
     if page.next_cursor is not None:
         body["next_cursor"] = page.next_cursor
     return body
@@ -35,13 +35,12 @@ def encode_row(record: Record) -> Body:
 
 def encode_record(record: Record) -> Body:
     """The body of one record by itself, with its roles."""
-    key = {"connector_key": record.source.connector_key}
     more = {"authored_at": record.authored_at, "title": record.title, "text": record.text}
     return {
-        **key,
+        "connector_key": record.source.connector_key,
         **_members(record),
         "roles": record.roles,
-        **_present(more),
+        **known(more),
         **_expanded(record),
     }
 
@@ -90,7 +89,3 @@ def _encode_related(record: Record) -> Body:
         "connection_id": record.source.connection_id,
         "data": encode_data(record.data, record.ref),
     }
-
-
-def _present(members: Body) -> Body:
-    return {name: value for name, value in members.items() if value is not None}

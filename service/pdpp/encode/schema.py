@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from evidence import schema_wire
+from evidence.members import known
 from evidence.model import Source
 from evidence.schema import (
     Connector,
@@ -12,6 +13,7 @@ from evidence.schema import (
     StreamCount,
     StreamDetails,
     StreamList,
+    StreamRow,
 )
 
 Body = dict[str, Any]
@@ -20,13 +22,11 @@ _CONNECTIONS = "granted_connections"
 
 def body(found: Schema) -> Body:
     """The schema document. Compact connectors share the connections of most of their streams."""
-    known = schema_wire.head(found)
     return {
         "object": "schema",
         **({"detail": "compact"} if found.compact else {}),
-        **({"bearer": known.pop("bearer")} if "bearer" in known else {}),
+        **schema_wire.head(found),
         "connectors": [_connector(one, shared=found.compact) for one in found.connectors],
-        **known,
     }
 
 
@@ -51,11 +51,7 @@ def streams(found: StreamList) -> Body:
 
 def stream(found: StreamDetails) -> Body:
     """The metadata of one stream."""
-    return {
-        **schema_wire.stream(found.row.stream),
-        _CONNECTIONS: _connections(found.row.connections),
-        "meta": schema_wire.meta(found.warnings),
-    }
+    return {**_stream(found.row, apart=True), "meta": schema_wire.meta(found.warnings)}
 
 
 def _connector(found: Connector, *, shared: bool) -> Body:
@@ -70,17 +66,15 @@ def _connector(found: Connector, *, shared: bool) -> Body:
     if shared:
         named[_CONNECTIONS] = _connections(common)
     named["streams"] = [
-        {
-            **schema_wire.stream(row.stream),
-            **(
-                {}
-                if shared and row.connections == common
-                else {_CONNECTIONS: _connections(row.connections)}
-            ),
-        }
-        for row in found.rows
+        _stream(row, apart=not shared or row.connections != common) for row in found.rows
     ]
     return named
+
+
+def _stream(row: StreamRow, *, apart: bool) -> Body:
+    """The description of a stream; `apart` adds connections that its connector does not list."""
+    listed = {_CONNECTIONS: _connections(row.connections)} if apart else {}
+    return {**schema_wire.stream(row.stream), **listed}
 
 
 def _connections(found: Sequence[Source]) -> list[Body]:
@@ -88,16 +82,14 @@ def _connections(found: Sequence[Source]) -> list[Body]:
 
 
 def _count(row: StreamCount) -> Body:
-    found: Body = {"object": "stream", "name": row.name}
-    if row.record_count is not None:
-        found["record_count"] = row.record_count
-    if row.source.connection_id is not None:
-        found["connection_id"] = found["connector_instance_id"] = row.source.connection_id
-    if row.source.connector_key is not None:
-        found["connector_key"] = row.source.connector_key
-    if row.source.display_name is not None:
-        found["display_name"] = row.source.display_name
-    found["freshness"] = {"status": row.freshness} if row.freshness is not None else {}
-    if row.last_updated is not None:
-        found["last_updated"] = found["freshness"]["captured_at"] = row.last_updated
-    return found
+    freshness = {"status": row.freshness, "captured_at": row.last_updated}
+    found = {
+        "object": "stream",
+        "name": row.name,
+        "record_count": row.record_count,
+        "connector_instance_id": row.source.connection_id,
+        **row.source._asdict(),
+        "freshness": known(freshness),
+        "last_updated": row.last_updated,
+    }
+    return known(found)

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from evidence import routes
-from evidence.hits import Counts, FanIn, Hit, Match, SearchPage, SourceReport
+from evidence import hits_wire, routes
+from evidence.hits import FanIn, Hit, Match, SearchPage
+from evidence.members import known
 from service.pdpp.search_warnings import LEFT_OUT, NO_HITS
 
 Body = dict[str, Any]
@@ -28,10 +29,8 @@ def encode(page: SearchPage) -> Body:
 def _meta(page: SearchPage) -> Body:
     meta: Body = {}
     if page.counts:
-        meta["count"] = page.counts.some
-        meta["count_accuracy"] = _accuracy(page.counts)
-        every = {} if page.counts.all is None else {"all": page.counts.all}
-        meta["counts"] = every | {"some": page.counts.some, "accuracy": _accuracy(page.counts)}
+        counts = meta["counts"] = hits_wire.counts(page.counts)
+        meta |= {"count": counts["some"], "count_accuracy": counts["accuracy"]}
     meta["recall"] = page.recall
     meta["warnings"] = [*page.warnings, *_told(page)]
     optional = {
@@ -39,7 +38,7 @@ def _meta(page: SearchPage) -> Body:
         "nearest_words": page.nearest_words or None,
         "package": _package(page.fan_in) if page.fan_in else None,
     }
-    return meta | _present(optional)
+    return meta | known(optional)
 
 
 def _told(page: SearchPage) -> Iterator[Body]:
@@ -61,27 +60,13 @@ def _told(page: SearchPage) -> Iterator[Body]:
         }
 
 
-def _accuracy(counts: Counts) -> str:
-    return "exact" if counts.exact else "lower_bound"
-
-
 def _package(found: FanIn) -> Body:
     return {
         "member_count": found.members,
         "waiting_count": found.waiting,
         "partial": bool(found.silent),
-        "sources": [_report(source) for source in found.sources],
+        "sources": [*map(hits_wire.report, found.sources)],
     }
-
-
-def _report(source: SourceReport) -> Body:
-    more = {
-        "grant_id": source.grant_id,
-        "code": source.code,
-        "message": source.message,
-        "next_step": source.next_step,
-    }
-    return {"name": source.name, "state": source.state, "hits": source.hits} | _present(more)
 
 
 def _row(hit: Hit) -> Body:
@@ -106,7 +91,7 @@ def _row(hit: Hit) -> Body:
         "title": hit.title,
         "authored_at": hit.authored_at,
     }
-    row = _present(row)
+    row = known(row)
     if hit.matches:
         first = hit.matches[0]
         row["snippet"] = {"field": first.field_path, "text": first.shown}
@@ -128,7 +113,7 @@ def _excerpt(hit: Hit, match: Match) -> Body:
         "match_end_chars": match.match_end,
         "read": _read(hit, match),
     }
-    return _present(excerpt)
+    return known(excerpt)
 
 
 def _read(hit: Hit, match: Match) -> Body:
@@ -140,8 +125,4 @@ def _read(hit: Hit, match: Match) -> Body:
     }
     ref = hit.ref
     found = routes.field_window_read(ref.stream, ref.record_id, ref.connection_id, "", **window)
-    return _present({**found, "field": match.field_path})
-
-
-def _present(body: Body) -> Body:
-    return {name: value for name, value in body.items() if value is not None}
+    return known({**found, "field": match.field_path})

@@ -1,0 +1,8 @@
+"""Objects of JSON without the members that are not known."""
+
+from typing import Any
+
+
+def known(members: dict[str, Any]) -> dict[str, Any]:
+    """The members that are not None, in their order."""
+    return {name: value for name, value in members.items() if value is not None}
