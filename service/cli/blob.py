@@ -1,11 +1,8 @@
 """`rung blob`: the bytes of a binary field, to a file or a pipe."""
 
 import hashlib
-import os
 import sys
-from contextlib import suppress
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import IO, Any
 
 import click
@@ -14,6 +11,7 @@ from evidence.errors import Unavailable
 from service.cli import output
 from service.cli.commands import Spelling, teaching
 from service.cli.reading import ENTRIES
+from service.cli.replacing import replacing
 from service.cli.source import Source, source_options
 from service.ports import Blob
 
@@ -42,7 +40,8 @@ def blob(
             output.json(_metadata(found))
             return
         if path is not None:
-            _save(found, path)
+            with replacing(path) as file:
+                _write(found, file)
             output.say(f"{path}: {found.size_bytes} bytes, {found.media_type}")
             return
         if output.on_terminal():
@@ -62,20 +61,6 @@ def _metadata(found: Blob) -> dict[str, Any]:
         "size_bytes": found.size_bytes,
         "sha256": found.sha256 or None,
     }
-
-
-def _save(found: Blob, path: Path) -> None:
-    """Writes to a temporary file and renames it, so that the file is never partial."""
-    try:
-        with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            try:
-                _write(found, file)
-                os.replace(file.name, path)
-            finally:
-                with suppress(FileNotFoundError):
-                    os.unlink(file.name)
-    except OSError as error:
-        raise click.ClickException(f"{path}: {error.strerror}.") from error
 
 
 def _write(found: Blob, file: IO[bytes]) -> None:

@@ -12,7 +12,7 @@ import click
 import orjson
 
 from evidence.limits import BUDGETS
-from service.cli.options import store_option
+from service.cli.options import read_json, store_option
 from service.cli.output import say
 from service.cli.store import existing, teaching
 from service.access.grants import GrantEntry, create, list_grants, revoke
@@ -75,9 +75,7 @@ def create_(
     wanted = [name.strip() for name in fields.split(",")] if fields else None
     with teaching(), existing(store) as writer:
         document = (
-            _read_document(path)
-            if path
-            else _document(writer, connections, streams, wanted, limits)
+            read_json(path) if path else _document(writer, connections, streams, wanted, limits)
         )
         ends = expiry(expires, datetime.now(UTC)) if expires else None
         registry = SqliteRegistry(writer)
@@ -194,13 +192,6 @@ def _near(name: str, known: Collection[str]) -> str:
         return f"Did you mean {found[0]!r}?"
     more = ", …" if len(known) > BUDGETS.names_shown else ""
     return f"There are {', '.join(sorted(known)[:BUDGETS.names_shown])}{more}."
-
-
-def _read_document(path: Path) -> Any:
-    try:
-        return orjson.loads(path.read_bytes())
-    except orjson.JSONDecodeError as error:
-        raise click.ClickException(f"{path} is not JSON: {error}.") from error
 
 
 def expiry(text: str, now: datetime) -> str:

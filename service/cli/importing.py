@@ -13,7 +13,7 @@ import orjson
 
 from evidence.errors import InvalidRequest
 from service.cli import coverage, import_report
-from service.cli.options import store_option
+from service.cli.options import read_json, store_option
 from service.cli.output import say
 from service.cli.progress import Progress
 from service.cli.store import teaching
@@ -125,7 +125,7 @@ def import_(
         def work() -> None:
             connect(writer, connection, connector_key=connector, label=label)
             if manifest is not None:
-                task.declare(_read_json(manifest))
+                task.declare(read_json(manifest))
             for file, format in found.files:
                 _import_file(task, file, format, reading, options["replace_undecodable"], full)
             if written is not None:
@@ -263,10 +263,3 @@ def _write_manifest(task: Import, path: Path) -> None:
     with path.open("xb") as file:
         file.write(orjson.dumps({"streams": streams}, option=orjson.OPT_INDENT_2) + b"\n")
     say(f"{path} has the manifest. To change it, edit the file and give it with --manifest.")
-
-
-def _read_json(path: Path) -> Any:
-    try:
-        return orjson.loads(path.read_bytes())
-    except orjson.JSONDecodeError as error:
-        raise click.ClickException(f"{path} is not JSON: {error}.") from error

@@ -5,7 +5,6 @@ own text (where it lies, what comes next) to stderr, so that output can be piped
 snapshot is imported when one is opened: help and completion open none.
 """
 
-from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -152,21 +151,13 @@ def source(shelf: Shelf, paper_id: str, lang: str | None) -> None:
     """Print the whole Markdown of a paper of any length."""
     library = shelf.snapshot
     with teaching(shelf.spell, OPERATIONS[SOURCE], {"paper_id": paper_id}):
-        for piece in _pieces(library, paper_id, lang):
-            output.text(piece, newline=False)
-
-
-def _pieces(library: "Papers", paper_id: str, lang: str | None) -> Iterator[str]:
-    """A text in the largest windows there are."""
-    session, offset = library.open(), 0
-    while True:
-        window = session.source(
-            paper_id, lang=lang, offset=offset, max_chars=CONTRACT.source_chars_max
-        )
-        yield window.text
-        if window.end >= window.total:
-            return
-        offset = window.end
+        session, offset, total = library.open(), 0, 1
+        while offset < total:
+            window = session.source(
+                paper_id, lang=lang, offset=offset, max_chars=CONTRACT.source_chars_max
+            )
+            output.text(window.text, newline=False)
+            offset, total = window.end, window.total
 
 
 @papers.command(cls=OnSnapshot)

@@ -1,8 +1,7 @@
 """Destinations of an export: a resumable file, or a pipe.
 
-A file is `FILE.part` until it is whole. Beside it `FILE.part.json` says of what it is a part, and
-how far it is right: bytes, their SHA-256, and what the export needs to go on. Bytes after those
-are dropped.
+A file is `FILE.part` until it is complete. `FILE.part.json` records which export it belongs to, how
+many of its bytes are right, their SHA-256, and the state to resume from. Later bytes are dropped.
 """
 
 import fcntl
@@ -12,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 import click
 import orjson
@@ -30,34 +29,39 @@ STDOUT = ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 State = dict[str, Any]
 
 
-class Sink(Protocol):
-    """Receives the bytes of an export. `state` is the last saved state, empty at the start."""
+class Sink:
+    """Receives the bytes of an export.
 
-    @property
-    def state(self) -> State: ...
+    `state` is the last saved state, empty at the start; `size` counts the bytes written so far,
+    earlier runs included.
+    """
 
-    @property
-    def size(self) -> int:
-        """Bytes written so far, earlier runs included."""
-        ...
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._hash = hashlib.sha256()
+        self.state: State = {}
+        self.size = 0
 
-    def write(self, data: bytes) -> None: ...
-
-    def keep(self, state: State) -> None:
-        """From here another run may go on."""
-        ...
-
-    def rewind(self) -> None:
-        """Back to where `keep` was called last; raises `Unavailable` where that is not possible."""
-        ...
-
-    def restart(self) -> None:
-        """Back to the beginning; raises `Unavailable` where that is not possible."""
-        ...
+    def write(self, data: bytes) -> None:
+        self._file.write(data)
+        self._hash.update(data)
+        self.size += len(data)
 
     def digest(self) -> str:
-        """The SHA-256 of all that was written, in hexadecimal."""
-        ...
+        """The SHA-256 of all bytes, in hexadecimal."""
+        return self._hash.hexdigest()
+
+    def keep(self, state: State) -> None:
+        """Saves the state from which another run can resume."""
+        raise NotImplementedError
+
+    def rewind(self) -> None:
+        """Drops what was written since `keep`; raises `Unavailable` if that is not possible."""
+        raise NotImplementedError
+
+    def restart(self) -> None:
+        """Drops everything; raises `Unavailable` if that is not possible."""
+        raise NotImplementedError
 
 
 @contextmanager
@@ -86,19 +90,12 @@ def destination(output: str, what: State, *, force: bool, restart: bool) -> Iter
         part.close()
 
 
-class Pipe:
-    """A sink that cannot be gone on with."""
+class Pipe(Sink):
+    """A sink that cannot be resumed."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._hash = hashlib.sha256()
-        self.state: State = {}
-        self.size = self._kept = 0
-
-    def write(self, data: bytes) -> None:
-        self._file.write(data)
-        self._hash.update(data)
-        self.size += len(data)
+        super().__init__(file)
+        self._kept = 0
 
     def keep(self, state: State) -> None:
         self.state, self._kept = state, self.size
@@ -116,22 +113,16 @@ class Pipe:
         self.rewind()
         self.state = {}
 
-    def digest(self) -> str:
-        return self._hash.hexdigest()
 
-
-class Part:
-    """A file on its way, locked against a second run."""
+class Part(Sink):
+    """A file that is being written, locked against a second run."""
 
     def __init__(self, target: Path, what: State, *, restart: bool) -> None:
         self._target = target
         self._what = orjson.loads(orjson.dumps(what))  # as it is read back
         self.path = target.with_name(f"{target.name}.part")
         self._notes = target.with_name(f"{target.name}.part.json")
-        self._file = _locked(self.path)
-        self._hash = hashlib.sha256()
-        self.state: State = {}
-        self.size = 0
+        super().__init__(_locked(self.path))
         self._kept = (0, self._hash.copy())
         try:
             self._recall(restart)
@@ -139,11 +130,6 @@ class Part:
         except BaseException:
             self._file.close()
             raise
-
-    def write(self, data: bytes) -> None:
-        self._file.write(data)
-        self._hash.update(data)
-        self.size += len(data)
 
     def keep(self, state: State) -> None:
         self._file.flush()
@@ -166,18 +152,15 @@ class Part:
         self._kept, self.state = (0, hashlib.sha256()), {}
         self.rewind()
 
-    def digest(self) -> str:
-        return self._hash.hexdigest()
-
     def finish(self) -> None:
-        """Puts the file in its place, all of it or nothing."""
+        """Renames the complete part to the target."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self.path.replace(self._target)
         self._notes.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Lets go; leaves nothing behind if there is nothing to go on with."""
+        """Closes the part, and deletes one that no run could resume."""
         if not self.state and self.path.exists():
             with suppress(OSError):
                 self.path.unlink()
