@@ -10,16 +10,9 @@ from typing import Any, Final
 import Stemmer
 
 from evidence.fold import fold
-from evidence.stop_words import LANGUAGES, stop_words
+from evidence.languages import LANGUAGES
+from evidence.stop_words import stop_words
 
-#: The Snowball algorithm of each language that has one.
-_ALGORITHMS: Final = {
-    "ar": "arabic", "cs": "czech", "da": "danish", "de": "german", "el": "greek", "en": "english",
-    "es": "spanish", "fa": "persian", "fi": "finnish", "fr": "french", "hi": "hindi",
-    "hu": "hungarian", "id": "indonesian", "it": "italian", "nl": "dutch", "no": "norwegian",
-    "pl": "polish", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sv": "swedish",
-    "tr": "turkish",
-}  # fmt: skip
 #: A text is taken to be in a language when this share of its words are its function words.
 _SHARE: Final = 0.12
 #: Languages of one collection that forms of words are looked for in.
@@ -88,7 +81,7 @@ def _stemmer(language: str) -> Any:
     """The stemmer of a language, one for each thread: they keep state while they work."""
     known: dict[str, Any] = _local.__dict__
     if language not in known:
-        name = _ALGORITHMS.get(language)
+        name = LANGUAGES.get(language, {}).get("stemmer")
         known[language] = None if name is None else Stemmer.Stemmer(name)
     return known[language]
 

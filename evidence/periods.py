@@ -7,28 +7,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from evidence.fold import fold
+from evidence.languages import LANGUAGES
 
-#: Month names, January first, folded; several spellings are separated by a slash.
-_MONTHS: Final = {
-    "de": "januar/janner februar marz/maerz april mai juni juli august september oktober november"
-    " dezember",
-    "en": "january/jan february/feb march/mar april/apr may june/jun july/jul august/aug"
-    " september/sep/sept october/oct november/nov december/dec",
-    "es": "enero febrero marzo abril mayo junio julio agosto septiembre/setiembre octubre noviembre"
-    " diciembre",
-    "fr": "janvier fevrier mars avril mai juin juillet aout septembre octobre novembre decembre",
-    "it": "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre"
-    " dicembre",
-    "nl": "januari februari maart april mei juni juli augustus september oktober november december",
-    "pt": "janeiro fevereiro marco abril maio junho julho agosto setembro outubro novembro"
-    " dezembro",
-    "pl": "stycznia/styczen lutego/luty marca/marzec kwietnia/kwiecien maja/maj czerwca/czerwiec"
-    " lipca/lipiec sierpnia/sierpien wrzesnia/wrzesien pazdziernika/pazdziernik listopada/listopad"
-    " grudnia/grudzien",
-    "ru": "января/январь февраля/февраль марта/март апреля/апрель мая/май июня/июнь июля/июль"
-    " августа/август сентября/сентябрь октября/октябрь ноября/ноябрь декабря/декабрь",
-    "tr": "ocak subat mart nisan mayıs haziran temmuz agustos eylul ekim kasım aralık",
-}
 _YEAR: Final = r"(?P<year>(?:19|20)\d\d)"
 _MICROSECOND: Final = timedelta(microseconds=1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -59,8 +39,8 @@ def _names() -> dict[str, int]:
     """The number of each month name, folded."""
     return {
         fold(name).strip(): number
-        for names in _MONTHS.values()
-        for number, spellings in enumerate(names.split(), start=1)
+        for language in LANGUAGES.values()
+        for number, spellings in enumerate(language.get("months", "").split(), start=1)
         for name in spellings.split("/")
     }
 

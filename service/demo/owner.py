@@ -1,10 +1,11 @@
 """An invented owner's mail, chat, notes, calendar and payments: about 3,000 records, always alike.
 
-Long texts carry sentences found nowhere else, in known places; `LANDMARKS` lists them, so that a
-reader can be asked for a needle whose place is known.
+Some long texts have a sentence that occurs nowhere else. `LANDMARKS` lists these sentences with
+their positions, so that a reader can be asked for a known answer.
 """
 
 import base64
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -36,28 +37,16 @@ FIRST_DAY = datetime(2025, 11, 1, 6, 30, tzinfo=UTC)
 MINUTES = 180 * 24 * 60
 EMITTED_AT = "2026-05-02T00:00:00Z"
 
-ODD_IDS = (
-    "日記/2026-05-01",
-    'path/to note: "draft" #1',
-    "party 🎉 note",
-    "a:b:c",
-    "100% [done]; {really}, yes",
-    "back\\slash",
-    "two  spaces",
-    "?q=1&x=2#part",
-    "it's 'quoted'",
-    "شهر/مايو",
-    "…",
-    "%2F",
-)
-FOLDERS = ("inbox", "inbox", "inbox", "archive", "sent", "travel", "bills")
-CHANNELS = ("general", "release", "kitchen", "support", "design", "random", "日本支社", "büro")
-CATEGORIES = ("groceries", "rent", "travel", "books", "insurance", "café")
+_OWNER = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+ODD_IDS: list[str] = _OWNER["odd_ids"]
+FOLDERS: list[str] = _OWNER["folders"]
+CHANNELS: list[str] = _OWNER["channels"]
+CATEGORIES: list[str] = _OWNER["categories"]
 
 
 @dataclass(frozen=True, slots=True)
 class Landmark:
-    """A sentence that stands once in the demo, near a given share of its field's length."""
+    """A sentence that occurs once in the demo, near a `share` of the length of its field."""
 
     connection_id: str
     stream: str
@@ -67,15 +56,7 @@ class Landmark:
     sentence: str
 
 
-LANDMARKS = (
-    Landmark("notes", "notes", "atlas", "text", 0.0, "The first lantern is lit at the jetty."),
-    Landmark("notes", "notes", "atlas", "text", 0.5, "The copper key lies under the blue stone."),
-    Landmark("notes", "notes", "atlas", "text", 1.0, "Here the longest walk comes to its end."),
-    Landmark("notes", "notes", "chronicle", "text", 0.3, "Der Turmwächter zählt neunzehn Möwen."),
-    Landmark("notes", "notes", "chronicle", "text", 0.9, "青い灯台の鍵は三番目の引き出しにある。"),
-    Landmark("gmail-work", "messages", "m_0042", "body", 0.7, "The quorum met beneath the elm."),
-    Landmark("calendar", "events", "e_0100", "description", 0.6, "Bring the zinc umbrella."),
-)
+LANDMARKS = tuple(Landmark(**one) for one in _OWNER["landmarks"])
 
 
 @dataclass(frozen=True, slots=True)
