@@ -1,8 +1,11 @@
-"""The supported clients, one row each."""
+"""The supported clients, from `clients.toml`, and how each writes down a server."""
 
 import json
 import shlex
+import tomllib
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 from service.clients import toml
 from service.clients.client import (
@@ -21,6 +24,7 @@ from service.clients.place import Place
 
 NAME = "rung"
 BRIDGE_VARIABLE = "RUNG_AUTHORIZATION"
+SCOPES: tuple[str, ...] = ("user", "project")
 LIST_TOOLS = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 
 
@@ -87,70 +91,14 @@ def _codex_command(launcher: Launcher, credential: Credential) -> Entry:
     return {**entry, "env": {TOKEN_VARIABLE: credential.text}} if credential.text else entry
 
 
-CLAUDE = Config(
-    "json",
-    "mcpServers",
-    {
-        "user": Place(
-            "~/.config/Claude/claude_desktop_config.json",
-            "~/Library/Application Support/Claude/claude_desktop_config.json",
-            "%APPDATA%\\Claude\\claude_desktop_config.json",
-        )
-    },
-    _bridge,
-    _command,
-)
-CLAUDE_CODE = Config(
-    "json",
-    "mcpServers",
-    {"user": Place("~/.claude.json", variable="CLAUDE_CONFIG_DIR"), "project": Place(".mcp.json")},
-    _typed_address,
-    _typed_command,
-    reference=f"${{{TOKEN_VARIABLE}}}",
-)
-CURSOR = Config(
-    "json",
-    "mcpServers",
-    {"user": Place("~/.cursor/mcp.json"), "project": Place(".cursor/mcp.json")},
-    _address,
-    _command,
-    reference=f"${{env:{TOKEN_VARIABLE}}}",
-)
-VSCODE = Config(
-    "json",
-    "servers",
-    {
-        "user": Place(
-            "~/.config/Code/User/mcp.json",
-            "~/Library/Application Support/Code/User/mcp.json",
-            "%APPDATA%\\Code\\User\\mcp.json",
-        ),
-        "project": Place(".vscode/mcp.json"),
-    },
-    _typed_address,
-    _typed_command,
-    reference="${input:{name}-token}",
-    prompts=True,
-)
-CODEX = Config(
-    "toml",
-    "mcp_servers",
-    {
-        "user": Place("~/.codex/config.toml", variable="CODEX_HOME"),
-        "project": Place(".codex/config.toml"),
-    },
-    _codex_address,
-    _codex_command,
-    reference=TOKEN_VARIABLE,
-)
-GEMINI = Config(
-    "json",
-    "mcpServers",
-    {"user": Place("~/.gemini/settings.json"), "project": Place(".gemini/settings.json")},
-    _gemini_address,
-    _command,
-    reference=f"${TOKEN_VARIABLE}",
-)
+#: How the entry of a server is written: over HTTP, and as a local command.
+STYLES = {
+    "bridge": (_bridge, _command),
+    "typed": (_typed_address, _typed_command),
+    "plain": (_address, _command),
+    "gemini": (_gemini_address, _command),
+    "codex": (_codex_address, _codex_command),
+}
 
 
 def prompt(name: str) -> Entry:
@@ -244,89 +192,32 @@ def _goose(url: str, token: str) -> tuple[Snippet, ...]:
     return (_exported(token), file) if token else (file,)
 
 
-RECOMMENDED = Client(
-    "any",
-    "Any MCP client",
-    True,
-    "Give the client this URL, with Streamable HTTP as the transport, and send the bearer "
-    "token as a request header.",
-    _recommended,
-)
+#: What to paste for clients that do not show their file.
+SNIPPETS: dict[str, Callable[[str, str], tuple[Snippet, ...]]] = {
+    "any": _recommended,
+    "claude-code": _claude_code,
+    "chatgpt": _chatgpt,
+    "goose": _goose,
+    "mcp-remote": _mcp_remote,
+    "curl": _curl,
+}
 
-CLIENTS: tuple[Client, ...] = (
-    Client(
-        "claude",
-        "Claude",
-        False,
-        "Connectors of claude.ai sign in with OAuth; some accounts can also set request "
-        "headers. Claude Desktop starts only local commands, so mcp-remote (which needs Node) "
-        "sends the token, which is in the file.",
-        _written(CLAUDE),
-        CLAUDE,
-    ),
-    Client(
-        "claude-code",
-        "Claude Code",
-        True,
-        "Supports headers. The command saves the token in ~/.claude.json; a file can refer to "
-        f"${{{TOKEN_VARIABLE}}} instead.",
-        _claude_code,
-        CLAUDE_CODE,
-    ),
-    Client(
-        "chatgpt",
-        "ChatGPT",
-        False,
-        "Apps in developer mode sign in with OAuth or not at all, and have no field for a "
-        "token. They can use a URL that needs no token, such as /mcp/papers.",
-        _chatgpt,
-    ),
-    Client(
-        "cursor",
-        "Cursor",
-        True,
-        f"Supports headers and reads {TOKEN_VARIABLE} from its environment. Started from a "
-        "dock or a menu, it has no such variable; write the token into the file.",
-        _written(CURSOR),
-        CURSOR,
-    ),
-    Client(
-        "vscode",
-        "VS Code",
-        True,
-        "Supports headers, asks for the token once and stores it outside the file.",
-        _written(VSCODE, "project"),
-        VSCODE,
-    ),
-    Client(
-        "codex",
-        "Codex",
-        True,
-        f"Supports bearer tokens and reads {TOKEN_VARIABLE} from its environment.",
-        _written(CODEX),
-        CODEX,
-    ),
-    Client(
-        "gemini",
-        "Gemini CLI",
-        True,
-        f"Supports headers and reads {TOKEN_VARIABLE} from its environment.",
-        _written(GEMINI),
-        GEMINI,
-    ),
-    Client(
-        "goose",
-        "Goose",
-        True,
-        f"Supports headers and reads {TOKEN_VARIABLE} from its environment or keyring.",
-        _goose,
-    ),
-    Client(
-        "mcp-remote",
-        "mcp-remote",
-        True,
-        "A bridge for clients that start only local commands. Needs Node.",
-        _mcp_remote,
-    ),
-    Client("curl", "curl", True, "Sends the header directly.", _curl),
+
+def _client(*, name: str, file: dict[str, Any] | None = None, **told: Any) -> Client:
+    """One row of `clients.toml`."""
+    if file is None:
+        return Client(name, snippets=SNIPPETS[name], **told)
+    http, stdio = STYLES[file.pop("style")]
+    shown = file.pop("shown", "user")
+    places = {scope: Place(**file.pop(scope)) for scope in SCOPES if scope in file}
+    config = Config(**{"language": "json", **file}, places=places, http=http, stdio=stdio)
+    snippets = SNIPPETS.get(name) or _written(config, shown)
+    return Client(name, snippets=snippets, config=config, **told)
+
+
+RECOMMENDED, *CLIENTS = (
+    _client(**row)
+    for row in tomllib.loads(Path(__file__).with_name("clients.toml").read_text(encoding="utf-8"))[
+        "clients"
+    ]
 )
