@@ -1,10 +1,32 @@
 """The interface between the protocol and a surface: tools and resources."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 #: In a tool's `_meta`: the client capability without which the tool cannot work.
 NEEDS_CAPABILITY: Final = "rung/needs-capability"
+
+
+def instructions(name: str) -> str:
+    """The text of `instructions/`, a line for each paragraph.
+
+    The first 512 characters must do alone: some hosts cut there.
+    """
+    file = Path(__file__).with_name("instructions") / f"{name}.md"
+    paragraphs = file.read_text(encoding="utf-8").strip().split("\n\n")
+    return "\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
+
+
+def template(uri: str, name: str, title: str, description: str, mime_type: str) -> dict[str, Any]:
+    """An entry of resources/templates/list."""
+    return {
+        "uriTemplate": uri,
+        "name": name,
+        "title": title,
+        "description": description,
+        "mimeType": mime_type,
+    }
 
 
 class UnknownTool(LookupError):
