@@ -9,20 +9,8 @@ from service.demo.papers.markdown import plain, preview, spaced
 from service.demo.papers.shelf import PREFERRED, UNKNOWN, DemoPaper, folded, sha256
 from service.demo.papers.static import BUILT_AT, MODEL, PROVIDER
 
-#: Facets with a table of their own beside the common ones.
+#: Facets with tables of their own besides the common ones.
 OWN_TABLES = ("author", "keyword", "institution", "tag", "venue")
-
-FACET_TABLES = """
-CREATE TABLE {0} (
-  {0}_id INTEGER PRIMARY KEY, value TEXT NOT NULL UNIQUE, paper_count INTEGER NOT NULL DEFAULT 0
-);
-CREATE TABLE paper_{0} (
-  paper_id TEXT NOT NULL REFERENCES paper(paper_id) ON DELETE CASCADE,
-  {0}_id INTEGER NOT NULL REFERENCES {0}({0}_id) ON DELETE CASCADE,
-  PRIMARY KEY (paper_id, {0}_id)
-);
-CREATE INDEX idx_paper_{0}_{0}_id ON paper_{0}({0}_id);
-"""
 
 
 def put(db: sqlite3.Connection, paper: DemoPaper, index: int) -> None:

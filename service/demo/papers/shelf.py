@@ -104,8 +104,9 @@ def _paper(folder: Path) -> DemoPaper:
 
 def _source(folder: Path, data: dict[str, Any]) -> str | None:
     if essays := _by_stem(folder / "essays"):
-        authors = ", ".join(data["authors"])
-        return anthology.compose(data["title"], authors, data["abstract"], essays.values())
+        frame = _by_stem(folder)
+        opening = frame["opening"].format(**{**data, "authors": ", ".join(data["authors"])})
+        return anthology.compose(opening, essays.values(), frame["closing"])
     file = folder / "source.md"
     return file.read_text(encoding="utf-8") if file.exists() else None
 

@@ -14,6 +14,7 @@ NAME = "snapshot.db"
 STATIC = "static"
 LAYOUT = "1"  # another one where the same texts are to be written in another way
 SCHEMA = Path(__file__).with_name("schema.sql")
+FACET = Path(__file__).with_name("facet.sql")
 
 
 def write(folder: Path) -> Path:
@@ -56,7 +57,8 @@ def _write(folder: Path, found: Sequence[DemoPaper]) -> Path:
 
 def _fill(path: Path, found: Sequence[DemoPaper]) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        own = "".join(rows.FACET_TABLES.format(name) for name in rows.OWN_TABLES)
+        facet = FACET.read_text(encoding="utf-8")
+        own = "".join(facet.format(name) for name in rows.OWN_TABLES)
         db.executescript(SCHEMA.read_text(encoding="utf-8") + own)
         db.execute("BEGIN")
         meta = {"snapshot_build_id": build_id(found), "built_at": static.BUILT_AT}
