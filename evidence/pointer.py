@@ -51,15 +51,16 @@ def searched_text(value: Any) -> str:
     """The text of a value whose words are searched: of an array, its strings, one a line."""
     if isinstance(value, str):
         return value
-    return "\n".join(_strings(value)) if isinstance(value, list) else ""
+    return "\n".join(strings(value)) if isinstance(value, list) else ""
 
 
-def _strings(value: Any) -> Iterator[str]:
+def strings(value: Any) -> Iterator[str]:
+    """All strings inside a JSON value, in their order."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, (list, dict)):
         for item in value.values() if isinstance(value, dict) else value:
-            yield from _strings(item)
+            yield from strings(item)
 
 
 def inside(value: Any, path: str) -> Any:

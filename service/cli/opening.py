@@ -17,7 +17,7 @@ from click.core import ParameterSource
 
 from evidence.errors import UNKNOWN_TOKEN, Forbidden, InvalidRequest, Unauthenticated
 from evidence.limits import BUDGETS
-from evidence.work import Deadline
+from evidence.work import Deadline, Each, serial
 from service import bootstrap, credentials, settings
 from service.bootstrap import Services
 from service.cli.output import say
@@ -67,16 +67,23 @@ def _running(base: str, token: str | None) -> Callable[[float], Session]:
 
 def _provider(url: str, token: str | None) -> Callable[[float], Session]:
     """A session on a PDPP resource server, by default with the token that `pdpp connect` saved."""
-    provider = credentials.provider_url(url)
+    root = Path(settings.environment().get("PDPP_CACHE_ROOT", ".pdpp"))
+    return provider_opener(credentials.provider_url(url), token, root)
+
+
+def provider_opener(
+    provider: str, token: str | None, root: Path, each: Each = serial
+) -> Callable[[float], Session]:
+    """The same for a provider; without a `token`, with the one that `pdpp connect` saved."""
     if token is None:
-        root = Path(settings.environment().get("PDPP_CACHE_ROOT", ".pdpp"))
         path = credentials.cache_file(root, provider)
         token = credentials.from_cache(path, provider, datetime.now(UTC))
         warn_of(path)
     authority, known, key = RemoteAuthority(Origin(provider), reserved=None), token, token_bytes(32)
 
     def open(seconds: float) -> Session:
-        return Session(authority.open(known, Deadline.after(seconds)), fence_key=key)
+        server = authority.open(known, Deadline.after(seconds))
+        return Session(server, fence_key=key, each=each)
 
     return open
 

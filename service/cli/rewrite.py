@@ -3,7 +3,7 @@
 import difflib
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from evidence.pointer import strings
 from service.clients.client import TOKEN_VARIABLE, Client, Config
 from service.clients.servers import Unreadable, server
 from service.clients.table import prompt
@@ -105,7 +106,7 @@ def _difference(target: Target, old: str, new: str) -> str:
     Of values only ours are shown: those of others may be secrets, and stand in the same line.
     """
     after, before = (server(target.config, text, target.name) for text in (new, old))
-    ours = {*_strings(after or _without_tables(before)), *_strings(prompt(target.name))}
+    ours = {*strings(after or _without_tables(before)), *strings(prompt(target.name))}
     first, second, *lines = difflib.unified_diff(
         old.splitlines(),
         new.splitlines(),
@@ -116,15 +117,6 @@ def _difference(target: Target, old: str, new: str) -> str:
     )
     shown = [first, second, *(_masked(line, ours) for line in lines)]
     return "".join(f"{_plain(line)}\n" for line in shown)
-
-
-def _strings(value: Any) -> Iterator[str]:
-    """Every text in a value."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (dict, list)):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from _strings(part)
 
 
 def _without_tables(entry: Any) -> Any:

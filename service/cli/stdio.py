@@ -6,9 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from secrets import token_bytes
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -26,7 +24,6 @@ from evidence.errors import (
 )
 from evidence.limits import BUDGETS
 from evidence.version import VERSION
-from evidence.work import Deadline
 from service import credentials, settings
 from service.bootstrap import rendering_pool
 from service.cli.options import store_option
@@ -35,18 +32,15 @@ from service.cli.opening import (
     given_token,
     missing_token,
     note,
+    provider_opener,
     refuse_owners,
     services,
-    warn_of,
 )
 from service.clients.client import TOKEN_VARIABLE
 from service.mcp.papers import PapersSurface
 from service.mcp.records import RecordsSurface
 from service.mcp.stdio import serve, take_stdout
 from service.mcp.surface import Surface
-from service.operations.base import Session
-from service.sources.remote.origin import Origin
-from service.sources.remote.remote_authority import RemoteAuthority
 
 #: Exit codes, after sysexits.h.
 WRONG_USAGE, NO_PERMISSION, NOT_CONFIGURED = 64, 77, 78
@@ -151,17 +145,7 @@ def _store(path: Path, token_file: Path | None) -> Served:
 def _provider(url: str, cache_root: Path, token_file: Path | None) -> Served:
     provider = credentials.provider_url(url)
     token = given_token(token_file, settings.environment().get(TOKEN_VARIABLE))
-    if token is None:
-        path = credentials.cache_file(cache_root, provider)
-        token = credentials.from_cache(path, provider, datetime.now(UTC))
-        warn_of(path)
-    authority, fence_key = RemoteAuthority(Origin(provider), reserved=None), token_bytes(32)
-    each = rendering_pool()
-
-    def open_session(seconds: float = BUDGETS.upstream_seconds) -> Session:
-        server = authority.open(token, Deadline.after(seconds))
-        return Session(server, fence_key=fence_key, each=each)
-
+    open_session = provider_opener(provider, token, cache_root, rendering_pool())
     try:
         open_session(BUDGETS.start_seconds)
     except (Unavailable, TimedOut, RateLimited) as error:
@@ -169,7 +153,8 @@ def _provider(url: str, cache_root: Path, token_file: Path | None) -> Served:
     except (Unauthenticated, Forbidden) as error:
         error.hint = f"Get a client token: `{shlex.join(['pdpp', 'connect', provider])}`."
         raise
-    return Served(RecordsSurface(), open_session, f"the records of {provider}")
+    name = f"the records of {provider}"
+    return Served(RecordsSurface(), lambda: open_session(BUDGETS.upstream_seconds), name)
 
 
 def _papers(path: Path) -> Served:
