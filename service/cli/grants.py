@@ -1,4 +1,4 @@
-"""The owner's grants: made, listed and revoked."""
+"""`rung grant`: creates, lists and revokes grants."""
 
 import re
 import sys
@@ -127,7 +127,7 @@ def _active(registry: SqliteRegistry, label: str) -> list[GrantEntry]:
 
 
 def _which(label: str, entries: list[GrantEntry]) -> str:
-    """The id of the grant that is meant, of several with the same label."""
+    """Asks for the id of one of several grants with the same label."""
     say(f"{len(entries)} grants have the label {label!r}:")
     for entry in entries:
         say(f"{entry.grant_id}: {_describe(entry)}, made {entry.created_at}")
@@ -171,7 +171,7 @@ def _check_found(
     streams: tuple[str, ...],
     fields: list[str] | None,
 ) -> None:
-    """Refuses options that nothing in the store answers to; `known` has the fields of streams."""
+    """Refuses names that the store does not have; `known` has the fields of streams."""
     declared = set().union(*known.values())
     for field in fields or ():
         if declared and field not in declared:
@@ -186,7 +186,7 @@ def _check_found(
 
 
 def _near(name: str, known: Collection[str]) -> str:
-    """What may be meant, or what there is."""
+    """The nearest known name, or a list of them."""
     found = get_close_matches(name, known, 1)
     if found:
         return f"Did you mean {found[0]!r}?"
@@ -195,7 +195,7 @@ def _near(name: str, known: Collection[str]) -> str:
 
 
 def expiry(text: str, now: datetime) -> str:
-    """The moment that `12h`, `30d`, `8w` or an ISO 8601 time stands for."""
+    """The time of `12h`, `30d`, `8w` or an ISO 8601 time, as ISO 8601."""
     found = _SPAN.fullmatch(text)
     if found:
         end = now + timedelta(**{_UNITS[found[2]]: int(found[1])})

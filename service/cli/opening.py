@@ -1,6 +1,6 @@
-"""Sources opened: the store, a PDPP resource server, or a running Rung, and the token for it.
+"""Opens the source of a command: a store, a PDPP resource server or a running Rung.
 
-Reading commands import this when they run: help and completion open nothing, and need not wait.
+Reading commands import this only when they run, so that help and completion are fast.
 """
 
 import shlex
@@ -33,17 +33,17 @@ DEMO_TOKEN = "demo-token"
 
 
 def open_session(source: Source, *, seconds: float = BUDGETS.upstream_seconds) -> Session:
-    """A session on the source; `seconds` are for all that is asked of another server.
+    """A session on the source; `seconds` is the time for all requests to another server.
 
-    Raises `NoToken`, `InvalidRequest` for a source that cannot be, and what the source says.
+    Raises `NoToken`, `InvalidRequest` for an impossible source, and the errors of the source.
     """
     return opener(source)(seconds)
 
 
 def opener(source: Source) -> Callable[[float], Session]:
-    """Opens sessions on the source, for those who ask often: each has seconds of its own.
+    """A function that opens sessions on the source, each with its own seconds.
 
-    Raises what `open_session` does, here or there.
+    Both raise the errors of `open_session`.
     """
     refuse_owners()
     token = given_token(source.token_file, source.token)

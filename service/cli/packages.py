@@ -1,4 +1,4 @@
-"""The owner's packages: one token over several grants, made, listed and revoked."""
+"""`rung package`: creates, lists and revokes packages, one token for several grants."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing

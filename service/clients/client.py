@@ -12,10 +12,10 @@ from service.clients.place import Place
 #: The environment variable that clients read the token from, where they can.
 TOKEN_VARIABLE = "RUNG_TOKEN"
 
-#: Stands for a token that is not shown.
+#: Printed in place of a token that is not shown.
 PLACEHOLDER = "rung_…"
 
-#: What people copy of an address, and the MCP endpoint beside it.
+#: Ends of URLs that people copy, and the MCP endpoint of the same service.
 ENDPOINTS = {"/papers/v1": "/mcp/papers", "/v1": "/mcp", "": "/mcp"}
 
 Entry = dict[str, Any]
@@ -41,9 +41,9 @@ class Launcher:
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """The bearer of an entry: as `text` stands for it in the file, which may be a reference.
+    """The bearer of an entry, as the file has it: the token itself if `inline`, else a reference.
 
-    `inline` says that `text` is the token itself. An empty text is no bearer at all.
+    An empty `text` means that no bearer is sent.
     """
 
     text: str
@@ -54,10 +54,10 @@ class Credential:
 class Config:
     """The file a client reads its servers from.
 
-    `table` is the key its servers stand under. `reference` is how a token outside the file is
-    named in it, with `{name}` for the name of the server; "" where the client knows no such way.
-    `http` and `stdio` give the entry of one server. `prompts` says that the reference is to an
-    input the client asks for, which stands in the file too.
+    `table` is the key that its servers are under. `reference` refers to a token outside the file,
+    with `{name}` for the name of the server; it is "" if the client does not support references.
+    `http` and `stdio` return the entry of one server. With `prompts`, the reference is to an input
+    that the client asks for, and the file declares that input too.
     """
 
     language: str
@@ -79,7 +79,7 @@ class Config:
 class Client:
     """One client. `bearer` is whether it sends bearer tokens itself; `note` explains limits.
 
-    `snippets` may be empty: where a token is needed that the client cannot send.
+    `snippets` returns nothing if a token is needed that the client cannot send.
     """
 
     name: str
@@ -91,10 +91,10 @@ class Client:
 
 
 def endpoint(url: str) -> str:
-    """The address of an MCP endpoint, from itself or from that of a service.
+    """The URL of an MCP endpoint, from itself or from the URL of a service.
 
-    Where no scheme is given it is https, and http on this machine. Raises `InvalidRequest` for
-    what is no http address, or holds what an address should not.
+    Without a scheme it is https, or http on this machine. Raises `InvalidRequest` for a URL that is
+    not http, or that has a credential, a query or a fragment.
     """
     url = url.strip()
     if "://" not in url:
@@ -130,5 +130,5 @@ def is_loopback(url: str) -> bool:
 
 
 def pretty(value: Any) -> str:
-    """JSON as a person would lay it out."""
+    """JSON with an indent of two spaces."""
     return json.dumps(value, indent=2, ensure_ascii=False)

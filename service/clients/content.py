@@ -9,9 +9,9 @@ from evidence.limits import BUDGETS
 
 
 def content_of(path: Path, most: int = BUDGETS.client_file_bytes) -> bytes | None:
-    """The bytes of an ordinary file; None if there is none. A pipe would not come to an end.
+    """The bytes of a regular file; None if it does not exist.
 
-    Raises `OSError` for what is none, or has over `most` bytes.
+    Raises `OSError` for other kinds of files, which may never end, and above `most` bytes.
     """
     try:
         opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK)

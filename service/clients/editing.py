@@ -13,7 +13,7 @@ _INDENTED = re.compile(r"^([ \t]+)[^ \t\r\n]", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a text is laid out: its line ends, its indent, and whether it has lines at all."""
+    """The line ends and the indent of a text, and whether it has several lines."""
 
     newline: str
     indent: str
@@ -39,11 +39,11 @@ class Layout:
 
 
 class Unfit(ValueError):
-    """The text is JSON, but nothing can be put where it should be."""
+    """The text is JSON, but its structure does not allow the edit."""
 
 
 def put(text: str, path: tuple[str, ...], value: Any) -> str:
-    """The text with `value` under the keys of `path`; what is missing on the way is made.
+    """The text with `value` under the keys of `path`; missing objects are created.
 
     Raises `Malformed` and `Unfit`.
     """
@@ -61,7 +61,7 @@ def put(text: str, path: tuple[str, ...], value: Any) -> str:
 
 
 def append(text: str, path: tuple[str, ...], value: Any) -> str:
-    """The text with `value` at the end of the list under `path`, which is made if missing."""
+    """The text with `value` at the end of the list under `path`, created if it is missing."""
     node = _find(text, path)
     if node is None:
         return put(text, path, [value])
@@ -115,9 +115,9 @@ def _nested(path: tuple[str, ...], value: Any) -> Any:
 
 
 def _insert(text: str, layout: Layout, parent: Node, value: Any, key: str | None) -> str:
-    """The text with a last part in `parent`: a member, or an item where `key` is None.
+    """The text with a new last part of `parent`: a member, or an item if `key` is None.
 
-    It comes after the comments of the part before it. A trailing comma stays one.
+    It follows the comments of the part before it. A trailing comma is kept.
     """
     last = parent.items[-1] if parent.items else None
     begin = (last.comma + 1 if last.comma is not None else last.value.end) if last else None
@@ -143,9 +143,9 @@ def _insert(text: str, layout: Layout, parent: Node, value: Any, key: str | None
 
 
 def _without(text: str, parent: Node, item: Item) -> str:
-    """The text without one part of `parent`, the comma that goes with it, and its line.
+    """The text without one part of `parent`, its comma, and its line.
 
-    Comments stay. What follows in the same line stays where it is, as do its own blanks.
+    Comments stay, and so does anything after the part on the same line.
     """
     number = next(place for place, one in enumerate(parent.items) if one is item)
     before = parent.items[number - 1] if number else None

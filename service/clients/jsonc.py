@@ -1,7 +1,7 @@
-"""JSON with comments and trailing commas, read with the place of everything.
+"""Parses JSON with comments and trailing commas, and records the position of each value.
 
-Nothing is rewritten here: `read` says where values stand, so that an edit can leave every other
-byte alone. Places are offsets into the text; lines and columns are told in errors only.
+With the positions, an edit can leave every other byte unchanged. Positions are offsets into the
+text; errors have lines and columns.
 """
 
 import json
@@ -57,10 +57,7 @@ class Node:
 
 
 def read(text: str) -> Node | None:
-    """The value of a text, or None if there is nothing but blanks and comments.
-
-    Raises `Malformed`.
-    """
+    """The value of a text, or None for one of only blanks and comments; raises `Malformed`."""
     reader = _Reader(text)
     at = reader.skip(0)
     if at == len(text):
@@ -76,7 +73,7 @@ class _Reader:
         self.text = text
 
     def skip(self, at: int) -> int:
-        """The next place that is neither blank nor a comment."""
+        """The next position that is neither blank nor in a comment."""
         found = _TRIVIA.match(self.text, at)
         end = found.end() if found else at
         if self.text.startswith("/*", end):

@@ -1,4 +1,4 @@
-"""The servers of a client's file: one looked up, put in or taken out."""
+"""Finds, adds and removes one server in a client's file."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -30,9 +30,9 @@ def server(config: Config, text: str, name: str) -> Any:
 
 
 def add(config: Config, text: str, name: str, entry: Entry, *, force: bool = False) -> str:
-    """The text with the server in it: the same text where it is there already.
+    """The text with the server; unchanged if it already has the same entry.
 
-    Raises `Taken` where another stands under the name and is not to be replaced, `Unreadable`.
+    Raises `Unreadable`, and `Taken` if the name has another entry and `force` is not given.
     """
     there = server(config, text, name)
     try:
@@ -46,10 +46,10 @@ def add(config: Config, text: str, name: str, entry: Entry, *, force: bool = Fal
 
 
 def remove(config: Config, text: str, name: str, earlier: Iterable[str | None]) -> str | None:
-    """The text without the server; None where there was no file before it.
+    """The text without the server; None if the file did not exist before the server was added.
 
-    `earlier` are the texts the file had, newest first, None for no file. One of them comes back
-    as it was where adding the server to it gives just this text. Raises `Unreadable`.
+    `earlier` are former texts of the file, newest first, None for no file. If adding the server to
+    one of them results in `text`, it is returned exactly. Raises `Unreadable`.
     """
     entry = server(config, text, name)
     if entry is None:
@@ -86,7 +86,7 @@ def _ask_for(text: str, name: str) -> str:
 
 
 def _asked(text: str, name: str) -> int | None:
-    """Which of the inputs is that of the server."""
+    """The index of the server's input among the inputs."""
     inputs = editing.found(text, (_INPUTS,))
     wanted = prompt(name)["id"]
     for number, one in enumerate(inputs if isinstance(inputs, list) else ()):

@@ -7,9 +7,9 @@ from service.clients.editing import Unfit
 
 
 def found(text: str, path: tuple[str, str]) -> Any:
-    """What stands under the two keys of `path`, or None.
+    """The value under the two keys of `path`, or None.
 
-    Raises `ValueError`, with line and column, for what is no TOML, and `Unfit`.
+    Raises `Unfit`, and `ValueError` with line and column for text that is not TOML.
     """
     try:
         table = tomllib.loads(text).get(path[0], {})
@@ -32,9 +32,9 @@ def block(table: str, name: str, entry: dict[str, Any]) -> str:
 
 
 def put(text: str, path: tuple[str, str], entry: dict[str, Any]) -> str:
-    """The text with a table at its end, in the place of the one there was.
+    """The text with a table at its end, instead of an earlier one under the same keys.
 
-    Raises `Unfit` where no table can be added, as where the others are one inline value.
+    Raises `Unfit` if no table can be added, for example because the others are one inline value.
     """
     if found(text, path) is not None:
         text = take(text, path)
@@ -48,7 +48,7 @@ def put(text: str, path: tuple[str, str], entry: dict[str, Any]) -> str:
 
 
 def take(text: str, path: tuple[str, str]) -> str:
-    """The text without the table under `path`. Raises `Unfit` where it cannot be taken alone."""
+    """The text without the table under `path`; raises `Unfit` if other values would change."""
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 

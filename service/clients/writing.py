@@ -22,14 +22,14 @@ class Changed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A file as it was read: where it really lies, and its bytes; None if there is none."""
+    """A file as it was read: its resolved path, and its bytes; None if it does not exist."""
 
     path: Path
     content: bytes | None
 
     @classmethod
     def of(cls, path: Path) -> "Held":
-        """Reads the file that `path`, or the link there, leads to."""
+        """Reads the file at `path`, following links."""
         real = Path(os.path.realpath(path))
         return cls(real, content_of(real))
 
@@ -42,10 +42,10 @@ class Held:
         return [content for content in held if content is not None]
 
     def replace(self, content: bytes | None, now: datetime, *, private: bool) -> Path | None:
-        """Puts `content` in the place of what was read, None for no file; names the backup.
+        """Replaces the file by `content`, or deletes it for None; returns the path of the backup.
 
-        Mode and owner stay; what is `private` is for its owner only. Whoever reads meanwhile finds
-        the old file or the new one. Raises `Changed` where the file is another by now.
+        Mode and owner stay, but a `private` file is for its owner only. Concurrent readers see
+        the old file or the new one. Raises `Changed` if the file changed after it was read.
         """
         if content_of(self.path) != self.content:
             raise Changed
@@ -95,9 +95,9 @@ class Held:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Keeps other processes of this user waiting that change such files.
+    """Locks out other processes of this user that edit such files.
 
-    Clients know nothing of it, and where a home folder cannot be locked, nobody waits.
+    Clients do not know this lock, and it is skipped if the home folder cannot be locked.
     """
     with ExitStack() as stack:
         with suppress(OSError, RuntimeError):
@@ -110,7 +110,7 @@ def alone() -> Iterator[None]:
 def _fill(
     path: Path, opened: int, content: bytes, status: os.stat_result | None, mode: int
 ) -> None:
-    """Writes, and gives the file the mode and, where there was one before, its owner."""
+    """Writes the content, and sets the mode and the former owner."""
     with os.fdopen(opened, "wb") as file:
         file.write(content)
         file.flush()
@@ -122,7 +122,7 @@ def _fill(
 
 
 def _sync(folder: Path) -> None:
-    """Makes the new name last; some systems cannot, and need not."""
+    """Makes a rename durable, on systems that support it."""
     with suppress(OSError):
         opened = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""A long text, window after window, that is the same text from its beginning to its end."""
+"""Reads a long text by windows, and detects changes of the text meanwhile."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ class Changed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A piece of a text, in code points. `kind` is the JSON type of the value it is the text of."""
+    """A piece of a text, in code points. `kind` is the JSON type of the value."""
 
     text: str
     start: int
@@ -48,9 +48,9 @@ class Piece:
 
 
 def pieces(text: Text, state: State) -> Iterator[Piece]:
-    """The windows of a text behind `state`, which is that of an earlier piece, or empty.
+    """The windows of a text after `state`, the state of an earlier piece, or empty.
 
-    Raises `Changed` as soon as it shows that the text is another one.
+    Raises `Changed` as soon as it detects that the text changed.
     """
     version = text.version()
     done, total = 0, None
@@ -99,7 +99,7 @@ def _state(window: Window, version: str) -> State:
 
 
 def _check_last(text: Text, state: State, version: str) -> None:
-    """Reads the last window of an earlier run again, and looks whether it is the same."""
+    """Reads the last window of an earlier run again; raises `Changed` if it differs."""
     size = state["chars"] - state["last_start"]
     if version != state["version"]:
         raise Changed
