@@ -220,7 +220,7 @@ def _writing(
             yield given, False
             return
         with open_writer(store) as writer:
-            streams = parse(_read_json(manifest)) if manifest is not None else []
+            streams = parse(read_json(manifest)) if manifest is not None else []
             if not aside and not reindexes(writer, connection, streams):
                 yield writer, False
                 return
