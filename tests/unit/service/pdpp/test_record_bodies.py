@@ -12,6 +12,7 @@ from evidence import wire
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS
 from evidence.model import Source
+from evidence.pointer import path_of
 from evidence.records import Count, FieldRead, Record, RecordPage, Related, Span
 from evidence.text import looks_binary
 from evidence.values import Base64, BlobRef, Preview
@@ -26,6 +27,7 @@ from tests.helpers.monsters import Held, held, items, monstrous, record_pages
 
 CONNECTION = "mail-work"
 names = st.text("abc/~.% é猫", min_size=1, max_size=12)
+paths = names.map(path_of)
 words = st.text(max_size=60).filter(lambda text: not looks_binary(text))
 times = st.none() | st.just("2026-04-01T00:00:00Z")
 numbers = st.integers(0, 10**9)
@@ -85,7 +87,7 @@ pages = st.builds(
 
 @st.composite
 def windows(draw: st.DrawFn) -> FieldRead:
-    ref, source, path = draw(refs), draw(sources), draw(names)
+    ref, source, path = draw(refs), draw(sources), draw(paths)
     if draw(st.booleans()):
         known = draw(blobs | st.builds(Base64, names, numbers, st.none(), st.none() | names))
         return FieldRead(ref, source, path, "binary", binary=known, warnings=draw(warnings))
