@@ -27,7 +27,8 @@ from service.records.ingest import Batch
 from service.records.intake import Row
 from service.records.manifest import parse
 from service.records.sqlite import ddl, indexing, large, passages, scopes, vocabulary, writer
-from service.records.sqlite.streams import StreamHandle, connect, declare, open_stream
+from service.records.scopes import StreamHandle
+from service.records.streams import connect, declare, open_stream
 from service.records.sqlite.writer import Writer, open_writer
 
 HOME = Path("var/bench")

@@ -22,7 +22,7 @@ from service.access.sqlite import SqliteRegistry
 from service.records.store import Store
 from service.importing.source import Source
 from service.importing.importer import Import
-from service.records.sqlite.streams import connect
+from service.records.streams import connect
 from service.importing.text_repair import Repair
 from service.records.sqlite.writer import Writer, open_writer
 

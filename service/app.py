@@ -24,7 +24,7 @@ from service.rest import papers as rest_papers
 from service.rest import web
 from service.running import hooks, metrics
 from service.settings import explanation
-from service.records.sqlite import checkup
+from service.records import opening
 
 log = logging.getLogger(__name__)
 
@@ -87,11 +87,9 @@ def _concerns(services: Services) -> Iterator[str]:
     """A line for each thing that keeps nothing from starting, and is likely a mistake."""
     yield from explanation.strangers(settings.environment())
     if services.store is not None:
-        path = services.store.reader.path
-        try:
-            checkup.recognise(path)
-        except checkup.Unreadable as error:
-            yield f"Cannot serve the store {path}: {error}. /readyz reports when it is available."
+        place = services.store.place
+        if reason := opening.concern(place):
+            yield f"Cannot serve the store {place}: {reason}. /readyz reports when it is available."
 
 
 def _papers_headers(services: Services) -> dict[str, str]:

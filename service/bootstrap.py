@@ -87,7 +87,7 @@ class Services:
     @property
     def fence_key(self) -> bytes:
         """What fences of record text are made with: the same in all workers."""
-        if self.store is not None and (self.upstream is None or self.store.reader.path.exists()):
+        if self.store is not None and (self.upstream is None or self.store.reader.exists()):
             return self.store.fence_key
         told = self.settings.secret_key
         return keys.fence_key(told.encode() if told else self._own_secret)

@@ -4,13 +4,13 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from service.demo.fill import fill, token_for
-from service.records.sqlite.writer import open_writer
+from service.place import Place
+from service.records.opening import open_writer
 from tests.helpers import hostile as hostile_world
 from tests.helpers import small as small_world
 from tests.helpers.caller import Local
@@ -22,6 +22,7 @@ from tests.helpers.papers import (
     Trace,
     may_become_another_user,
 )
+from tests.helpers.places import new_place
 from tests.helpers.snapshots import DATA
 from tests.helpers.stores import build, client, steady_client
 from tests.helpers.worlds import House
@@ -63,16 +64,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def demo_store(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The demo's file and the token that reads all of it."""
-    path = tmp_path_factory.mktemp("demo-store") / "rung.db"
+def demo_store(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, str]:
+    """The demo's store and the token that reads all of it."""
+    folder = tmp_path_factory.mktemp("demo-store")
+    path = new_place(folder)
     with open_writer(path) as writer:
-        token = token_for(writer, fill(writer, with_debian=False), path.parent / "token")
+        token = token_for(writer, fill(writer, with_debian=False), folder / "token")
     return path, token
 
 
 @pytest.fixture(scope="session")
-def demo(demo_store: tuple[Path, str]) -> Local:
+def demo(demo_store: tuple[Place, str]) -> Local:
     """A client of the demo."""
     path, token = demo_store
     return Local(House(path).app, token)

@@ -6,9 +6,11 @@ are looked up by their SHA-256; no token of this store is kept. Times are ISO 86
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from datetime import datetime
 from typing import Protocol
+
+import orjson
 
 from service.access import tokens
 from service.ports import Held
@@ -39,6 +41,10 @@ class Member:
     held: tuple[Held, ...]
     origin: str | None = None
     token: str | None = field(default=None, repr=False)
+
+    def held_text(self) -> str:
+        """`held` as JSON."""
+        return orjson.dumps([(*astuple(one),) for one in self.held]).decode()
 
 
 @dataclass(frozen=True, slots=True)

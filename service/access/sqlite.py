@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 import orjson
 
 from service.access.registry import GrantRow, Member, PackageEntry
 from service.ports import Held
 from service.records.manifest import StreamManifest
-from service.records.sqlite import streams
 from service.records.sqlite.snapshot import SqliteSnapshot
-from service.records.sqlite.writer import Writer
+
+if TYPE_CHECKING:
+    from service.records.sqlite.writer import Writer
 
 _GRANT = 'SELECT grant_id, label, document, created_at, expires_at, revoked_at FROM "grant"'
 _PACKAGE = "SELECT id, package_id, label, created_at, expires_at, revoked_at FROM package"
@@ -22,7 +24,7 @@ class SqliteRegistryReader:
     See `registry.RegistryReader`.
     """
 
-    def __init__(self, source: SqliteSnapshot | Writer) -> None:
+    def __init__(self, source: "SqliteSnapshot | Writer") -> None:
         self._db = source.db
 
     def grant_of_token(self, token_hash: bytes) -> GrantRow | None:
@@ -69,7 +71,7 @@ class SqliteRegistryReader:
 class SqliteRegistry(SqliteRegistryReader):
     """The registry of a store that is open for writing. See `registry.Registry`."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: "Writer") -> None:
         super().__init__(writer)
         self._writer = writer
 
@@ -107,7 +109,7 @@ class SqliteRegistry(SqliteRegistryReader):
                 "INSERT INTO member (package, no, name, grant_id, held, origin, token)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?)",
                 [
-                    (id, no, one.name, one.grant_id, _held(one), one.origin, one.token)
+                    (id, no, one.name, one.grant_id, one.held_text(), one.origin, one.token)
                     for no, one in enumerate(entry.members)
                 ],
             )
@@ -125,14 +127,9 @@ class SqliteRegistry(SqliteRegistryReader):
         return [package_id for _, package_id in rows]
 
     def connections(self) -> Sequence[str]:
-        return streams.connections_of(self._writer)
+        return self._writer.connection_ids()
 
     def manifests(self, connection_id: str) -> Sequence[StreamManifest]:
-        return streams.manifests_of(self._writer, connection_id)
+        from service.records.streams import manifests_of  # readers need not load it
 
-
-def _held(member: Member) -> str:
-    held = [
-        (one.stream, one.connection_id, one.connector_key, one.display_name) for one in member.held
-    ]
-    return orjson.dumps(held).decode()
+        return manifests_of(self._writer, connection_id)

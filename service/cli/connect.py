@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from evidence.errors import InvalidRequest
 from service import credentials, settings
+from service.place import Place
 from service.cli.output import say
 from service.cli.rewrite import Target, rewrite, split
 from service.cli.opening import given_token, refuse_owners
@@ -49,7 +50,7 @@ class Asked:
     scope: str | None
     file: Path | None
     local: bool
-    store: Path | None
+    store: Place | None
     provider_url: str | None
     papers: Path | None
     removing: bool

@@ -7,17 +7,17 @@ import click
 
 from evidence.limits import BUDGETS
 from service.access.grants import GrantEntry, list_grants
-from service.access.sqlite import SqliteRegistry
+from service.access.opening import registry_of
 from service.cli.output import say
 from service.records.manifest import StreamManifest
-from service.records.sqlite.streams import manifests_of
-from service.records.sqlite.writer import Writer
+from service.records.streams import manifests_of
+from service.records.writing import Writing
 
 
-def report(writer: Writer, connection_id: str) -> None:
+def report(writer: Writing, connection_id: str) -> None:
     """Prints the active grants that do not cover all of a connection, each with a command."""
     manifests = manifests_of(writer, connection_id)
-    grants = [one for one in list_grants(SqliteRegistry(writer)) if one.state() == "active"]
+    grants = [one for one in list_grants(registry_of(writer)) if one.state() == "active"]
     labels = {one.label for one in grants}
     lacking = [(one, lacks) for one in grants if (lacks := _lacking(one, connection_id, manifests))]
     for grant, lacks in lacking[: BUDGETS.names_shown]:
@@ -51,7 +51,7 @@ def _lacking(
     return "; ".join(parts[: BUDGETS.names_shown]) or None
 
 
-def _others(writer: Writer, grant: GrantEntry, connection_id: str) -> list[str]:
+def _others(writer: Writing, grant: GrantEntry, connection_id: str) -> list[str]:
     """The other connections of a grant; none if it is narrower than these, or has limits."""
     covered: dict[str, set[tuple[str, str]]] = {}
     for one in grant.streams:

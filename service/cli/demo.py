@@ -6,6 +6,7 @@ from textwrap import indent
 
 import click
 
+from service.place import Place
 from service.cli import serve
 from service.cli.options import store_option
 from service.cli.opening import DEMO_TOKEN
@@ -14,8 +15,7 @@ from service.clients.client import endpoint
 from service.clients.table import RECOMMENDED, named
 from service.demo.fill import fill, token_for
 from service.demo.papers import write_once
-from service.records.sqlite.stats import stream_counts
-from service.records.sqlite.writer import open_writer
+from service.records.opening import open_writer
 
 PAPERS_FOLDER = "demo-papers"
 HOST = "127.0.0.1"
@@ -29,7 +29,7 @@ PASTED = ("curl", "claude-code")
 @click.option("--serve", "serving", is_flag=True, help="Print how to connect, then serve.")
 @serve.port_option
 @store_option
-def demo(store: Path, with_debian: bool, serving: bool, port: int) -> None:
+def demo(store: Place, with_debian: bool, serving: bool, port: int) -> None:
     """Fill a store with records of an invented owner and print a token that reads them.
 
     A second run changes nothing and prints the same token, which is kept next to the store.
@@ -39,7 +39,7 @@ def demo(store: Path, with_debian: bool, serving: bool, port: int) -> None:
     with teaching(), open_writer(store) as writer:
         connections = fill(writer, with_debian=with_debian)
         token = token_for(writer, connections, store.parent / DEMO_TOKEN)
-        counts = stream_counts(writer)
+        counts = writer.counts()
         records = sum(each.records for each in counts if each.connection_id in connections)
     if not serving:
         click.echo(f"connections {len(connections)}\nrecords {records}\ntoken {token}")

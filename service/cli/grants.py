@@ -12,14 +12,16 @@ import click
 import orjson
 
 from evidence.limits import BUDGETS
+from service.place import Place
 from service.cli.options import read_json, store_option
 from service.cli.output import say
 from service.cli.store import existing, teaching
 from service.access.grants import GrantEntry, create, list_grants, revoke
-from service.access.sqlite import SqliteRegistry
-from service.records.sqlite.streams import connections_of, manifests_of
+from service.access.opening import registry_of
+from service.access.registry import Registry
+from service.records.streams import manifests_of
 from service.records.values import microseconds, moment
-from service.records.sqlite.writer import Writer
+from service.records.writing import Writing
 
 _SPAN = re.compile(r"([1-9][0-9]{0,4})([mhdw])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -58,7 +60,7 @@ def create_(
     label: str | None,
     path: Path | None,
     as_json: bool,
-    store: Path,
+    store: Place,
 ) -> None:
     """Make a grant and print its token, which is shown this once.
 
@@ -78,7 +80,7 @@ def create_(
             read_json(path) if path else _document(writer, connections, streams, wanted, limits)
         )
         ends = expiry(expires, datetime.now(UTC)) if expires else None
-        registry = SqliteRegistry(writer)
+        registry = registry_of(writer)
         if label and (same := _active(registry, label)):
             raise click.ClickException(
                 f"The label {label!r} is in use by {same[0].grant_id}. Choose another one, or end "
@@ -96,10 +98,10 @@ def create_(
 @grant.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @store_option
-def list_(as_json: bool, store: Path) -> None:
+def list_(as_json: bool, store: Place) -> None:
     """List the grants, without their tokens."""
     with teaching(), existing(store) as writer:
-        entries = list_grants(SqliteRegistry(writer))
+        entries = list_grants(registry_of(writer))
     if as_json:
         click.echo(orjson.dumps({"grants": [_to_json(entry) for entry in entries]}).decode())
         return
@@ -111,17 +113,17 @@ def list_(as_json: bool, store: Path) -> None:
 @grant.command("revoke")
 @click.argument("name")
 @store_option
-def revoke_(name: str, store: Path) -> None:
+def revoke_(name: str, store: Place) -> None:
     """End the grant with this id or label, at once."""
     with teaching(), existing(store) as writer:
-        registry = SqliteRegistry(writer)
+        registry = registry_of(writer)
         if len(same := _active(registry, name)) > 1:
             name = _which(name, same)
         for grant_id in revoke(registry, name):
             click.echo(f"{grant_id} revoked")
 
 
-def _active(registry: SqliteRegistry, label: str) -> list[GrantEntry]:
+def _active(registry: Registry, label: str) -> list[GrantEntry]:
     """The active grants with this label."""
     return [one for one in list_grants(registry) if one.label == label and one.state() == "active"]
 
@@ -139,7 +141,7 @@ def _which(label: str, entries: list[GrantEntry]) -> str:
 
 
 def _document(
-    writer: Writer,
+    writer: Writing,
     connections: tuple[str, ...],
     streams: tuple[str, ...],
     fields: list[str] | None,
@@ -148,7 +150,7 @@ def _document(
     """The grant document that the options describe."""
     entries: list[dict[str, Any]] = []
     known: dict[str, set[str]] = {}
-    for connection_id in connections or connections_of(writer):
+    for connection_id in connections or writer.connection_ids():
         declared = {manifest.name: manifest for manifest in manifests_of(writer, connection_id)}
         if not declared:
             entries.append({"connection_id": connection_id})

@@ -12,6 +12,7 @@ import click
 import orjson
 
 from evidence.errors import InvalidRequest
+from service.place import Place
 from service.cli import coverage, import_report
 from service.cli.options import read_json, store_option
 from service.cli.output import say
@@ -24,9 +25,10 @@ from service.importing.source import Reading, Source
 from service.importing.text_repair import Repair
 from service.records.ingest import Counts
 from service.records.manifest import parse
+from service.records.opening import open_writer
 from service.records.sqlite import backup
-from service.records.sqlite.streams import connect, manifests_of, reindexes
-from service.records.sqlite.writer import Writer, open_writer
+from service.records.streams import connect, manifests_of, reindexes
+from service.records.writing import Writing
 
 STOPPED = "Complete batches of rows are in the store. Run the same command to continue."
 #: Objects made between two looks for cycles. An import makes many that live as long as their batch.
@@ -89,7 +91,7 @@ def import_(
     suggest_roles: bool,
     dry_run: bool,
     strict: bool,
-    store: Path,
+    store: Place,
     **options: Any,
 ) -> Counts:
     """Import PATHS: files of any format that --format lists, folders, .gz, .zip; `-` is stdin.
@@ -171,7 +173,7 @@ def _leave(task: Import, strict: bool, dry_run: bool) -> None:
 
 
 @contextmanager
-def _place(store: Path, dry_run: bool) -> Iterator[Path]:
+def _place(store: Place, dry_run: bool) -> Iterator[Place]:
     """The store, or for a dry run without one a store that is gone afterwards."""
     if not dry_run or store.exists():
         yield store
@@ -207,23 +209,25 @@ def _stoppable(*, nothing: bool) -> Iterator[None]:
 
 @contextmanager
 def _writing(
-    store: Path, connection: str, manifest: Path | None, *, aside: bool
-) -> Iterator[tuple[Writer, bool]]:
+    store: Place, connection: str, manifest: Path | None, *, aside: bool
+) -> Iterator[tuple[Writing, bool]]:
     """The store, and whether it is a copy that takes its place at the end unless `Undone`.
 
-    It is if that is wanted or records are indexed anew: others write to the store meanwhile. The
-    store of the command that calls this one is taken as it is.
+    It is if that is wanted or records are indexed anew: others write to the store meanwhile. A
+    database needs no copy for that. The store of the command that calls this one is taken as it is.
     """
-    given = click.get_current_context().obj
+    given: Writing | None = click.get_current_context().obj
     with suppress(Undone):
-        if isinstance(given, Writer):
+        if given is not None:
             yield given, False
             return
         with open_writer(store) as writer:
             streams = parse(read_json(manifest)) if manifest is not None else []
-            if not aside and not reindexes(writer, connection, streams):
+            copied = isinstance(store, Path) and (aside or reindexes(writer, connection, streams))
+            if not copied:
                 yield writer, False
                 return
+        assert isinstance(store, Path)
         with backup.replacement(store, store) as writer:
             yield writer, True
 

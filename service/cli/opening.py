@@ -20,6 +20,7 @@ from evidence.limits import BUDGETS
 from evidence.work import Deadline, Each, serial
 from service import bootstrap, credentials, settings
 from service.bootstrap import Services
+from service.place import Place
 from service.cli.output import say
 from service.cli.source import NoToken, Source, rung_url
 from service.clients.client import TOKEN_VARIABLE
@@ -109,19 +110,19 @@ def _store(source: Source, token: str | None) -> Callable[[float], Session]:
     return open
 
 
-def _making(store: Path) -> str:
+def _making(store: Place) -> str:
     """The command that creates a token, with placeholders."""
     create = shlex.join(["rung", "grant", "create", "--store", str(store)])
     return f"`{create} --connection ID --label NAME`"
 
 
-def check_store(store: Path) -> None:
+def check_store(store: Place) -> None:
     """Raises `InvalidRequest` if there is no store."""
     if not store.exists():
         raise InvalidRequest(f"{store} does not exist. Create it with rung import or rung demo.")
 
 
-def missing_token(store: Path) -> NoToken:
+def missing_token(store: Place) -> NoToken:
     """The error for a store without a token."""
     make = f"Create one with {_making(store)} "
     demo = store.parent / DEMO_TOKEN
@@ -140,7 +141,7 @@ def _no_token(how: str, more: str = "") -> NoToken:
     )
 
 
-def services(**source: Path) -> Services:
+def services(**source: Place) -> Services:
     """The services over one source, whatever else the environment names."""
     others = ("upstream_url", "store_url", "papers_db", "papers_url")
     # Limits of addresses: a shell has none.

@@ -6,14 +6,41 @@ from typing import Any
 import click
 import orjson
 
+from service import place, settings
+from service.place import Database, Place
+
+
+class PlaceType(click.ParamType[Place]):
+    """Where a store is; see `place`."""
+
+    name = "file"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Place:
+        try:
+            found = value if isinstance(value, (Path, Database)) else place.read(str(value))
+        except ValueError as error:
+            self.fail(f"it {error}.", param, ctx)
+        if isinstance(found, Path):
+            click.Path(dir_okay=False).convert(found, param, ctx)
+        return found
+
+
+def _default() -> Place:
+    """The database that a host provides, or else the file of this folder."""
+    provided = settings.environment().get("DATABASE_URL", "")
+    return place.read(provided if provided.startswith(place.SCHEMES) else "var/rung.db")
+
+
 store_option = click.option(
     "--store",
     "store",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("var/rung.db"),
+    type=PlaceType(),
+    default=_default,
     envvar="RUNG_STORE",
-    show_default=True,
-    help="The path of the store. Also read from RUNG_STORE.",
+    show_default="var/rung.db",
+    help="The path of the store, or the URL of its database. Also read from RUNG_STORE.",
 )
 
 

@@ -12,6 +12,7 @@ import orjson
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service import credentials, settings
+from service.place import Place
 from service.cli.grants import expiry
 from service.cli.options import store_option
 from service.cli.output import say
@@ -20,9 +21,9 @@ from service import keys
 from service.sources.remote.joining import remote_member
 from service.access.packages import create, list_packages, local_member, revoke
 from service.access.registry import Member, PackageEntry
-from service.access.sqlite import SqliteRegistry
-from service.records.sqlite.reader import Reader
-from service.records.sqlite.writer import Writer
+from service.access.opening import registry_of
+from service.records.opening import open_reader
+from service.records.writing import Writing
 
 
 @click.group()
@@ -52,7 +53,7 @@ def create_(
     expires: str | None,
     label: str | None,
     as_json: bool,
-    store: Path,
+    store: Place,
 ) -> None:
     """Create a package of grants and print its token. The token is shown only once.
 
@@ -62,8 +63,8 @@ def create_(
     if len(urls) != len(files):
         raise click.UsageError("Pass one --token-file for each --remote, in the same order.")
     with teaching(), existing(store) as writer:
-        registry = SqliteRegistry(writer)
-        with closing(Reader(store)) as reader, reader.snapshot() as snapshot:
+        registry = registry_of(writer)
+        with closing(open_reader(store)) as reader, reader.snapshot() as snapshot:
             members = [local_member(registry, snapshot, name) for name in grants]
         members += _remote_members(urls, files)
         ends = expiry(expires, datetime.now(UTC)) if expires else None
@@ -80,10 +81,10 @@ def create_(
 @package.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @store_option
-def list_(as_json: bool, store: Path) -> None:
+def list_(as_json: bool, store: Place) -> None:
     """List the packages. Tokens are not shown."""
     with teaching(), existing(store) as writer:
-        entries = list_packages(SqliteRegistry(writer))
+        entries = list_packages(registry_of(writer))
     if as_json:
         click.echo(orjson.dumps({"packages": [_to_json(entry) for entry in entries]}).decode())
         return
@@ -95,10 +96,10 @@ def list_(as_json: bool, store: Path) -> None:
 @package.command("revoke")
 @click.argument("name")
 @store_option
-def revoke_(name: str, store: Path) -> None:
+def revoke_(name: str, store: Place) -> None:
     """Revoke the package with this id, or all packages with this label. The grants stay valid."""
     with teaching(), existing(store) as writer:
-        for package_id in revoke(SqliteRegistry(writer), name):
+        for package_id in revoke(registry_of(writer), name):
             click.echo(f"{package_id} revoked")
 
 
@@ -112,7 +113,7 @@ def _remote_members(urls: Sequence[str], files: Sequence[Path]) -> Iterator[Memb
         yield remote_member(credentials.provider_url(url), token, deadline)
 
 
-def _secret(writer: Writer, *, kept: bool) -> bytes:
+def _secret(writer: Writing, *, kept: bool) -> bytes:
     """The secret of the deployment: that of the environment, or the one kept in the store."""
     try:
         found = settings.load().secret_key

@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from service import settings
+from service.place import Place, spelled
 from service.cli.options import store_option
 from service.settings import parsing
 from service.records.sqlite.checkup import Foreign, Unreadable, recognise
@@ -82,14 +83,14 @@ port_option = click.option(
     help="A papers snapshot to serve, with or without a store.",
 )
 def serve(
-    port: int, host: str, workers: int, store: Path, provider_url: str | None, papers: Path | None
+    port: int, host: str, workers: int, store: Place, provider_url: str | None, papers: Path | None
 ) -> None:
     """Serve until interrupted: records at /mcp and /v1, papers at /mcp/papers and /papers/v1."""
     run(store, papers, provider_url, host=host, port=port, workers=workers)
 
 
 def run(
-    store: Path,
+    store: Place,
     papers: Path | None,
     provider_url: str | None = None,
     *,
@@ -103,7 +104,7 @@ def run(
     Refuses if there is nothing to serve, a file that is no store, and a port that is taken.
     """
     served = {
-        name: str(path.absolute())
+        name: spelled(path.absolute())
         for name, path in (("RUNG_STORE", store), ("RUNG_PAPERS_DB", papers))
         if path is not None and path.exists()
     }
@@ -135,8 +136,10 @@ def run(
     os.execve(sys.executable, command, changed)
 
 
-def _check_store(store: Path) -> None:
+def _check_store(store: Place) -> None:
     """Refuses files that are not stores. Other problems are logged by the service."""
+    if not isinstance(store, Path):
+        return
     try:
         recognise(store)
     except Foreign as error:

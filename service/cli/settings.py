@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from service import settings
+from service.place import Place
 from service.cli import config as file
 from service.cli.output import say
 from service.settings import explanation
@@ -53,8 +54,8 @@ def config(explain: bool, example: bool, check: bool) -> None:
 
 def _of_store(values: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """(warnings, errors) of the store."""
-    path: Path = values["store"]
-    if values["store_url"]:
+    path: Place = values["store"]
+    if values["store_url"] or not isinstance(path, Path):
         return [], []
     try:
         recognise(path)

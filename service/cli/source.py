@@ -16,6 +16,7 @@ from click.core import ParameterSource
 
 from evidence.errors import InvalidRequest, Unauthenticated
 from service import credentials
+from service.place import Place
 from service.cli import config
 from service.cli.options import store_option
 from service.clients.client import TOKEN_VARIABLE
@@ -43,7 +44,7 @@ class NoToken(Unauthenticated):
 class Source:
     """A source of records. `words` are its command-line options, without the token."""
 
-    store: Path
+    store: Place
     url: str | None = None
     provider_url: str | None = None
     token: str | None = field(default=None, repr=False)

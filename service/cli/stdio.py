@@ -26,6 +26,7 @@ from evidence.limits import BUDGETS
 from evidence.version import VERSION
 from service import credentials, settings
 from service.bootstrap import rendering_pool
+from service.place import Place
 from service.cli.options import store_option
 from service.cli.opening import (
     check_store,
@@ -97,7 +98,7 @@ class Served:
 @click.pass_context
 def stdio(
     context: click.Context,
-    store: Path,
+    store: Place,
     provider_url: str | None,
     papers: Path | None,
     cache_root: Path,
@@ -132,7 +133,7 @@ def _named(context: click.Context) -> list[str]:
     return named
 
 
-def _store(path: Path, token_file: Path | None) -> Served:
+def _store(path: Place, token_file: Path | None) -> Served:
     check_store(path)
     token = given_token(token_file, settings.environment().get(TOKEN_VARIABLE))
     if token is None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+
 from pathlib import Path
 
 import click
@@ -9,14 +10,16 @@ import orjson
 
 from evidence.errors import EvidenceError
 from evidence.limits import BUDGETS
+from service.place import Place
 from service.cli import output
 from service.cli.options import store_option
 from service.records.intake import Refused
 from service.records.sqlite.failures import explain_failures
+from service.records.opening import open_writer
 from service.records.sqlite import backup
-from service.records.sqlite.stats import stream_counts
-from service.records.sqlite.streams import connections_of, manifests_of
-from service.records.sqlite.writer import Writer, explain_locks, open_writer
+from service.records.sqlite.writer import explain_locks
+from service.records.streams import manifests_of
+from service.records.writing import Writing
 
 
 @contextmanager
@@ -38,22 +41,25 @@ def teaching() -> Iterator[None]:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--reindex", is_flag=True, help="Rebuild the full-text indexes first.")
 @store_option
-def stats(store: Path, as_json: bool, reindex: bool) -> None:
+def stats(store: Place, as_json: bool, reindex: bool) -> None:
     """Count the connections, streams and records of the store.
 
     Any store of an older version is brought up to date. --reindex repairs a damaged index in a
     copy, which replaces the store at the end; it takes about as long as the imports did.
     """
-    if reindex:
+    if reindex and isinstance(store, Path):
         with teaching():
             with existing(store):
                 pass  # brings an older layout up to date
             backup.repair(store)
     with teaching(), existing(store) as writer:
-        counts = stream_counts(writer)
+        if reindex and not isinstance(store, Path):
+            writer.rebuild()
+            writer.finish()
+        counts = writer.counts()
         plain = [
             f"{connection}/{manifest.name}"
-            for connection in connections_of(writer)
+            for connection in writer.connection_ids()
             for manifest in manifests_of(writer, connection)
             if not manifest.roles
         ]
@@ -74,12 +80,22 @@ def stats(store: Path, as_json: bool, reindex: bool) -> None:
         )
 
 
+def in_file(store: Place) -> Path:
+    """The store, which must be a file: what PostgreSQL does itself is not done here."""
+    if isinstance(store, Path):
+        return store
+    raise click.ClickException(
+        f"{store} is a database. Use PostgreSQL's own tools for this: pg_dump, pg_restore, "
+        "pg_amcheck."
+    )
+
+
 @contextmanager
-def existing(store: Path) -> Iterator[Writer]:
+def existing(store: Place) -> Iterator[Writing]:
     """The store, which must be there."""
     if not store.exists():
         raise click.ClickException(
             f"There is no store at {store}. Fill one: rung import, rung demo."
         )
-    with open_writer(store) as writer, explain_locks(store):
+    with open_writer(store) as writer, explain_locks(str(store)):
         yield writer

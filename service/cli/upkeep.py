@@ -10,17 +10,17 @@ from typing import Any
 import click
 
 from service.access.grants import list_grants
-from service.access.sqlite import SqliteRegistry
+from service.access.opening import registry_of
+from service.place import Place
 from service.cli import importing
 from service.cli.options import store_option
 from service.cli.output import say
-from service.cli.store import existing, teaching
+from service.cli.store import existing, in_file, teaching
 from service.records.ingest import Counts
 from service.records.sqlite import backup
 from service.records.sqlite.check import check
-from service.records.sqlite.staging import staging
-from service.records.sqlite.stats import StreamCount, stream_counts
-from service.records.sqlite.writer import Writer
+from service.records.opening import staging
+from service.records.writing import StreamCount, Writing
 
 MEGABYTE = 1_000_000
 #: Options of `rung import` that `rung replace` does not have: it names the stream, and replaces it
@@ -46,7 +46,7 @@ def confirm(text: str, yes: bool) -> None:
 @click.argument("name", metavar="CONNECTION[/STREAM]")
 @yes_option
 @store_option
-def remove(name: str, yes: bool, store: Path) -> None:
+def remove(name: str, yes: bool, store: Place) -> None:
     """Remove a stream, or a connection with all its streams, in one commit.
 
     A stream that an active grant covers stays, empty, so that readers of its changes see the
@@ -70,7 +70,7 @@ def remove(name: str, yes: bool, store: Path) -> None:
 
 @click.pass_context
 def _replace(
-    context: click.Context, /, target: str, infer: bool, yes: bool, store: Path, **options: Any
+    context: click.Context, /, target: str, infer: bool, yes: bool, store: Place, **options: Any
 ) -> None:
     """Replace a stream by the rows of PATHS, in one commit.
 
@@ -127,7 +127,7 @@ replace = click.Command(
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @yes_option
 @store_option
-def back_up(file: Path, yes: bool, store: Path) -> None:
+def back_up(file: Path, yes: bool, store: Place) -> None:
     """Write a copy of the store, as it is now, to FILE.
 
     The store is served and written to meanwhile. The copy has all records, grants and settings of
@@ -136,7 +136,7 @@ def back_up(file: Path, yes: bool, store: Path) -> None:
     with teaching():
         if file.exists():
             confirm(f"This replaces {file}, which is of {_date(file)}.", yes)
-        backup.back_up(store, file)
+        backup.back_up(in_file(store), file)
     say(f"{file}: {file.stat().st_size / MEGABYTE:.1f} MB. To go back to it: rung restore {file}")
 
 
@@ -144,7 +144,7 @@ def back_up(file: Path, yes: bool, store: Path) -> None:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @yes_option
 @store_option
-def restore(file: Path, yes: bool, store: Path) -> None:
+def restore(file: Path, yes: bool, store: Place) -> None:
     """Put the backup FILE in place of the store.
 
     A running server reads the restored store from its next request on. Grants that were revoked
@@ -157,7 +157,7 @@ def restore(file: Path, yes: bool, store: Path) -> None:
                 "granted since is lost.",
                 yes,
             )
-        backup.restore(file, store)
+        backup.restore(file, in_file(store))
     say(f"{store} is restored from {file}.")
 
 
@@ -167,13 +167,14 @@ def restore(file: Path, yes: bool, store: Path) -> None:
 )
 @yes_option
 @store_option
-def check_(repairing: bool, yes: bool, store: Path) -> None:
+def check_(repairing: bool, yes: bool, store: Place) -> None:
     """Check the store: its pages, the full-text index against the records, counts and blobs.
 
     It reads everything, without a lock. It exits with 1 if something is wrong. --repair rebuilds
     the indexes and counts in a copy, which takes the place of the store at the end.
     """
     with teaching():
+        store = in_file(store)
         with existing(store):
             pass  # brings an older layout up to date
         faults = _report(store, check(store))
@@ -187,7 +188,7 @@ def check_(repairing: bool, yes: bool, store: Path) -> None:
         raise click.ClickException(f"{store} is damaged. {advice}")
 
 
-def _report(store: Path, faults: list[str]) -> list[str]:
+def _report(store: Place, faults: list[str]) -> list[str]:
     for fault in faults:
         say(fault)
     if not faults:
@@ -195,9 +196,9 @@ def _report(store: Path, faults: list[str]) -> list[str]:
     return faults
 
 
-def _streams(writer: Writer, name: str) -> list[StreamCount]:
+def _streams(writer: Writing, name: str) -> list[StreamCount]:
     """The streams of the connection of this name, or the one stream."""
-    counts = stream_counts(writer)
+    counts = writer.counts()
     found = [one for one in counts if one.connection_id == name]
     found = found or [one for one in counts if f"{one.connection_id}/{one.stream}" == name]
     if not found:
@@ -209,11 +210,11 @@ def _streams(writer: Writer, name: str) -> list[StreamCount]:
     return found
 
 
-def _covered(writer: Writer, streams: Sequence[StreamCount]) -> list[StreamCount]:
+def _covered(writer: Writing, streams: Sequence[StreamCount]) -> list[StreamCount]:
     """Those of some streams that an active grant covers."""
     granted = {
         (one.connection_id, one.stream)
-        for entry in list_grants(SqliteRegistry(writer))
+        for entry in list_grants(registry_of(writer))
         if entry.state() == "active"
         for one in entry.streams
     }

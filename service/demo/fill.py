@@ -8,17 +8,18 @@ from evidence.errors import EvidenceError
 from service.demo import debian, owner
 from service.demo.owner import Connection
 from service.access.grants import create, find
-from service.access.sqlite import SqliteRegistry
+from service.access.opening import registry_of
 from service.records.ingest import Batch
 from service.records.manifest import parse
-from service.records.sqlite.streams import StreamHandle, connect, declare, manifests_of, open_stream
-from service.records.sqlite.writer import Writer
+from service.records.scopes import StreamHandle
+from service.records.streams import connect, declare, manifests_of, open_stream
+from service.records.writing import Writing
 
 LABEL = "demo"
 VERSION = "1"
 
 
-def fill(writer: Writer, *, with_debian: bool) -> list[str]:
+def fill(writer: Writing, *, with_debian: bool) -> list[str]:
     """Puts the demo into the store where it is not there yet; returns its connection ids."""
     ids = _put_once(writer, "demo", owner.build)
     if with_debian or writer.meta("demo_debian"):
@@ -28,14 +29,14 @@ def fill(writer: Writer, *, with_debian: bool) -> list[str]:
     return ids
 
 
-def token_for(writer: Writer, connections: Iterable[str], kept: Path) -> str:
+def token_for(writer: Writing, connections: Iterable[str], kept: Path) -> str:
     """A token for everything the demo holds: the kept one while it is good, else a new one."""
     entries = [
         {"connection_id": connection_id, "stream": manifest.name, "fields": list(manifest.fields)}
         for connection_id in connections
         for manifest in manifests_of(writer, connection_id)
     ]
-    registry = SqliteRegistry(writer)
+    registry = registry_of(writer)
     wanted = {(entry["connection_id"], entry["stream"], *entry["fields"]) for entry in entries}
     try:
         token = kept.read_text(encoding="utf-8").strip()
@@ -49,7 +50,7 @@ def token_for(writer: Writer, connections: Iterable[str], kept: Path) -> str:
     return token
 
 
-def _put_once(writer: Writer, mark: str, build: Callable[[], Iterable[Connection]]) -> list[str]:
+def _put_once(writer: Writing, mark: str, build: Callable[[], Iterable[Connection]]) -> list[str]:
     """Imports connections unless the store bears their mark; the mark holds version and ids."""
     version, *ids = str(writer.meta(mark) or "").split("\n")
     if version == VERSION:
@@ -63,7 +64,7 @@ def _put_once(writer: Writer, mark: str, build: Callable[[], Iterable[Connection
     return ids
 
 
-def _put(writer: Writer, connection: Connection) -> None:
+def _put(writer: Writing, connection: Connection) -> None:
     name = connection.connection_id
     connect(writer, name, connector_key=connection.connector_key, label=connection.label)
     declare(writer, name, parse(connection.manifest))

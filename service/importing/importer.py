@@ -19,8 +19,9 @@ from service.importing.source import Source
 from service.records.ingest import Batch, Counts
 from service.records.intake import Refused, Row, check_name, content_key
 from service.records.manifest import parse
-from service.records.sqlite.streams import StreamHandle, declare, open_stream
-from service.records.sqlite.writer import Writer
+from service.records.scopes import StreamHandle
+from service.records.streams import declare, open_stream
+from service.records.writing import Writing
 
 #: Rows of a new stream that its owner is shown.
 SAMPLES = 3
@@ -40,7 +41,7 @@ class Import:
     are not of its type.
     """
 
-    writer: Writer
+    writer: Writing
     connection_id: str
     stream: str | None = None
     roles: bool = True

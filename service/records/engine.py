@@ -190,11 +190,17 @@ class Rows(NamedTuple):
 Spellings = Sequence[Term]
 
 
-class Snapshot(Protocol):
-    """One consistent view of the store."""
+#: (where the commits are counted, how many there were).
+Generation = tuple[int, int]
 
-    def generation(self) -> tuple[int, int]:
-        """(number of the connection, its commits noticed): equal only for the same contents."""
+
+class Snapshot(Protocol):
+    """One consistent view of the store. `engine` names what keeps it: `sqlite` or `postgres`."""
+
+    engine: str
+
+    def generation(self) -> Generation:
+        """Equal only for the same contents."""
         ...
 
     def meta(self, key: str) -> Any:
@@ -375,6 +381,18 @@ class Engine(Protocol):
 
         Ends early if the store has been replaced by one without the blob.
         """
+        ...
+
+    def exists(self) -> bool:
+        """Whether there is a store at its place, or may be."""
+        ...
+
+    def number(self) -> int:
+        """Changes when another store takes the place of this one."""
+        ...
+
+    def require_index(self, snapshot: Any) -> None:
+        """Raises `Unavailable` if a sample has shown the full-text index to be damaged."""
         ...
 
     def close(self) -> None:

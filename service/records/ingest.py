@@ -10,16 +10,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from service.records.intake import Refused, Row, check_name, check_nesting, record_key
-from service.records.sqlite import changes
-from service.records.sqlite.attachments import Attachment, take_attachments
-from service.records.sqlite.languages import Sample
-from service.records.sqlite.streams import StreamHandle, require_current
-from service.records.sqlite.writer import Writer
+from service.records.arrivals import Arrival, Change, dump
+from service.records.attachments import Attachment, take_attachments
+from service.records.languages import Sample
+from service.records.scopes import StreamHandle
+from service.records.streams import require_current
 from service.records.values import microseconds
+from service.records.writing import Writing
 
 #: What is written within half a second, so that no other writer waits for long.
 BATCH_RECORDS = 2_000
 BATCH_BYTES = 1_048_576
+PIECE_RECORDS = 2_000
 REPORTED_REFUSALS = 20
 
 
@@ -50,11 +52,11 @@ class Counts:
 class Batch:
     """Rows on their way in. `add` them, then `flush`; full batches flush themselves."""
 
-    def __init__(self, writer: Writer, *, now: datetime | None = None) -> None:
+    def __init__(self, writer: Writing, *, now: datetime | None = None) -> None:
         self.writer = writer
         self.counts = Counts()
         self._now = (now or datetime.now(UTC)).isoformat(timespec="seconds").replace("+00:00", "Z")
-        self._rows: dict[tuple[int, str], changes.Arrival] = {}
+        self._rows: dict[tuple[int, str], Arrival] = {}
         self._bytes = 0
         self._good_names: set[str] = set()
         self._sample = Sample()
@@ -90,32 +92,32 @@ class Batch:
             self._rows.clear()
             self._bytes = 0
             if found:
-                changes.apply(self.writer, found, self._sample)
+                self.writer.apply(found, self._sample)
 
-    def _check(self, stream: StreamHandle, row: Row) -> changes.Arrival:
+    def _check(self, stream: StreamHandle, row: Row) -> Arrival:
         data = row.data
         key = record_key(row, stream.manifest.primary_key)
         emitted_at = row.emitted_at or self._now
         if emitted_at is not self._now and microseconds(emitted_at) is None:
             raise Refused(f"emitted_at {emitted_at[:40]!r} is not an ISO 8601 date-time.")
         if row.deleted:
-            return changes.Arrival(stream, key, None, emitted_at)
+            return Arrival(stream, key, None, emitted_at)
         if not data.keys() <= self._good_names:
             for name in data.keys() - self._good_names:
                 self._good_names.add(check_name(name, what="field"))
         attachments: list[Attachment] = []
         nested = check_nesting(data)
-        json = changes.dump(data)
+        json = dump(data)
         if nested:
             data = dict(data)
             attachments = take_attachments(data, json)
-            json = changes.dump(data) if attachments else json
+            json = dump(data) if attachments else json
         # A copy: what orjson returns keeps several times its length of memory.
-        return changes.Arrival(stream, key, bytes(memoryview(json)), emitted_at, attachments)
+        return Arrival(stream, key, bytes(memoryview(json)), emitted_at, attachments)
 
-    def _decide(self, piece: list[changes.Arrival]) -> Iterator[changes.Change]:
+    def _decide(self, piece: list[Arrival]) -> Iterator[Change]:
         """What the rows change; those that change nothing are only counted."""
-        found = changes.find(self.writer, piece)
+        found = self.writer.find(piece)
         for arrival in piece:
             stored = found.get((arrival.stream.id, arrival.key))
             live = None if stored is None or stored.deleted else stored
@@ -124,25 +126,25 @@ class Batch:
                     self.counts.unchanged += 1
                 else:
                     self.counts.deleted += 1
-                    yield changes.Change(arrival, live.seq, live)
+                    yield Change(arrival, live.seq, live)
             elif live is None:
                 self.counts.new += 1
-                seq = self.writer.take("next_seq") if stored is None else stored.seq
-                yield changes.Change(arrival, seq, known=stored is not None)
-            elif fields := changes.compare(self.writer, live, arrival.json):
+                seq = self.writer.new_seq() if stored is None else stored.seq
+                yield Change(arrival, seq, known=stored is not None)
+            elif fields := self.writer.compare(live, arrival.json):
                 self.counts.changed += 1
-                yield changes.Change(arrival, live.seq, live._replace(json=b""), frozenset(fields))
+                yield Change(arrival, live.seq, live._replace(json=b""), frozenset(fields))
             else:
                 self.counts.unchanged += 1
 
 
-def _pieces(arrivals: list[changes.Arrival]) -> Iterator[list[changes.Arrival]]:
-    for start in range(0, len(arrivals), changes.PIECE_RECORDS):
-        yield arrivals[start : start + changes.PIECE_RECORDS]
+def _pieces(arrivals: list[Arrival]) -> Iterator[list[Arrival]]:
+    for start in range(0, len(arrivals), PIECE_RECORDS):
+        yield arrivals[start : start + PIECE_RECORDS]
 
 
 def put(
-    writer: Writer,
+    writer: Writing,
     stream: StreamHandle,
     rows: Iterable[Row],
     *,

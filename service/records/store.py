@@ -1,9 +1,8 @@
-"""The embedded resource server: a PDPP resource server without a socket, over one SQLite file."""
+"""The embedded resource server: a PDPP resource server without a socket, over one store."""
 
 import threading
 from collections.abc import Callable, Hashable
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import TypeVar
 
 from evidence.errors import UNKNOWN_TOKEN, Unauthenticated, Unavailable
@@ -15,6 +14,7 @@ from evidence.records import FieldRead, Record, RecordPage
 from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
 from service import keys
 from service.cursors import Sealer
+from service.place import Place
 from service.ports import (
     AggregateQuery,
     Answer,
@@ -28,12 +28,11 @@ from service.ports import (
 from service.access import grants, packages, tokens
 from service.records import aggregate, blobs, changes, fields, lists, schema, search
 from service.access.grants import Grant
-from service.records.sqlite.index_check import IndexCheck
 from service.access.packages import Package
 from service.access.registry import Member, RegistryReader
-from service.access.sqlite import SqliteRegistryReader
-from service.records.sqlite.reader import Generation, Reader
-from service.records.sqlite.snapshot import SqliteSnapshot
+from service.access.opening import registry_in
+from service.records.engine import Generation, Snapshot
+from service.records.opening import open_reader
 from service.records.view import View, open_view
 
 #: What stands for a grant between requests: the hash of its token, or its id.
@@ -45,12 +44,12 @@ Find = Callable[[RegistryReader], Grant]
 class Store:
     """The store of one deployment: opens a grant by its token. Safe to share between threads."""
 
-    def __init__(self, path: Path, secret: str | None = None, *, fixed: bool = False) -> None:
-        self.reader = Reader(path, fixed=fixed)
+    def __init__(self, place: Place, secret: str | None = None, *, fixed: bool = False) -> None:
+        self.place = place
+        self.reader = open_reader(place, fixed=fixed)
         self._secret = secret
         # Per thread: generations of different connections cannot be compared.
         self._local = threading.local()
-        self.indexes = IndexCheck()
 
     def open(self, token: str) -> "StoreResourceServer":
         """The resource server inside a token's grant.
@@ -77,7 +76,7 @@ class Store:
         if not token.startswith(tokens.PACKAGE_PREFIX):
             return None
         with self.reader.snapshot() as snapshot:
-            return packages.find(SqliteRegistryReader(snapshot), token)
+            return packages.find(registry_in(snapshot), token)
 
     def member_token(self, package: Package, member: Member) -> str:
         """The token of a member at another server; see `packages.unsealed`."""
@@ -89,7 +88,7 @@ class Store:
             server.view(snapshot)
         return server
 
-    def view(self, snapshot: SqliteSnapshot, key: Key, find: Find) -> tuple[Generation, View]:
+    def view(self, snapshot: Snapshot, key: Key, find: Find) -> tuple[Generation, View]:
         """What a grant lets see in this snapshot, and when. Worked out anew after every commit."""
         generation = snapshot.generation()
         views: dict[Key, tuple[Generation, View]] = self._local.__dict__.setdefault("views", {})
@@ -97,7 +96,7 @@ class Store:
         # Revoking is a commit; the clock makes none.
         if known and known[0] == generation and not tokens.is_past(known[1].grant.expires_at):
             return known
-        view = open_view(snapshot, find(SqliteRegistryReader(snapshot)))
+        view = open_view(snapshot, find(registry_in(snapshot)))
         if len(views) >= BUDGETS.grants_cached:
             views.clear()
         views[key] = generation, view
@@ -128,13 +127,13 @@ class Store:
         """Raises `Unavailable` with the reason when the store cannot answer."""
         with self.reader.snapshot() as snapshot:
             _kept_secret(snapshot)
-            self.indexes.require(snapshot)
+            self.reader.require_index(snapshot)
 
 
 _sealer = lru_cache(maxsize=4)(Sealer)
 
 
-def _kept_secret(snapshot: SqliteSnapshot) -> str:
+def _kept_secret(snapshot: Snapshot) -> str:
     secret = snapshot.meta("secret")
     if secret is None:
         raise Unavailable("The store is empty. Import records first.")
@@ -148,7 +147,7 @@ class StoreResourceServer:
         self._store, self._key, self._find = store, key, find
         self._read: set[Generation] = set()
 
-    def view(self, snapshot: SqliteSnapshot) -> View:
+    def view(self, snapshot: Snapshot) -> View:
         """What the grant lets see in this snapshot."""
         generation, view = self._store.view(snapshot, self._key, self._find)
         self._read.add(generation)
@@ -193,7 +192,7 @@ class StoreResourceServer:
         sealer = self._store.sealer
         with self._store.reader.snapshot() as snapshot:
             view = self.view(snapshot)
-            self._store.indexes.require(snapshot)
+            self._store.reader.require_index(snapshot)
             return Answer(search.search(snapshot, view, query, sealer))
 
     def field_window(
@@ -202,7 +201,7 @@ class StoreResourceServer:
         with self._store.reader.snapshot() as snapshot:
             view = self.view(snapshot)
             if window.query is not None:
-                self._store.indexes.require(snapshot)
+                self._store.reader.require_index(snapshot)
             return Answer(fields.read_window(snapshot, view, ref, field_path, window))
 
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob:
@@ -210,6 +209,6 @@ class StoreResourceServer:
             view = self.view(snapshot)
         return blobs.open_blob(self._store.reader, view, blob_id, connection_id)
 
-    def _answer(self, answer: Callable[[SqliteSnapshot, View], T]) -> Answer[T]:
+    def _answer(self, answer: Callable[[Snapshot, View], T]) -> Answer[T]:
         with self._store.reader.snapshot() as snapshot:
             return Answer(answer(snapshot, self.view(snapshot)))

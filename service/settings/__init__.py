@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from service import place
+from service.place import Place
 from service.settings import parsing
 from service.settings.operating import ROWS
 
@@ -34,7 +36,8 @@ class Setting:
 class Settings:
     """The settings of this deployment; see `SETTINGS` for what each means."""
 
-    store: Path
+    store: Place
+    database_url: str | None = field(repr=False)
     store_url: str | None = field(repr=False)
     store_sha256: str | None
     papers_db: Path | None
@@ -73,9 +76,18 @@ SETTINGS: tuple[Setting, ...] = (
         "store",
         "RUNG_STORE",
         Path("var/rung.db"),
-        parsing.path,
+        place.read,
         "/data/rung.db",
-        "The path of the embedded store.",
+        "The path of the embedded store, or the postgresql:// URL of a database.",
+    ),
+    Setting(
+        "database_url",
+        "DATABASE_URL",
+        None,
+        parsing.text,
+        "postgresql://rung@db.internal/rung",
+        "Set by hosts that provide PostgreSQL: the store, unless RUNG_STORE names one.",
+        secret=True,
     ),
     Setting(
         "store_url",
@@ -323,6 +335,8 @@ def _rules(values: Mapping[str, Any], environ: Mapping[str, str]) -> Iterator[tu
     """(name, value, why) of defaults that depend on the machine or on other settings."""
     if environ.get("DYNO"):
         yield "trusted_proxy_hops", 1, "DYNO is set"
+    if values.get("database_url", "").startswith(place.SCHEMES):
+        yield "store", place.read(values["database_url"]), "DATABASE_URL is set"
     yield "workers", os.cpu_count() or 1, "the number of cores"
     if values.get("upstream_url"):
         yield "threads", WAITING_THREADS, "RUNG_UPSTREAM_URL is set"

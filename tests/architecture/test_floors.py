@@ -11,6 +11,7 @@ STORE = "service/records/"
 PAPERS = "service/papers/"
 OUR_OWN = ("evidence", "renderers", "service")
 PORTS = ("service.ports", "service.cursors", "service.keys", "service.lru", "service.pdpp")
+ENGINES = ("service.records.engine", "service.records.writing", "service.records.streams")
 OUTBOUND = ("service.sources.remote.outbound", "service.sources.remote.origin")
 CHECKS = ("service.records", "service.papers")
 
@@ -41,14 +42,19 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ("evidence", "service.settings"),
         "rates are counted; nothing is opened",
     ),
-    (
-        "service/access/sqlite.py",
+    ("service/place.py", (), "a place is named before anything is opened"),
+    *(
         (
-            *("evidence", "service.access", "service.ports"),
-            *("service.records.manifest", "service.records.sqlite"),
-        ),
-        "the registry in the file of a store",
+            f"service/access/{engine}.py",
+            (
+                *("evidence", "service.access", "service.ports", "service.records.manifest"),
+                *("service.records.streams", f"service.records.{engine}"),
+            ),
+            "the registry in a store of one engine",
+        )
+        for engine in ("sqlite", "postgres")
     ),
+    ("service/access/opening.py", ("service.access", *ENGINES), "it chooses a registry"),
     (
         "service/access/packages.py",
         ("evidence", "service.access", "service.records.engine.Snapshot", *PORTS),
@@ -63,16 +69,28 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "who may read what; it answers no request",
     ),
     *(
-        (file, ("evidence", "service.records", "service.access", *PORTS), "it opens grants")
+        (
+            file,
+            ("evidence", "service.records", "service.access", "service.place", *PORTS),
+            "it opens",
+        )
         for file in (
             *("service/records/store.py", "service/records/view.py"),
             "service/records/sqlite/checkup.py",
         )
     ),
+    *(
+        (
+            f"service/records/{engine}/",
+            ("evidence", "service.records"),
+            "an engine knows records, and no grant, request or body",
+        )
+        for engine in ("sqlite", "postgres")
+    ),
     (
-        "service/records/sqlite/",
-        ("evidence", "service.records"),
-        "an engine knows records, and no grant, request or body",
+        "service/records/opening.py",
+        ("evidence", "service.place", "service.records"),
+        "the one module of the store that names its engines",
     ),
     (
         "service/records/",
@@ -85,7 +103,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             *("evidence", "service.importing", "service.ports", "service.records.ingest"),
             *("service.records.intake", "service.records.manifest", "service.records.values"),
             *("service.records.decimals", "service.records.forms"),
-            *("service.records.sqlite.streams", "service.records.sqlite.writer"),
+            *("service.records.scopes", "service.records.streams", "service.records.writing"),
         ),
         "an importer writes to the store, and reads nothing else of the service",
     ),
@@ -126,7 +144,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("service/http_edge.py", ("evidence", "service.access"), "both HTTP surfaces use it"),
     (
         "service/settings/",
-        ("service.settings",),
+        ("service.settings", "service.place"),
         "settings are read first, before everything else",
     ),
     (
@@ -191,7 +209,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/cli/connect.py",
         (
             *("evidence", "service.cli", "service.clients", "service.credentials"),
-            *("service.settings", "service.sources.remote.reachability"),
+            *("service.place", "service.settings", "service.sources.remote.reachability"),
         ),
         "it tells clients of a service, and reads none of its records",
     ),
@@ -226,7 +244,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (
             *("evidence", "service.bootstrap", "service.cli", "service.credentials"),
             "service.clients.client.TOKEN_VARIABLE",
-            *("service.mcp", "service.settings"),
+            *("service.mcp", "service.place", "service.settings"),
         ),
         "the one command that is a surface",
     ),
@@ -235,7 +253,8 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (
             *("evidence", "service.bootstrap", "service.cli", "service.credentials"),
             "service.clients.client.TOKEN_VARIABLE",
-            *("service.operations", "service.settings", "service.sources.remote.server"),
+            *("service.operations", "service.place", "service.settings"),
+            "service.sources.remote.server",
             *("service.sources.remote.origin", "service.sources.remote.remote_authority"),
         ),
         "the one place where commands open what they read from",
@@ -253,7 +272,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (
             *("evidence", "renderers", "service.cli", "service.demo", "service.operations"),
             *("service.clients", "service.credentials", "service.settings", STORE, PAPERS),
-            "service.statuses",
+            *("service.place", "service.statuses"),
             *("service.sources.remote.joining", "service.keys", "service.ports"),
             *("service.access", "service.importing", "service.pdpp"),
         ),
@@ -299,8 +318,10 @@ FENCES: dict[str, tuple[str, ...]] = {
     "limits": ("service/access/rates.py",),
     "requests": ("service/sources/remote/connections.py", "service/sources/remote/outbound.py"),
     "urllib3": ("service/sources/remote/connections.py",),
-    "sqlite3": SQL,
+    "sqlite3": tuple(place for place in SQL if "postgres" not in place),
     "sqlite_utils": ("service/records/sqlite/",),
+    "psycopg": ("service/records/postgres/",),
+    "psycopg_pool": ("service/records/postgres/connections.py",),
     "tomlkit": ("service/clients/toml.py",),
     "rich": ("service/cli/",),
     "click": ("service/cli/", "service/__main__.py", "service/reference.py"),

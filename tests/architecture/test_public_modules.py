@@ -7,14 +7,13 @@ from tests.architecture.sources import PACKAGES, ROOT, files, imports, inside
 
 #: What each package offers to code outside it. An empty name is the package's `__init__`.
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "service.records.sqlite": (
-        *("backup", "check", "checkup", "failures", "reader", "snapshot", "staging"),
-        *("stats", "streams", "writer"),
-    ),
+    "service.records.sqlite": (*("backup", "check", "checkup", "failures", "snapshot", "writer"),),
+    "service.records.postgres": ("snapshot", "writer"),
     "service.records": (
-        *("decimals", "engine", "forms", "ingest", "intake", "manifest", "store", "values"),
+        *("decimals", "engine", "forms", "ingest", "intake", "manifest", "opening", "scopes"),
+        *("store", "streams", "values", "writing"),
     ),
-    "service.access": (*("grants", "guard", "packages", "rates", "registry", "sqlite", "tokens"),),
+    "service.access": (*("grants", "guard", "packages", "rates", "opening", "registry", "tokens"),),
     "service.importing": (*("files", "formats", "importer", "inference", "source", "text_repair"),),
     "service.papers": ("disk", "layout", "snapshot_library", "swap"),
     "service.sources.remote": (
@@ -48,7 +47,9 @@ def uses() -> Iterator[tuple[str, str, str]]:
         importer = ".".join(path.with_suffix("").parts)
         for name in imports(path):
             package = next((package for package in PUBLIC if inside(name, package)), None)
-            if package and not inside(importer, package.removesuffix(".sqlite")):
+            if package and not inside(
+                importer, package.removesuffix(".sqlite").removesuffix(".postgres")
+            ):
                 yield path.as_posix(), package, module_of(package, name)
 
 

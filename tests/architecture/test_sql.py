@@ -9,10 +9,12 @@ import pytest
 
 from tests.architecture.sources import PACKAGES, files, tree
 
-#: Where SQLite is opened and SQL is written.
+#: Where databases are opened and SQL is written.
 SQL = (
     "service/records/sqlite/",
+    "service/records/postgres/",
     "service/access/sqlite.py",
+    "service/access/postgres.py",
     "service/papers/",
     "service/demo/papers/",
 )
@@ -70,4 +72,6 @@ def test_a_line_that_speaks_to_a_store_is_noticed(line: str) -> None:
 def test_sql_is_written_in_an_engine_only() -> None:
     outside = (path for path in files(*PACKAGES) if not path.as_posix().startswith(SQL))
     wrong = [line for path in outside for line in faults(path)]
-    assert wrong == [], "Move the statement to service/records/sqlite/ and give it a name there."
+    assert (
+        wrong == []
+    ), "Move the statement to its engine in service/records/ and give it a name there."

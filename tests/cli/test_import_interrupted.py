@@ -14,7 +14,7 @@ import pytest
 
 from service.records.manifest import parse
 from service.records.sqlite.reader import Reader
-from service.records.sqlite.streams import declare
+from service.records.streams import declare
 from service.records.sqlite.transactions import UNMERGED
 from service.records.sqlite.writer import open_writer
 from tests.helpers.notes import NOTES, check, segments

@@ -9,7 +9,9 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 from service.demo.fill import fill, token_for
-from service.records.sqlite.writer import open_writer
+from service.place import spelled
+from service.records.opening import open_writer
+from tests.helpers.places import new_place
 from tests.helpers.server import serving
 
 NEEDLE = "lantern jetty"
@@ -19,12 +21,12 @@ NEEDLE = "lantern jetty"
 def serving_demo() -> Iterator[tuple[str, str]]:
     """Yields (MCP URL, client token) of a served demo store."""
     with TemporaryDirectory() as folder:
-        path = Path(folder) / "rung.db"
+        path = new_place(Path(folder))
         with open_writer(path) as writer:
             connections = fill(writer, with_debian=False)
             token = token_for(writer, connections, Path(folder) / "token")
         config = "python:service.serving"
-        with serving("wsgi:app", {"RUNG_STORE": str(path)}, config=config) as base:
+        with serving("wsgi:app", {"RUNG_STORE": spelled(path)}, config=config) as base:
             yield f"{base}/mcp", token
 
 

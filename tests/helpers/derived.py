@@ -9,7 +9,7 @@ from typing import Any
 from evidence import pointer
 from evidence.fold import fold
 from service.records.manifest import FieldType, sortable
-from service.records.sqlite.streams import connections_of, manifests_of
+from service.records.streams import manifests_of
 from service.records.sqlite.writer import Writer
 
 PASSAGE, STRIDE = 2_048, 1_536
@@ -71,7 +71,7 @@ def _afresh(writer: Writer) -> Derived:
             " WHERE c.connection_id = ? AND s.name = ?",
             (connection, manifest.name),
         ).fetchone()[0]: manifest
-        for connection in connections_of(writer)
+        for connection in writer.connection_ids()
         for manifest in manifests_of(writer, connection)
     }
     ordinals = {

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from service.records.ingest import Batch
-from service.records.sqlite.streams import open_stream
-from service.records.sqlite.writer import open_writer
+from service.records.streams import open_stream
+from service.records.opening import open_writer
 from tests.helpers import worlds
 from tests.helpers.caller import Local
 from tests.helpers.worlds import EMITTED_AT, House, Row, World

@@ -15,9 +15,10 @@ from service import keys
 from service.sources.remote.joining import remote_member
 from service.access import packages
 from service.access.registry import Member
-from service.access.sqlite import SqliteRegistry
-from service.records.sqlite.reader import Reader
-from service.records.sqlite.writer import Writer, open_writer
+from service.access.opening import registry_of
+from service.place import Place
+from service.records.opening import open_reader, open_writer
+from service.records.writing import Writing
 from tests.helpers import worlds
 from tests.helpers.server import serving
 from tests.helpers.worlds import SECRET, Connection, House, World, row, text
@@ -67,9 +68,9 @@ class Pair:
         remote_grant, remote_token = self.there.grant()
         member = remote_member(self.url, remote_token, Deadline.after(10))
         with open_writer(self.here.path) as writer:
-            members = [local_member(writer, local_grant), member]
+            members = [local_member(writer, self.here.path, local_grant), member]
             made = packages.create(
-                SqliteRegistry(writer), members, keys.of_tokens(SECRET.encode()), **more
+                registry_of(writer), members, keys.of_tokens(SECRET.encode()), **more
             )
         return Package(*made, local_grant, remote_grant, remote_token)
 
@@ -85,7 +86,7 @@ def two(folder: Path) -> Iterator[Pair]:
         yield Pair(worlds.build(letters("home", HERE), here), away, url)
 
 
-def local_member(writer: Writer, name: str) -> Member:
+def local_member(writer: Writing, place: Place, name: str) -> Member:
     """A grant of a store as a member, by its id or label."""
-    with closing(Reader(writer.path)) as reader, reader.snapshot() as snapshot:
-        return packages.local_member(SqliteRegistry(writer), snapshot, name)
+    with closing(open_reader(place)) as reader, reader.snapshot() as snapshot:
+        return packages.local_member(registry_of(writer), snapshot, name)

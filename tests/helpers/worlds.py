@@ -19,14 +19,16 @@ from flask import Flask
 
 from service import bootstrap, settings
 from service.app import create_app
+from service.place import Place, spelled
 from service.access import grants
-from service.access.sqlite import SqliteRegistry
+from service.access.opening import registry_of
 from service.records.ingest import Batch
 from service.records.intake import Row
 from service.records.manifest import parse
-from service.records.sqlite.streams import connect, declare, open_stream
-from service.records.sqlite.writer import open_writer
+from service.records.streams import connect, declare, open_stream
+from service.records.opening import open_writer
 from tests.helpers.api import Api
+from tests.helpers.places import new_place
 
 __all__ = ["Api", "Connection", "House", "World", "build", "two_mailboxes", "odd_ids"]
 
@@ -59,7 +61,7 @@ class World:
 class House:
     """A world in a store: makes tokens and clients for it. `app` is the whole application."""
 
-    path: Path
+    path: Place
     environ: dict[str, str] = field(default_factory=dict)
 
     @cached_property
@@ -73,14 +75,14 @@ class House:
     @property
     def environment(self) -> dict[str, str]:
         """What a process that serves this store needs in its environment."""
-        return {"RUNG_STORE": str(self.path), "RUNG_SECRET_KEY": SECRET, **self.environ}
+        return {"RUNG_STORE": spelled(self.path), "RUNG_SECRET_KEY": SECRET, **self.environ}
 
     def grant(self, *entries: dict[str, Any], **more: Any) -> tuple[str, str]:
         """(grant id, token); without entries everything is granted."""
         with open_writer(self.path) as writer:
-            found = writer.db.execute("SELECT connection_id FROM connection ORDER BY 1")
-            named = entries or tuple({"connection_id": row[0]} for row in found.fetchall())
-            return grants.create(SqliteRegistry(writer), {"streams": list(named)}, **more)
+            known = writer.connection_ids()
+            named = entries or tuple({"connection_id": name} for name in known)
+            return grants.create(registry_of(writer), {"streams": list(named)}, **more)
 
     def api(self, *entries: dict[str, Any]) -> Api:
         """A client with a token for these entries of a grant document."""
@@ -89,7 +91,11 @@ class House:
     def change(self, sql: str, *values: Any) -> None:
         """Changes the store behind the application's back."""
         with open_writer(self.path) as writer:
-            writer.db.execute(sql, values)
+            if writer.engine == "sqlite":
+                writer.db.execute(sql, values)
+                return
+            with writer.transaction():
+                writer.write(sql.replace("?", "%s"), *values)
 
     def add(self, connection_id: str, *rows: Row) -> None:
         """Adds records to the store, as an import does."""
@@ -103,12 +109,12 @@ class House:
 
     def revoke(self, grant_id: str) -> None:
         with open_writer(self.path) as writer:
-            grants.revoke(SqliteRegistry(writer), grant_id)
+            grants.revoke(registry_of(writer), grant_id)
 
 
 def build(world: World, folder: Path, **environ: str) -> House:
     """The world in a new store in `folder`."""
-    path = folder / "rung.db"
+    path = new_place(folder)
     with open_writer(path) as writer:
         for connection in world.connections:
             connect(writer, connection.id, connector_key=connection.key, label=connection.label)

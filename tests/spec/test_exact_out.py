@@ -15,10 +15,10 @@ from evidence.work import Deadline
 from renderers.document_layout import lay_out
 from service import keys
 from service.access import packages
-from service.access.sqlite import SqliteRegistry
+from service.access.opening import registry_of
 from service.pdpp.decode.records import decode_record
 from service.pdpp.encode.records import encode_record
-from service.records.sqlite.writer import open_writer
+from service.records.opening import open_writer
 from service.sources.remote.joining import remote_member
 from tests.helpers import worlds
 from tests.helpers.api import Api
@@ -91,9 +91,9 @@ def test_a_package_names_each_connection_of_a_grant(pair: Pair, tmp_path: Path) 
     _, remote = pair.there.grant()
     members = [remote_member(pair.url, remote, Deadline.after(10))]
     with open_writer(house.path) as writer:
-        members.append(local_member(writer, grant_id))
+        members.append(local_member(writer, house.path, grant_id))
         sealer = keys.of_tokens(SECRET.encode())
-        _, token = packages.create(SqliteRegistry(writer), members, sealer)
+        _, token = packages.create(registry_of(writer), members, sealer)
     api = Api(house.app, token)
     said = api.mcp("search", query="lantern", limit=8)["content"][0]["text"]
     assert '(Abroad 5, "Barn, Home, Mill" 3)' in said, said

@@ -10,9 +10,9 @@ import pytest
 from service import keys
 from service.ports import Held
 from service.access import packages
-from service.access.sqlite import SqliteRegistry
+from service.access.opening import registry_of
 from service.access.registry import Member
-from service.records.sqlite.writer import open_writer
+from service.records.opening import open_writer
 from tests.helpers.api import Answer, Api
 from tests.helpers.two_owners import HERE, THERE, Package, Pair, two
 from tests.helpers.loopback import Asked, Reply, answering
@@ -48,7 +48,7 @@ def api(front: str, package: Package) -> Api:
 
 def revoke(pair: Pair, name: str) -> None:
     with open_writer(pair.here.path) as writer:
-        packages.revoke(SqliteRegistry(writer), name)
+        packages.revoke(registry_of(writer), name)
 
 
 def post(api: Api, **body: Any) -> Answer:
@@ -183,9 +183,9 @@ def test_the_dead_token_of_a_member_is_neither_shown_nor_taken_for_that_of_the_c
 
         with answering(refuse) as server, open_writer(pair.here.path) as writer:
             member = Member("Away", "grt_away", held, server.url, token)
-            members = [local_member(writer, local), member]
+            members = [local_member(writer, pair.here.path, local), member]
             sealer = keys.of_tokens(SECRET.encode())
-            api = Api(pair.here.app, packages.create(SqliteRegistry(writer), members, sealer)[1])
+            api = Api(pair.here.app, packages.create(registry_of(writer), members, sealer)[1])
             refused = api.get(f"{path}connection_id=away")
             whole = api.rest("/v1/search", q="lantern")
             assert server.asked[0].token == token
@@ -199,9 +199,9 @@ def test_the_dead_token_of_a_member_is_neither_shown_nor_taken_for_that_of_the_c
 def test_a_package_of_one_answers_as_its_grant(pair: Pair) -> None:
     grant_id, token = pair.here.grant(label="alone")
     with open_writer(pair.here.path) as writer:
-        member = local_member(writer, "alone")
+        member = local_member(writer, pair.here.path, "alone")
         _, package = packages.create(
-            SqliteRegistry(writer), [member], pair.here.app.extensions["rung"].store.sealer
+            registry_of(writer), [member], pair.here.app.extensions["rung"].store.sealer
         )
     for target in ("/v1/schema", "/v1/search?q=lantern&limit=3", "/v1/streams/letters/records"):
         one, other = Api(pair.here.app, token).get(target), Api(pair.here.app, package).get(target)

@@ -19,9 +19,9 @@ from evidence.errors import InvalidRequest, Unavailable
 from service.records.sqlite import files
 from service.records.sqlite.checkup import Absent, Foreign, Unreadable, opened, recognise
 from service.records.sqlite.erasing import erase_hidden
-from service.records.sqlite.rebuild import rebuild
-from service.records.sqlite.transactions import LOCK_SECONDS, LOG_SECONDS, Writer, explain_locks
-from service.records.sqlite.writer import OWNER_ONLY, open_writer
+
+from service.records.sqlite.transactions import LOCK_SECONDS, LOG_SECONDS, explain_locks
+from service.records.sqlite.writer import OWNER_ONLY, Writer, open_writer
 
 ATTEMPTS: Final = 20
 BESIDE: Final = ("", "-wal", "-shm", "-journal")
@@ -81,7 +81,7 @@ def restore(source: Path, store: Path) -> None:
 def repair(store: Path) -> None:
     """Makes everything that is derived from records anew; see `replacement`."""
     with replacement(store, store) as writer:
-        rebuild(writer)
+        writer.rebuild()
         erase_hidden(writer)
         writer.finish()
 

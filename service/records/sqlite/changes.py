@@ -7,22 +7,22 @@ of few. So it holds of each row only its JSON, and goes through them in small pi
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import orjson
 
-from service.records.intake import Refused
-from service.records.sqlite.attachments import (
-    Attachment,
-    keep_attachments,
-    release_attachments,
-    sweep,
-)
-from service.records.sqlite.indexing import Index, order_of
-from service.records.sqlite.languages import Sample
-from service.records.sqlite.large import LargeValue, Place, find_large, read_chunks
-from service.records.sqlite.streams import StreamHandle
-from service.records.sqlite.transactions import Writer
+from service.records import arrivals
+from service.records.arrivals import Arrival, Change, Stored, dump, split, text_of, times
+from service.records.attachments import Attachment
+from service.records.derived import order_of
+from service.records.languages import Sample
+from service.records.large import LargeValue, Place
+from service.records.sqlite import languages
+from service.records.sqlite.attachments import keep_attachments, release_attachments, sweep
+from service.records.sqlite.chunks import read_chunks
+from service.records.sqlite.indexing import Index
+from service.records.sqlite.transactions import Transactions
 
 PIECE_RECORDS = 2_000
 
@@ -39,42 +39,7 @@ UPDATE record SET at = ?, cursor = ?, thread = ?, place = ?, deleted = 0 WHERE s
 """
 
 
-class Arrival(NamedTuple):
-    """A checked row: `json` is the whole record, None for a deletion."""
-
-    stream: StreamHandle
-    key: str
-    json: bytes | None
-    emitted_at: str
-    attachments: Sequence[Attachment] = ()
-
-
-class Stored(NamedTuple):
-    """A record as the store has it; the columns of a deleted one's document are None."""
-
-    seq: int
-    deleted: int
-    json: bytes
-    big: str | None
-    emitted_at: str
-    changed: str | None
-
-    @property
-    def places(self) -> dict[str, Place]:
-        return orjson.loads(self.big) if self.big else {}
-
-
-class Change(NamedTuple):
-    """What a batch does to one record; `fields` are those that change, None for all."""
-
-    arrival: Arrival
-    seq: int
-    old: Stored | None = None
-    fields: frozenset[str] | None = None
-    known: bool = True
-
-
-def find(writer: Writer, piece: list[Arrival]) -> dict[tuple[int, str], Stored]:
+def find(writer: Transactions, piece: Sequence[Arrival]) -> dict[tuple[int, str], Stored]:
     """What the store has of these rows, by stream and key."""
     db = writer.db
     wanted: dict[int, list[str]] = {}
@@ -88,31 +53,19 @@ def find(writer: Writer, piece: list[Arrival]) -> dict[tuple[int, str], Stored]:
     return found
 
 
-def compare(writer: Writer, old: Stored, json: bytes) -> set[str]:
+def compare(writer: Transactions, old: Stored, json: bytes) -> set[str]:
     """The names of the top-level fields in which a record differs from the stored one."""
-    if old.json == json and not old.big:
-        return set()
-    data, places = orjson.loads(json), old.places
-    small, large = _split(data, json)
-    before = orjson.loads(old.json)
-    names = {*before, *places, *data}
-    same = {
-        name
-        for name in small.keys() & before.keys()
-        if _canonical(small[name]) == _canonical(before[name])
-    }
-    same |= {name for name in large.keys() & places if _holds(writer, places[name], large[name])}
-    return names - same
+    return arrivals.compare(old, json, partial(_holds, writer))
 
 
-def _holds(writer: Writer, place: Place, value: LargeValue) -> bool:
+def _holds(writer: Transactions, place: Place, value: LargeValue) -> bool:
     """Whether the chunks at a place are this value."""
     return tuple(place[1:]) == value.place(0)[1:] and value.text == read_chunks(
         writer.db, place[0], place[1]
     )
 
 
-def apply(writer: Writer, changes: list[Change], sample: Sample) -> None:
+def apply(writer: Transactions, changes: list[Change], sample: Sample) -> None:
     """Writes the changes, in the transaction of the caller; empties the list."""
     db, index, orphans = writer.db, Index(writer), set()
     count = len(changes)
@@ -132,7 +85,7 @@ def apply(writer: Writer, changes: list[Change], sample: Sample) -> None:
         del changes[:PIECE_RECORDS]
         _store(writer, piece, index, sample)
     index.apply_adds()
-    sample.note(db)
+    languages.note(db, sample)
     sweep(db, orphans)
     db.executemany(
         "UPDATE stream SET records = records + ? WHERE id = ?",
@@ -141,7 +94,7 @@ def apply(writer: Writer, changes: list[Change], sample: Sample) -> None:
     writer.note(count, removed=removed)
 
 
-def _bury(writer: Writer, change: Change) -> None:
+def _bury(writer: Transactions, change: Change) -> None:
     db = writer.db
     db.execute("UPDATE record SET deleted = 1 WHERE seq = ?", (change.seq,))
     db.execute("DELETE FROM document WHERE seq = ?", (change.seq,))
@@ -151,7 +104,7 @@ def _bury(writer: Writer, change: Change) -> None:
     )
 
 
-def _store(writer: Writer, piece: list[Change], index: Index, sample: Sample) -> None:
+def _store(writer: Transactions, piece: list[Change], index: Index, sample: Sample) -> None:
     """Writes records, documents and log, and notes for the index the fields that changed."""
     db, new, known, documents = writer.db, [], [], []
     for change in piece:
@@ -161,7 +114,7 @@ def _store(writer: Writer, piece: list[Change], index: Index, sample: Sample) ->
             continue
         data = orjson.loads(arrival.json)
         sample.take(arrival.stream.connection, data)
-        small, large = _split(data, arrival.json)
+        small, large = split(data, arrival.json)
         order = order_of(arrival.stream.manifest, data)
         if change.known:
             known.append((*order, seq))
@@ -169,7 +122,7 @@ def _store(writer: Writer, piece: list[Change], index: Index, sample: Sample) ->
             new.append((seq, arrival.stream.id, arrival.key, *order))
         places = _place(writer, change, data, large, index)
         json = dump(small) if large else arrival.json
-        documents.append((seq, *_times(change), json.decode(), _text(places)))
+        documents.append((seq, *times(change), json.decode(), text_of(places)))
     db.executemany(_ADD_RECORD, new)
     db.executemany(_CHANGE_RECORD, known)
     db.executemany("DELETE FROM tombstone WHERE seq = ?", ((row[-1],) for row in known))
@@ -187,7 +140,11 @@ def _store(writer: Writer, piece: list[Change], index: Index, sample: Sample) ->
 
 
 def _place(
-    writer: Writer, change: Change, data: dict[str, Any], large: dict[str, LargeValue], index: Index
+    writer: Transactions,
+    change: Change,
+    data: dict[str, Any],
+    large: dict[str, LargeValue],
+    index: Index,
 ) -> dict[str, Place]:
     """Notes the fields that changed for the index; returns where all large values will be."""
     arrival, fields, old = change.arrival, change.fields, change.old
@@ -205,40 +162,8 @@ def _place(
     return {n: place for n, place in old.places.items() if n not in fields} | places
 
 
-def _split(data: dict[str, Any], json: bytes) -> tuple[dict[str, Any], dict[str, LargeValue]]:
-    """The fields of a record, whose whole JSON is `json`: the small and the large ones."""
-    large = find_large(data, json)
-    return {n: v for n, v in data.items() if n not in large} if large else data, large
-
-
 def _log(piece: list[Change], version: int) -> Iterator[tuple[int, int, int, str | None]]:
     """Rows of the change log, from a version on."""
     for number, (arrival, seq, _, fields, _) in enumerate(piece, start=version):
         names = None if fields is None else dump(sorted(fields)).decode()
         yield arrival.stream.id, number, seq, names
-
-
-def _times(change: Change) -> tuple[str, str | None]:
-    """(when the record was first emitted, when its fields changed since, oldest first)."""
-    now, old = change.arrival.emitted_at, change.old
-    if old is None or change.fields is None:
-        return now, None
-    before = orjson.loads(old.changed) if old.changed else {}
-    kept = {name: at for name, at in before.items() if name not in change.fields}
-    return old.emitted_at, _text(kept | dict.fromkeys(sorted(change.fields), now))
-
-
-def dump(value: Any) -> bytes:
-    try:
-        return orjson.dumps(value)
-    except TypeError as error:
-        raise Refused(f"A value cannot be written as JSON: {error}.") from None
-
-
-def _text(value: dict[str, Any]) -> str | None:
-    """JSON as a column holds it; None for nothing."""
-    return dump(value).decode() if value else None
-
-
-def _canonical(value: Any) -> bytes:
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)

@@ -17,14 +17,14 @@ from evidence.fold import fold
 from evidence.limits import CONTRACT
 from evidence.pointer import find, searched_text
 from service.records.manifest import StreamManifest, parse
+from service.records.passages import fold_passages
 from service.records.sqlite.checkup import opened
 from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
-from service.records.sqlite.large import read_chunks
-from service.records.sqlite.passages import fold_passages
+from service.records.sqlite.chunks import read_chunks
 from service.records.sqlite.scopes import row_id
 from service.records.sqlite.search import varint
-from service.records.sqlite.vocabulary import Vocabulary
 from service.records.values import sortable
+from service.records.vocabulary import Vocabulary
 
 #: (what is wrong, query that must give nothing).
 _RULES: Final = (

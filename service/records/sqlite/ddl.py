@@ -35,6 +35,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 
 from evidence.limits import CONTRACT
+from service.records.derived import NO_CURSOR
 
 TOKENIZER = "unicode61 remove_diacritics 0 categories 'L* N* Co Mn Mc'"
 SEQ_BITS = 32
@@ -43,10 +44,6 @@ CHUNK = CONTRACT.chunk_chars
 PASSAGE = CONTRACT.passage_chars
 STREAM_BLOCK = 64
 CONNECTION_BLOCK = 16_384
-BLOB_PART_BYTES = 262_144
-# What `record.cursor` holds for a record without a value: sorts before every other value, so that
-# one row-value comparison pages through everything, and such records come last, newest first.
-NO_CURSOR = -(1 << 63)
 
 _VERSION_1 = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;

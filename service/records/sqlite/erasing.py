@@ -8,10 +8,10 @@ from typing import Final
 import orjson
 
 from evidence.work import Deadline
+from service.records.scopes import Scopes
 from service.records.sqlite.attachments import release_attachments, sweep
 from service.records.sqlite.indexing import Index
-from service.records.sqlite.scopes import Scopes
-from service.records.sqlite.transactions import Writer
+from service.records.sqlite.transactions import Transactions
 
 HOLD_SECONDS: Final = 0.4
 PIECE_RECORDS: Final = 200
@@ -23,12 +23,12 @@ WHERE r.stream = ? ORDER BY r.record_key LIMIT ?
 """
 
 
-def hidden_streams(writer: Writer) -> int:
+def hidden_streams(writer: Transactions) -> int:
     """How many streams wait to be erased."""
     return len(writer.db.execute(_HIDDEN).fetchall())
 
 
-def erase_hidden(writer: Writer) -> None:
+def erase_hidden(writer: Transactions) -> None:
     """Erases all hidden streams with everything that is theirs."""
     for stream, connection in writer.db.execute(_HIDDEN).fetchall():
         fields = "SELECT field, ordinal FROM scope WHERE stream = ?"
@@ -42,7 +42,7 @@ def erase_hidden(writer: Writer) -> None:
         _forget(writer, stream, connection)
 
 
-def _erase_some(writer: Writer, stream: int, scopes: Scopes) -> bool:
+def _erase_some(writer: Transactions, stream: int, scopes: Scopes) -> bool:
     """Erases a piece of a stream; returns whether there was one."""
     db, index, orphans = writer.db, Index(writer), set[int]()
     rows = db.execute(_RECORDS, (stream, PIECE_RECORDS)).fetchall()
@@ -61,7 +61,7 @@ def _erase_some(writer: Writer, stream: int, scopes: Scopes) -> bool:
     return bool(rows)
 
 
-def _forget(writer: Writer, stream: int, connection: int) -> None:
+def _forget(writer: Transactions, stream: int, connection: int) -> None:
     """Removes a stream without records, and its connection if that was the last stream."""
     with writer.transaction():
         writer.db.execute("DELETE FROM scope WHERE stream = ?", (stream,))

@@ -13,9 +13,10 @@ from typing import NamedTuple
 from evidence.fold import fold
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
+from service.records.passages import fold_passage, starts
 from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
-from service.records.sqlite.passages import fold_passage, read_text, starts
-from service.records.sqlite.reader import index_damaged
+from service.records.sqlite.passages import read_text
+from service.records.sqlite.failures import index_damaged
 from service.records.sqlite.snapshot import SqliteSnapshot
 
 _PASSAGE = f"""

@@ -14,15 +14,20 @@ from typing import Any
 import orjson
 
 from evidence.fold import fold
-from evidence.pointer import find, searched_text, top_level
+from evidence.pointer import top_level
+from service.records.derived import cells_of, derives, order_of, texts_of
+from service.records.large import LargeValue, Place
 from service.records.manifest import StreamManifest
-from service.records.sqlite.ddl import NO_CURSOR, SEQ_BITS, SEQ_MASK
-from service.records.sqlite.large import LargeValue, Place, read_chunks
-from service.records.sqlite.passages import fold_passages, read_text, starts
-from service.records.sqlite.scopes import Scopes, row_id
-from service.records.sqlite.vocabulary import Vocabulary
-from service.records.sqlite.transactions import Writer
-from service.records.values import Stored, sortable
+from service.records.passages import fold_passages, starts
+from service.records.scopes import Scopes
+from service.records.sqlite import vocabulary
+from service.records.sqlite.chunks import read_chunks
+from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
+from service.records.sqlite.passages import read_text
+from service.records.sqlite.scopes import row_id
+from service.records.sqlite.transactions import Transactions
+from service.records.values import Stored
+from service.records.vocabulary import Vocabulary
 
 REINDEX_BYTES = 67_108_864
 REINDEX_RECORDS = 5_000
@@ -43,7 +48,7 @@ _Value = tuple[int, int | None, int | None, int | None, int | None, int | None]
 class Index:
     """One batch of full-text rows, chunks and cells to drop and to add."""
 
-    writer: Writer
+    writer: Transactions
     dropped: list[int] = field(default_factory=list)
     dropped_chunks: list[int] = field(default_factory=list)
     dropped_cells: list[tuple[int, int]] = field(default_factory=list)
@@ -107,17 +112,9 @@ class Index:
         places: dict[str, Place],
     ) -> None:
         """Notes the full-text rows and cells of the fields in `data`, given with whole values."""
-        for name, ordinal in scopes.searchable.items():
-            place = places.get(top_level(name)) if places else None
-            if place is None or place[4] == "string":  # nothing inside a large value is indexed
-                if text := searched_text(find(data, name)):
-                    self._add_text(ordinal, seq, text, *(place or (None, None))[:2])
-        for name, ordinal in scopes.cells.items():
-            place = places.get(top_level(name)) if places else None
-            if place is None or place[4] == "string":
-                stored = sortable(find(data, name), manifest.paths[name])
-                if stored is not None:
-                    self.cells.append((seq, ordinal, stored))
+        for ordinal, text, place in texts_of(scopes, data, places):
+            self._add_text(ordinal, seq, text, *(place or (None, None))[:2])
+        self.cells += [(seq, *cell) for cell in cells_of(manifest, scopes, data, places)]
 
     def _add_text(
         self, ordinal: int, seq: int, text: str, first: int | None, chunks: int | None
@@ -143,7 +140,7 @@ class Index:
         self.long.sort(key=itemgetter(0))
         db.executemany("INSERT INTO passage (id, seq, start) VALUES (?, ?, ?)", self._passages())
         db.executemany("INSERT INTO fts_passage (rowid, body) VALUES (?, ?)", self._passage_texts())
-        self.vocabulary.apply(db)
+        vocabulary.apply(db, self.vocabulary)
 
     def write(self) -> None:
         """Puts in what need not wait for the whole batch: all but the full-text rows."""
@@ -167,36 +164,21 @@ class Index:
                 yield row, folded
 
 
-def order_of(
-    manifest: StreamManifest, data: dict[str, Any]
-) -> tuple[int | None, Stored, Stored | None, Stored | None]:
-    """(`record.at`, `record.cursor`, `record.thread`, `record.place`) of a record."""
-    at = _stored(manifest, manifest.time_field, data)
-    same = manifest.cursor_field == manifest.time_field
-    cursor = at if same else _stored(manifest, manifest.cursor_field, data)
-    return (
-        at if isinstance(at, int) else None,
-        NO_CURSOR if cursor is None else cursor,
-        _stored(manifest, manifest.thread_field, data),
-        _stored(manifest, manifest.position_field, data),
-    )
-
-
 def reindex(
-    writer: Writer,
+    writer: Transactions,
     stream: int,
     old: tuple[StreamManifest, Scopes],
     new: tuple[StreamManifest, Scopes],
 ) -> None:
     """Derives everything anew for the records of a stream whose manifest has changed."""
-    if derived(old[0]) == derived(new[0]):
+    if derives(old[0]) == derives(new[0]):
         return
     if count := derive(writer, stream, new, replaced=old[1]):
         writer.note(count, removed=True)
 
 
 def derive(
-    writer: Writer,
+    writer: Transactions,
     stream: int,
     new: tuple[StreamManifest, Scopes],
     *,
@@ -238,22 +220,3 @@ def derive(
         index.apply_adds()
         last = orders[-1][-1]
         count += len(orders)
-
-
-def derived(manifest: StreamManifest) -> tuple[Any, ...]:
-    """What of a manifest decides what is derived from records, to be compared with another."""
-    kinds = {name: manifest.paths[name] for name in manifest.cell_fields}
-    order = (
-        manifest.time_field,
-        manifest.cursor_field,
-        manifest.thread_field,
-        manifest.position_field,
-    )
-    types = [manifest.fields[name] for name in order if name]
-    return set(manifest.lexical_fields), kinds, order, types
-
-
-def _stored(manifest: StreamManifest, name: str | None, data: dict[str, Any]) -> Stored | None:
-    if name is None or name not in data:
-        return None
-    return sortable(data[name], manifest.fields[name])

@@ -16,18 +16,18 @@ from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.records.sqlite.snapshot import SqliteSnapshot
 from service.records.sqlite import files
-from service.records.engine import BlobRow
-from service.records.sqlite.ddl import BLOB_PART_BYTES, READABLE
+from service.records.engine import BlobRow, Generation
+from service.records.attachments import BLOB_PART_BYTES
+from service.records.sqlite.ddl import READABLE
+from service.records.sqlite.failures import index_damaged
 from service.records.sqlite.files import Stamp
+from service.records.sqlite.index_check import IndexCheck
 
 # Virtual machine steps between two looks at the clock: about a fifth of a millisecond.
 STEPS_BETWEEN_CHECKS = 20_000
 STATEMENTS_CACHED = 256
 MMAP_BYTES = 1 << 31
 CORRUPT_INDEX = sqlite3.SQLITE_CORRUPT_VTAB
-
-#: The number of a connection in this process, and SQLite's count of the commits it has noticed.
-Generation = tuple[int, int]
 
 _numbers = count()
 
@@ -53,6 +53,7 @@ class Reader:
 
     def __init__(self, path: Path, *, fixed: bool = False) -> None:
         self.path = path
+        self.indexes = IndexCheck()
         self._mode = "mode=ro&immutable=1" if fixed else "mode=ro"
         self._fixed = fixed
         self._local = threading.local()
@@ -106,6 +107,12 @@ class Reader:
                 return
             base = number * BLOB_PART_BYTES
             yield row[0][max(0, start - base) : stop - base]
+
+    def exists(self) -> bool:
+        return self.path.exists()
+
+    def require_index(self, snapshot: SqliteSnapshot) -> None:
+        self.indexes.require(snapshot)
 
     def number(self) -> int:
         """The number of this thread's connection, which changes when the file is opened anew."""
@@ -192,15 +199,6 @@ class Reader:
             db.close()
             raise
         return db
-
-
-def index_damaged() -> Unavailable:
-    """The error for a store whose full-text index does not hold the words of its records."""
-    return Unavailable(
-        "The full-text index of the store is damaged, so a search would miss records. Its owner "
-        "can rebuild it with `rung stats --reindex`. Reading by id and listing still work.",
-        code="store_unavailable",
-    )
 
 
 def _check_layout(db: sqlite3.Connection) -> None:

@@ -1,42 +1,20 @@
-"""Makes everything anew that is derived from records, whatever is left of it.
-
-In one transaction: until it is done readers see the store as it was, and a process that dies leaves
-it so. Migrations, another fold and `rung stats --reindex` all do this.
-"""
+"""Empties what is derived from records, whatever state it is in."""
 
 import sqlite3
-from functools import partial
 
-from service.records.sqlite import files
-from service.records.sqlite.indexing import derive
-from service.records.sqlite.languages import Sample
-from service.records.sqlite.streams import connections_of, manifests_of, open_stream
-from service.records.sqlite.transactions import INDEXES, Writer, tune
+from service.records.sqlite.transactions import INDEXES, tune
 from service.records.sqlite.vocabulary import forget
 
 SHADOWS = ("data", "idx", "docsize", "config")
 
 
-def rebuild(writer: Writer) -> None:
-    """Builds the full-text tables, the vocabulary, the cells and the counts from the records."""
-    db = writer.db
-    with files.alone(writer.path), writer.transaction():
-        for index in INDEXES:
-            _renew(db, index)
-        forget(db)
-        for table in ("value", "passage", "cell"):
-            db.execute(f"DELETE FROM {table}")
-        records, sample = 0, Sample()
-        for connection in connections_of(writer):
-            for manifest in manifests_of(writer, connection):
-                stream = open_stream(writer, connection, manifest.name)
-                look = partial(sample.take, stream.connection)
-                count = derive(writer, stream.id, (stream.manifest, stream.scopes), look=look)
-                db.execute("UPDATE stream SET records = ? WHERE id = ?", (count, stream.id))
-                records += count
-        sample.note(db)
-        if records:
-            writer.note(records, removed=True)
+def clear(db: sqlite3.Connection) -> None:
+    """Empties the full-text tables, the vocabulary, the passages and the cells."""
+    for index in INDEXES:
+        _renew(db, index)
+    forget(db)
+    for table in ("value", "passage", "cell"):
+        db.execute(f"DELETE FROM {table}")
 
 
 def _renew(db: sqlite3.Connection, index: str) -> None:

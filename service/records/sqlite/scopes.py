@@ -7,18 +7,10 @@ outgrows its block gets the next free one; a connection gets one behind the last
 
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from service.records.sqlite.ddl import CONNECTION_BLOCK, SEQ_BITS, STREAM_BLOCK
 from service.records.manifest import StreamManifest
-
-
-@dataclass(frozen=True, slots=True)
-class Scopes:
-    """The ordinals of one stream's fields: the searchable ones, and those with cells."""
-
-    searchable: dict[str, int]
-    cells: dict[str, int]
+from service.records.scopes import Scopes
+from service.records.sqlite.ddl import CONNECTION_BLOCK, SEQ_BITS, STREAM_BLOCK
 
 
 def first_ordinal(db: sqlite3.Connection) -> int:

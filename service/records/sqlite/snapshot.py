@@ -49,6 +49,8 @@ JOIN blob_use u ON u.blob = b.id JOIN record r ON r.seq = u.seq
 class SqliteSnapshot(SearchVerbs):
     """One consistent view of a store file. See `engine.Snapshot`."""
 
+    engine = "sqlite"
+
     def __init__(self, db: sqlite3.Connection, generation: tuple[int, int]) -> None:
         self.db = db
         self._generation = generation

@@ -25,12 +25,13 @@ from evidence.errors import NotFound, Unavailable
 from evidence.work import Deadline
 from service.records.ingest import Counts
 from service.records.manifest import StreamManifest
+from service.records.large import Place
 from service.records.sqlite import files
 from service.records.sqlite.attachments import keep_attachments
+from service.records.sqlite.chunks import read_chunks
 from service.records.sqlite.erasing import HOLD_SECONDS, erase_hidden
-from service.records.sqlite.large import Place, read_chunks
-from service.records.sqlite.streams import declare, manifests_of
-from service.records.sqlite.transactions import Writer
+from service.records.sqlite.writer import Writer
+from service.records.streams import declare, manifests_of
 
 PIECE_RECORDS: Final = 200
 #: Versions left to other writers meanwhile.

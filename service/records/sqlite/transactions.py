@@ -1,7 +1,7 @@
 """The store, open for writing: its transactions, its counters and the merging of its indexes.
 
 One process writes at a time, readers go on reading. Connections and streams are made in
-streams.py, rows come in through ingest.py.
+catalog.py, rows come in through changes.py.
 """
 
 import sqlite3
@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from evidence.errors import InvalidRequest, Unavailable
 from evidence.work import Deadline
 from service.records.sqlite import files
-from service.records.sqlite.attachments import Attachment
+from service.records.attachments import Attachment
 
 LOCK_SECONDS = 30
 CACHE_KIB = 65_536
@@ -51,7 +51,7 @@ def explain_locks(path: Path | str) -> Iterator[None]:
         raise InvalidRequest(f"{path} is not a Rung store; choose another --store.") from error
 
 
-class Writer:
+class Transactions:
     """The store, open for writing. Use as a context manager, or call `close`."""
 
     def __init__(self, db: sqlite3.Connection, path: Path, file: tuple[int, int]) -> None:
@@ -66,7 +66,7 @@ class Writer:
         self.staged_blobs: list[tuple[int, int, Attachment]] = []
         self._next: dict[str, int] = {}
 
-    def __enter__(self) -> "Writer":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

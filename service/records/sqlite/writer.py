@@ -3,29 +3,111 @@
 import os
 import secrets
 import sqlite3
+from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from evidence.errors import InvalidRequest, Unavailable
 from evidence.fold import FOLD_VERSION, fold
-from service.records.sqlite import files
+from service.records.arrivals import Arrival, Change, Stored
+from service.records.languages import Sample
+from service.records.manifest import StreamManifest
+from service.records.passages import fold_passage, text_field
+from service.records.scopes import Scopes
+from service.records.sqlite import catalog, changes, files, indexing, languages, scopes
 from service.records.sqlite.ddl import MIGRATIONS, migrate
-from service.records.sqlite.passages import fold_passage, text_field
-from service.records.sqlite.rebuild import rebuild
+from service.records.sqlite.rebuild import clear
 from service.records.sqlite.transactions import (
     CACHE_KIB,
     INDEXES,
     LOCK_SECONDS,
-    Writer,
+    Transactions,
     explain_locks,
     tune,
 )
+from service.records.streams import manifests_of, open_stream
+from service.records.writing import StreamCount
 
 __all__ = ["Writer", "explain_locks", "open_writer"]
 
 WAL_PAGES = 16_384
 SECRET_BYTES = 32
 OWNER_ONLY = 0o600
+
+
+class Writer(Transactions):
+    """The file of a store, open for writing. See `writing.Writing`."""
+
+    engine = "sqlite"
+
+    def rebuild(self) -> None:
+        """Makes everything anew that is derived from records, whatever is left of it.
+
+        In one transaction: until it is done readers see the store as it was, and a process that
+        dies leaves it so. Migrations, another fold and `rung stats --reindex` all do this.
+        """
+        with files.alone(self.path), self.transaction():
+            clear(self.db)
+            records, sample = 0, Sample()
+            for connection in self.connection_ids():
+                for manifest in manifests_of(self, connection):
+                    stream = open_stream(self, connection, manifest.name)
+                    new = stream.manifest, stream.scopes
+                    look = partial(sample.take, stream.connection)
+                    count = indexing.derive(self, stream.id, new, look=look)
+                    update = "UPDATE stream SET records = ? WHERE id = ?"
+                    self.db.execute(update, (count, stream.id))
+                    records += count
+            languages.note(self.db, sample)
+            if records:
+                self.note(records, removed=True)
+
+    def save_connection(
+        self, connection_id: str, connector_key: str | None, label: str | None
+    ) -> int:
+        return catalog.save_connection(self.db, connection_id, connector_key, label)
+
+    def connection_ids(self) -> list[str]:
+        return catalog.connection_ids(self.db)
+
+    def manifest_rows(self, connection_id: str) -> Sequence[tuple[str, str]]:
+        return catalog.manifest_rows(self.db, connection_id)
+
+    def find_stream(self, connection_id: str, row_name: str) -> tuple[int, int] | None:
+        return catalog.find_stream(self.db, connection_id, row_name)
+
+    def stream_name(self, stream: int) -> str | None:
+        return catalog.stream_name(self.db, stream)
+
+    def save_stream(self, connection: int, row_name: str, manifest: StreamManifest) -> None:
+        catalog.save_stream(self.db, connection, row_name, manifest)
+
+    def allot(self, stream: int, manifest: StreamManifest) -> Scopes:
+        return scopes.allot(self.db, stream, manifest)
+
+    def reindex(
+        self,
+        stream: int,
+        old: tuple[StreamManifest, Scopes],
+        new: tuple[StreamManifest, Scopes],
+    ) -> None:
+        indexing.reindex(self, stream, old, new)
+
+    def counts(self) -> list[StreamCount]:
+        return catalog.counts(self.db)
+
+    def new_seq(self) -> int:
+        return self.take("next_seq")
+
+    def find(self, piece: Sequence[Arrival]) -> dict[tuple[int, str], Stored]:
+        return changes.find(self, piece)
+
+    def compare(self, old: Stored, json: bytes) -> set[str]:
+        return changes.compare(self, old, json)
+
+    def apply(self, changed: list[Change], sample: Sample) -> None:
+        changes.apply(self, changed, sample)
 
 
 def open_writer(path: Path | str) -> "Writer":
@@ -84,7 +166,7 @@ def _prepare(writer: Writer) -> None:
 
     def derive() -> None:
         with writer.counting():
-            rebuild(writer)
+            writer.rebuild()
         writer.set_meta("fold_version", FOLD_VERSION)
 
     migrate(db, derive)
@@ -97,7 +179,7 @@ def _prepare(writer: Writer) -> None:
                 tune(db, index)
         if writer.meta("fold_version") not in (None, FOLD_VERSION):
             # Deletes need the very words that went in, so a new fold means new indexes.
-            rebuild(writer)
+            writer.rebuild()
         writer.set_meta("fold_version", FOLD_VERSION)
 
 

@@ -20,7 +20,7 @@ from service.records import aggregate
 from service.records.ingest import put
 from service.records.intake import Row
 from service.records.manifest import parse
-from service.records.sqlite.streams import connect, declare, open_stream
+from service.records.streams import connect, declare, open_stream
 from service.records.view import View, open_view
 from service.records.sqlite.writer import Writer, open_writer
 

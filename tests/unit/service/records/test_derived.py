@@ -17,8 +17,8 @@ from service.records.ingest import put
 from service.records.intake import Row
 from service.records.manifest import parse
 from service.records.sqlite.checkup import examine
-from service.records.sqlite.rebuild import rebuild
-from service.records.sqlite.streams import StreamHandle, declare, open_stream
+from service.records.scopes import StreamHandle
+from service.records.streams import declare, open_stream
 from service.records.sqlite.writer import Writer, open_writer
 from evidence.work import Deadline
 from tests.helpers.layouts import take_back
@@ -100,7 +100,7 @@ def test_any_history_leaves_what_the_records_say(
             elif step == "declare":
                 declare(writer, "c", parse({"streams": [MANIFESTS[value]]}))
             elif step == "reindex":
-                rebuild(writer)
+                writer.rebuild()
             else:
                 writer.finish()
             check(writer)
@@ -152,7 +152,7 @@ def test_languages_of_a_connection_are_those_of_its_texts(
     assert _languages(writer) == ["de"]
     put(writer, notes, [Row({"id": "e", "text": english})])
     assert _languages(writer) == ["de", "en"]
-    rebuild(writer)
+    writer.rebuild()
     assert sorted(_languages(writer)) == ["de", "en"]
 
 

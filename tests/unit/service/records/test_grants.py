@@ -10,7 +10,7 @@ from evidence.errors import Forbidden, InvalidRequest, NotFound, Unauthenticated
 from service.access.grants import StreamGrant, create, find, list_grants, revoke
 from service.access.sqlite import SqliteRegistry, SqliteRegistryReader
 from service.records.manifest import parse
-from service.records.sqlite.streams import declare
+from service.records.streams import declare
 from service.records.sqlite.reader import Reader
 from service.records.sqlite.writer import Writer, open_writer
 

@@ -10,7 +10,7 @@ from service.records.values import comparable
 from service.records.ingest import put
 from service.records.intake import Row
 from service.records.manifest import parse
-from service.records.sqlite.streams import declare, open_stream
+from service.records.streams import declare, open_stream
 from service.records.sqlite.writer import Writer, open_writer
 from tests.helpers.notes import LONG, NOTES, changes, check
 

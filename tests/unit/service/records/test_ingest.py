@@ -10,7 +10,8 @@ from service.records import ingest
 from service.records.sqlite.ddl import NO_CURSOR
 from service.records.ingest import put
 from service.records.intake import Row
-from service.records.sqlite.streams import StreamHandle, open_stream
+from service.records.scopes import StreamHandle
+from service.records.streams import open_stream
 from service.records.sqlite.writer import Writer, open_writer
 from tests.helpers.notes import LONG, changes, check, matches, one, tally
 

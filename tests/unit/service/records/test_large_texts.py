@@ -9,7 +9,7 @@ from service.records.sqlite.snapshot import SqliteSnapshot
 from service.records.finding import matches
 from service.records.ingest import put
 from service.records.intake import Row
-from service.records.sqlite.streams import StreamHandle
+from service.records.scopes import StreamHandle
 from service.records.texts import ChunkedText, InlineText
 from service.records.sqlite.writer import Writer
 

@@ -23,7 +23,7 @@ from service.records.store import Store
 from service.records.sqlite import ddl
 from service.access.registry import Member
 from service.access.sqlite import SqliteRegistry
-from service.records.sqlite.streams import StreamHandle
+from service.records.scopes import StreamHandle
 from service.records.sqlite.writer import Writer, open_writer
 from tests.helpers.layouts import take_back
 from tests.helpers.two_owners import local_member
@@ -39,7 +39,7 @@ def local(writer: Writer, **more: str) -> Member:
     grant_id, _ = grants.create(
         SqliteRegistry(writer), {"streams": [{"connection_id": "c"}]}, **more
     )
-    return local_member(writer, grant_id)
+    return local_member(writer, writer.path, grant_id)
 
 
 def raised(writer: Writer, *members: Member) -> EvidenceError:

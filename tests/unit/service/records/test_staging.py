@@ -13,8 +13,7 @@ from service.records.intake import Row
 from service.records.manifest import parse
 from service.records.sqlite.check import check as faults
 from service.records.sqlite.staging import Stage, staging
-from service.records.sqlite.stats import stream_counts
-from service.records.sqlite.streams import declare, manifests_of, open_stream
+from service.records.streams import declare, manifests_of, open_stream
 from service.records.sqlite.writer import open_writer
 from tests.helpers import worlds
 from tests.helpers.api import Api
@@ -144,7 +143,7 @@ def test_a_removed_connection_leaves_nothing(house: House) -> None:
             stage.publish()
         check(writer)
         assert manifests_of(writer, "mail-home") == []
-        assert {one.connection_id for one in stream_counts(writer)} == {"bank", "mail-work"}
+        assert {one.connection_id for one in writer.counts()} == {"bank", "mail-work"}
         assert one(writer, "SELECT count(*) FROM connection") == (2,)
         assert one(writer, "SELECT count(*) FROM blob WHERE blob_id LIKE '%home'") == (0,)
     house.api({"connection_id": "mail-work"}).mcp("search", query="lantern")

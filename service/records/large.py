@@ -4,7 +4,6 @@ A string over 64 KiB of UTF-8, or a nested value whose canonical JSON is, become
 16,384 code points. `document.big` says where: {field: [first, chunks, chars, bytes, type]}.
 """
 
-import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -44,14 +43,6 @@ def find_large(data: dict[str, Any], json: bytes) -> dict[str, LargeValue]:
         return {}
     found = ((name, _measure(value)) for name, value in data.items())
     return {name: large for name, large in found if large is not None}
-
-
-def read_chunks(db: sqlite3.Connection, first: int, chunks: int) -> str:
-    """The whole text of a large value."""
-    rows = db.execute(
-        "SELECT text FROM chunk WHERE id >= ? AND id < ? ORDER BY id", (first, first + chunks)
-    )
-    return "".join(row[0] for row in rows)
 
 
 def _measure(value: Any) -> LargeValue | None:

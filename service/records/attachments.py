@@ -1,0 +1,76 @@
+"""Bytes that come with records: taken out of `data_base64`, kept once per connection.
+
+A field may hold a blob object, or a list of them: {"blob_id", "mime_type", "size_bytes",
+"sha256", "data_base64"?}. The record keeps the object without its bytes.
+"""
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from service.records.intake import Refused
+
+BLOB_PART_BYTES = 262_144
+DEFAULT_MEDIA_TYPE = "application/octet-stream"
+_MARKS = (b'"blob_id"', b'"data_base64"')
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A blob a record's field names; `content` is None where only the name came in."""
+
+    field: str
+    blob_id: str
+    media_type: str
+    sha256: str
+    content: bytes | None
+
+
+def take_attachments(data: dict[str, Any], json: bytes) -> list[Attachment]:
+    """The blobs among a record's fields, whose JSON is `json`; their bytes leave `data`.
+
+    Size and SHA-256 are filled in where they are missing; a mismatch is Refused.
+    """
+    if not any(mark in json for mark in _MARKS):
+        return []
+    found: list[Attachment] = []
+    for name, value in data.items():
+        if isinstance(value, list):
+            data[name] = [_take(name, item, found) for item in value]
+        else:
+            data[name] = _take(name, value, found)
+    return found
+
+
+def _take(field: str, value: Any, found: list[Attachment]) -> Any:
+    if not isinstance(value, dict) or not ("blob_id" in value or "data_base64" in value):
+        return value
+    kept = {name: item for name, item in value.items() if name != "data_base64"}
+    content = _decode(field, value["data_base64"]) if "data_base64" in value else None
+    if content is not None:
+        digest = hashlib.sha256(content).hexdigest()
+        for name, actual in (("size_bytes", len(content)), ("sha256", digest)):
+            if kept.setdefault(name, actual) != actual:
+                raise Refused(f"{field}.{name} does not match the bytes in data_base64.")
+        kept.setdefault("blob_id", f"blob_{digest}")
+    blob_id, media_type = kept.get("blob_id"), kept.setdefault("mime_type", DEFAULT_MEDIA_TYPE)
+    if not isinstance(blob_id, str) or not blob_id or not isinstance(media_type, str):
+        raise Refused(f"{field}.blob_id and {field}.mime_type must be strings.")
+    found.append(Attachment(field, blob_id, media_type, str(kept.get("sha256", "")), content))
+    return kept
+
+
+def _decode(field: str, text: Any) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, TypeError, ValueError):
+        raise Refused(f"{field}.data_base64 is not base64.") from None
+
+
+def parts(content: bytes) -> Iterator[bytes]:
+    """The bytes of a blob in the pieces they are stored in."""
+    for start in range(0, len(content), BLOB_PART_BYTES):
+        yield content[start : start + BLOB_PART_BYTES]

@@ -1,0 +1,72 @@
+"""Opening a store by its place: the one module of the store that names its engines.
+
+What an engine stands on is imported when a store of it is opened.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from evidence.errors import InvalidRequest
+from service.place import Place
+from service.records.engine import Engine
+
+if TYPE_CHECKING:
+    from service.records.sqlite.staging import Stage
+    from service.records.writing import Writing
+
+_NOT_INSTALLED = (
+    "A store in PostgreSQL needs psycopg. Install it with: pip install 'rung[postgres]'"
+)
+
+
+def open_writer(place: Place) -> "Writing":
+    """Opens the store for writing; makes it if it is new, and brings an older layout up to date."""
+    if isinstance(place, Path):
+        from service.records.sqlite.writer import open_writer as open_file
+
+        return open_file(place)
+    try:
+        from service.records.postgres.writer import open_writer as open_database
+    except ImportError as error:
+        raise InvalidRequest(_NOT_INSTALLED) from error
+    return open_database(place.url)
+
+
+def open_reader(place: Place, *, fixed: bool = False) -> Engine:
+    """The store as its readers see it; opens nothing yet. Nobody writes to a `fixed` one."""
+    if isinstance(place, Path):
+        from service.records.sqlite.reader import Reader as FileReader
+
+        return FileReader(place, fixed=fixed)
+    try:
+        from service.records.postgres.reader import Reader
+    except ImportError as error:
+        raise InvalidRequest(_NOT_INSTALLED) from error
+    return Reader(place.url)
+
+
+def concern(place: Place) -> str | None:
+    """Why the store at a place cannot be served; None if nothing is known against it."""
+    if not isinstance(place, Path):
+        return None  # it may come up any moment
+    from service.records.sqlite import checkup
+
+    try:
+        checkup.recognise(place)
+    except checkup.Unreadable as error:
+        return str(error)
+    return None
+
+
+def staging(
+    writer: "Writing", targets: Sequence[tuple[str, str]]
+) -> "AbstractContextManager[Stage]":
+    """Lets rows for some streams go into hidden ones until published; see `sqlite.staging`."""
+    if writer.engine != "sqlite":
+        raise InvalidRequest("rung remove and rung replace work on a store in a file only.")
+    from service.records.sqlite.staging import staging as staging_file
+    from service.records.sqlite.writer import Writer
+
+    return staging_file(cast(Writer, writer), targets)

@@ -1,0 +1,84 @@
+"""What snapshots know of connections and streams without asking: it holds until one changes."""
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Any
+
+import orjson
+
+from service.records.engine import StreamRow
+from service.records.manifest import StreamManifest, parse
+
+_STREAMS = """
+SELECT s.name, s.id, s.manifest, c.connector_key, c.display_name, c.languages,
+  array(SELECT o.ordinal FROM scope o WHERE o.stream = s.id ORDER BY o.ordinal),
+  array(SELECT o.field FROM scope o WHERE o.stream = s.id ORDER BY o.ordinal),
+  array(SELECT o.searchable FROM scope o WHERE o.stream = s.id ORDER BY o.ordinal)
+FROM stream s JOIN connection c ON c.id = s.conn WHERE c.connection_id = %s
+"""
+_FIELDS = """
+SELECT s.conn, array_agg(o.ordinal) FROM scope o JOIN stream s ON s.id = o.stream
+WHERE o.searchable GROUP BY s.conn
+"""
+#: Lexemes for the scope in one expression; from here on rows are only looked at one by one.
+LEXEMES_MOST = 128
+
+Rows = Callable[..., list[tuple[Any, ...]]]
+
+
+class Catalog:
+    """Streams as the store has them while its `catalog` counter is `version`."""
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+        self._streams: dict[str, dict[str, StreamRow]] = {}
+        self._fields: dict[int, frozenset[int]] | None = None
+
+    def stream(self, rows: Rows, connection_id: str, name: str) -> StreamRow | None:
+        """A stream by its names; `rows` asks the database, once for each connection."""
+        found = self._streams.get(connection_id)
+        if found is None:
+            found = {row[0]: _stream(*row[1:]) for row in rows(_STREAMS, connection_id)}
+            self._streams[connection_id] = found
+        return found.get(name)
+
+    def scope(self, rows: Rows, fields: Iterable[int]) -> str:
+        """An expression that rows of these fields match, and few others; empty for all rows."""
+        if self._fields is None:
+            self._fields = {conn: frozenset(held) for conn, held in rows(_FIELDS)}
+        wanted, lexemes, everything = set(fields), list[str](), True
+        for conn, held in self._fields.items():
+            if held <= wanted:
+                lexemes.append(f"'@c{conn}'")
+            else:
+                everything = False
+                lexemes += [f"'@{ordinal}'" for ordinal in sorted(held & wanted)]
+        if everything or len(lexemes) > LEXEMES_MOST:
+            return ""
+        return " | ".join(lexemes)
+
+
+def _stream(
+    id: int,
+    manifest: str,
+    connector_key: str,
+    display_name: str | None,
+    languages: str,
+    ordinals: list[int],
+    fields: list[str],
+    searchable: list[bool],
+) -> StreamRow:
+    return StreamRow(
+        id,
+        _manifest(manifest),
+        connector_key,
+        display_name,
+        dict(zip(fields, ordinals)),
+        frozenset(field for field, held in zip(fields, searchable) if held),
+        tuple(orjson.loads(languages)),
+    )
+
+
+@lru_cache(maxsize=1024)
+def _manifest(text: str) -> StreamManifest:
+    return parse({"streams": [orjson.loads(text)]})[0]

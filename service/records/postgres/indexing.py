@@ -1,0 +1,230 @@
+"""What is derived from records: rows of words, passages and cells, kept in step with them."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from evidence.fold import fold
+from evidence.pointer import top_level
+from service.records.derived import cells_of, derives, order_of, texts_of
+from service.records.large import LargeValue, Place
+from service.records.manifest import StreamManifest
+from service.records.passages import fold_passages, starts
+from service.records.postgres.keys import group_key, key_of, number_of
+from service.records.postgres.terms import vector
+from service.records.postgres.transactions import Transactions
+from service.records.scopes import Scopes
+from service.records.vocabulary import Vocabulary, is_letter
+
+PIECE_RECORDS: Final = 1_000
+
+_DOCUMENTS = "SELECT seq, data, big FROM document WHERE seq = ANY(%s)"
+_NEXT = """
+SELECT d.seq, d.data, d.big FROM document d JOIN record r USING (seq)
+WHERE r.stream = %s AND NOT r.deleted AND r.seq > %s ORDER BY r.seq LIMIT %s
+"""
+_REORDER = "UPDATE record SET at = %s, cursor = %s, thread = %s, place = %s WHERE seq = %s"
+_LEAVE = """
+DELETE FROM {table} t USING unnest(%s::bigint[], %s::integer[]) AS d(seq, ordinal)
+WHERE t.seq = d.seq AND t.ordinal = d.ordinal
+"""
+_COUNT = """
+INSERT INTO word_count AS w (word, ordinal, n)
+SELECT * FROM unnest(%s::text[], %s::integer[], %s::integer[])
+ON CONFLICT (word, ordinal) DO UPDATE SET n = w.n + excluded.n
+"""
+_UNCOUNT = """
+DELETE FROM word_count w USING unnest(%s::text[], %s::integer[]) AS d(word, ordinal)
+WHERE w.word = d.word AND w.ordinal = d.ordinal AND w.n <= 0
+"""
+_LETTERS = "INSERT INTO letter SELECT * FROM unnest(%s::text[]) ON CONFLICT DO NOTHING"
+
+
+@dataclass(slots=True)
+class Index:
+    """One batch of rows to drop and to add, of records of one or several connections."""
+
+    writer: Transactions
+    dropped: dict[int, tuple[Scopes, frozenset[str] | None]] = field(default_factory=dict)
+    dropped_values: list[int] = field(default_factory=list)
+    terms: list[tuple[Any, ...]] = field(default_factory=list)
+    passages: list[tuple[Any, ...]] = field(default_factory=list)
+    cells: list[tuple[Any, ...]] = field(default_factory=list)
+    chunks: list[tuple[Any, ...]] = field(default_factory=list)
+    vocabulary: Vocabulary = field(default_factory=Vocabulary)
+
+    def drop(self, scopes: Scopes, seq: int, fields: frozenset[str] | None = None) -> None:
+        """Notes what is derived from a record's fields, from all where none are named."""
+        self.dropped[seq] = scopes, fields
+
+    def drop_value(self, place: Place) -> None:
+        self.dropped_values.append(place[0])
+
+    def apply_drops(self) -> None:
+        """Takes out what was noted, before the records it came from change."""
+        writer, seqs = self.writer, list(self.dropped)
+        for start in range(0, len(seqs), PIECE_RECORDS):
+            piece = seqs[start : start + PIECE_RECORDS]
+            gone = [self._forget(*row) for row in writer.rows_of(_DOCUMENTS, piece)]
+            pairs = [(seq, ordinal) for seq, ordinals in gone for ordinal in ordinals]
+            columns = [list(column) for column in zip(*pairs)]
+            for table in ("term", "passage", "cell") if pairs else ():
+                writer.write(_LEAVE.format(table=table), *columns)
+        if self.dropped_values:
+            writer.write("DELETE FROM chunk WHERE value = ANY(%s)", self.dropped_values)
+
+    def _forget(self, seq: int, text: str, big: str | None) -> tuple[int, set[int]]:
+        """Uncounts the words of a record's fields; returns their ordinals."""
+        scopes, fields = self.dropped[seq]
+        kept = {
+            name: ordinal
+            for name, ordinal in scopes.searchable.items()
+            if fields is None or top_level(name) in fields
+        }
+        data, places = whole(self.writer, text, big, set(map(top_level, kept)))
+        for ordinal, value, _ in texts_of(Scopes(kept, {}), data, places):
+            self.vocabulary.remove(ordinal, fold(value))
+        cells = (n for f, n in scopes.cells.items() if fields is None or top_level(f) in fields)
+        return seq, {*kept.values(), *cells}
+
+    def add_large(self, conn: int, large: LargeValue) -> Place:
+        """Notes the chunks of a large value under a fresh number; returns where they will be."""
+        value = self.writer.fresh("value_seq")
+        self.chunks += [(value, no, conn, text.encode()) for no, text in enumerate(large.pieces())]
+        return large.place(value)
+
+    def add(
+        self,
+        conn: int,
+        stream: tuple[StreamManifest, Scopes],
+        seq: int,
+        data: dict[str, Any],
+        places: dict[str, Place],
+    ) -> None:
+        """Notes what is derived from the fields in `data`, given with whole values."""
+        for ordinal, text, _ in texts_of(stream[1], data, places):
+            self._add_text(conn, ordinal, seq, text)
+        for ordinal, value in cells_of(*stream, data, places):
+            self.cells.append((seq, ordinal, conn, key_of(value), number_of(value)))
+
+    def _add_text(self, conn: int, ordinal: int, seq: int, text: str) -> None:
+        folded, marks = fold(text), [f"@c{conn}", f"@{ordinal}"]
+        words = self.vocabulary.add(ordinal, folded)
+        places = starts(len(text))
+        if not places:
+            self.terms.append((seq, ordinal, conn, words, vector(folded, marks)))
+            return
+        marks.append(f"@s{seq}")
+        # The fold of an ASCII text folds to itself, character by character.
+        pieces = zip(places, fold_passages(folded if text.isascii() else text))
+        self.passages += [(seq, ordinal, at, conn, vector(one, marks)) for at, one in pieces]
+
+    def apply_adds(self) -> None:
+        """Puts in what was noted."""
+        writer = self.writer
+        for into, rows in (
+            ("chunk (value, no, conn, text)", self.chunks),
+            ("cell (seq, ordinal, conn, key, number)", self.cells),
+            ("term (seq, ordinal, conn, words, terms)", self.terms),
+            ("passage (seq, ordinal, start, conn, terms)", self.passages),
+        ):
+            if rows:
+                writer.copy(into, rows)
+                rows.clear()
+        self._count_words()
+
+    def _count_words(self) -> None:
+        """Writes the words in one order, so that writers who share some wait, and no more."""
+        writer, rows = self.writer, sorted(self.vocabulary.changes())
+        if rows:
+            writer.write(_COUNT, *map(list, zip(*rows)))
+        if fewer := [row[:2] for row in rows if row[2] < 0]:
+            writer.write(_UNCOUNT, *map(list, zip(*fewer)))
+        letters = {char for char in set("".join(word for word, _, _ in rows)) if is_letter(char)}
+        if letters:
+            writer.write(_LETTERS, sorted(letters))
+        lengths = sorted(self.vocabulary.lengths.items())
+        writer.write_each(
+            "UPDATE scope SET words = words + %s WHERE ordinal = %s",
+            [(length, ordinal) for ordinal, length in lengths if length],
+        )
+        self.vocabulary.clear()
+
+
+def ordered(manifest: StreamManifest, data: dict[str, Any]) -> tuple[Any, ...]:
+    """(`at`, `cursor`, `thread`, `place`) of a record, as columns."""
+    at, cursor, thread, place = order_of(manifest, data)
+    return (
+        at,
+        key_of(cursor),
+        None if thread is None else group_key(thread),
+        None if place is None else key_of(place),
+    )
+
+
+def whole(
+    writer: Transactions, text: str, big: str | None, names: set[str]
+) -> tuple[dict[str, Any], dict[str, Place]]:
+    """(record with those of its large strings that are named, where all large values are)."""
+    places: dict[str, Place] = orjson.loads(big) if big else {}
+    data = orjson.loads(text)
+    for name, place in places.items():
+        if place[4] == "string" and name in names:
+            data[name] = read_value(writer, place[0])
+    return data, places
+
+
+def read_value(writer: Transactions, value: int) -> str:
+    """The whole text of a large value."""
+    rows = writer.rows_of("SELECT text FROM chunk WHERE value = %s ORDER BY no", value)
+    return b"".join(text for (text,) in rows).decode()
+
+
+def reindex(
+    writer: Transactions,
+    stream: tuple[int, int],
+    old: tuple[StreamManifest, Scopes],
+    new: tuple[StreamManifest, Scopes],
+) -> None:
+    """Derives everything anew for the records of a stream, (stream, connection)."""
+    if derives(old[0]) != derives(new[0]):
+        derive(writer, stream, new, replaced=old[1])
+
+
+def derive(
+    writer: Transactions,
+    stream: tuple[int, int],
+    new: tuple[StreamManifest, Scopes],
+    *,
+    replaced: Scopes | None = None,
+    look: Callable[[dict[str, Any]], None] = lambda data: None,
+) -> int:
+    """Fills the indexes with the records of a stream, whose rows in them, if any, are `replaced`.
+
+    Calls `look` with each; returns how many records there are.
+    """
+    count = 0
+    names = set(map(top_level, (*new[1].searchable, *new[1].cells)))
+    for rows in _pieces(writer, stream[0]):
+        index, orders = Index(writer), []
+        for seq, text, big in rows:
+            data, places = whole(writer, text, big, names)
+            if replaced is not None:
+                index.drop(replaced, seq)
+            index.add(stream[1], new, seq, data, places)
+            look(data)
+            orders.append((*ordered(new[0], data), seq))
+        index.apply_drops()
+        writer.write_each(_REORDER, orders)
+        index.apply_adds()
+        count += len(orders)
+    return count
+
+
+def _pieces(writer: Transactions, stream: int) -> Iterator[Iterable[tuple[Any, ...]]]:
+    last = 0
+    while rows := writer.rows_of(_NEXT, stream, last, PIECE_RECORDS):
+        yield rows
+        last = rows[-1][0]

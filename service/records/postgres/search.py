@@ -1,0 +1,181 @@
+"""The index of words as search asks for it: words and their counts, rows, passages, neighbours.
+
+The grant acts inside every statement: by lexemes of the scope, which the index can cut by, and by
+the fields of every row that it finds.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from service.records.engine import Rows, Scope, Spellings
+from service.records.postgres.asking import Asking
+from service.records.postgres.conditions import Condition, of_records
+from service.records.postgres.terms import query
+
+WORDS_MOST: Final = 5_000
+#: Rows that each of many fields gives at least where they share a limit.
+FIELD_ROWS_LEAST: Final = 10
+#: Fields of a scope that are sought one by one for the newest rows of a word.
+SOUGHT_MOST: Final = 32
+#: The greatest code point: behind every word that begins with a prefix.
+_LAST: Final = "\U0010ffff"
+
+_STATISTICS = """
+SELECT (SELECT coalesce(sum(records), 0)::bigint FROM stream WHERE id = ANY(%s)),
+  (SELECT coalesce(sum(words), 0)::bigint FROM scope WHERE ordinal = ANY(%s))
+"""
+_LIKE = """
+SELECT w.word FROM unnest(%s::text[], %s::text[]) AS p(first, last) CROSS JOIN LATERAL (
+  SELECT DISTINCT c.word COLLATE "C" AS word FROM word_count c
+  WHERE c.word >= p.first AND c.word < p.last AND c.ordinal = ANY(%s) AND c.n > 0
+  ORDER BY 1 LIMIT %s) w
+"""
+_COUNTS = """
+SELECT word, sum(n)::bigint FROM word_count WHERE word = ANY(%s) AND ordinal = ANY(%s)
+GROUP BY word HAVING sum(n) > 0
+"""
+_LENGTHS = """
+SELECT seq, sum(words)::bigint FROM term WHERE seq = ANY(%s) AND ordinal = ANY(%s) GROUP BY seq
+"""
+_HOLDING = """
+SELECT seq FROM term WHERE seq = ANY(%s) AND ordinal = ANY(%s) AND terms @@ %s::tsquery
+UNION SELECT seq FROM passage WHERE seq = ANY(%s) AND ordinal = ANY(%s) AND terms @@ %s::tsquery
+"""
+_PASSAGES = """
+SELECT start FROM passage WHERE terms @@ %s::tsquery AND seq = %s AND ordinal = %s
+ORDER BY start LIMIT %s
+"""
+#: The two records on either side of each of some records in its thread, nearest first, by index.
+_NEIGHBOURS = """
+(SELECT r.seq,
+  array(SELECT n.seq FROM record n
+    WHERE n.thread = r.thread AND (n.place, n.record_key) < (r.place, r.record_key) AND {selected}
+    ORDER BY n.place DESC, n.record_key DESC LIMIT 2),
+  array(SELECT n.seq FROM record n
+    WHERE n.thread = r.thread AND (n.place, n.record_key) > (r.place, r.record_key) AND {selected}
+    ORDER BY n.place, n.record_key LIMIT 2)
+FROM record r WHERE r.seq = ANY(%s) AND r.stream = %s AND r.thread IS NOT NULL)
+"""
+
+
+class SearchVerbs(Asking):
+    """The verbs of search of a snapshot. See `engine.Snapshot`."""
+
+    def statistics(self, streams: Sequence[int], fields: Sequence[int]) -> tuple[int, int]:
+        ((records, words),) = self.rows_of(_STATISTICS, list(streams), list(fields))
+        return records, words
+
+    def words_like(self, fields: Sequence[int], prefixes: Sequence[str]) -> list[str]:
+        firsts, lasts = list(prefixes), [prefix + _LAST for prefix in prefixes]
+        rows = self.rows_of(_LIKE, firsts, lasts, list(fields), WORDS_MOST)
+        return [word for (word,) in rows]
+
+    def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> dict[str, int]:
+        return dict(self.rows_of(_COUNTS, list(words), list(fields)))
+
+    def letters(self) -> str:
+        return "".join(char for (char,) in self.rows_of("SELECT char FROM letter ORDER BY char"))
+
+    def rows(
+        self, scope: Scope, groups: Sequence[Spellings], limit: int, *, newest: bool = False
+    ) -> Rows:
+        if not scope.fields:
+            return Rows([], ([], [], []))
+        wanted = query(groups, self.catalog.scope(self.rows_of, scope.fields))
+        # As many of every field that is sought by itself, from which `_shared` takes its part.
+        apart = newest and (scope.limited or len(scope.fields) <= SOUGHT_MOST)
+        short = self._rows(scope, wanted, limit, newest, apart, "term")
+        passages = self._rows(scope, wanted, limit, newest, apart, "passage")
+        both = f"({short.sql}) UNION ALL ({passages.sql})"
+        found = self.rows_of(both, *short.values, *passages.values)
+        whole = [(seq, ordinal) for start, seq, ordinal in found if start < 0]
+        parts = [(seq, ordinal, start) for start, seq, ordinal in found if start >= 0]
+        if apart:
+            return _shared(scope.fields, whole, parts, limit)
+        cut = len(whole) == limit or len(parts) == limit
+        return Rows([seq for seq, _ in whole], _columns(parts), cut)
+
+    def _rows(
+        self, scope: Scope, wanted: str, limit: int, newest: bool, apart: bool, table: str
+    ) -> "_Statement":
+        """Gives (start or -1, seq, ordinal) of rows of one table."""
+        start = "t.start" if table == "passage" else "-1"
+        condition = Condition()
+        condition.add("t.terms @@ %s::tsquery AND t.ordinal = ANY(%s)", wanted, list(scope.fields))
+        joined = ""
+        if scope.limited:
+            joined = "JOIN record r ON r.seq = t.seq"
+            selected = [of_records(selection) for selection in scope.selections]
+            either = " OR ".join(f"({one.sql()})" for one in selected)
+            values = [value for one in selected for value in one.values]
+            condition.add(f"({either or 'false'})", *values)
+        source = f"FROM {table} t {joined} WHERE {condition.sql()}"
+        if apart:
+            newer = "PARTITION BY t.ordinal ORDER BY t.seq DESC"
+            ranked = f"SELECT {start} AS start, t.seq, t.ordinal, row_number() OVER ({newer}) AS n"
+            sql = f"SELECT start, seq, ordinal FROM ({ranked} {source}) t WHERE n <= %s ORDER BY n"
+        else:
+            order = "ORDER BY t.seq DESC" if newest else ""
+            sql = f"SELECT {start}, t.seq, t.ordinal {source} {order} LIMIT %s"
+        return _Statement(sql, [*condition.values, limit])
+
+    def records_of(self, short: Iterable[int]) -> list[int]:
+        return list(short)
+
+    def lengths(self, fields: Sequence[int], seqs: Iterable[int]) -> dict[int, int]:
+        return dict(self.rows_of(_LENGTHS, list(seqs), list(fields)))
+
+    def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> set[int]:
+        asked = [list(seqs), list(scope.fields), query([spellings])]
+        return {seq for (seq,) in self.rows_of(_HOLDING, *asked, *asked)}
+
+    def passages_with(
+        self, seq: int, ordinal: int, groups: Sequence[Spellings], limit: int | None
+    ) -> list[int]:
+        wanted = query(groups, f"'@s{seq}'")
+        return [start for (start,) in self.rows_of(_PASSAGES, wanted, seq, ordinal, limit)]
+
+    def neighbours(self, scope: Scope, seqs: Sequence[int]) -> dict[int, dict[int, int]]:
+        parts, values = [], list[Any]()
+        for selection in scope.selections:
+            selected = of_records(selection, record="n")
+            parts.append(_NEIGHBOURS.format(selected=selected.sql()))
+            values += [*selected.values, *selected.values, list(seqs), selection.stream]
+        rows = self.rows_of(" UNION ALL ".join(parts), *values) if parts else []
+        return {
+            seq: {other: away for side in sides for away, other in enumerate(side, start=1)}
+            for seq, *sides in rows
+        }
+
+
+class _Statement(NamedTuple):
+    """SQL and its parameters."""
+
+    sql: str
+    values: list[Any]
+
+
+def _shared(
+    fields: Sequence[int],
+    whole: list[tuple[int, int]],
+    parts: list[tuple[int, int, int]],
+    limit: int,
+) -> Rows:
+    """The newest rows of each field, which share a limit; what one leaves over, the next may have.
+
+    Rows come newest first, up to the limit of each field.
+    """
+    short, passages, cut = list[int](), list[tuple[int, int, int]](), False
+    for number, field in enumerate(fields):
+        most = max(FIELD_ROWS_LEAST, (limit - len(short)) // (len(fields) - number))
+        rows = [seq for seq, ordinal in whole if ordinal == field][:most]
+        pieces = [part for part in parts if part[1] == field][:most]
+        short += rows
+        passages += pieces
+        cut |= len(rows) == most or len(pieces) == most
+    return Rows(short, _columns(passages), cut)
+
+
+def _columns(parts: list[tuple[int, int, int]]) -> tuple[list[int], list[int], list[int]]:
+    seqs, ordinals, starts = zip(*parts) if parts else ((), (), ())
+    return list(seqs), list(ordinals), list(starts)

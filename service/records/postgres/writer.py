@@ -1,0 +1,181 @@
+"""Opening a store in a database for writing, and its verbs; see `writing.Writing`."""
+
+import secrets
+from collections.abc import Sequence
+from functools import partial
+
+import orjson
+
+from evidence.errors import InvalidRequest
+from evidence.fold import FOLD_VERSION
+from service.records.arrivals import Arrival, Change, Stored
+from service.records.languages import Sample
+from service.records.manifest import StreamManifest
+from service.records.postgres import changes, connections, indexing
+from service.records.postgres.ddl import INDEXES, MIGRATIONS, layout, migrate
+from service.records.postgres.transactions import Transactions
+from service.records.scopes import Scopes
+from service.records.streams import manifests_of, open_stream
+from service.records.writing import StreamCount
+
+SECRET_BYTES = 32
+#: From so many records on, what the planner knows of the tables is brought up to date at once.
+ANALYZE_RECORDS = 1_000
+
+_CONNECT = """
+INSERT INTO connection AS c (connection_id, connector_key, display_name)
+VALUES (%s, coalesce(%s::text, %s), %s) ON CONFLICT (connection_id) DO UPDATE SET
+  connector_key = coalesce(%s::text, c.connector_key),
+  display_name = coalesce(excluded.display_name, c.display_name)
+RETURNING id
+"""
+_COUNTS = """
+SELECT c.connection_id, s.name, count(r.seq) FILTER (WHERE NOT r.deleted),
+  count(r.seq) FILTER (WHERE r.deleted)
+FROM stream s JOIN connection c ON c.id = s.conn LEFT JOIN record r ON r.stream = s.id
+GROUP BY c.connection_id, s.name ORDER BY 1, 2
+"""
+
+
+class Writer(Transactions):
+    """The store in a database, open for writing. See `writing.Writing`."""
+
+    engine = "postgres"
+
+    def finish(self) -> None:
+        """Makes the indexes of words where there are none yet, after the first load."""
+        for table, index in INDEXES.items():
+            ((there,),) = self.rows_of("SELECT to_regclass(%s) IS NOT NULL", index)
+            if there:
+                self.rows_of("SELECT gin_clean_pending_list(%s::regclass)", index)
+            else:
+                self.write(f"CREATE INDEX IF NOT EXISTS {index} ON {table} USING gin (terms)")
+        if self._written >= ANALYZE_RECORDS:
+            self.write("ANALYZE")
+            self._written = 0
+
+    def rebuild(self) -> None:
+        with self.transaction():
+            self.write("TRUNCATE term, passage, word_count, letter, cell")
+            self.write("UPDATE scope SET words = 0")
+            sample = Sample()
+            for connection in self.connection_ids():
+                for manifest in manifests_of(self, connection):
+                    stream = open_stream(self, connection, manifest.name)
+                    new = stream.manifest, stream.scopes
+                    look = partial(sample.take, stream.connection)
+                    place = stream.id, stream.connection
+                    count = indexing.derive(self, place, new, look=look)
+                    self.write("UPDATE stream SET records = %s WHERE id = %s", count, stream.id)
+            self.set_meta("fold_version", FOLD_VERSION)
+            self.changed_catalog()
+
+    def save_connection(
+        self, connection_id: str, connector_key: str | None, label: str | None
+    ) -> int:
+        self.changed_catalog()
+        key = connector_key
+        ((id,),) = self.rows_of(_CONNECT, connection_id, key, connection_id, label, key)
+        return int(id)
+
+    def connection_ids(self) -> list[str]:
+        sql = "SELECT DISTINCT connection_id FROM connection c JOIN stream s ON s.conn = c.id"
+        return [id for (id,) in self.rows_of(f"{sql} ORDER BY 1")]
+
+    def manifest_rows(self, connection_id: str) -> Sequence[tuple[str, str]]:
+        return [
+            (name, manifest)
+            for name, manifest in self.rows_of(
+                "SELECT name, manifest FROM stream s JOIN connection c ON c.id = s.conn"
+                " WHERE connection_id = %s ORDER BY name",
+                connection_id,
+            )
+        ]
+
+    def find_stream(self, connection_id: str, row_name: str) -> tuple[int, int] | None:
+        row = self.row(
+            "SELECT s.id, c.id FROM stream s JOIN connection c ON c.id = s.conn"
+            " WHERE connection_id = %s AND name = %s",
+            connection_id,
+            row_name,
+        )
+        return None if row is None else (row[0], row[1])
+
+    def stream_name(self, stream: int) -> str | None:
+        row = self.row("SELECT name FROM stream WHERE id = %s", stream)
+        return None if row is None else str(row[0])
+
+    def save_stream(self, connection: int, row_name: str, manifest: StreamManifest) -> None:
+        self.changed_catalog()
+        self.write(
+            "INSERT INTO stream (conn, name, manifest) VALUES (%s, %s, %s)"
+            " ON CONFLICT (conn, name) DO UPDATE SET manifest = excluded.manifest",
+            connection,
+            row_name,
+            orjson.dumps(manifest.to_json()).decode(),
+        )
+
+    def allot(self, stream: int, manifest: StreamManifest) -> Scopes:
+        wanted = list(dict.fromkeys((*manifest.lexical_fields, *manifest.cell_fields)))
+        listed = "SELECT field, ordinal, searchable FROM scope WHERE stream = %s"
+        rows = self.rows_of(listed, stream)
+        searched = {field: field in manifest.lexical_fields for field in wanted}
+        before = {field: searchable for field, _, searchable in rows}
+        if before != {field: searched.get(field, False) for field in {*before, *wanted}}:
+            self.changed_catalog()
+            self.write_each(
+                "INSERT INTO scope (stream, field, searchable) VALUES (%s, %s, %s)"
+                " ON CONFLICT (stream, field) DO UPDATE SET searchable = excluded.searchable",
+                [(stream, name, searched.get(name, False)) for name in {**searched, **before}],
+            )
+            rows = self.rows_of(listed, stream)
+        known = {field: ordinal for field, ordinal, _ in rows}
+        return Scopes(
+            searchable={name: known[name] for name in manifest.lexical_fields},
+            cells={name: known[name] for name in manifest.cell_fields},
+        )
+
+    def reindex(
+        self,
+        stream: int,
+        old: tuple[StreamManifest, Scopes],
+        new: tuple[StreamManifest, Scopes],
+    ) -> None:
+        ((conn,),) = self.rows_of("SELECT conn FROM stream WHERE id = %s", stream)
+        indexing.reindex(self, (stream, conn), old, new)
+
+    def counts(self) -> list[StreamCount]:
+        return [StreamCount(*row) for row in self.rows_of(_COUNTS)]
+
+    def new_seq(self) -> int:
+        return self.fresh("record_seq")
+
+    def find(self, piece: Sequence[Arrival]) -> dict[tuple[int, str], Stored]:
+        return changes.find(self, piece)
+
+    def compare(self, old: Stored, json: bytes) -> set[str]:
+        return changes.compare(self, old, json)
+
+    def apply(self, changed: list[Change], sample: Sample) -> None:
+        self._written += len(changed)
+        changes.apply(self, changed, sample)
+
+
+def open_writer(url: str) -> Writer:
+    """Opens the store in a database for writing; makes its tables if they are new."""
+    with connections.explained():
+        db = connections.connect(url)
+    try:
+        with connections.explained():
+            if layout(db) > len(MIGRATIONS):
+                raise InvalidRequest(
+                    "A newer Rung wrote this store. Install that version or later."
+                )
+            migrate(db, secrets.token_hex(SECRET_BYTES))
+        writer = Writer(db)
+        if writer.meta("fold_version") != FOLD_VERSION:
+            writer.rebuild()
+    except BaseException:
+        db.close()
+        raise
+    return writer

@@ -1,0 +1,115 @@
+"""Connections and their streams, as the importer makes and changes them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from evidence.errors import InvalidRequest, NotFound, Unavailable
+from service.records.derived import derives
+from service.records.intake import check_connection_id
+from service.records.manifest import StreamManifest, link, parse
+from service.records.scopes import StreamHandle
+from service.records.writing import Writing
+
+
+def connect(
+    writer: Writing,
+    connection_id: str,
+    *,
+    connector_key: str | None = None,
+    label: str | None = None,
+) -> int:
+    """The row of a connection, made if new; a key or label given again replaces the old one."""
+    check_connection_id(connection_id)
+    with writer.transaction():
+        return writer.save_connection(connection_id, connector_key, label)
+
+
+def declare(writer: Writing, connection_id: str, manifests: Iterable[StreamManifest]) -> None:
+    """Makes or changes streams of a connection; records already there are indexed anew."""
+    with writer.transaction():
+        connection = connect(writer, connection_id)
+        before = {manifest.name: manifest for manifest in manifests_of(writer, connection_id)}
+        given = {manifest.name: manifest for manifest in manifests}
+        for manifest in link((before | given).values()):
+            known = _find(writer, connection_id, manifest.name) is not None
+            if manifest == before.get(manifest.name) and (known or manifest.name not in given):
+                continue
+            _require_staged(
+                writer,
+                connection_id,
+                manifest.name,
+                "rows" if manifest.name in given else "relations",
+            )
+            old = open_stream(writer, connection_id, manifest.name) if known else None
+            row_name = _row_name(writer, connection_id, manifest.name)
+            writer.save_stream(connection, row_name, manifest)
+            new = _handle(writer, connection_id, manifest)
+            if old is not None:
+                writer.reindex(old.id, (old.manifest, old.scopes), (new.manifest, new.scopes))
+
+
+def reindexes(writer: Writing, connection_id: str, manifests: Iterable[StreamManifest]) -> bool:
+    """Whether `declare` would index a stream anew, which takes long if it has many records."""
+    before = {manifest.name: manifest for manifest in manifests_of(writer, connection_id)}
+    after = link((before | {manifest.name: manifest for manifest in manifests}).values())
+    return any(one.name in before and derives(one) != derives(before[one.name]) for one in after)
+
+
+def manifests_of(writer: Writing, connection_id: str) -> list[StreamManifest]:
+    """The manifests of a connection's streams, by name; of staged ones as they will be."""
+    found: dict[str, Any] = {}
+    for row_name, text in writer.manifest_rows(connection_id):
+        manifest = orjson.loads(text)
+        name = manifest["name"]
+        if row_name in (name, _row_name(writer, connection_id, name)):
+            found[name] = manifest
+    return parse({"streams": list(found.values())}) if found else []
+
+
+def open_stream(writer: Writing, connection_id: str, name: str) -> StreamHandle:
+    """The stream to write to; raises NotFound if it is not declared."""
+    _require_staged(writer, connection_id, name, "rows")
+    for manifest in manifests_of(writer, connection_id):
+        if manifest.name == name and _find(writer, connection_id, name) is not None:
+            return _handle(writer, connection_id, manifest)
+    raise NotFound(f"{connection_id!r} has no stream {name!r}; declare it with a manifest first.")
+
+
+def require_current(writer: Writing, streams: Mapping[int, StreamHandle]) -> None:
+    """Raises `Unavailable` if a stream was replaced or removed since it was opened."""
+    for id, stream in streams.items():
+        if writer.stream_name(id) not in (stream.manifest.name, *writer.staged.values()):
+            raise Unavailable(
+                f"The stream {stream.manifest.name!r} was replaced or removed while rows were "
+                "written to it. Run the command again."
+            )
+
+
+def _row_name(writer: Writing, connection_id: str, name: str) -> str:
+    """The name in its row of the stream that rows of this name go into."""
+    return writer.staged.get((connection_id, name), name)
+
+
+def _require_staged(writer: Writing, connection_id: str, name: str, what: str) -> None:
+    """Refuses to change another stream than those that are staged."""
+    if writer.staged and (connection_id, name) not in writer.staged:
+        streams = ", ".join(stream for _, stream in writer.staged)
+        raise InvalidRequest(
+            f"This would change {what} of {name!r}, but only {streams} is being replaced. "
+            "Change the other with: rung import."
+        )
+
+
+def _handle(writer: Writing, connection_id: str, manifest: StreamManifest) -> StreamHandle:
+    with writer.transaction():
+        found = _find(writer, connection_id, manifest.name)
+        assert found is not None
+        stream, connection = found
+        return StreamHandle(stream, connection, manifest, writer.allot(stream, manifest))
+
+
+def _find(writer: Writing, connection_id: str, name: str) -> tuple[int, int] | None:
+    """(stream, connection) that rows for a stream go into; None if it is not declared."""
+    return writer.find_stream(connection_id, _row_name(writer, connection_id, name))

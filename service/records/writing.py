@@ -1,0 +1,128 @@
+"""What an engine provides to whoever fills a store: the data it takes, and one writer at a time.
+
+Checks, comparison and naming live above this border, in `ingest` and `streams`. A writer raises
+`Unavailable` if the store cannot be written to.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol
+
+from service.records.arrivals import Arrival, Change, Stored
+from service.records.languages import Sample
+from service.records.manifest import StreamManifest
+from service.records.scopes import Scopes
+
+
+@dataclass(frozen=True, slots=True)
+class StreamCount:
+    """The live and the deleted records of a stream."""
+
+    connection_id: str
+    stream: str
+    records: int
+    deleted: int
+
+
+class Writing(Protocol):
+    """A store that is open for writing, by one thread. `engine` is as in `engine.Snapshot`."""
+
+    engine: str
+    #: {(connection id, stream): the hidden stream that rows for it go into}, while some are staged.
+    staged: dict[tuple[str, str], str]
+
+    def __enter__(self) -> "Writing": ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def close(self) -> None:
+        """Closes the store."""
+        ...
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """All or nothing. Inside another transaction it joins that one."""
+        ...
+
+    def meta(self, key: str) -> Any:
+        """What the store notes about itself under a key; None if there is nothing."""
+        ...
+
+    def set_meta(self, key: str, value: str | int) -> None: ...
+
+    def finish(self) -> None:
+        """Ends an import: brings the indexes into good order where it is time."""
+        ...
+
+    def rebuild(self) -> None:
+        """Makes everything anew that is derived from records."""
+        ...
+
+    # Connections and streams, inside a transaction
+
+    def save_connection(
+        self, connection_id: str, connector_key: str | None, label: str | None
+    ) -> int:
+        """The row of a connection, made if new; a key or label replaces the old one."""
+        ...
+
+    def connection_ids(self) -> list[str]:
+        """The ids of all connections that have a stream, sorted."""
+        ...
+
+    def manifest_rows(self, connection_id: str) -> Sequence[tuple[str, str]]:
+        """(name of the row, manifest) of all streams of a connection, hidden ones last."""
+        ...
+
+    def find_stream(self, connection_id: str, row_name: str) -> tuple[int, int] | None:
+        """(stream, connection) by the name in its row; None if it is not declared."""
+        ...
+
+    def stream_name(self, stream: int) -> str | None:
+        """The name in the row of a stream; None if it is gone."""
+        ...
+
+    def save_stream(self, connection: int, row_name: str, manifest: StreamManifest) -> None:
+        """Makes or changes the row of a stream."""
+        ...
+
+    def allot(self, stream: int, manifest: StreamManifest) -> Scopes:
+        """Gives every searchable or compared field of a stream its ordinal; old ones stay."""
+        ...
+
+    def reindex(
+        self,
+        stream: int,
+        old: tuple[StreamManifest, Scopes],
+        new: tuple[StreamManifest, Scopes],
+    ) -> None:
+        """Derives everything anew for the records of a stream whose manifest has changed."""
+        ...
+
+    def counts(self) -> list[StreamCount]:
+        """The counts of every stream, by connection and name."""
+        ...
+
+    # Records, inside a transaction
+
+    def new_seq(self) -> int:
+        """A fresh number for a record."""
+        ...
+
+    def find(self, piece: Sequence[Arrival]) -> Mapping[tuple[int, str], Stored]:
+        """What the store has of some rows, by stream and key."""
+        ...
+
+    def compare(self, old: Stored, json: bytes) -> set[str]:
+        """The names of the top-level fields in which a record differs from the stored one."""
+        ...
+
+    def apply(self, changes: list[Change], sample: Sample) -> None:
+        """Writes the changes; empties the list."""
+        ...

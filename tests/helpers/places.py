@@ -1,0 +1,65 @@
+"""Where tests keep their stores: in files, or with TEST_ENGINE=postgres in databases.
+
+The server is that of TEST_DATABASE_URL, or the one on this machine. Each store is a database of its
+own, made from one that has the tables already; all are dropped at the end.
+"""
+
+import atexit
+import os
+import secrets
+from functools import lru_cache
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+from service.place import Database, Place
+
+ENGINE = os.environ.get("TEST_ENGINE", "sqlite")
+SERVER = os.environ.get("TEST_DATABASE_URL") or "postgresql://127.0.0.1/postgres"
+_RUN = f"rung_test_{os.getpid()}_{secrets.token_hex(3)}"
+_made: list[str] = []
+
+
+def new_place(folder: Path) -> Place:
+    """The place of a store that is not there yet."""
+    if ENGINE != "postgres":
+        return folder / "rung.db"
+    return new_database()
+
+
+def new_database() -> Database:
+    """A new database with the tables of a store."""
+    return _database(_template())
+
+
+def empty_database() -> Database:
+    """A new database without a table."""
+    return _database("template0")
+
+
+def _database(template: str) -> Database:
+    name = f"{_RUN}_{len(_made)}"
+    _run(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+    _made.append(name)
+    return Database(urlunsplit(urlsplit(SERVER)._replace(path=f"/{name}")))
+
+
+@lru_cache(maxsize=1)
+def _template() -> str:
+    from service.records.postgres.writer import open_writer
+
+    atexit.register(_drop)
+    found = empty_database()
+    open_writer(found.url).close()
+    return urlsplit(found.url).path.strip("/")
+
+
+def _run(statement: str) -> None:
+    import psycopg
+
+    with psycopg.connect(SERVER, autocommit=True) as db:
+        db.execute(statement.encode())
+
+
+def _drop() -> None:
+    for name in reversed(_made):
+        _run(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
