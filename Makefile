@@ -7,7 +7,7 @@ QUALITY_PAGE := $(if $(COLLECTIONS),docs,var/quality)/search-quality.md
 CODE := evidence renderers service tests bench quality wsgi.py gunicorn.conf.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-debian serve test test-all lint fmt golden docs docs-check conformance clients browser screenshots fuzz proxies bench bench-quick quality soak clean
+.PHONY: help demo demo-debian serve test test-all test-postgres lint fmt golden docs docs-check conformance clients browser screenshots fuzz proxies bench bench-quick quality soak clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ test: $(VENV)/.tools ## Run the tests, except those marked slow
 
 test-all: $(VENV)/.tools ## Run all tests
 	$(PYTHON) -m pytest
+
+test-postgres: $(VENV)/.tools ## Run the tests of the store over PostgreSQL
+	$(PYTHON) -m tests.postgres.run
 
 lint: $(VENV)/.tools ## Check style, types and generated documents
 	$(PYTHON) -m black --quiet --check --line-length 100 $(CODE)

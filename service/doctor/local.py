@@ -9,9 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evidence.errors import EvidenceError
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.doctor.findings import Finding, Step, fail, ok, skip, walk, warn
+from service.place import Database, Place
+from service.records.opening import open_reader
 from service.settings.explanation import strangers
 from service.settings import examine
 from service.sources.remote import health_check
@@ -23,7 +26,7 @@ IN_USE = "Address already in use".lower()
 
 
 @dataclass
-class Place:
+class Host:
     """The environment of a service on this machine, with the findings so far."""
 
     environ: Mapping[str, str]
@@ -39,10 +42,10 @@ def look(environ: Mapping[str, str], file: str = "", *, reads: bool = False) -> 
     `file` is what is wrong with the configuration file of commands, if anything is; `reads` is
     whether commands here read from a server, and need no store.
     """
-    return walk(_STEPS, Place(environ, file, reads))
+    return walk(_STEPS, Host(environ, file, reads))
 
 
-def settings(place: Place) -> Finding:
+def settings(place: Host) -> Finding:
     found, faults = examine(place.environ)
     place.values = {each.setting.name: each.value for each in found}
     if faults:
@@ -55,21 +58,21 @@ def settings(place: Place) -> Finding:
     return ok(f"{', '.join(changed)} from the environment" if changed else "all are defaults")
 
 
-def config(place: Place) -> Finding:
+def config(place: Host) -> Finding:
     if not place.file:
         return ok("the configuration file is valid, or does not exist")
     told = " ".join(place.file.split())
     return fail(told, "Commands that read records fail.", "Correct the line, or remove the file.")
 
 
-def names(place: Place) -> Finding:
+def names(place: Host) -> Finding:
     found = list(strangers(place.environ))
     if not found:
         return ok("no variable looks like a misspelled setting")
     return warn(" ".join(found), "The intended settings have their defaults.", "Correct the names.")
 
 
-def versions(place: Place) -> Finding:
+def versions(place: Host) -> Finding:
     told = f"Python {platform.python_version()}, SQLite {checkup.SQLITE}"
     if checkup.has_full_text():
         return ok(f"{told} with FTS5")
@@ -80,10 +83,12 @@ def versions(place: Place) -> Finding:
     )
 
 
-def store(place: Place) -> Finding:
-    path: Path = place.values["store"]
+def store(place: Host) -> Finding:
+    path: Place = place.values["store"]
     if place.values["store_url"]:
         return skip("not checked: RUNG_STORE_URL is downloaded at start")
+    if not isinstance(path, Path):
+        return _database(path)
     if not path.exists():
         others = [
             name for name in ("upstream_url", "papers_db", "papers_url") if place.values[name]
@@ -126,6 +131,21 @@ def store(place: Place) -> Finding:
     return ok(f"{path} opens, {found.records} records, layout {found.layout}{more}")
 
 
+def _database(place: Database) -> Finding:
+    engine = open_reader(place)
+    try:
+        with engine.snapshot(BUDGETS.doctor_seconds):
+            return ok(f"{place} answers and has a store")
+    except EvidenceError as error:
+        return fail(
+            f"{place} cannot be read: {error.message}",
+            "Records return 503.",
+            "Check the address, and that the database is up. `rung import` makes the tables.",
+        )
+    finally:
+        engine.close()
+
+
 def _unreadable(path: Path, error: Unreadable) -> Finding:
     told = f"{path} cannot be read: {error}"
     if isinstance(error, Foreign):
@@ -138,8 +158,10 @@ def _unreadable(path: Path, error: Unreadable) -> Finding:
     )
 
 
-def permissions(place: Place) -> Finding:
-    path: Path = place.values["store"]
+def permissions(place: Host) -> Finding:
+    path: Place = place.values["store"]
+    if not isinstance(path, Path):
+        return skip("the roles of the database decide who reads it")
     assert place.store is not None, "store comes before"
     if place.store.private:
         return ok(f"other users cannot read {path}")
@@ -150,8 +172,9 @@ def permissions(place: Place) -> Finding:
     )
 
 
-def grants(place: Place) -> Finding:
-    assert place.store is not None, "store comes before"
+def grants(place: Host) -> Finding:
+    if place.store is None:
+        return skip("see them with rung grant list")
     counts = place.store.grants
     told = ", ".join(f"{count} {state}" for state, count in counts.items())
     if counts["active"]:
@@ -161,7 +184,7 @@ def grants(place: Place) -> Finding:
     )
 
 
-def snapshot(place: Place) -> Finding:
+def snapshot(place: Host) -> Finding:
     path = place.values["papers_db"]
     if place.values["papers_url"]:
         return skip("not checked: RUNG_PAPERS_URL is downloaded at start")
@@ -192,7 +215,7 @@ def _within(seconds: float, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]
     return found[0] if found else None
 
 
-def disk(place: Place) -> Finding:
+def disk(place: Host) -> Finding:
     folders = {_there(place.values["store"].parent), Path(tempfile.gettempdir())}
     if place.values["papers_db"] is not None:
         folders.add(_there(place.values["papers_db"].parent))
@@ -211,7 +234,7 @@ def _there(folder: Path) -> Path:
     return next(one for one in (folder.absolute(), *folder.absolute().parents) if one.is_dir())
 
 
-def port(place: Place) -> Finding:
+def port(place: Host) -> Finding:
     number: int = place.values["port"]
     reason = health_check.free("127.0.0.1", number)
     if reason is None:

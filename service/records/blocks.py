@@ -1,7 +1,8 @@
 """Stage 2 of search: candidates and their neighbours, read and in the order of their scores."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from evidence.fold import fold
@@ -54,10 +55,16 @@ class Reader:
         self._candidates, self._streams, self._ranker = candidates, streams, ranker
         self._snapshot = candidates.snapshot
 
-    def ranked(self, seqs: Iterable[int]) -> dict[int, Ranked]:
+    def load(self, seqs: Sequence[int]) -> dict[int, Stored]:
+        """Some records."""
+        return self._snapshot.load(seqs) if seqs else {}
+
+    def ranked(self, seqs: Sequence[int]) -> dict[int, Ranked]:
         """Those of some records that hold a group of the question."""
-        records = self._snapshot.load(seqs)
+        records = self.load(seqs)
         passages = self._candidates.passages_of(records)
+        reads = (self._reads(record, passages[seq]) for seq, record in records.items())
+        self._snapshot.ahead(*(read for each in reads for read in each))
         found = {}
         for seq, record in records.items():
             stream = self._streams.get(record.stream)
@@ -95,6 +102,18 @@ class Reader:
                 ]
         score = self._ranker.score(texts, words)
         return Ranked(stream, record, score, score.value, passages, possible)
+
+    def _reads(self, record: Stored, known: Passages) -> Iterator[Callable[[], str]]:
+        """Reads of the passages of large values that rows were seen of."""
+        stream = self._streams.get(record.stream)
+        if stream is None or not record.big:
+            return
+        for ordinal, name in stream.searchable.items():
+            if name in record.big:
+                text = text_of(self._snapshot, record, name, ordinal)
+                groups, most = self._ranker.groups, BUDGETS.passages_ranked
+                for start in self._candidates.starts(known, ordinal, groups, most):
+                    yield partial(text.read, start, start + CONTRACT.passage_chars)
 
     def _likely(self, seq: int, ordinal: int, known: Passages) -> list[int]:
         """Where the passages of a long value start that hold most of the rarest words."""

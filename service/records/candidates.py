@@ -7,6 +7,7 @@ Records are ordered by how rare the words are that they are known to hold.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, combinations
 from typing import Final
 
@@ -123,7 +124,9 @@ class Candidates:
         With `every`, leaves out those that do not hold all.
         """
         held, snapshot = self.held, self.snapshot
-        holding = [snapshot.holding(scope, group.spellings, held) for group in wanted]
+        asked = [partial(snapshot.holding, scope, one.spellings, held) for one in wanted]
+        snapshot.ahead(*asked)
+        holding = [ask() for ask in asked]
         for number, seqs in enumerate(holding):
             for seq in seqs:
                 held[seq] |= 1 << number
@@ -153,12 +156,17 @@ def of_words(
         (n for n, one in enumerate(groups) if one.count), key=lambda n: groups[n].count
     )
     room, common = BUDGETS.candidate_rows, list[int]()
+
+    def rows_with(group: Group) -> Rows:
+        return snapshot.rows(scope, [group.spellings], BUDGETS.candidate_rows)
+
+    snapshot.ahead(*(partial(rows_with, one) for one in groups if 0 < one.count <= room))
     for number in numbers:
         group = groups[number]
         if group.count > room:
             common.append(number)
             continue
-        rows = snapshot.rows(scope, [group.spellings], BUDGETS.candidate_rows)
+        rows = rows_with(group)
         found.add(rows, [number])
         if rows.cut:
             found.complete = False
@@ -218,10 +226,15 @@ def _add_newest(
 ) -> None:
     """Adds the newest records that hold the two rarest of the common words, then any of them."""
     pair = [common[:2]] if len(common) > 1 else []
-    for numbers in [*pair, *([number] for number in common)]:
+    wanted = [*pair, *([number] for number in common)]
+
+    def newest(numbers: list[int]) -> Rows:
         spellings = [groups[number].spellings for number in numbers]
-        rows = snapshot.rows(scope, spellings, BUDGETS.candidates_newest, newest=True)
-        found.add(rows, numbers)
+        return snapshot.rows(scope, spellings, BUDGETS.candidates_newest, newest=True)
+
+    snapshot.ahead(*(partial(newest, numbers) for numbers in wanted))
+    for numbers in wanted:
+        found.add(newest(numbers), numbers)
 
 
 def of_required(

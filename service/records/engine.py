@@ -6,7 +6,7 @@ opaque to everybody else. Every verb raises `TimedOut` once the deadline of its 
 passed, and `Unavailable` if the store cannot be read.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -209,6 +209,13 @@ class Snapshot(Protocol):
 
     def stream(self, connection_id: str, name: str) -> StreamRow | None:
         """A stream by its names."""
+        ...
+
+    def ahead(self, *calls: Callable[[], object]) -> None:
+        """Calls of verbs that will follow: an engine that is far away fetches them in one go.
+
+        A call is made until it first asks the engine, so it must have no effect.
+        """
         ...
 
     # Records

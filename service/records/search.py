@@ -6,7 +6,7 @@ block. A cursor holds the block, the offset in it and the figures that the ranki
 """
 
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2b
 from itertools import islice
 from typing import Any
@@ -94,13 +94,16 @@ class Search:
         first, chosen = number * size, self.order[number * size : (number + 1) * size]
         before = set(self.order[:first])
         threads = self.searched.threads
-        near = self.snapshot.neighbours(threads, chosen) if threads.selections else {}
-        added = {other for places in near.values() for other in places}
         streams = {stream.id: stream for stream in self.searched.streams}
-        ranked = Reader(self.candidates, streams, self.ranker).ranked([*chosen, *added])
-        kept = self._matching(ranked)
-        if added - near.keys():
-            near |= self.snapshot.neighbours(threads, sorted(added - near.keys()))
+        reader = Reader(self.candidates, streams, self.ranker)
+        beside = partial(self.snapshot.neighbours, threads)
+        self.snapshot.ahead(partial(reader.load, chosen), partial(beside, chosen))
+        near = beside(chosen) if threads.selections else {}
+        added = sorted({other for places in near.values() for other in places} - set(chosen))
+        if added:
+            self.snapshot.ahead(partial(reader.load, added), partial(beside, added))
+            near |= beside(added)
+        kept = self._matching(reader.ranked(chosen) | reader.ranked(added))
         ordered = in_order(kept, near, self.question, self.ranker)
         return [kept[seq] for seq in ordered if seq not in before]
 

@@ -6,7 +6,7 @@ reads of one question use the same figures; and never over more than the grant.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final
 
 from evidence.language import REPAIRED_CHARS, REPAIRS_MAX, edits, inflected, umlauts
@@ -83,6 +83,11 @@ def groups_of(question: Question, vocabulary: Vocabulary, *, strict: bool) -> li
     """
     found: list[Group] = []
     taken: set[tuple[str, ...]] = set()
+    single = ["".join(word.words) for word in question.words if len(word.words) == 1]
+    vocabulary.snapshot.ahead(
+        lambda: vocabulary.size,
+        *(partial(_forms, word, vocabulary) for word in single),
+    )
     for word in question.words:
         if word.words in taken:
             continue

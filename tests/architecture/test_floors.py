@@ -221,7 +221,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "service/doctor/local.py",
         (
-            *("evidence", "service.doctor", "service.settings"),
+            *("evidence", "service.doctor", "service.place", "service.settings"),
             *("service.sources.remote.health_check", STORE, PAPERS),
         ),
         "the one walk that stays on this machine",

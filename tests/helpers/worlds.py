@@ -115,7 +115,13 @@ class House:
 def build(world: World, folder: Path, **environ: str) -> House:
     """The world in a new store in `folder`."""
     path = new_place(folder)
-    with open_writer(path) as writer:
+    fill(path, world)
+    return House(path, environ)
+
+
+def fill(place: Place, world: World) -> None:
+    """Puts the world into a store."""
+    with open_writer(place) as writer:
         for connection in world.connections:
             connect(writer, connection.id, connector_key=connection.key, label=connection.label)
             declare(writer, connection.id, parse({"streams": list(connection.streams)}))
@@ -127,7 +133,6 @@ def build(world: World, folder: Path, **environ: str) -> House:
             batch.flush()
             assert not batch.counts.refused, batch.counts.refusals
         writer.finish()
-    return House(path, environ)
 
 
 def row(stream: str, key: str, **data: Any) -> Row:

@@ -1,6 +1,7 @@
-"""Statements of a snapshot, each within its deadline."""
+"""Statements of a snapshot, each within its deadline, and several in one round trip."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 from evidence.work import Deadline
@@ -10,6 +11,12 @@ from service.records.postgres.connections import Connection, timed_out
 #: Rows of a log that are read at a time.
 PIECE: Final = 1_000
 
+_Rows = list[tuple[Any, ...]]
+
+
+class _Later(Exception):
+    """A statement was noted that is not made yet."""
+
 
 class Asking:
     """A transaction that reads, and what it knows without asking."""
@@ -17,9 +24,36 @@ class Asking:
     def __init__(self, db: Connection, deadline: Deadline, catalog: Catalog) -> None:
         self.db, self.catalog = db, catalog
         self._deadline = deadline
+        #: Answers to statements that were fetched ahead, by the statement with its parameters.
+        self._known: dict[str, _Rows] = {}
+        self._noted: dict[str, tuple[str, tuple[Any, ...]]] | None = None
 
-    def rows_of(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+    def ahead(self, *calls: Callable[[], object]) -> None:
+        """Makes the first statement of each call, all in one round trip; see `engine.Snapshot`."""
+        noted: dict[str, tuple[str, tuple[Any, ...]]] = {}
+        self._noted = noted
+        try:
+            for call in calls:
+                with suppress(_Later):
+                    call()
+        finally:
+            self._noted = None
+        if self._deadline.expired():
+            raise timed_out()
+        if len(noted) > 1:  # one alone is asked for when it is needed
+            with self.db.pipeline():
+                cursors = {key: self.db.execute(*asked) for key, asked in noted.items()}
+            self._known |= {key: cursor.fetchall() for key, cursor in cursors.items()}
+
+    def rows_of(self, sql: str, *values: Any) -> _Rows:
         """All rows of a statement; raises `TimedOut` past the deadline."""
+        if self._known or self._noted is not None:
+            key = repr((sql, values))
+            if key in self._known:
+                return self._known[key]
+            if self._noted is not None:
+                self._noted[key] = sql, values
+                raise _Later
         if self._deadline.expired():
             raise timed_out()
         return self.db.execute(sql, values).fetchall()

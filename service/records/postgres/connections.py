@@ -4,6 +4,7 @@ Nothing of a session is relied on: no prepared statements, no settings beyond a 
 pooler such as pgbouncer may stand between, and give every transaction another connection.
 """
 
+import logging
 import os
 import threading
 import weakref
@@ -17,6 +18,9 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout, TooManyRequest
 from evidence.errors import EvidenceError, TimedOut, Unavailable
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
+
+# Without a handler of its own it would write to the terminal of a command.
+logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 

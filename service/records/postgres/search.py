@@ -25,10 +25,10 @@ SELECT (SELECT coalesce(sum(records), 0)::bigint FROM stream WHERE id = ANY(%s))
   (SELECT coalesce(sum(words), 0)::bigint FROM scope WHERE ordinal = ANY(%s))
 """
 _LIKE = """
-SELECT w.word FROM unnest(%s::text[], %s::text[]) AS p(first, last) CROSS JOIN LATERAL (
-  SELECT DISTINCT c.word COLLATE "C" AS word FROM word_count c
-  WHERE c.word >= p.first AND c.word < p.last AND c.ordinal = ANY(%s) AND c.n > 0
-  ORDER BY 1 LIMIT %s) w
+SELECT p.first, w.word, w.n FROM unnest(%s::text[], %s::text[]) AS p(first, last)
+CROSS JOIN LATERAL (SELECT c.word, sum(c.n)::bigint AS n FROM word_count c
+  WHERE c.word >= p.first AND c.word < p.last AND c.ordinal = ANY(%s)
+  GROUP BY c.word HAVING sum(c.n) > 0 ORDER BY 1 LIMIT %s) w
 """
 _COUNTS = """
 SELECT word, sum(n)::bigint FROM word_count WHERE word = ANY(%s) AND ordinal = ANY(%s)
@@ -61,6 +61,9 @@ FROM record r WHERE r.seq = ANY(%s) AND r.stream = %s AND r.thread IS NOT NULL)
 class SearchVerbs(Asking):
     """The verbs of search of a snapshot. See `engine.Snapshot`."""
 
+    #: Counts of all words with a prefix in some fields, as `words_like` has found them.
+    _counts: dict[tuple[int, ...], dict[str, dict[str, int]]]
+
     def statistics(self, streams: Sequence[int], fields: Sequence[int]) -> tuple[int, int]:
         ((records, words),) = self.rows_of(_STATISTICS, list(streams), list(fields))
         return records, words
@@ -68,10 +71,23 @@ class SearchVerbs(Asking):
     def words_like(self, fields: Sequence[int], prefixes: Sequence[str]) -> list[str]:
         firsts, lasts = list(prefixes), [prefix + _LAST for prefix in prefixes]
         rows = self.rows_of(_LIKE, firsts, lasts, list(fields), WORDS_MOST)
-        return [word for (word,) in rows]
+        known = self._counts.setdefault(tuple(fields), {})
+        for prefix in prefixes:
+            counts = {word: n for first, word, n in rows if first == prefix}
+            if len(counts) < WORDS_MOST:
+                known[prefix] = counts
+        return [word for _, word, _ in rows]
 
     def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> dict[str, int]:
-        return dict(self.rows_of(_COUNTS, list(words), list(fields)))
+        found, unknown = dict[str, int](), list[str]()
+        known = self._counts.get(tuple(fields), {})
+        for word in words:
+            counts = next((known[p] for p in known if word.startswith(p)), None)
+            if counts is None:
+                unknown.append(word)
+            elif word in counts:
+                found[word] = counts[word]
+        return found | dict(self.rows_of(_COUNTS, unknown, list(fields))) if unknown else found
 
     def letters(self) -> str:
         return "".join(char for (char,) in self.rows_of("SELECT char FROM letter ORDER BY char"))

@@ -50,6 +50,7 @@ class PostgresSnapshot(SearchVerbs):
     ) -> None:
         super().__init__(db, deadline, catalog)
         self._generation = generation
+        self._counts = {}
 
     def generation(self) -> Generation:
         return 0, self._generation

@@ -1,7 +1,7 @@
 """The verbs of a snapshot over SQLite; see `engine.Snapshot` for what each returns."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import lru_cache
 from typing import Any
@@ -58,6 +58,9 @@ class SqliteSnapshot(SearchVerbs):
 
     def generation(self) -> tuple[int, int]:
         return self._generation
+
+    def ahead(self, *calls: Callable[[], object]) -> None:
+        """Nothing: what is here need not be fetched."""
 
     def meta(self, key: str) -> Any:
         row = self.db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()

@@ -1,0 +1,34 @@
+"""Runs the tests of the store over PostgreSQL: `python -m tests.postgres.run`."""
+
+import os
+import subprocess
+import sys
+
+from tests.postgres.server import VARIABLE, found
+
+#: What is asked of a store, whatever engine keeps it.
+SUITES = (
+    *("tests/contract", "tests/golden", "tests/journeys", "tests/postgres"),
+    *(
+        f"tests/spec/test_{name}.py"
+        for name in (
+            *("access", "aggregate", "binary", "changes_walks", "common_words", "continuations"),
+            *("documents", "fan_in", "fan_in_order", "fetch", "grant_isolation"),
+            *("large_integers", "more_than_asked", "no_oracle", "non_interference", "odd_ids"),
+            *("packages", "parity", "query", "repeated_calls", "rest", "schema", "search"),
+            *("search_arguments", "search_calls", "search_quality", "tokens_and_cursors"),
+            *("undeclared_names", "whole_values", "wider_scope"),
+        )
+    ),
+)
+
+
+def main() -> None:
+    with found() as url:
+        environ = {**os.environ, "TEST_ENGINE": "postgres", VARIABLE: url}
+        command = [sys.executable, "-m", "pytest", "-m", "not slow", *SUITES, *sys.argv[1:]]
+        sys.exit(subprocess.run(command, env=environ).returncode)
+
+
+if __name__ == "__main__":
+    main()
