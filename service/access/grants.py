@@ -27,6 +27,11 @@ class Grant:
     streams: tuple[StreamGrant, ...]
     expires_at: str | None = None
 
+    @property
+    def connection_ids(self) -> set[str]:
+        """The connections of the grant."""
+        return {stream.connection_id for stream in self.streams}
+
 
 @dataclass(frozen=True, slots=True)
 class GrantEntry:

@@ -161,7 +161,7 @@ def _unreadable(path: Path, error: Unreadable) -> Finding:
 def permissions(place: Host) -> Finding:
     path: Place = place.values["store"]
     if not isinstance(path, Path):
-        return skip("the roles of the database decide who reads it")
+        return _role(path)
     assert place.store is not None, "store comes before"
     if place.store.private:
         return ok(f"other users cannot read {path}")
@@ -169,6 +169,18 @@ def permissions(place: Host) -> Finding:
         f"other users of this machine can read {path}",
         "It contains the records and the secret key.",
         f"chmod 600 {path}",
+    )
+
+
+def _role(place: Database) -> Finding:
+    from service.records.postgres import checkup as database
+
+    if not database.sees_everything(place.url):
+        return ok("the role sees the connections that a request names, and no other")
+    return warn(
+        "the role of the service can read every record",
+        "The check of each grant is the only wall.",
+        f"Import as this role, and serve as a second one: {database.SECOND_ROLE}",
     )
 
 

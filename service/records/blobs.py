@@ -21,6 +21,7 @@ _TEXT_TYPES = ("application/json", "application/xml", "application/x-ndjson", "m
 def open_blob(engine: Engine, view: View, blob_id: str, connection_id: str | None) -> Blob:
     """A blob some visible record of the grant refers to; 404 `blob_not_found` otherwise."""
     with engine.snapshot() as snapshot:
+        snapshot.confine(view.grant.connection_ids)
         owners = {
             stream.connection_id: (row, stream)
             for stream in view.within(connection_id)

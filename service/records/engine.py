@@ -211,6 +211,13 @@ class Snapshot(Protocol):
         """A stream by its names."""
         ...
 
+    def confine(self, connection_ids: Iterable[str]) -> None:
+        """Names the connections that a request may see, before it reads a record.
+
+        What an engine can, it enforces by itself, beside every check above it.
+        """
+        ...
+
     def ahead(self, *calls: Callable[[], object]) -> None:
         """Calls of verbs that will follow: an engine that is far away fetches them in one go.
 

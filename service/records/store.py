@@ -95,8 +95,10 @@ class Store:
         known = views.get(key)
         # Revoking is a commit; the clock makes none.
         if known and known[0] == generation and not tokens.is_past(known[1].grant.expires_at):
+            snapshot.confine(known[1].grant.connection_ids)
             return known
         view = open_view(snapshot, find(registry_in(snapshot)))
+        snapshot.confine(view.grant.connection_ids)
         if len(views) >= BUDGETS.grants_cached:
             views.clear()
         views[key] = generation, view

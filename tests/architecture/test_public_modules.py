@@ -8,7 +8,7 @@ from tests.architecture.sources import PACKAGES, ROOT, files, imports, inside
 #: What each package offers to code outside it. An empty name is the package's `__init__`.
 PUBLIC: dict[str, tuple[str, ...]] = {
     "service.records.sqlite": (*("backup", "check", "checkup", "failures", "snapshot", "writer"),),
-    "service.records.postgres": ("snapshot", "writer"),
+    "service.records.postgres": ("checkup", "snapshot", "writer"),
     "service.records": (
         *("decimals", "engine", "forms", "ingest", "intake", "manifest", "opening", "scopes"),
         *("store", "streams", "values", "writing"),

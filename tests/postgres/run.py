@@ -1,4 +1,4 @@
-"""Runs the tests of the store over PostgreSQL: `python -m tests.postgres.run`."""
+"""Runs the tests of the store over PostgreSQL: `python -m tests.postgres.run [--short]`."""
 
 import os
 import subprocess
@@ -23,10 +23,21 @@ SUITES = (
 )
 
 
+#: What takes a few minutes.
+SHORT = (
+    *("tests/golden", "tests/postgres", "tests/contract/test_resource_server.py"),
+    *("tests/spec/test_grant_isolation.py", "tests/spec/test_non_interference.py"),
+    *("tests/spec/test_search.py", "tests/spec/test_aggregate.py"),
+)
+
+
 def main() -> None:
+    words = sys.argv[1:]
+    suites = SHORT if "--short" in words else SUITES
+    more = [word for word in words if word != "--short"]
     with found() as url:
         environ = {**os.environ, "TEST_ENGINE": "postgres", VARIABLE: url}
-        command = [sys.executable, "-m", "pytest", "-m", "not slow", *SUITES, *sys.argv[1:]]
+        command = [sys.executable, "-m", "pytest", "-m", "not slow", *suites, *more]
         sys.exit(subprocess.run(command, env=environ).returncode)
 
 

@@ -1,6 +1,6 @@
 """Statements of a snapshot, each within its deadline, and several in one round trip."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -10,6 +10,11 @@ from service.records.postgres.connections import Connection, timed_out
 
 #: Rows of a log that are read at a time.
 PIECE: Final = 1_000
+
+_CONFINE = """
+SELECT set_config('rung.conns',
+  array(SELECT id FROM connection WHERE connection_id = ANY(%s))::text, true)
+"""
 
 _Rows = list[tuple[Any, ...]]
 
@@ -27,6 +32,11 @@ class Asking:
         #: Answers to statements that were fetched ahead, by the statement with its parameters.
         self._known: dict[str, _Rows] = {}
         self._noted: dict[str, tuple[str, tuple[Any, ...]]] | None = None
+        #: What is yet to be said of the connections that may be seen, with the next statement.
+        self._confined: tuple[str, tuple[Any, ...]] | None = None
+
+    def confine(self, connection_ids: Iterable[str]) -> None:
+        self._confined = _CONFINE, (sorted(connection_ids),)
 
     def ahead(self, *calls: Callable[[], object]) -> None:
         """Makes the first statement of each call, all in one round trip; see `engine.Snapshot`."""
@@ -41,9 +51,7 @@ class Asking:
         if self._deadline.expired():
             raise timed_out()
         if len(noted) > 1:  # one alone is asked for when it is needed
-            with self.db.pipeline():
-                cursors = {key: self.db.execute(*asked) for key, asked in noted.items()}
-            self._known |= {key: cursor.fetchall() for key, cursor in cursors.items()}
+            self._known |= zip(noted, self._together(list(noted.values())))
 
     def rows_of(self, sql: str, *values: Any) -> _Rows:
         """All rows of a statement; raises `TimedOut` past the deadline."""
@@ -56,7 +64,18 @@ class Asking:
                 raise _Later
         if self._deadline.expired():
             raise timed_out()
+        if self._confined:
+            return self._together([(sql, values)])[0]
         return self.db.execute(sql, values).fetchall()
+
+    def _together(self, asked: Sequence[tuple[str, tuple[Any, ...]]]) -> list[_Rows]:
+        """The rows of several statements, in one round trip."""
+        with self.db.pipeline():
+            if self._confined:
+                self.db.execute(*self._confined)
+                self._confined = None
+            cursors = [self.db.execute(*one) for one in asked]
+        return [cursor.fetchall() for cursor in cursors]
 
     def row(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
         """The first row of a statement, if any."""

@@ -12,7 +12,8 @@ It has the tables of the file (sqlite/ddl.py) with these differences:
 * `counter` has one row. It is changed last in every transaction and so puts all commits in one
   order: `version` is that of the last change, `generation` counts commits, `catalog` those that
   changed a connection or a stream.
-* Tables that are read for a request know their connection, so that walls can be built on it.
+* Every row of data names its connection. A role of web processes sees those that the transaction
+  names, whatever our own check of the grant lets through.
 """
 
 from threading import Event
@@ -137,6 +138,7 @@ ALTER TABLE passage ALTER terms SET STORAGE MAIN;
 CREATE TABLE word_count (
   word text COLLATE "C" NOT NULL,
   ordinal integer NOT NULL,
+  conn integer NOT NULL,
   n integer NOT NULL,
   PRIMARY KEY (word, ordinal)
 ) WITH (fillfactor = 70);
@@ -200,7 +202,33 @@ CREATE TABLE member (
 );
 """
 
-MIGRATIONS: Final[tuple[str, ...]] = (_VERSION_1,)
+#: Tables that a role of web processes reads by key: it sees the rows of the connections that its
+#: transaction names. Row security would keep an index of words from being used, so those tables
+#: have views, and the role may not read the tables themselves.
+GUARDED: Final = ("record", "document", "tombstone", "chunk", "cell", "change", "blob_use")
+VIEWED: Final = ("term", "passage", "word_count")
+_SEEN = "conn = ANY((SELECT rung_conns())::integer[])"
+_WALL = (
+    """
+CREATE FUNCTION rung_conns() RETURNS integer[] STABLE LANGUAGE sql AS
+  $$ SELECT coalesce(nullif(current_setting('rung.conns', true), ''), '{}')::integer[] $$;
+"""
+    + "".join(
+        f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY;"
+        f"CREATE POLICY seen ON {table} FOR SELECT USING ({_SEEN});"
+        for table in GUARDED
+    )
+    + "".join(
+        f"CREATE VIEW {table}_seen AS SELECT * FROM {table} WHERE {_SEEN};" for table in VIEWED
+    )
+)
+#: What a role of web processes needs, and no more.
+WEB_GRANT: Final = (
+    'GRANT SELECT ON meta, counter, connection, stream, scope, letter, blob, blob_part, "grant", '
+    f"package, member, {', '.join(GUARDED)}, {', '.join(f'{one}_seen' for one in VIEWED)} TO "
+)
+
+MIGRATIONS: Final[tuple[str, ...]] = (_VERSION_1 + _WALL,)
 #: The layouts that can be read.
 READABLE: Final = range(1, len(MIGRATIONS) + 1)
 

@@ -31,8 +31,10 @@ DELETE FROM {table} t USING unnest(%s::bigint[], %s::integer[]) AS d(seq, ordina
 WHERE t.seq = d.seq AND t.ordinal = d.ordinal
 """
 _COUNT = """
-INSERT INTO word_count AS w (word, ordinal, n)
-SELECT * FROM unnest(%s::text[], %s::integer[], %s::integer[])
+INSERT INTO word_count AS w (word, ordinal, n, conn)
+SELECT c.word, c.ordinal, c.n, s.conn
+FROM unnest(%s::text[], %s::integer[], %s::integer[]) AS c(word, ordinal, n)
+JOIN scope o USING (ordinal) JOIN stream s ON s.id = o.stream
 ON CONFLICT (word, ordinal) DO UPDATE SET n = w.n + excluded.n
 """
 _UNCOUNT = """

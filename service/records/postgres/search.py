@@ -26,23 +26,21 @@ SELECT (SELECT coalesce(sum(records), 0)::bigint FROM stream WHERE id = ANY(%s))
 """
 _LIKE = """
 SELECT p.first, w.word, w.n FROM unnest(%s::text[], %s::text[]) AS p(first, last)
-CROSS JOIN LATERAL (SELECT c.word, sum(c.n)::bigint AS n FROM word_count c
+CROSS JOIN LATERAL (SELECT c.word, sum(c.n)::bigint AS n FROM word_count_seen c
   WHERE c.word >= p.first AND c.word < p.last AND c.ordinal = ANY(%s)
   GROUP BY c.word HAVING sum(c.n) > 0 ORDER BY 1 LIMIT %s) w
 """
 _COUNTS = """
-SELECT word, sum(n)::bigint FROM word_count WHERE word = ANY(%s) AND ordinal = ANY(%s)
-GROUP BY word HAVING sum(n) > 0
+SELECT word, sum(n)::bigint FROM word_count_seen
+WHERE word = ANY(%s) AND ordinal = ANY(%s) GROUP BY word HAVING sum(n) > 0
 """
 _LENGTHS = """
-SELECT seq, sum(words)::bigint FROM term WHERE seq = ANY(%s) AND ordinal = ANY(%s) GROUP BY seq
+SELECT seq, sum(words)::bigint FROM term_seen WHERE seq = ANY(%s) AND ordinal = ANY(%s) GROUP BY seq
 """
-_HOLDING = """
-SELECT seq FROM term WHERE seq = ANY(%s) AND ordinal = ANY(%s) AND terms @@ %s::tsquery
-UNION SELECT seq FROM passage WHERE seq = ANY(%s) AND ordinal = ANY(%s) AND terms @@ %s::tsquery
-"""
+_HELD = "WHERE seq = ANY(%s) AND ordinal = ANY(%s) AND terms @@ %s::tsquery"
+_HOLDING = f"SELECT seq FROM term_seen {_HELD} UNION SELECT seq FROM passage_seen {_HELD}"
 _PASSAGES = """
-SELECT start FROM passage WHERE terms @@ %s::tsquery AND seq = %s AND ordinal = %s
+SELECT start FROM passage_seen WHERE terms @@ %s::tsquery AND seq = %s AND ordinal = %s
 ORDER BY start LIMIT %s
 """
 #: The two records on either side of each of some records in its thread, nearest first, by index.
@@ -125,7 +123,7 @@ class SearchVerbs(Asking):
             either = " OR ".join(f"({one.sql()})" for one in selected)
             values = [value for one in selected for value in one.values]
             condition.add(f"({either or 'false'})", *values)
-        source = f"FROM {table} t {joined} WHERE {condition.sql()}"
+        source = f"FROM {table}_seen t {joined} WHERE {condition.sql()}"
         if apart:
             newer = "PARTITION BY t.ordinal ORDER BY t.seq DESC"
             ranked = f"SELECT {start} AS start, t.seq, t.ordinal, row_number() OVER ({newer}) AS n"

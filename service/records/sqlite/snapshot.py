@@ -59,6 +59,9 @@ class SqliteSnapshot(SearchVerbs):
     def generation(self) -> tuple[int, int]:
         return self._generation
 
+    def confine(self, connection_ids: Iterable[str]) -> None:
+        """Nothing: who reads the file can read all of it."""
+
     def ahead(self, *calls: Callable[[], object]) -> None:
         """Nothing: what is here need not be fetched."""
 
