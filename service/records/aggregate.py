@@ -1,9 +1,10 @@
 """Counts, sums, extremes and groups over the declared scalar fields of a stream."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -50,6 +51,7 @@ def aggregate(snapshot: Snapshot, view: View, query: AggregateQuery, sealer: Sea
     sources = [
         Source(stream, stream.selection(tests_of(stream, query.filter))) for stream in streams
     ]
+    snapshot.ahead(*(partial(snapshot.count, source.selection) for source in sources))
     count = sum(snapshot.count(source.selection) for source in sources)
     found = Buckets(
         stream=query.stream,
@@ -215,24 +217,33 @@ def _by_value(snapshot: Snapshot, sources: Sequence[Source], field: str) -> Coun
 def _by_time(snapshot: Snapshot, sources: Sequence[Source], query: AggregateQuery) -> Counter[int]:
     """Counts by local minute, hour or day: the engine counts slots that no change of time parts."""
     field = str(query.group_by_time)
-    spans = {n for source in sources for n in _spans(snapshot, source.ordinal(field))}
+    spans = _spans(snapshot, [source.ordinal(field) for source in sources])
     clock = Clock(str(query.granularity), _zone(query.time_zone), spans)
+    asked = [
+        partial(snapshot.slots, source.selection, source.ordinal(field), FIRST, clock.slot)
+        for source in sources
+    ]
+    snapshot.ahead(*asked)
     counted: Counter[int] = Counter()
-    for source in sources:
-        ordinal = source.ordinal(field)
-        counted.update(clock.count(snapshot.slots(source.selection, ordinal, FIRST, clock.slot)))
+    for ask in asked:
+        counted.update(clock.count(ask()))
     return counted
 
 
-def _spans(snapshot: Snapshot, ordinal: int) -> Iterator[int]:
-    """The numbers of the spans in which a field has times; gaps cost nothing."""
-    span = FIRST // SPAN
-    while True:
-        at = snapshot.next_value(ordinal, span * SPAN)
-        if at is None:
-            return
-        yield at // SPAN
-        span = at // SPAN + 1
+def _spans(snapshot: Snapshot, ordinals: Sequence[int]) -> set[int]:
+    """The numbers of the spans in which some fields have times; gaps cost nothing."""
+    found, left = set[int](), dict.fromkeys(ordinals, FIRST // SPAN)
+    while left:
+        asked = {n: partial(snapshot.next_value, n, span * SPAN) for n, span in left.items()}
+        snapshot.ahead(*asked.values())
+        for ordinal, ask in asked.items():
+            at = ask()
+            if at is None:
+                del left[ordinal]
+            else:
+                found.add(at // SPAN)
+                left[ordinal] = at // SPAN + 1
+    return found
 
 
 def _zone(name: str | None) -> ZoneInfo:

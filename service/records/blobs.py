@@ -10,7 +10,8 @@ from typing import Any
 from evidence.errors import Ambiguous, NotFound
 from evidence.limits import CONTRACT
 from evidence.values import Base64, BlobRef, base64_of, is_reference
-from service.records.engine import Engine, Snapshot, Stored
+from service.records.engine import Snapshot, Stored
+from service.records.opening import Engine
 from service.ports import Blob
 from service.records import attached, lists
 from service.records.view import StreamView, View

@@ -7,7 +7,6 @@ passed, and `Unavailable` if the store cannot be read.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -380,35 +379,4 @@ class Snapshot(Protocol):
 
     def blob_content(self, blob: BlobRow) -> bytes:
         """All bytes of a blob."""
-        ...
-
-
-class Engine(Protocol):
-    """A store that is read through snapshots. Safe to share between threads."""
-
-    def snapshot(self, seconds: float = ...) -> AbstractContextManager[Snapshot]:
-        """One consistent view; its verbs raise `TimedOut` past `seconds`."""
-        ...
-
-    def blob_bytes(self, blob: BlobRow, start: int, stop: int) -> Iterator[bytes]:
-        """Bytes `start` to `stop` (exclusive) of a blob, in pieces, each read by itself.
-
-        Ends early if the store has been replaced by one without the blob.
-        """
-        ...
-
-    def exists(self) -> bool:
-        """Whether there is a store at its place, or may be."""
-        ...
-
-    def number(self) -> int:
-        """Changes when another store takes the place of this one."""
-        ...
-
-    def require_index(self, snapshot: Any) -> None:
-        """Raises `Unavailable` if a sample has shown the full-text index to be damaged."""
-        ...
-
-    def close(self) -> None:
-        """Closes what this thread keeps open."""
         ...

@@ -3,18 +3,50 @@
 What an engine stands on is imported when a store of it is opened.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from evidence.errors import InvalidRequest
 from service.place import Place
-from service.records.engine import Engine
+from service.records.engine import BlobRow, Snapshot
 
 if TYPE_CHECKING:
     from service.records.sqlite.staging import Stage
     from service.records.writing import Writing
+
+
+class Engine(Protocol):
+    """A store that is read through snapshots. Safe to share between threads."""
+
+    def snapshot(self, seconds: float = ...) -> AbstractContextManager[Snapshot]:
+        """One consistent view; its verbs raise `TimedOut` past `seconds`."""
+        ...
+
+    def blob_bytes(self, blob: BlobRow, start: int, stop: int) -> Iterator[bytes]:
+        """Bytes `start` to `stop` (exclusive) of a blob, in pieces, each read by itself.
+
+        Ends early if the store has been replaced by one without the blob.
+        """
+        ...
+
+    def exists(self) -> bool:
+        """Whether there is a store at its place, or may be."""
+        ...
+
+    def number(self) -> int:
+        """Changes when another store takes the place of this one."""
+        ...
+
+    def require_index(self, snapshot: Any) -> None:
+        """Raises `Unavailable` if a sample has shown the full-text index to be damaged."""
+        ...
+
+    def close(self) -> None:
+        """Closes what this thread keeps open."""
+        ...
+
 
 _NOT_INSTALLED = (
     "A store in PostgreSQL needs psycopg. Install it with: pip install 'rung[postgres]'"

@@ -48,8 +48,8 @@ class Search:
             )
         self.every = request.words == "all"
         self.vocabulary = view.vocabulary(snapshot)
-        self.records, self.mean = self.vocabulary.size
         self.wanted = groups_of(self.question, self.vocabulary, strict=self.every)
+        self.records, self.mean = self.vocabulary.size
         required = required_groups(self.question, self.vocabulary, self.searched.scope)
         self.ranker = Ranker([*self.wanted, *required], self.mean)
         # A read repairs words, and looks for required parts in the whole grant.

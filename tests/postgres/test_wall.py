@@ -13,8 +13,7 @@ from service.cursors import Sealer
 from service.place import Database
 from service.ports import AggregateQuery, RecordQuery, SearchQuery
 from service.records import aggregate, changes, lists, search
-from service.records.engine import Engine
-from service.records.opening import open_reader, open_writer
+from service.records.opening import Engine, open_reader, open_writer
 from service.records.postgres.ddl import GUARDED, VIEWED, WEB_GRANT
 from service.records.view import View, open_view
 from tests.helpers import worlds
