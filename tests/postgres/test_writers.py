@@ -81,6 +81,7 @@ def test_a_reader_who_follows_the_changes_misses_none_of_concurrent_writers() ->
         while more:
             more = not done.is_set()
             with reader.snapshot() as snapshot:
+                snapshot.confine(f"c{number}" for number in range(WRITERS))
                 for number in range(WRITERS):
                     stream = snapshot.stream(f"c{number}", "letters")
                     assert stream is not None
@@ -108,6 +109,7 @@ def test_two_imports_into_one_stream_lose_no_record_and_no_count() -> None:
         (count,) = writer.counts()
         writer.finish()
     with open_reader(place).snapshot() as snapshot:
+        snapshot.confine(["c"])
         stream = snapshot.stream("c", "letters")
         assert stream is not None
         fields = list(stream.fields.values())
@@ -126,6 +128,7 @@ def test_an_import_that_fails_leaves_nothing_half_done() -> None:
             batch.flush()
             raise InvalidRequest("the end of the file is missing")
     with open_reader(place).snapshot() as snapshot, open_writer(place) as writer:
+        snapshot.confine(["c"])
         stream = snapshot.stream("c", "letters")
         assert stream is not None
         assert list(snapshot.changes(stream.id, 0)) == []
@@ -168,6 +171,7 @@ def test_a_key_that_only_one_engine_could_hold_is_refused_by_both() -> None:
         batch.flush()
         assert batch.counts.new == 1 and batch.counts.refused == 1
     with open_reader(place).snapshot() as snapshot:
+        snapshot.confine(["c"])
         found = snapshot.stream("c", "letters")
         assert found is not None
         assert snapshot.word_counts(list(found.fields.values()), ["lantern"]) == {"lantern": 1}

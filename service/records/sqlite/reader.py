@@ -94,7 +94,7 @@ class Reader:
         return self._local.kept.number, db.execute("PRAGMA data_version").fetchone()[0]
 
     def blob_bytes(self, blob: BlobRow, start: int, stop: int) -> Iterator[bytes]:
-        """See `engine.Engine`. After a replacement of the file, a key may be another blob's."""
+        """See `opening.Engine`. After a replacement of the file, a key may be another blob's."""
         first, last = start // BLOB_PART_BYTES, -(-stop // BLOB_PART_BYTES)
         for number in range(first, last):
             with self.connection() as db:
