@@ -22,18 +22,21 @@ from bench.queries import Queries
 from evidence.fold import FOLD_VERSION
 from service.access import grants
 from service.access.sqlite import SqliteRegistry
-from service.records import ingest, values
+from service.records import derived, ingest, values, large, passages, vocabulary
 from service.records.ingest import Batch
 from service.records.intake import Row
 from service.records.manifest import parse
-from service.records.sqlite import ddl, indexing, large, passages, scopes, vocabulary, writer
+from service.records.sqlite import ddl, indexing, scopes, writer
 from service.records.scopes import StreamHandle
 from service.records.streams import connect, declare, open_stream
 from service.records.sqlite.writer import Writer, open_writer
 
 HOME = Path("var/bench")
 #: The modules that decide what a store contains.
-WRITERS = (ddl, indexing, ingest, large, passages, scopes, values, vocabulary, writer)
+WRITERS = (
+    *(ddl, derived, indexing, ingest, large, passages, scopes),
+    *(values, vocabulary, writer),
+)
 VERSION = 6
 EMITTED_AT = "2026-08-01T00:00:00Z"
 

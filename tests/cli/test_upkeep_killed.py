@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from service.records.sqlite.check import check
-from service.records.sqlite.streams import manifests_of
+from service.records.streams import manifests_of
 from service.records.sqlite.writer import open_writer
 from tests.helpers import worlds
 from tests.helpers.server import ROOT

@@ -5,8 +5,9 @@ from contextlib import suppress
 from typing import Any, Final
 
 from evidence.work import Deadline
+from service.records.failures import timed_out
 from service.records.postgres.catalog import Catalog
-from service.records.postgres.connections import Connection, timed_out
+from service.records.postgres.connections import Connection
 
 #: Rows of a log that are read at a time.
 PIECE: Final = 1_000

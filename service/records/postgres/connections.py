@@ -15,9 +15,10 @@ from typing import Any, Final
 import psycopg
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
-from evidence.errors import EvidenceError, TimedOut, Unavailable
+from evidence.errors import EvidenceError, Unavailable
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
+from service.records.failures import absent, timed_out, unreadable
 
 # Without a handler of its own it would write to the terminal of a command.
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
@@ -128,19 +129,5 @@ def translated(error: Exception) -> EvidenceError:
         return Unavailable("Another process is writing to the same records. Try again.")
     code = getattr(error, "sqlstate", None)
     if isinstance(error, psycopg.Error) and code and code[:2] not in ("08", "57", "53"):
-        return Unavailable(
-            "The store cannot be read. Its owner can find the reason with `rung doctor`.",
-            code="store_unavailable",
-        )
+        return unreadable()
     return Unavailable("The database does not answer. Try again.", code="store_unavailable")
-
-
-def timed_out() -> TimedOut:
-    return TimedOut("The store took too long. Narrow the request by stream, connection or filter.")
-
-
-def absent() -> Unavailable:
-    return Unavailable(
-        "The store does not exist or is not readable. Create it with `rung import`.",
-        code="store_unavailable",
-    )

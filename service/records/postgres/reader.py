@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from evidence.errors import Unavailable
 from evidence.fold import FOLD_VERSION
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.records.attachments import BLOB_PART_BYTES
 from service.records.engine import BlobRow, Snapshot
+from service.records.failures import of_another_version
 from service.records.postgres.catalog import Catalog
 from service.records.postgres.connections import Pool, explained
 from service.records.postgres.ddl import READABLE
@@ -38,10 +38,7 @@ class Reader:
         with explained(), self._pool.begun(begin, deadline) as (db, row):
             generation, version, layout, fold_version = row
             if int(layout) not in READABLE or fold_version != FOLD_VERSION:
-                raise Unavailable(
-                    "The store was written by another version. Upgrade it with `rung stats`.",
-                    code="store_unavailable",
-                )
+                raise of_another_version()
             if self._catalog.version != version:
                 self._catalog = Catalog(version)
             yield PostgresSnapshot(db, generation, deadline, self._catalog)

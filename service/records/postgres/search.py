@@ -5,7 +5,7 @@ the fields of every row that it finds.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from service.records.engine import Rows, Scope, Spellings
 from service.records.postgres.asking import Asking
@@ -98,10 +98,9 @@ class SearchVerbs(Asking):
         wanted = query(groups, self.catalog.scope(self.rows_of, scope.fields))
         # As many of every field that is sought by itself, from which `_shared` takes its part.
         apart = newest and (scope.limited or len(scope.fields) <= SOUGHT_MOST)
-        short = self._rows(scope, wanted, limit, newest, apart, "term")
-        passages = self._rows(scope, wanted, limit, newest, apart, "passage")
-        both = f"({short.sql}) UNION ALL ({passages.sql})"
-        found = self.rows_of(both, *short.values, *passages.values)
+        short, values = self._rows(scope, wanted, limit, newest, apart, "term")
+        passages, more = self._rows(scope, wanted, limit, newest, apart, "passage")
+        found = self.rows_of(f"({short}) UNION ALL ({passages})", *values, *more)
         whole = [(seq, ordinal) for start, seq, ordinal in found if start < 0]
         parts = [(seq, ordinal, start) for start, seq, ordinal in found if start >= 0]
         if apart:
@@ -111,8 +110,8 @@ class SearchVerbs(Asking):
 
     def _rows(
         self, scope: Scope, wanted: str, limit: int, newest: bool, apart: bool, table: str
-    ) -> "_Statement":
-        """Gives (start or -1, seq, ordinal) of rows of one table."""
+    ) -> tuple[str, list[Any]]:
+        """SQL for (start or -1, seq, ordinal) of rows of one table, and its parameters."""
         start = "t.start" if table == "passage" else "-1"
         condition = Condition()
         condition.add("t.terms @@ %s::tsquery AND t.ordinal = ANY(%s)", wanted, list(scope.fields))
@@ -131,7 +130,7 @@ class SearchVerbs(Asking):
         else:
             order = "ORDER BY t.seq DESC" if newest else ""
             sql = f"SELECT {start}, t.seq, t.ordinal {source} {order} LIMIT %s"
-        return _Statement(sql, [*condition.values, limit])
+        return sql, [*condition.values, limit]
 
     def records_of(self, short: Iterable[int]) -> list[int]:
         return list(short)
@@ -160,13 +159,6 @@ class SearchVerbs(Asking):
             seq: {other: away for side in sides for away, other in enumerate(side, start=1)}
             for seq, *sides in rows
         }
-
-
-class _Statement(NamedTuple):
-    """SQL and its parameters."""
-
-    sql: str
-    values: list[Any]
 
 
 def _shared(

@@ -10,14 +10,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from service.records.postgres.connections import Connection, explained
-from service.records.postgres.ddl import BLOCK
+from service.records.postgres.ddl import BLOCK, KEEP
 
 _COUNT = """
 UPDATE counter SET generation = generation + 1, catalog = catalog + %s, version = version + %s
 RETURNING version
-"""
-_KEEP = """
-INSERT INTO meta (key, value) VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value
 """
 
 #: An entry of the log without its version: stream, seq, connection, fields.
@@ -128,4 +125,4 @@ class Transactions:
         return None if row is None else row[0]
 
     def set_meta(self, key: str, value: str | int) -> None:
-        self.write(_KEEP, key, str(value))
+        self.write(KEEP, key, str(value))

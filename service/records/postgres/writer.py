@@ -83,22 +83,13 @@ class Writer(Transactions):
         return [id for (id,) in self.rows_of(f"{sql} ORDER BY 1")]
 
     def manifest_rows(self, connection_id: str) -> Sequence[tuple[str, str]]:
-        return [
-            (name, manifest)
-            for name, manifest in self.rows_of(
-                "SELECT name, manifest FROM stream s JOIN connection c ON c.id = s.conn"
-                " WHERE connection_id = %s ORDER BY name",
-                connection_id,
-            )
-        ]
+        sql = "SELECT name, manifest FROM stream s JOIN connection c ON c.id = s.conn"
+        rows = self.rows_of(f"{sql} WHERE connection_id = %s ORDER BY name", connection_id)
+        return [(name, manifest) for name, manifest in rows]
 
     def find_stream(self, connection_id: str, row_name: str) -> tuple[int, int] | None:
-        row = self.row(
-            "SELECT s.id, c.id FROM stream s JOIN connection c ON c.id = s.conn"
-            " WHERE connection_id = %s AND name = %s",
-            connection_id,
-            row_name,
-        )
+        sql = "SELECT s.id, c.id FROM stream s JOIN connection c ON c.id = s.conn"
+        row = self.row(f"{sql} WHERE connection_id = %s AND name = %s", connection_id, row_name)
         return None if row is None else (row[0], row[1])
 
     def stream_name(self, stream: int) -> str | None:
@@ -116,17 +107,17 @@ class Writer(Transactions):
         )
 
     def allot(self, stream: int, manifest: StreamManifest) -> Scopes:
-        wanted = list(dict.fromkeys((*manifest.lexical_fields, *manifest.cell_fields)))
         listed = "SELECT field, ordinal, searchable FROM scope WHERE stream = %s"
         rows = self.rows_of(listed, stream)
-        searched = {field: field in manifest.lexical_fields for field in wanted}
         before = {field: searchable for field, _, searchable in rows}
-        if before != {field: searched.get(field, False) for field in {*before, *wanted}}:
+        wanted = dict.fromkeys((*before, *manifest.lexical_fields, *manifest.cell_fields))
+        after = {field: field in manifest.lexical_fields for field in wanted}
+        if before != after:
             self.changed_catalog()
             self.write_each(
                 "INSERT INTO scope (stream, field, searchable) VALUES (%s, %s, %s)"
                 " ON CONFLICT (stream, field) DO UPDATE SET searchable = excluded.searchable",
-                [(stream, name, searched.get(name, False)) for name in {**searched, **before}],
+                [(stream, field, searchable) for field, searchable in after.items()],
             )
             rows = self.rows_of(listed, stream)
         known = {field: ordinal for field, ordinal, _ in rows}

@@ -10,10 +10,11 @@ from pathlib import Path
 from urllib.parse import quote
 from weakref import WeakSet
 
-from evidence.errors import EvidenceError, TimedOut, Unavailable
+from evidence.errors import EvidenceError, Unavailable
 from evidence.fold import FOLD_VERSION
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
+from service.records import failures
 from service.records.sqlite.snapshot import SqliteSnapshot
 from service.records.sqlite import files
 from service.records.engine import BlobRow, Generation
@@ -138,7 +139,7 @@ class Reader:
         try:
             stamp = files.look(self.path)
         except OSError as error:
-            raise _absent() from error
+            raise failures.absent() from error
         with self._gate:
             if self._file != stamp.file:
                 self._gate.wait_for(
@@ -206,10 +207,7 @@ def _check_layout(db: sqlite3.Connection) -> None:
     (version,) = db.execute("PRAGMA user_version").fetchone()
     fold = db.execute("SELECT value FROM meta WHERE key = 'fold_version'").fetchone()
     if version not in READABLE or fold is None or fold[0] != FOLD_VERSION:
-        raise Unavailable(
-            "The store was written by another version. Upgrade it with `rung stats`.",
-            code="store_unavailable",
-        )
+        raise failures.of_another_version()
 
 
 def _is_interrupted(error: sqlite3.Error) -> bool:
@@ -218,22 +216,10 @@ def _is_interrupted(error: sqlite3.Error) -> bool:
 
 def _translate(error: sqlite3.Error) -> EvidenceError:
     if _is_interrupted(error):
-        return TimedOut(
-            "The store took too long. Narrow the request by stream, connection or filter."
-        )
+        return failures.timed_out()
     code, text = getattr(error, "sqlite_errorcode", None), str(error)
     if code == CORRUPT_INDEX or "vtable" in text or "fts5" in text:
         return index_damaged()
     if isinstance(error, sqlite3.OperationalError):
-        return _absent()
-    return Unavailable(
-        "The store cannot be read. Its owner can find the reason with `rung doctor`.",
-        code="store_unavailable",
-    )
-
-
-def _absent() -> Unavailable:
-    return Unavailable(
-        "The store does not exist or is not readable. Create it with `rung import`.",
-        code="store_unavailable",
-    )
+        return failures.absent()
+    return failures.unreadable()
