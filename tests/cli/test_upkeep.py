@@ -151,7 +151,7 @@ def test_grants_and_packages_made_while_a_copy_is_changed_are_in_it(house: House
         grant_id, made = house.grant(label="new")
         house.revoke(revoked_id)
         with open_writer(house.path) as writer:
-            members = [local_member(writer, grant_id)]
+            members = [local_member(writer, writer.path, grant_id)]
             sealer = of_tokens(SECRET.encode())
             _, package = packages.create(SqliteRegistry(writer), members, sealer)
     for token in (made, package):
