@@ -120,7 +120,7 @@ class _Table(dict[str, str]):
             return text.encode().translate(self._ascii).decode()
         return self._apply(text)[0]
 
-    def evenly(self, text: str) -> tuple[str, bool]:
+    def apply_with_alignment(self, text: str) -> tuple[str, bool]:
         """The same, and whether every code point became one code point."""
         if text.isascii():
             return text.encode().translate(self._ascii).decode(), True
@@ -183,7 +183,7 @@ class Folded:
     def __init__(self, text: str, *, literal: bool = False) -> None:
         self.text = text
         self._table = _READABLE if literal else _SEARCHED
-        self.folded, self._even = self._table.evenly(text)
+        self.folded, self._aligned = self._table.apply_with_alignment(text)
         self._ascii = text.isascii()
         self._starts = [0]  # where in the fold each block of the text begins, as far as looked at
 
@@ -195,17 +195,17 @@ class Folded:
         if self._ascii:
             return start, end
         text = self.text
-        first = start if self._even else self._source(start)
+        first = start if self._aligned else self._source(start)
         if start >= end:
             return first, first
-        last = end if self._even else self._source(end - 1) + 1
+        last = end if self._aligned else self._source(end - 1) + 1
         while last < len(text) and text[last] > "\x7f" and extends(text[last]):
             last += 1
         return first, last
 
     def _source(self, offset: int) -> int:
         """The index of the code point that `folded[offset]` came from."""
-        self._look_at(offset)
+        self._index_through(offset)
         block = bisect_right(self._starts, offset) - 1
         ahead = offset - self._starts[block]
         first = block * _BLOCK
@@ -218,7 +218,7 @@ class Folded:
                 return index
         return len(self.text)
 
-    def _look_at(self, offset: int) -> None:
+    def _index_through(self, offset: int) -> None:
         """Goes on with the blocks until one that begins behind `offset`."""
         starts, end = self._starts, self._starts[-1]
         index = (len(starts) - 1) * _BLOCK

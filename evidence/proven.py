@@ -59,8 +59,8 @@ class Judge:
             if number in held and group.forms and not self._literal(group.word, texts)
         }
         matched = [spelling(self._words[number]) for number in sorted(held)]
-        told = replace(hit, coverage=coverage, matched_words=matched, forms=forms)
-        return Order(-coverage, *best), told
+        judged = replace(hit, coverage=coverage, matched_words=matched, forms=forms)
+        return Order(-coverage, *best), judged
 
     def coverage(self, hit: Hit) -> float | None:
         """The coverage the source reports or the windows prove; None if there is neither."""

@@ -68,7 +68,7 @@ class RequestLog:
     """Facts of one request, filled in by the surfaces and written to the log and the metrics.
 
     `error` is the code of the error it was answered with. `asked` is called with the outcome of
-    each request to an upstream, from any thread. `began` is a reading of `perf_counter`, and `told`
+    each request to an upstream, from any thread. `began` is a reading of `perf_counter`, and `traced`
     is whether the trace came in a header. `streams` is whether the body is made while it is sent,
     `incomplete` whether the answer leaves something out because time was over.
     """
@@ -76,7 +76,7 @@ class RequestLog:
     request_id: str = ""
     address: str = ""
     trace: Trace = field(default_factory=Trace.begun)
-    told: bool = False
+    traced: bool = False
     operation: str = ""
     era: str = ""
     error: str = ""
@@ -91,7 +91,7 @@ class RequestLog:
 
         The header is nearer: what stands between the client and us keeps it up to date.
         """
-        if not self.told and (trace := continued(traceparent)) is not None:
+        if not self.traced and (trace := continued(traceparent)) is not None:
             self.trace = trace
 
 

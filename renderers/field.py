@@ -19,10 +19,10 @@ PAGE_BYTES = 4_096
 
 def fit(read: FieldRead, budgets: Budgets) -> FieldRead:
     """The window, ended early where its bytes would pass a tool result; a match stays inside."""
-    told = 2 * len(orjson.dumps(read.warnings))
+    warnings = 2 * len(orjson.dumps(read.warnings))
     room = {
-        "shown": budgets.text_bytes - PAGE_BYTES - told,
-        "json": budgets.structured_bytes - PAGE_BYTES - told,
+        "shown": budgets.text_bytes - PAGE_BYTES - warnings,
+        "json": budgets.structured_bytes - PAGE_BYTES - warnings,
     }
     cut = fit_both(read.text, **room)
     if len(cut) == len(read.text):

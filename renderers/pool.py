@@ -36,7 +36,7 @@ class WorkerPool:
 
         Fewer than two items, and items of work that is in a pool already, are done right here.
         """
-        if len(items) < 2 or getattr(_here, "works", False):
+        if len(items) < 2 or getattr(_here, "is_worker", False):
             return serial(fn, items, deadline)
         threads, batch = self._threads(), _Batch[R](len(items))
         for number, item in enumerate(items):
@@ -84,7 +84,7 @@ class _Threads:
         return len(self._tasks) < BUDGETS.pool_queue_items
 
     def _run(self) -> None:
-        _here.works = True
+        _here.is_worker = True
         while True:
             with self._work:
                 self._idle += 1

@@ -94,10 +94,10 @@ def _details(index: Schema, context: Context) -> Rendering:
     following = list[Continuation]()
     for row in shown:
         sources = _fitting(row.connections, share // 4)
-        told = ["  " + line for line in capabilities.lines(row.stream)]
-        room = share - share // 4 - sum(len(line.encode()) + 1 for line in told)
+        capability_lines = ["  " + line for line in capabilities.lines(row.stream)]
+        room = share - share // 4 - sum(len(line.encode()) + 1 for line in capability_lines)
         fields, more = _page(row, index.args.get("fields_after"), room, full)
-        lines += [*_row_lines(row, fields, sources, full), *told]
+        lines += [*_row_lines(row, fields, sources, full), *capability_lines]
         if more:
             args = {**index.args, "fields_after": more}
             if row.connections and len(index.rows) > 1:

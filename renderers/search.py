@@ -136,14 +136,14 @@ def _words(hit: Hit, *, full: bool) -> str:
     if not hit.missing_words and not hit.forms:
         return ""
     count = len(hit.matched_words)
-    told = f" matched {count} of {count + len(hit.missing_words)}"
+    text = f" matched {count} of {count + len(hit.missing_words)}"
     if full and hit.coverage is not None:
-        told += f" coverage={hit.coverage:.2f}"
+        text += f" coverage={hit.coverage:.2f}"
     if hit.forms:
-        told += f" ({listed([f'{quoted(form)} for {quoted(w)}' for w, form in hit.forms.items()])})"
+        text += f" ({listed([f'{quoted(form)} for {quoted(w)}' for w, form in hit.forms.items()])})"
     if hit.missing_words:
-        told += f", missing: {listed(list(map(value_of, hit.missing_words)))}"
-    return told
+        text += f", missing: {listed(list(map(value_of, hit.missing_words)))}"
+    return text
 
 
 def listed(words: Sequence[str]) -> str:
@@ -239,10 +239,10 @@ def _sources(found: FanIn) -> list[str]:
 
 def _silence(source: SourceReport) -> str:
     """Why a source did not answer, and what to do."""
-    said = f" {quoted(source.message)}" if source.message else ""
+    message = f" {quoted(source.message)}" if source.message else ""
     state = source.state.replace("_", " ")
     code = f" {value_of(source.code)}" if source.code else ""
-    return f"  {value_of(source.name)} {state}{code}:{said} {source.next_step or ''}".rstrip()
+    return f"  {value_of(source.name)} {state}{code}:{message} {source.next_step or ''}".rstrip()
 
 
 def _recall(page: SearchPage) -> list[str]:

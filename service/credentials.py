@@ -117,9 +117,9 @@ def _is_owners(members: dict[str, Any]) -> bool:
 def _check_provider(document: dict[str, Any], path: Path, provider: str) -> None:
     """Refuses a credential of another provider on the same host."""
     parts = urlsplit(provider)
-    told = document.get("provider_url") or f"{parts.scheme}://{parts.netloc}"
+    stored = document.get("provider_url") or f"{parts.scheme}://{parts.netloc}"
     try:
-        same = provider_url(told) == provider
+        same = provider_url(stored) == provider
     except (InvalidRequest, TypeError):
         same = False
     if not same:

@@ -9,7 +9,7 @@ import click
 
 from evidence.errors import Unavailable
 from service.cli import output
-from service.cli.commands import Spelling, teaching
+from service.cli.commands import Spelling, report_errors
 from service.cli.reading import ENTRIES
 from service.cli.replacing import replacing
 from service.cli.source import Source, source_options
@@ -34,7 +34,7 @@ def blob(
     from service.cli.opening import open_session
 
     spelling = Spelling(("rung",), ENTRIES, source.words)
-    with teaching(spelling, as_json=as_json, asked=source.server):
+    with report_errors(spelling, as_json=as_json, asked=source.server):
         found = open_session(source).rs.blob(blob_id, connection_id=connection_id)
         if as_json:
             output.json(_metadata(found))

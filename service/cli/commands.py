@@ -34,15 +34,15 @@ class Entry(Generic[Op]):
     joined: str | None = None  #: the positional argument that takes all the words there are
     last: str | None = None  #: an option whose value may also be the last word
 
-    def params(self, told: Callable[[str], str] = str) -> list[click.Parameter]:
-        """The operation's arguments as click parameters; `told` is that of `Spelling`."""
+    def params(self, reword: Callable[[str], str] = str) -> list[click.Parameter]:
+        """The operation's arguments as click parameters; `reword` changes their help."""
         found: list[click.Parameter] = []
         fields = self.operation.arguments.fields
         for key in (*self.positional, *(name for name in fields if name not in self.positional)):
             if key not in self.positional:
                 typed = words.typed(fields[key])
                 name = words.option_name(key)
-                found.append(click.Option([name], **typed, help=told(self.described(key))))
+                found.append(click.Option([name], **typed, help=reword(self.described(key))))
             elif key == self.joined:
                 found.append(click.Argument([key], nargs=-1, required=True, metavar="WORDS..."))
             else:
@@ -56,13 +56,13 @@ class Entry(Generic[Op]):
         """The given arguments in declaration order, unchecked."""
         found = {}
         for key, field in self.operation.arguments.fields.items():
-            told = options.get(key)
+            given = options.get(key)
             if key == self.last and (word := options.get(_word(key))) is not None:
-                if told not in (None, word):
+                if given not in (None, word):
                     raise InvalidRequest(f"Give {word!r} or {words.option_name(key)}, not both.")
-                told = word
-            told = " ".join(told) if key == self.joined and told else told
-            value = words.value(key, field, told)
+                given = word
+            given = " ".join(given) if key == self.joined and given else given
+            value = words.value(key, field, given)
             if value is not None:
                 found[key] = value
         return found
@@ -94,8 +94,8 @@ class Entry(Generic[Op]):
     @property
     def help(self) -> str:
         """The help text of the command and of its positional arguments."""
-        told = [f"{name.upper()}: {self.described(name)}" for name in self.positional]
-        return "\n\n".join([self.operation.description, *told])
+        arguments = [f"{name.upper()}: {self.described(name)}" for name in self.positional]
+        return "\n\n".join([self.operation.description, *arguments])
 
 
 def _word(name: str) -> str:
@@ -139,7 +139,7 @@ class Spelling:
         options = [*words.spelled("connection_id", connection), *options] if connection else options
         return self._line("blob", [found.known.blob_id], options)
 
-    def told(self, text: str) -> str:
+    def with_commands(self, text: str) -> str:
         """Text of an error or a description in which operations are called by their commands."""
         names = {one.operation.name: " ".join((*self.prefix, one.name)) for one in self.entries}
         for name, command in names.items():
@@ -166,7 +166,7 @@ class Words(click.Command):
 
 
 @contextmanager
-def teaching(
+def report_errors(
     spelling: Spelling,
     operation: Operation | None = None,
     given: Mapping[str, Any] | None = None,
@@ -193,8 +193,8 @@ def teaching(
             sys.exit(errors.exit_code(error))
         if operation is not None:
             error.calls += retries(error, operation, dict(given or {}))
-        error.message = spelling.told(error.message)
-        error.hint = error.hint and spelling.told(error.hint)
+        error.message = spelling.with_commands(error.message)
+        error.hint = error.hint and spelling.with_commands(error.hint)
         output.say(failure.render_lines(error, spelling))
         if asked and isinstance(error, (Unavailable, TimedOut)) and not unreached:
             output.say(f"asked: {asked}")

@@ -158,16 +158,16 @@ def load(environ: Mapping[str, str] | None = None) -> Values:
     written, lines = _read(path, required=bool(environ.get(VARIABLE)))
     found = []
     for key in KEYS:
-        told = environ.get(key.variable) if key.variable else None
-        if told:
-            found.append(Value(key, told, str(key.variable)))
+        value = environ.get(key.variable) if key.variable else None
+        if value:
+            found.append(Value(key, value, str(key.variable)))
         elif key.name in written:
             found.append(Value(key, written[key.name], f"{path}, line {lines[key.name]}"))
         else:
             found.append(Value(key, None, "default"))
-    told = credentials.exposure(path) if "token" in written else None
+    exposed = credentials.exposure(path) if "token" in written else None
     return Values(
-        path, tuple(found), written, (f"{told} The file contains a token.",) if told else ()
+        path, tuple(found), written, (f"{exposed} The file contains a token.",) if exposed else ()
     )
 
 
@@ -193,7 +193,10 @@ def defaults(command: click.Command, written: Mapping[str, str]) -> dict[str, An
     command = loaded(command)
     if isinstance(command, click.Group):
         below = {name: defaults(one, written) for name, one in command.commands.items()}
-        return {**_own(command, written), **{name: told for name, told in below.items() if told}}
+        return {
+            **_own(command, written),
+            **{name: nested for name, nested in below.items() if nested},
+        }
     return _own(command, written)
 
 
@@ -212,7 +215,7 @@ def _own(command: click.Command, written: Mapping[str, str]) -> dict[str, str]:
         if key.name in TOKENS:
             named = [key.name] if reads and key.name in variables else []
         else:
-            named = [str(name) for name, told in variables.items() if told == key.variable]
+            named = [str(name) for name, variable in variables.items() if variable == key.variable]
         found |= {name: written[key.name] for name in named}
     return found
 
@@ -225,22 +228,22 @@ def _read(path: Path, *, required: bool) -> tuple[dict[str, str], dict[str, int]
             raise ConfigError(f"{VARIABLE} names {path}, which does not exist.")
         return {}, {}
     try:
-        told = tomllib.loads(text)
+        table = tomllib.loads(text)
     except ValueError as error:
-        raise ConfigError(_no_toml(path, text, str(error))) from None
+        raise ConfigError(_syntax_error(path, text, str(error))) from None
     except RecursionError:
         raise ConfigError(f"{path}: a value is nested too deeply. {_LINE}") from None
     there = _lines(text)
-    lines = {name: there.get(name, 1) for name in told}
+    lines = {name: there.get(name, 1) for name in table}
     known = {key.name: key for key in KEYS}
     values, faults = dict[str, str](), list[tuple[int, str]]()
-    for name, value in told.items():
+    for name, value in table.items():
         try:
             values[name] = _value(known, name, value, path)
         except ValueError as error:
             faults.append((lines[name], str(error)))
     for one, other in EXCLUSIVE:
-        if one in told and other in told:
+        if one in table and other in table:
             line = max(lines[one], lines[other])
             faults.append((line, f"{one} and {other} conflict. Remove one."))
     if faults:
@@ -280,11 +283,11 @@ def _value(known: Mapping[str, Key], name: str, value: Any, path: Path) -> str:
         raise ValueError(f"{name} {error}, {such}.") from None
 
 
-def _no_toml(path: Path, text: str, told: str) -> str:
-    what, _, where = told.partition(" (at ")
-    found = re.match(r"line (\d+)", where)
-    line = int(found[1]) if found else max(1, len(text.splitlines()))
-    return f"{path}, line {line}: {what}. {_LINE}"
+def _syntax_error(path: Path, text: str, error: str) -> str:
+    problem, _, where = error.partition(" (at ")
+    place = re.match(r"line (\d+)", where)
+    line = int(place[1]) if place else max(1, len(text.splitlines()))
+    return f"{path}, line {line}: {problem}. {_LINE}"
 
 
 _EXAMPLE = f'{KEYS[0].name} = "{KEYS[0].example}"'

@@ -60,12 +60,12 @@ def _here() -> Iterator[Finding]:
         fault, url = str(error), settings.environment().get("RUNG_URL")
         token = settings.environment().get("RUNG_TOKEN")
     else:
-        told = {each.key.name: each for each in values.found}
-        url, token = told["url"].text, told["token"].text
+        options = {each.key.name: each for each in values.found}
+        url, token = options["url"].text, options["token"].text
         if url != values.written.get("url") and token == values.written.get("token"):
             token = None  # the token of the file is for the server of the file
-        elif token is None and told["token_file"].text:
-            file = Path(told["token_file"].text)
+        elif token is None and options["token_file"].text:
+            file = Path(options["token_file"].text)
     yield from local.look(settings.environment(), fault, reads=bool(url))
     if url:
         yield from remote.look(url, _token(token, file), datetime.now(UTC))

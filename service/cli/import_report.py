@@ -18,11 +18,11 @@ def preview(inferred: Inferred, rows: list[dict[str, Any]], *, full: bool) -> No
     document = inferred.document
     fields = document["schema"]["properties"]
     roles = {one["x_pdpp_role"]: name for name, one in fields.items() if "x_pdpp_role" in one}
-    told = [f"{role} {name}" for role, name in roles.items()]
+    assigned = [f"{role} {name}" for role, name in roles.items()]
     key = ", ".join(document["primary_key"]) or "the content of a row"
     say(
         f"New stream {document['name']!r}: {len(fields)} fields, id: {key}"
-        f"{'; ' if told else ''}{', '.join(told)}."
+        f"{'; ' if assigned else ''}{', '.join(assigned)}."
     )
     if full:
         _table(_paths(fields), set(document["query"]["search"]["lexical_fields"]), rows)

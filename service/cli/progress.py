@@ -33,24 +33,24 @@ class Progress:
         self._clock = clock
         self._tty = sys.stderr.isatty()
         self._pause = SECONDS_BETWEEN_BARS if self._tty else SECONDS_BETWEEN_LINES
-        self._started = self._said = clock()
+        self._started = self._printed_at = clock()
         self._rows = 0
 
     def row(self) -> None:
         """Counts one row."""
         self._rows += 1
-        if self._rows % ROWS_BETWEEN_LOOKS == 0 and self._clock() - self._said >= self._pause:
-            self._say()
+        if self._rows % ROWS_BETWEEN_LOOKS == 0 and self._clock() - self._printed_at >= self._pause:
+            self._print()
 
     def close(self) -> None:
         """Ends the bar with its last state, if there is one."""
-        if self._tty and self._said > self._started:
-            self._say()
+        if self._tty and self._printed_at > self._started:
+            self._print()
             sys.stderr.write("\n")
 
-    def _say(self) -> None:
-        self._said = self._clock()
-        rate = self._rows / max(self._said - self._started, 1e-9)
+    def _print(self) -> None:
+        self._printed_at = self._clock()
+        rate = self._rows / max(self._printed_at - self._started, 1e-9)
         line = f"{self._name}: {self._rows:,} rows, {rate:,.0f} a second{self._share()}"
         sys.stderr.write(f"\r\x1b[K{line}" if self._tty else f"{line}\n")
         sys.stderr.flush()
@@ -74,7 +74,7 @@ class Meter:
         self, name: str, unit: str, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._name, self._unit, self._clock = name, unit, clock
-        self._said = clock()
+        self._printed_at = clock()
         self._bar: Bar | None = None
         self._task: TaskID | None = None
 
@@ -100,8 +100,8 @@ class Meter:
             if self._task is None:
                 self._task = self._bar.add_task(self._name, total=total, count=count)
             self._bar.update(self._task, completed=done, total=total, count=count)
-        elif self._clock() - self._said >= SECONDS_BETWEEN_METER_LINES:
-            self._said = self._clock()
+        elif self._clock() - self._printed_at >= SECONDS_BETWEEN_METER_LINES:
+            self._printed_at = self._clock()
             share = f" ({done / total:.0%})" if total else ""
             sys.stderr.write(f"{self._name}: {count}{share}\n")
             sys.stderr.flush()

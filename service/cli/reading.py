@@ -15,7 +15,7 @@ from evidence.records import Document, FieldRead
 from renderers import document, field
 from renderers.rendering import Context, Spell
 from service.cli import output, rows
-from service.cli.commands import Entry, Spelling, Words, teaching
+from service.cli.commands import Entry, Spelling, Words, report_errors
 from service.cli.source import Source, source_options
 from service.operations import OPERATIONS, bodies
 from service.operations.base import RecordOperation, Session, run_bounded
@@ -51,7 +51,7 @@ def command(entry: Entry[RecordOperation]) -> click.Command:
         spelling = Spelling(("rung",), ENTRIES, source.words)
         given: dict[str, Any] = {}
         as_json, asked = form == "json", source.server
-        with teaching(spelling, entry.operation, given, as_json=as_json, asked=asked):
+        with report_errors(spelling, entry.operation, given, as_json=as_json, asked=asked):
             given |= entry.given(options)
             session = open_session(source)
             if entry.name == "read":
@@ -68,10 +68,10 @@ def command(entry: Entry[RecordOperation]) -> click.Command:
     ]
     if "csv" in about:
         forms.append(click.Option(["--raw"], is_flag=True, help=RAW))
-    told = Spelling(("rung",), ENTRIES).told
-    params = [*entry.params(told), *forms]
+    reword = Spelling(("rung",), ENTRIES).with_commands
+    params = [*entry.params(reword), *forms]
     kind = Words if entry.joined else click.Command
-    return click.command(entry.name, kind, params=params, help=told(entry.help))(run)
+    return click.command(entry.name, kind, params=params, help=reword(entry.help))(run)
 
 
 def _primary_text(session: Session, given: dict[str, Any]) -> dict[str, Any]:

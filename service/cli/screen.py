@@ -58,12 +58,12 @@ def _line(console: Console, text: str, style: str = "") -> None:
 
 def _records(console: Console, page: RecordPage, context: Context, fields: Sequence[str]) -> None:
     """A table; where the ids leave too little room for it, each id has a line of its own."""
-    told = [name for name in fields if not _answers(page, name)]
+    columns = [name for name in fields if not _answers(page, name)]
     longest = max(cell_len(item.id) for item in page.records)
     room = console.width - longest - GAP
     if room < LEAST_BESIDE:
         longest, room = 0, console.width - GAP
-    cells = {name: _column(page, name) for name in told}
+    cells = {name: _column(page, name) for name in columns}
     shown = _fitting(cells, room)
     needs = [max(map(cell_len, cells[name])) for name in shown]
     widths = _widths(needs, room - GAP * len(shown))
@@ -73,7 +73,7 @@ def _records(console: Console, page: RecordPage, context: Context, fields: Seque
     for item, beside in zip(page.records, lines[1:]):
         id = Text(item.id, style="cyan")
         _row(console, id, beside, longest, "strike" if item.deleted else "")
-    left = [escape(name)[0] for name in told if name not in shown]
+    left = [escape(name)[0] for name in columns if name not in shown]
     if left:
         more = "select columns with --fields, or use --json"
         _line(console, f"hidden to fit the terminal: {', '.join(left)}; {more}", "dim")
@@ -158,8 +158,8 @@ def _hits(console: Console, page: SearchPage, context: Context) -> None:
 
 
 def _hit(console: Console, number: int, hit: Hit, context: Context) -> None:
-    told = search.line(number, hit)
-    before, _, after = told.partition(hit.id)
+    heading = search.line(number, hit)
+    before, _, after = heading.partition(hit.id)
     line = Text(before).append(hit.id, style="bold cyan").append(after)
     console.print()
     console.print(line, soft_wrap=True)

@@ -60,8 +60,8 @@ def _of_store(values: Mapping[str, Any]) -> tuple[list[str], list[str]]:
         recognise(path)
     except Absent:
         others = any(values[name] for name in ("upstream_url", "papers_db", "papers_url"))
-        told = f"RUNG_STORE: {path} does not exist. Records are served once it does."
-        return ([], []) if others else ([told], [])
+        warning = f"RUNG_STORE: {path} does not exist. Records are served once it does."
+        return ([], []) if others else ([warning], [])
     except Foreign as error:
         return [], [f"RUNG_STORE: {path} is not a Rung store: {error}."]
     except Unreadable as error:
@@ -75,11 +75,11 @@ def _of_commands() -> tuple[list[str], list[str]]:
         values = file.load()
     except file.ConfigError as error:
         return [], str(error).splitlines()
-    told = [f"For commands that read, from {values.path} unless set in the environment:"]
+    lines = [f"For commands that read, from {values.path} unless set in the environment:"]
     for each in values.found:
         name = each.key.variable or "no variable"
-        told.append(
+        lines.append(
             f"{each.key.name} ({name}) = {each.shown}   ({each.origin})\n  {each.key.help}\n  "
             f"for example {each.key.example}"
         )
-    return told, []
+    return lines, []

@@ -49,14 +49,14 @@ def described(field: Any, shape: Mapping[str, Any]) -> str:
 
     `shape` is its JSON Schema.
     """
-    told = [shape["description"]]
-    told += [form for kind, form in _FORMS.items() if isinstance(field, kind)]
+    sentences = [shape["description"]]
+    sentences += [form for kind, form in _FORMS.items() if isinstance(field, kind)]
     if "enum" in shape:
-        told.append(f"One of {', '.join(map(str, shape['enum']))}.")
+        sentences.append(f"One of {', '.join(map(str, shape['enum']))}.")
     if "minimum" in shape:
         least, most = shape["minimum"], shape.get("maximum")
-        told.append(f"{least:,} or more." if most is None else f"{least:,} to {most:,}.")
-    return " ".join(told)
+        sentences.append(f"{least:,} or more." if most is None else f"{least:,} to {most:,}.")
+    return " ".join(sentences)
 
 
 def value(name: str, field: Any, given: Any) -> Any:
@@ -96,20 +96,24 @@ def _object(name: str, field: Any, text: str) -> dict[str, Any]:
             param=name,
             hint=f"{field.metadata['description']} {_FORMS[type(field)]}",
         )
-    key, sign, told = term[1].strip(), term[2], term[3].strip()
+    key, sign, operand = term[1].strip(), term[2], term[3].strip()
     if isinstance(field, ExpandLimit):
-        return {key: int(told) if told.isascii() and told.isdigit() else told}
-    return {key: {BY_SIGN[sign]: told} if sign in BY_SIGN else told}
+        return {key: int(operand) if operand.isascii() and operand.isdigit() else operand}
+    return {key: {BY_SIGN[sign]: operand} if sign in BY_SIGN else operand}
 
 
 def _merge(name: str, found: dict[str, Any], more: dict[str, Any]) -> None:
     """Adds a term; two ranges of the same field are merged."""
-    for key, told in more.items():
+    for key, condition in more.items():
         before = found.get(key)
-        if isinstance(before, dict) and isinstance(told, dict) and not before.keys() & told.keys():
-            found[key] = {**before, **told}
+        if (
+            isinstance(before, dict)
+            and isinstance(condition, dict)
+            and not before.keys() & condition.keys()
+        ):
+            found[key] = {**before, **condition}
         elif key not in found:
-            found[key] = told
+            found[key] = condition
         else:
             raise InvalidRequest(
                 f"{option_name(name)} has {escape(key)[0]!r} twice. Use it once.", param=name

@@ -89,16 +89,16 @@ class _Reader:
         if sign == '"':
             return self._string(at)
         word = _WORD.match(self.text, at)
-        said = word.group() if word else ""
-        if word and said in _WORDS:
-            return Node(at, word.end(), _WORDS[said])
-        if word and _NUMBER.fullmatch(said):
-            return Node(at, word.end(), self._number(at, said))
+        literal = word.group() if word else ""
+        if word and literal in _WORDS:
+            return Node(at, word.end(), _WORDS[literal])
+        if word and _NUMBER.fullmatch(literal):
+            return Node(at, word.end(), self._number(at, literal))
         raise Malformed(self.text, at, "a value")
 
-    def _number(self, at: int, said: str) -> Any:
+    def _number(self, at: int, literal: str) -> Any:
         try:
-            return json.loads(said)
+            return json.loads(literal)
         except ValueError as error:  # longer than Python reads
             raise Malformed(self.text, at, "a shorter number") from error
 

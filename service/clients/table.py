@@ -203,16 +203,16 @@ SNIPPETS: dict[str, Callable[[str, str], tuple[Snippet, ...]]] = {
 }
 
 
-def _client(*, name: str, file: dict[str, Any] | None = None, **told: Any) -> Client:
+def _client(*, name: str, file: dict[str, Any] | None = None, **properties: Any) -> Client:
     """One row of `clients.toml`."""
     if file is None:
-        return Client(name, snippets=SNIPPETS[name], **told)
+        return Client(name, snippets=SNIPPETS[name], **properties)
     http, stdio = STYLES[file.pop("style")]
     shown = file.pop("shown", "user")
     places = {scope: Place(**file.pop(scope)) for scope in SCOPES if scope in file}
     config = Config(**{"language": "json", **file}, places=places, http=http, stdio=stdio)
     snippets = SNIPPETS.get(name) or _written(config, shown)
-    return Client(name, snippets=snippets, config=config, **told)
+    return Client(name, snippets=snippets, config=config, **properties)
 
 
 RECOMMENDED, *CLIENTS = (

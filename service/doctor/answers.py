@@ -47,9 +47,9 @@ class Reply:
     def code(self) -> str | int | None:
         """The code of the error: that of the error behind it, or the number."""
         data = self.error.get("data")
-        told = data.get("code") if isinstance(data, dict) else None
-        found = told or self.error.get("code")
-        return found if isinstance(found, (str, int)) else None
+        cause = data.get("code") if isinstance(data, dict) else None
+        code = cause or self.error.get("code")
+        return code if isinstance(code, (str, int)) else None
 
     @property
     def message(self) -> str:

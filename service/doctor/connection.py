@@ -65,14 +65,14 @@ def proxy(route: Route) -> Finding:
         )
     route.proxy = found
     host, port = health_check.endpoint(found)
-    told = f"requests go through {host}:{port} ({scheme}_PROXY or ALL_PROXY)"
+    message = f"requests go through {host}:{port} ({scheme}_PROXY or ALL_PROXY)"
     if route.host in LOOPBACK:
         return warn(
-            told,
+            message,
             "The URL is on this machine, which a remote proxy cannot reach.",
             f"NO_PROXY={','.join(LOOPBACK)}",
         )
-    return ok(told)
+    return ok(message)
 
 
 def dns(route: Route) -> Finding:
@@ -138,10 +138,12 @@ def tls(route: Route) -> Finding:
     if found.distrust is not None:
         return _distrusted(route, found)
     left = found.certificate.ends - route.now
-    told = f"{found.version}, certificate of {found.certificate.issuer}, {left.days} days left"
+    message = f"{found.version}, certificate of {found.certificate.issuer}, {left.days} days left"
     if left < timedelta(days=BUDGETS.certificate_days):
-        return warn(told, "It expires soon; clients will then refuse it.", "Renew the certificate.")
-    return ok(told)
+        return warn(
+            message, "It expires soon; clients will then refuse it.", "Renew the certificate."
+        )
+    return ok(message)
 
 
 def _distrusted(route: Route, found: Handshake) -> Finding:

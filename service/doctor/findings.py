@@ -16,21 +16,21 @@ class Finding:
     """The result of one step. `change` is the fix, literally if it is known."""
 
     verdict: Verdict
-    told: str
+    message: str
     meaning: str = ""
     change: str = ""
     step: str = ""
 
     def lines(self) -> Iterator[str]:
         """A line each, without characters that steer a terminal: servers write some of this."""
-        yield plain(f"{self.verdict:<5} {self.step:<9} {self.told}")
+        yield plain(f"{self.verdict:<5} {self.step:<9} {self.message}")
         if self.meaning:
             yield plain(f"{INDENT}meaning: {self.meaning}")
         if self.change:
             yield plain(f"{INDENT}change:  {self.change}")
 
     def json(self) -> dict[str, Any]:
-        found = {"step": self.step, "verdict": self.verdict.lower(), "told": plain(self.told)}
+        found = {"step": self.step, "verdict": self.verdict.lower(), "told": plain(self.message)}
         more = {"meaning": self.meaning, "change": self.change}
         return found | {name: plain(text) for name, text in more.items() if text}
 
@@ -41,20 +41,20 @@ def plain(text: str) -> str:
     return "".join(one if one.isprintable() else " " for one in cut)
 
 
-def ok(told: str) -> Finding:
-    return Finding("ok", told)
+def ok(message: str) -> Finding:
+    return Finding("ok", message)
 
 
-def warn(told: str, meaning: str, change: str) -> Finding:
-    return Finding("warn", told, meaning, change)
+def warn(message: str, meaning: str, change: str) -> Finding:
+    return Finding("warn", message, meaning, change)
 
 
-def fail(told: str, meaning: str, change: str) -> Finding:
-    return Finding("FAIL", told, meaning, change)
+def fail(message: str, meaning: str, change: str) -> Finding:
+    return Finding("FAIL", message, meaning, change)
 
 
-def skip(told: str) -> Finding:
-    return Finding("skip", told)
+def skip(message: str) -> Finding:
+    return Finding("skip", message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def walk(steps: Iterable[Step[S]], state: S) -> Iterator[Finding]:
         found = step.run(state) if not missing else skip(f"not checked: needs {missing[0]}")
         if found.verdict in ("FAIL", "skip"):
             unmet.add(step.name)
-        yield Finding(found.verdict, found.told, found.meaning, found.change, step.name)
+        yield Finding(found.verdict, found.message, found.meaning, found.change, step.name)
 
 
 def summary(findings: Sequence[Finding]) -> str:
@@ -83,11 +83,11 @@ def summary(findings: Sequence[Finding]) -> str:
     warned = [found.step for found in findings if found.verdict == "warn"]
     skipped = [found.step for found in findings if found.verdict == "skip"]
     if failed:
-        said = f"{len(failed)} of {len(findings)} steps failed. Start with {failed[0]}."
+        text = f"{len(failed)} of {len(findings)} steps failed. Start with {failed[0]}."
     else:
-        said = f"Nothing failed in {len(findings)} steps."
+        text = f"Nothing failed in {len(findings)} steps."
     if warned:
-        said += f" Warnings: {', '.join(warned)}."
+        text += f" Warnings: {', '.join(warned)}."
     if skipped:
-        said += f" Not checked: {', '.join(skipped)}."
-    return said
+        text += f" Not checked: {', '.join(skipped)}."
+    return text

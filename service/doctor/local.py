@@ -58,8 +58,10 @@ def settings(place: Place) -> Finding:
 def config(place: Place) -> Finding:
     if not place.file:
         return ok("the configuration file is valid, or does not exist")
-    told = " ".join(place.file.split())
-    return fail(told, "Commands that read records fail.", "Correct the line, or remove the file.")
+    message = " ".join(place.file.split())
+    return fail(
+        message, "Commands that read records fail.", "Correct the line, or remove the file."
+    )
 
 
 def names(place: Place) -> Finding:
@@ -70,11 +72,11 @@ def names(place: Place) -> Finding:
 
 
 def versions(place: Place) -> Finding:
-    told = f"Python {platform.python_version()}, SQLite {checkup.SQLITE}"
+    message = f"Python {platform.python_version()}, SQLite {checkup.SQLITE}"
     if checkup.has_full_text():
-        return ok(f"{told} with FTS5")
+        return ok(f"{message} with FTS5")
     return fail(
-        f"{told} without FTS5",
+        f"{message} without FTS5",
         "Search needs the full-text index of SQLite.",
         "Use a Python whose SQLite has FTS5, such as those of python.org and Debian.",
     )
@@ -127,11 +129,11 @@ def store(place: Place) -> Finding:
 
 
 def _unreadable(path: Path, error: Unreadable) -> Finding:
-    told = f"{path} cannot be read: {error}"
+    message = f"{path} cannot be read: {error}"
     if isinstance(error, Foreign):
-        return fail(told, "It is not a Rung store.", "Set RUNG_STORE to the path of a store.")
+        return fail(message, "It is not a Rung store.", "Set RUNG_STORE to the path of a store.")
     return fail(
-        told,
+        message,
         "The file or its directory is not readable, or the directory is not writable, which a "
         "store that was written to needs.",
         "Give this user both permissions, or download the store at start with RUNG_STORE_URL.",
@@ -153,11 +155,11 @@ def permissions(place: Place) -> Finding:
 def grants(place: Place) -> Finding:
     assert place.store is not None, "store comes before"
     counts = place.store.grants
-    told = ", ".join(f"{count} {state}" for state, count in counts.items())
+    message = ", ".join(f"{count} {state}" for state, count in counts.items())
     if counts["active"]:
-        return ok(told)
+        return ok(message)
     return warn(
-        told, "No token can read this store.", "rung grant create --connection ID --label NAME"
+        message, "No token can read this store.", "rung grant create --connection ID --label NAME"
     )
 
 
@@ -197,14 +199,14 @@ def disk(place: Place) -> Finding:
     if place.values["papers_db"] is not None:
         folders.add(_there(place.values["papers_db"].parent))
     free = {folder: shutil.disk_usage(folder).free for folder in sorted(folders)}
-    told = ", ".join(f"{size // 1_048_576} MB at {folder}" for folder, size in free.items())
+    space = ", ".join(f"{size // 1_048_576} MB at {folder}" for folder, size in free.items())
     if min(free.values()) < BUDGETS.disk_free_bytes:
         return warn(
-            f"free: {told}",
+            f"free: {space}",
             "An import, a downloaded snapshot or cached assets may not fit.",
             "Free space there, or set RUNG_STORE, RUNG_PAPERS_DB or TMPDIR to another disk.",
         )
-    return ok(f"free: {told}")
+    return ok(f"free: {space}")
 
 
 def _there(folder: Path) -> Path:

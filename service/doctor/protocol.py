@@ -67,12 +67,14 @@ def post(route: Route) -> Finding:
         return ok(f"POST {path} arrives and needs no token")
     if reply.status == 401:
         return ok(f"POST {path} arrives and needs a token")
-    told = f"POST {path} returned {reply.status}" + (f": {reply.message}" if reply.error else "")
+    outcome = f"POST {path} returned {reply.status}" + (f": {reply.message}" if reply.error else "")
     if reply.code == "host_not_allowed":
-        return fail(told, "Rung does not allow this host name.", f"RUNG_ALLOWED_HOSTS={route.host}")
+        return fail(
+            outcome, "Rung does not allow this host name.", f"RUNG_ALLOWED_HOSTS={route.host}"
+        )
     if reply.status in (404, 410):
         return fail(
-            told,
+            outcome,
             "There is no MCP endpoint at this path, or the proxy does not forward it.",
             f"Correct the path{_without_path(route)}. If it is right, configure the proxy to "
             "forward everything below the URL to Rung, including /mcp (nginx: location / { "
@@ -80,18 +82,18 @@ def post(route: Route) -> Finding:
         )
     if reply.status == 405:
         return fail(
-            told,
+            outcome,
             "The POST arrived as another method, or the path is not an MCP endpoint.",
             "Configure the proxy to forward the method unchanged, and the path /mcp.",
         )
     if reply.status in (411, 413, 415):
         return fail(
-            told,
+            outcome,
             "Something in front of Rung refuses the request body.",
             "Configure it to accept JSON bodies of up to 1 MB (nginx: client_max_body_size 1m;).",
         )
     return fail(
-        told,
+        outcome,
         "This is not an MCP response." if not reply.error else "The server refuses it.",
         f"Check that {route.endpoint} is the endpoint, and check the server's log.",
     )
@@ -151,22 +153,24 @@ def auth(route: Route) -> Finding:
         return ok("the token is accepted")
     if reply.status == 401 and "invalid_token" not in reply.challenge:
         return skip("not checked: Authorization does not arrive")
-    told = f"the token was refused ({reply.status}): {reply.message or 'no reason given'}"
+    outcome = f"the token was refused ({reply.status}): {reply.message or 'no reason given'}"
     if reply.status == 401 and reply.code in ENDED:
-        return fail(told, "Its grant has ended.", "Create a new one: `rung grant create`.")
+        return fail(outcome, "Its grant has ended.", "Create a new one: `rung grant create`.")
     if reply.status == 401:
         return fail(
-            told,
+            outcome,
             "The token is unknown to the server: it is misspelled, or belongs to another store.",
             "Create one in the store that is served: `rung grant create`.",
         )
     if reply.status == 403:
         return fail(
-            told,
+            outcome,
             "The token is valid, but not allowed to read here.",
             "Create a client token: `rung grant create`.",
         )
-    return fail(told, "The server could not open the grant.", "Check the server's log and /readyz.")
+    return fail(
+        outcome, "The server could not open the grant.", "Check the server's log and /readyz."
+    )
 
 
 def challenge(route: Route) -> Finding:
@@ -220,8 +224,8 @@ def era(route: Route) -> Finding:
     started = route.legacy("initialize", INITIALIZE)
     legacy = (started.result or {}).get("protocolVersion")
     found = route.modern("server/discover", {})
-    told = (found.result or {}).get("supportedVersions")
-    modern = [str(one) for one in told] if isinstance(told, list) else []
+    supported = (found.result or {}).get("supportedVersions")
+    modern = [str(one) for one in supported] if isinstance(supported, list) else []
     revisions = list(dict.fromkeys([*modern, *([legacy] if isinstance(legacy, str) else [])]))
     if not revisions:
         return fail(
@@ -260,12 +264,12 @@ def tools(route: Route) -> Finding:
         )
     route.tools = tuple(names)
     size = len(orjson.dumps(listed))
-    told = f"{len(names)} tools, {size} bytes: {', '.join(names)}"
+    outcome = f"{len(names)} tools, {size} bytes: {', '.join(names)}"
     if size > BUDGETS.tools_list_bytes:
         return warn(
-            told, "The tool list costs context in every conversation.", "Offer fewer tools."
+            outcome, "The tool list costs context in every conversation.", "Offer fewer tools."
         )
-    return ok(told)
+    return ok(outcome)
 
 
 def search(route: Route) -> Finding:
@@ -277,9 +281,9 @@ def search(route: Route) -> Finding:
     reply = route.legacy("tools/call", {"name": name, "arguments": {"query": QUERY, "limit": 3}})
     spent = round((before - route.deadline.left()) * 1000)
     if reply.result is None or reply.result.get("isError"):
-        said = reply.message or _text(reply.result or {})
+        reason = reply.message or _text(reply.result or {})
         return fail(
-            f"{name} fails: {said[:200] or NOTHING}",
+            f"{name} fails: {reason[:200] or NOTHING}",
             "The connection works, but the server cannot answer.",
             "Run `rung doctor` without a URL on the server, and check /readyz.",
         )

@@ -31,7 +31,7 @@ class Stopped(Exception):
     """A request without a response; `finding` explains it."""
 
     def __init__(self, finding: Finding) -> None:
-        super().__init__(finding.told)
+        super().__init__(finding.message)
         self.finding = finding
 
 

@@ -89,7 +89,7 @@ class Texts:
         self._counts: Counter[str] = Counter()
 
     def notes(self) -> list[str]:
-        return [said.format(count) for said, count in self._counts.items()]
+        return [note.format(count) for note, count in self._counts.items()]
 
     def of_part(self, part: object) -> str:
         """The text of a part; empty if it has none that can be read."""
@@ -111,7 +111,7 @@ class Texts:
 
     def _forwarded(self, message: EmailMessage) -> str:
         names = ("From", "To", "Date", "Subject")
-        lines = [f"{name}: {told}" for name in names if (told := header(message, name.lower()))]
+        lines = [f"{name}: {value}" for name in names if (value := header(message, name.lower()))]
         body = message.get_body(("plain", "html"))
         return "\n".join([*lines, "", self.of_part(body) if body is not None else ""])
 
@@ -139,8 +139,8 @@ def _calendar(text: str) -> str:
     for line in _FOLD.sub("", text).splitlines():
         entry = _ENTRY.fullmatch(line)
         if entry and entry[1].lower() in _CALENDAR:
-            told = _ESCAPED.sub(lambda one: "\n" if one[1] in "nN" else one[1], entry[3])
+            value = _ESCAPED.sub(lambda one: "\n" if one[1] in "nN" else one[1], entry[3])
             name = re.search(r';CN="?([^;":]+)', entry[2])
-            who = f"{name[1]} <{told}>" if name else told
+            who = f"{name[1]} <{value}>" if name else value
             found.append(f"{entry[1].capitalize()}: {who}")
     return "\n".join(found)

@@ -21,7 +21,7 @@ from evidence.errors import EvidenceError, Internal, InvalidRequest
 from service import http_edge
 from service.access.guard import Guard, peer
 from service.mcp.dispatch import Server
-from service.mcp.faults import INTERNAL_ERROR, INVALID_REQUEST, Fault, told
+from service.mcp.faults import INTERNAL_ERROR, INVALID_REQUEST, Fault, full_message
 from service.mcp.protocol import Reply, handle, refused
 from service.mcp.answer_cache import AnswerCache
 from service.mcp.surface import Surface
@@ -124,7 +124,9 @@ class Endpoint:
         """An error as a reply, with the headers that HTTP wants beside its status."""
         status = status_of(error.kind, error.code)
         code = INTERNAL_ERROR if status == 500 else INVALID_REQUEST
-        fault = Fault(code, told(error), status=status, data={**error.body(), "request_id": id})
+        fault = Fault(
+            code, full_message(error), status=status, data={**error.body(), "request_id": id}
+        )
         authorization = headers.get("Authorization")
         extra = http_edge.refusal_headers(error, status, self._guard, authorization)
         if status == 405:

@@ -35,7 +35,7 @@ class Fault(Exception):
         self.data = data
 
     @property
-    def told(self) -> str:
+    def log_code(self) -> str:
         """Its code for the log: that of the error behind it, or else the number."""
         code = (self.data or {}).get("code")
         return code if isinstance(code, str) else str(self.code)
@@ -58,7 +58,7 @@ def invalid_params(message: str, **data: Any) -> Fault:
     return Fault(INVALID_PARAMS, message, data=data or None)
 
 
-def told(error: EvidenceError) -> str:
+def full_message(error: EvidenceError) -> str:
     """An error on one line with its hint, because many clients show only the message."""
     return f"{error.message} {error.hint}" if error.hint else error.message
 

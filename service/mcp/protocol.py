@@ -20,7 +20,7 @@ from evidence.errors import Internal
 from evidence.limits import BUDGETS
 from service.mcp import versions
 from service.mcp.dispatch import Server
-from service.mcp.faults import INTERNAL_ERROR, PARSE_ERROR, Fault, invalid_request, told
+from service.mcp.faults import INTERNAL_ERROR, PARSE_ERROR, Fault, invalid_request, full_message
 from service.mcp.headers import Headers
 from service.mcp.validation import (
     VERSION_HEADER,
@@ -114,7 +114,7 @@ def parsed(raw: bytes) -> Any:
 
 def refused(fault: Fault, id: str | int | None = None) -> Reply:
     """A fault as a reply. The id is null if the request had none."""
-    request_log.current().error = fault.told
+    request_log.current().error = fault.log_code
     return Reply(fault.status, orjson.dumps(fault.body(id)))
 
 
@@ -169,4 +169,6 @@ def _readable_id(message: Any) -> str | int | None:
 def internal(request_id: str) -> Fault:
     """An internal error. Its text is fixed; the log has the cause with the request id."""
     error = Internal()
-    return Fault(INTERNAL_ERROR, told(error), data={**error.body(), "request_id": request_id})
+    return Fault(
+        INTERNAL_ERROR, full_message(error), data={**error.body(), "request_id": request_id}
+    )

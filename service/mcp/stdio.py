@@ -21,7 +21,7 @@ from evidence.errors import TooLarge
 from evidence.limits import BUDGETS
 from service.access.guard import request_id
 from service.mcp.dispatch import Server
-from service.mcp.faults import INVALID_REQUEST, Fault, told
+from service.mcp.faults import INVALID_REQUEST, Fault, full_message
 from service.mcp.protocol import Dialogue, handle_line, refused
 from service.mcp.surface import Surface
 
@@ -99,5 +99,5 @@ def _too_long(id: str) -> bytes | None:
     error = TooLarge(
         f"The message is longer than {limit} bytes.", hint="Send a smaller message.", limit=limit
     )
-    fault = Fault(INVALID_REQUEST, told(error), data={**error.body(), "request_id": id})
+    fault = Fault(INVALID_REQUEST, full_message(error), data={**error.body(), "request_id": id})
     return refused(fault).body

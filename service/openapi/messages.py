@@ -1,6 +1,6 @@
 """Describes `/mcp` as HTTP; the protocol itself defines the schema of its messages."""
 
-from service.openapi.paths import SECURED, Paths, headers, said
+from service.openapi.paths import SECURED, Paths, headers, operation_info
 from service.openapi.shapes import Shape, ref
 from service.statuses import STATUS
 
@@ -31,7 +31,7 @@ def _mcp(name: str, secured: bool) -> Shape:
     refused = {status: {"description": why, **shown} for status, why in statuses.items()}
     return {
         "post": {
-            **said(
+            **operation_info(
                 name,
                 "Call tools over MCP",
                 "Accepts one JSON-RPC message of the Model Context Protocol and returns one "

@@ -39,8 +39,8 @@ def template(path: str) -> str:
 def components() -> dict[str, Shape]:
     """The shared parameters."""
     found: dict[str, Shape] = {
-        name: {"name": name, "in": "query", "schema": {"type": "string"}, **said}
-        for name, said in SHARED.items()
+        name: {"name": name, "in": "query", "schema": {"type": "string"}, **spec}
+        for name, spec in SHARED.items()
     }
     found[CONNECTION] = {
         "name": CONNECTION,
@@ -110,7 +110,7 @@ def posted(operation: Operation) -> Shape:
     """The JSON body of a POST: the same arguments as typed members."""
     route, fields = operation.route, operation.arguments.fields
     members = {route.names.get(name, name): _typed(route, name, fields[name]) for name in fields}
-    members |= {name: {"type": "string", **said} for name, said in SHARED.items()}
+    members |= {name: {"type": "string", **spec} for name, spec in SHARED.items()}
     required = [route.names.get(name, name) for name in fields if fields[name].required]
     example = {route.names.get(name, name): v for name, v in operation.examples[0].items()}
     return {

@@ -75,9 +75,9 @@ class Choice(fields.String):
     """One of a few words, which its errors list."""
 
     def __init__(self, description: str, words: tuple[str, ...], **more: Any):
-        told = f"Use one of {', '.join(words)}."
-        known = validate.OneOf(words, error=told)
-        errors: dict[str, Any] = {"invalid": told}
+        message = f"Use one of {', '.join(words)}."
+        known = validate.OneOf(words, error=message)
+        errors: dict[str, Any] = {"invalid": message}
         super().__init__(validate=known, error_messages=errors, **_described(description), **more)
 
 
@@ -97,11 +97,11 @@ class Number(fields.Integer):
         **more: Any,
     ):
         self.most = most
-        said = _described(description, **(rest or {}))
-        told = f"{least:,} to {most:,}."
-        errors: dict[str, Any] = {"invalid": f"Use a whole number, {told}"}
-        bounds = validate.Range(least, most, error=f"Use a number from {told}")
-        super().__init__(strict=True, validate=bounds, error_messages=errors, **said, **more)
+        shown = _described(description, **(rest or {}))
+        between = f"{least:,} to {most:,}."
+        errors: dict[str, Any] = {"invalid": f"Use a whole number, {between}"}
+        bounds = validate.Range(least, most, error=f"Use a number from {between}")
+        super().__init__(strict=True, validate=bounds, error_messages=errors, **shown, **more)
 
     def _validated(self, value: Any) -> Any:
         if isinstance(value, (bool, str)):

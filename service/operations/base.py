@@ -126,7 +126,7 @@ class Operation:
     undeclared: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def told(self) -> str:
+    def tool_description(self) -> str:
         """The description as tools/list has it."""
         return self.description
 
@@ -136,7 +136,7 @@ class Operation:
         return {
             "name": self.name,
             "title": self.title,
-            "description": self.told,
+            "description": self.tool_description,
             "inputSchema": tool_schema(self.arguments),
             "annotations": {
                 "title": self.title,
@@ -191,9 +191,9 @@ class Operation:
         return checked(name, self.route.extra[name], given)
 
     def _rest_hint(self, name: str) -> str:
-        route, found = self.route, self.arguments.fields[name]
-        said = over_rest(found, route.defaults.get(name))
-        return f"{route.names.get(name, name)}: {said}"
+        route, argument = self.route, self.arguments.fields[name]
+        hint = over_rest(argument, route.defaults.get(name))
+        return f"{route.names.get(name, name)}: {hint}"
 
     def _explain(self, error: ValidationError, spelled: Mapping[str, str]) -> InvalidRequest:
         messages = error.normalized_messages()  # type: ignore[no-untyped-call]
@@ -238,7 +238,7 @@ class PaperOperation(Operation):
     wire: Callable[[Any, Steps], dict[str, Any]]
 
     @property
-    def told(self) -> str:
+    def tool_description(self) -> str:
         """With an example: the schemas of tools have no member for one that all vendors take."""
         example = {**self.examples[0]}
         if "paper_id" in example:  # no paper is in every library

@@ -163,17 +163,17 @@ def _more(operation: Operation, extra: Mapping[str, str], asked: dict[str, Any])
     found: dict[str, Any] = {}
     if operation.name in WITH_WHOLE_VALUES:
         found["whole"] = True
-    told = {
+    values = {
         name: operation.rest_value(name, extra[name])
         for name in operation.route.extra
         if name in extra
     }
-    found |= {name: told[name] for name in ("order", "window") if name in told}
-    if "cursor" in told:
+    found |= {name: values[name] for name in ("order", "window") if name in values}
+    if "cursor" in values:
         if asked.get("offset_chars") is not None:
             raise InvalidRequest("Use cursor or offset_chars, not both.", param="cursor")
-        found["offset_chars"] = int(told["cursor"])
+        found["offset_chars"] = int(values["cursor"])
     if operation.name == "schema" and asked.get("detail") != "full":
-        compact = told.get("view") == "compact" or "detail" in asked
+        compact = values.get("view") == "compact" or "detail" in asked
         asked["detail"] = "compact" if compact else "document"
     return found

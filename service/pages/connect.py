@@ -62,8 +62,8 @@ def _page(layout: Layout) -> Response:
         entries=[_entry(client, url, chosen) for client in CLIENTS],
         placeholder=PLACEHOLDER,
         commands={
-            name: _shell(f"rung {told}")
-            for name, told in (
+            name: _shell(f"rung {arguments}")
+            for name, arguments in (
                 ("grant", "grant create --connection NAME --expires 30d"),
                 ("connect", f"connect {url}"),
                 ("doctor", f"doctor {url}"),
@@ -79,8 +79,8 @@ def recommended(base: str, holding: Holding) -> tuple[Block, ...]:
 
 def _entry(client: Client, url: str, holding: Holding) -> Entry:
     written = client.config is not None
-    told = Snippet("Or write it with rung", "sh", f"rung connect {url} --client {client.name}")
-    command = _block(told) if written else None
+    snippet = Snippet("Or write it with rung", "sh", f"rung connect {url} --client {client.name}")
+    command = _block(snippet) if written else None
     return Entry(client, tuple(_blocks(client, url, holding)), command)
 
 

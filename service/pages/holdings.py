@@ -76,14 +76,14 @@ def _papers(layout: Layout, state: Mapping[str, Any]) -> Iterator[Holding]:
 
 def health(services: Services, state: Mapping[str, Any]) -> tuple[bool, tuple[str, ...]]:
     """Whether everything is available, with messages about problems."""
-    said = []
+    messages = []
     if "reason" in state:
-        said.append(f"Records cannot be read: {state['reason']}")
+        messages.append(f"Records cannot be read: {state['reason']}")
     found = state.get("papers", {})
     if found.get("status") not in (None, READY):
-        said.append(f"Papers cannot be read: {found['refused']}")
+        messages.append(f"Papers cannot be read: {found['refused']}")
     elif "refused" in found:
-        said.append(f"A newer snapshot is there and was refused: {found['refused']}")
+        messages.append(f"A newer snapshot is there and was refused: {found['refused']}")
     if state.get("upstream", {}).get("failing"):
-        said.append("The upstream resource server does not answer at the moment.")
-    return state["status"] == READY, tuple(said)
+        messages.append("The upstream resource server does not answer at the moment.")
+    return state["status"] == READY, tuple(messages)

@@ -112,8 +112,8 @@ def _public(path: str) -> bool:
 
 def _kept(sent: dict[str, str]) -> bool:
     """Whether caches may keep the answer: where a token was used, none may."""
-    told = sent.get("cache-control", "")
-    return "public" in told or told == "no-cache"
+    policy = sent.get("cache-control", "")
+    return "public" in policy or policy == "no-cache"
 
 
 def _tag(environ: dict[str, Any], response: Response, sent: dict[str, str]) -> None:

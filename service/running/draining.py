@@ -135,4 +135,4 @@ def _type(status: int) -> str:
 
 
 def _refusal(exc: BaseException) -> tuple[int, str, str]:
-    return next((told for kinds, told in _REFUSALS if isinstance(exc, kinds)), _FAILED)
+    return next((refusal for kinds, refusal in _REFUSALS if isinstance(exc, kinds)), _FAILED)

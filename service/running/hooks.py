@@ -19,7 +19,7 @@ from evidence.request_log import RequestLog, Trace, continued
 from service.running import answers, metrics
 from service.access.guard import Guard, peer
 from service.http_edge import sent_request_id
-from service.running.logs import tell_request
+from service.running.logs import log_request
 from service.settings import Settings
 
 VERBS: Final = frozenset({"GET", "HEAD", "POST", "OPTIONS", "PUT", "PATCH", "DELETE"})
@@ -38,9 +38,9 @@ def prepare(app: Flask, guard: Guard, found: Settings) -> None:
         answers.finish(asked, response, guard, opened.allowance)
         if response.is_streamed:
             opened.streams = True
-            response.call_on_close(lambda: _tell(asked, response, opened, counting))
+            response.call_on_close(lambda: _log_request(asked, response, opened, counting))
         else:
-            _tell(asked, response, opened, counting)
+            _log_request(asked, response, opened, counting)
         return response
 
     app.before_request(lambda: _check_host(app, guard))
@@ -66,13 +66,13 @@ def _logged(application: Any, counting: bool) -> Any:
             metrics.ended()
 
     def wrapped(environ: dict[str, Any], start_response: Any) -> Any:
-        began, told = perf_counter(), environ.get
-        trace = continued(told("HTTP_TRACEPARENT"))
+        began, header = perf_counter(), environ.get
+        trace = continued(header("HTTP_TRACEPARENT"))
         opened = RequestLog(
             sent_request_id(environ),
-            told("REMOTE_ADDR", ""),
+            header("REMOTE_ADDR", ""),
             trace or Trace.begun(),
-            told=trace is not None,
+            traced=trace is not None,
             asked=asked,
             began=began,
         )
@@ -92,7 +92,7 @@ def _logged(application: Any, counting: bool) -> Any:
     return wrapped
 
 
-def _tell(asked: Request, response: Response, opened: RequestLog, counting: bool) -> None:
+def _log_request(asked: Request, response: Response, opened: RequestLog, counting: bool) -> None:
     """One line and its counts, once the answer is ready; of a stream, once it was sent."""
     seconds = perf_counter() - opened.began
     rule = asked.url_rule
@@ -118,7 +118,7 @@ def _tell(asked: Request, response: Response, opened: RequestLog, counting: bool
         line["era"] = opened.era
     if opened.error:
         line["error"] = opened.error
-    tell_request(line, probe=route in PROBES and status < 400)
+    log_request(line, probe=route in PROBES and status < 400)
 
 
 def _size(asked: Request, response: Response) -> int:
@@ -143,9 +143,9 @@ def _place(rule: str, endpoint: str) -> tuple[str, str, str]:
 
 
 @lru_cache(maxsize=1_024)
-def _address(told: str) -> str:
+def _address(text: str) -> str:
     """The IP address in a header, or None."""
     try:
-        return str(ipaddress.ip_address(told))
+        return str(ipaddress.ip_address(text))
     except ValueError:
         return request_log.UNKNOWN

@@ -145,8 +145,8 @@ class _State:
         yield closing
         papers = self._services.papers
         if papers is not None:
-            told = papers.status()
-            kept = {name: str(told[name]) for name in SNAPSHOT if told.get(name)}
+            status = papers.status()
+            kept = {name: str(status[name]) for name in SNAPSHOT if status.get(name)}
             yield InfoMetricFamily("rung_snapshot", "The papers snapshot that is served.", kept)
 
 
@@ -170,9 +170,13 @@ def check_reader(found: settings.Settings) -> None:
     """Raises `Forbidden` unless metrics are open, the token is right, or the peer is local."""
     if found.metrics == "open":
         return
-    told = request.headers.get("Authorization", "")
+    authorization = request.headers.get("Authorization", "")
     known = found.metrics_token
-    if known and told and compare_digest(guard.bearer(told).encode(), known.encode()):
+    if (
+        known
+        and authorization
+        and compare_digest(guard.bearer(authorization).encode(), known.encode())
+    ):
         return
     forwarded = any(name in request.headers for name in FORWARDED)
     if not forwarded and guard.is_loopback(request.remote_addr):

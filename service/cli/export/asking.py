@@ -49,6 +49,10 @@ class Asker:
             return None
         if isinstance(error, Unavailable) and error.code not in TRANSIENT:
             return None
-        told = error.details.get("retry_after")
-        seconds = float(told) if told is not None else BUDGETS.export_pause_seconds * 2**tried
+        retry_after = error.details.get("retry_after")
+        seconds = (
+            float(retry_after)
+            if retry_after is not None
+            else BUDGETS.export_pause_seconds * 2**tried
+        )
         return seconds if seconds <= BUDGETS.export_wait_seconds else None

@@ -16,7 +16,7 @@ from evidence import handles
 from evidence.errors import EvidenceError, Gone
 from evidence.limits import BUDGETS
 from service.cli import output
-from service.cli.commands import Entry, Spelling, teaching
+from service.cli.commands import Entry, Spelling, report_errors
 from service.cli.export import streams, work
 from service.cli.export.asking import Asker
 from service.cli.export.fields import FieldText, blob_of
@@ -153,7 +153,7 @@ def _stream_command(entry: Entry[Any]) -> click.Command:
     """A command with the arguments of query_records."""
     params = [
         param
-        for param in entry.params(Spelling(GROUP, ENTRIES).told)
+        for param in entry.params(Spelling(GROUP, ENTRIES).with_commands)
         if param.name not in NOT_ASKED
     ]
     params += [
@@ -279,7 +279,7 @@ def _with_way_on(
 def _explained(target: Target, spelling: Spelling, *, asked: str | None = None) -> Iterator[None]:
     """Converts an error that ends an export into a message and an exit code."""
     try:
-        with teaching(spelling, asked=asked):
+        with report_errors(spelling, asked=asked):
             yield
     except BrokenPipeError:
         raise  # whoever read has enough

@@ -90,15 +90,15 @@ class Table:
 class Progress:
     """Detects endless paging: repeated cursors, repeated records and empty pages."""
 
-    said: set[str] = field(default_factory=set)
+    printed: set[str] = field(default_factory=set)
     seen: set[int] = field(default_factory=set)  # hashes: a stream may have many pages
     empty: int = 0
 
     def say(self, message: str) -> None:
         """Prints a message once."""
-        if message not in self.said:
+        if message not in self.printed:
             say(message)
-        self.said.add(message)
+        self.printed.add(message)
 
     def check(self, cursor: str, refs: list[RecordRef]) -> None:
         """Raises `Unavailable` if pages repeat or too many in a row are empty."""
@@ -135,8 +135,8 @@ def _page(asker: Asker, query: RecordQuery, sink: Sink, form: Form, progress: Pr
         sink.write(form.head())
     cursor, total = state.get("cursor"), state.get("total")
     body, total = _asked(asker, replace(query, cursor=cursor), total, counted=not state)
-    for told in warnings_of(body):
-        progress.say(warning(told))
+    for each in warnings_of(body):
+        progress.say(warning(each))
     found = rows(body, "data", "records")
     refs = list[RecordRef]()
     for row in found:

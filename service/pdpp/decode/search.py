@@ -178,12 +178,12 @@ def _hit(row: dict[str, Any]) -> Hit | None:
     )
 
 
-def address(told: str, ref: RecordRef) -> str:
+def address(path: str, ref: RecordRef) -> str:
     """The path of the record, with the connection where an upstream left it out."""
-    if not told.startswith("/") or ref.connection_id is None or "connection_id=" in told:
-        return told
-    joint = "&" if "?" in told else "?"
-    return f"{told}{joint}connection_id={quote(ref.connection_id, safe='')}"
+    if not path.startswith("/") or ref.connection_id is None or "connection_id=" in path:
+        return path
+    joint = "&" if "?" in path else "?"
+    return f"{path}{joint}connection_id={quote(ref.connection_id, safe='')}"
 
 
 def _matches(row: dict[str, Any], id: str) -> list[Match]:

@@ -32,7 +32,7 @@ def _meta(page: SearchPage) -> Body:
         counts = meta["counts"] = hits_wire.counts(page.counts)
         meta |= {"count": counts["some"], "count_accuracy": counts["accuracy"]}
     meta["recall"] = page.recall
-    meta["warnings"] = [*page.warnings, *_told(page)]
+    meta["warnings"] = [*page.warnings, *_end_warnings(page)]
     optional = {
         "absent_words": page.absent_words or None,
         "nearest_words": page.nearest_words or None,
@@ -41,7 +41,7 @@ def _meta(page: SearchPage) -> Body:
     return meta | known(optional)
 
 
-def _told(page: SearchPage) -> Iterator[Body]:
+def _end_warnings(page: SearchPage) -> Iterator[Body]:
     """What a page says of its end, as warnings; REST never cuts its tail."""
     if page.left_out is not None:
         yield {

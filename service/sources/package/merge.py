@@ -92,14 +92,14 @@ class SourceReader:
         self._page = page
         self.hits.extend(self._named(hit) for hit in found[skip:])
         if not self.hits:
-            self._turn()
+            self._advance_page()
 
     def take(self) -> Hit:
         """The next hit. After the last of a page the next one opens."""
         hit, self.judged = self.hits.popleft(), None
         self.progress.taken += 1
         if not self.hits:
-            self._turn()
+            self._advance_page()
         return hit
 
     def refuse(self, error: EvidenceError) -> None:
@@ -133,7 +133,7 @@ class SourceReader:
         """The records that match in it, as far as it counts them."""
         return None if self._page.found is None else self._page.found.counts
 
-    def _turn(self) -> None:
+    def _advance_page(self) -> None:
         """Moves to the page after a used-up one, or sets END. Otherwise stays on this page."""
         following = self._page.following()
         if not self._page.has_more or self.stuck:

@@ -251,7 +251,7 @@ def schema(body: Body, query: SchemaQuery) -> Body:
     for stream in described:
         if isinstance(stream, dict):
             _tidy(stream)
-    if query.stream is None or any(_tells(stream) for stream in described):
+    if query.stream is None or any(_has_capabilities(stream) for stream in described):
         return body
     return notices.warned(
         body,
@@ -295,7 +295,7 @@ def unwrapped(body: Body) -> Body:
     return inner if isinstance(inner, dict) else body
 
 
-def _tells(stream: Any) -> bool:
+def _has_capabilities(stream: Any) -> bool:
     """Whether any field of a stream has a capability that can be used."""
     fields = stream.get("field_capabilities") if isinstance(stream, dict) else None
     return any(_usable(one) for one in (fields or {}).values())

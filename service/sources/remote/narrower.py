@@ -51,8 +51,8 @@ def queries(text: str) -> list[str]:
     """
     question = parse(text, languages_of(text))
     words = [spelling(word) for word in question.words]
-    telling = sorted(dict.fromkeys(words), key=_tells(text), reverse=True)
-    chosen = [words, telling[:2], *([word] for word in telling)] if words else []
+    by_worth = sorted(dict.fromkeys(words), key=_worth_of_words(text), reverse=True)
+    chosen = [words, by_worth[:2], *([word] for word in by_worth)] if words else []
     required = [part.term.typed for part in question.required]
     typed = sorted(fold(text).split())
     found = dict[str, None]()
@@ -71,12 +71,12 @@ def pooled(text: str, pages: Sequence[SearchPage]) -> list[Hit]:
     judge, best = Judge(text), dict[tuple[str, ...], tuple[Order, int, Hit]]()
     for number, page in enumerate(pages):
         for hit in page.hits:
-            order, told = judge.judged(hit)
-            if number and not (told.matches and told.coverage):
+            order, judged = judge.judged(hit)
+            if number and not (judged.matches and judged.coverage):
                 continue
             known = best.get(_identity(hit))
             if known is None or order < known[0]:
-                best[_identity(hit)] = order, number, told
+                best[_identity(hit)] = order, number, judged
     # What is equal stays in the order it came in.
     ranked = sorted(best.values(), key=lambda one: one[:2])
     return [replace(hit, rank=rank) for rank, (_, _, hit) in enumerate(ranked, start=1)]
@@ -90,7 +90,7 @@ def page(
     stop = place.offset + query.limit
     more = stop < len(found)
     some = max([len(found), *(one.counts.some for one in pages if one.counts)])
-    told = {
+    warning = {
         "code": "narrower_searches",
         "message": "This source requires every word, and few records have all. Also searched: "
         + ", ".join(asked)
@@ -108,7 +108,7 @@ def page(
             "truncated": True,
             "narrower_searches": list(asked),
         },
-        warnings=[*distinct(one for page in pages for one in page.warnings), told],
+        warnings=[*distinct(one for page in pages for one in page.warnings), warning],
     )
 
 
@@ -172,7 +172,7 @@ def _bound(query: SearchQuery) -> str:
     return hashlib.blake2b(raw, digest_size=4).hexdigest()
 
 
-def _tells(text: str) -> Callable[[str], tuple[bool, bool, int]]:
+def _worth_of_words(text: str) -> Callable[[str], tuple[bool, bool, int]]:
     """How much a word of a text is likely to say: a date less than others, a name more."""
     outside = fold(find_period(text)[1]).split()
     first = next(iter(text.split()), "")

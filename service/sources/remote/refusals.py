@@ -127,11 +127,15 @@ def _refused(error: EvidenceError, **asked: Any) -> str | None:
         return None
     param = str(error.details.get("param") or "")
     given = [name for name, value in asked.items() if value]
-    named = (name for name in given if param.startswith(name) or (not param and _says(error, name)))
+    named = (
+        name
+        for name in given
+        if param.startswith(name) or (not param and _names_argument(error, name))
+    )
     return next(named, None)
 
 
-def _says(error: EvidenceError, name: str) -> bool:
+def _names_argument(error: EvidenceError, name: str) -> bool:
     """`view`, `views`, `filter[...]`, `expand[]`: but no word that only begins so."""
     words = error.message.lower().replace("[", " ").split()
     return any(word.strip(".,;:`'\"") in (name, f"{name}s") for word in words)

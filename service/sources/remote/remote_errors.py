@@ -67,21 +67,21 @@ _CODE = re.compile(r"[\w.:-]{1,100}")
 
 def failure(answer: Answer) -> EvidenceError:
     """The error an answer with a status other than 200 stands for."""
-    said = _error_object(answer.body)
-    code = said.get("code")
+    body = _error_object(answer.body)
+    code = body.get("code")
     code = code if isinstance(code, str) and _CODE.fullmatch(code) else None
     kind = _kind(answer.status, code)
-    message = _text(said.get("message")) or _words_for(answer.status, code)
-    retry, guidance = _retry_with(said.get("retry_with"))
-    hint = _text(said.get("hint")) or guidance or _hint(kind, code, message)
+    message = _text(body.get("message")) or _words_for(answer.status, code)
+    retry, guidance = _retry_with(body.get("retry_with"))
+    hint = _text(body.get("hint")) or guidance or _hint(kind, code, message)
     error = kind(
         message,
         code=code or (f"http_{answer.status}" if kind is not Unavailable else None),
         hint=hint,
         retry_with=retry,
-        calls=_calls(said.get("next")),
+        calls=_calls(body.get("next")),
         retry_after=retry_seconds(answer.headers),
-        **_details(said),
+        **_details(body),
     )
     return noted(error, answer)
 
@@ -119,13 +119,13 @@ def retry_after(headers: Headers) -> float | None:
 
     Both dates come from the same clock, so ours need not agree with it.
     """
-    told = headers.get("Retry-After", "").strip()
-    if not told:
+    value = headers.get("Retry-After", "").strip()
+    if not value:
         return None
-    if told.isascii() and told.isdigit():
-        return float(min(int(told[:10]), 86_400))
+    if value.isascii() and value.isdigit():
+        return float(min(int(value[:10]), 86_400))
     try:
-        then = parsedate_to_datetime(told)
+        then = parsedate_to_datetime(value)
         now = parsedate_to_datetime(headers.get("Date", ""))
         return min(max(0.0, (then - now).total_seconds()), 86_400.0)
     except (ValueError, TypeError, OverflowError):
@@ -178,33 +178,33 @@ def _hint(kind: type[EvidenceError], code: str | None, message: str) -> str | No
     return None
 
 
-def _retry_with(told: Any) -> tuple[str | None, str | None]:
+def _retry_with(value: Any) -> tuple[str | None, str | None]:
     """(argument, guidance), from a plain name or from `{field, guidance}`; known names only."""
-    if isinstance(told, dict):
-        return _retry_with(told.get("field"))[0], _text(told.get("guidance"))
-    named = ARGUMENTS.get(told, told) if isinstance(told, str) else None
+    if isinstance(value, dict):
+        return _retry_with(value.get("field"))[0], _text(value.get("guidance"))
+    named = ARGUMENTS.get(value, value) if isinstance(value, str) else None
     return (named, None) if named in RETRIES else (None, None)
 
 
-def _details(said: dict[str, Any]) -> dict[str, Any]:
+def _details(body: dict[str, Any]) -> dict[str, Any]:
     """The further members our own errors have, bounded; anything else is left out."""
     found: dict[str, Any] = {}
     for name in TEXTS:
-        if text := _text(said.get(name)):
+        if text := _text(body.get(name)):
             found[name] = ARGUMENTS.get(text, text)
-    listed = said.get("available_connections")
+    listed = body.get("available_connections")
     if isinstance(listed, list):
         shown = [_connection(one) for one in listed[: CONTRACT.candidates]]
         found["available_connections"] = [one for one in shown if "connection_id" in one]
-        told = said.get("available_connection_count")
-        total = told if isinstance(told, int) and told > len(listed) else len(listed)
-        if told is not None or total > len(shown):
+        counted = body.get("available_connection_count")
+        total = counted if isinstance(counted, int) and counted > len(listed) else len(listed)
+        if counted is not None or total > len(shown):
             found["available_connection_count"] = total
-    near = said.get("did_you_mean")
+    near = body.get("did_you_mean")
     if isinstance(near, list):
         words = [text for one in near[: BUDGETS.upstream_suggestions] if (text := _text(one))]
         found["did_you_mean"] = words or None
-    arguments = said.get("retry_arguments")
+    arguments = body.get("retry_arguments")
     if isinstance(arguments, dict) and is_small(arguments):
         found["retry_arguments"] = arguments
     return found
@@ -220,9 +220,9 @@ def _connection(one: Any) -> dict[str, str]:
     }
 
 
-def _calls(told: Any) -> tuple[Continuation, ...]:
+def _calls(calls: Any) -> tuple[Continuation, ...]:
     """Calls that work instead, where the upstream is one of our kind and names some."""
-    listed = told if isinstance(told, list) else []
+    listed = calls if isinstance(calls, list) else []
     return tuple(
         Continuation(one["tool"], one["args"], one["why"])
         for one in listed[: BUDGETS.retries_shown]
