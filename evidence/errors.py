@@ -1,16 +1,16 @@
-"""Everything that can go wrong, as one tree.
+"""All errors, as one tree.
 
 One class per *kind* (a closed set: each surface maps it to a status once); *codes* are open
-strings in PDPP's words and travel unchanged to every surface. A message always says what to do.
+strings in PDPP's words and travel unchanged to every surface. Messages tell readers what to do.
 
     EvidenceError
      ├─ InvalidRequest    the request cannot be understood or is out of bounds        400
      ├─ Unauthenticated   no token, or one that is unknown, expired or revoked      401
      ├─ Forbidden         the token may not do this                                   403
-     ├─ NotFound          nothing there, or nothing this token may see                404
+     ├─ NotFound          missing, or hidden from this token                      404
      ├─ Ambiguous         several sources match; `retry_with` names the argument      409
-     ├─ Gone              a cursor or bookmark that no longer works                   410
-     ├─ TooLarge          the request or the value passes a bound                     413
+     ├─ Gone              a cursor or bookmark that has expired                       410
+     ├─ TooLarge          the request or the value is over a limit                    413
      ├─ NotText           the field cannot be read as text                            422
      ├─ RateLimited       too many requests                                           429
      ├─ Unavailable       something behind us is unreachable or broken                503
@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Final
 
 
 class EvidenceError(Exception):
-    """A typed failure that teaches: `code`, `message`, a `hint`, what to retry with.
+    """A typed error: `code`, `message`, a `hint`, and what to retry with.
 
     `details` are extra members of the error object (JSON values), such as `param`,
     `available_connections` or `did_you_mean`. `calls` are ready calls (`Continuation`s) that

@@ -1,4 +1,4 @@
-"""Record ids and URIs: how they are printed, and every spelling that is accepted.
+"""Record ids and URIs: their printed form, and every accepted spelling.
 
 Printed is `{connection_id}/{stream}:{record_id}`. In each part `%`, `/`, whitespace, control
 characters (bidi controls and tags among them) and any of `; , [ ] { } " \\` are percent-encoded
@@ -41,7 +41,7 @@ _WINDOW_ARGS = ("offset_chars", "limit_chars", "before_chars", "after_chars", "m
 
 
 class RecordRef(NamedTuple):
-    """One record. `connection_id` is None where the caller did not name a source."""
+    """One record. `connection_id` is None if the caller named no source."""
 
     stream: str
     record_id: str
@@ -110,7 +110,7 @@ def field_window_uri(ref: RecordRef, field_path: str, **window: Any) -> str:
 
 
 def stream_uri(stream: str, connection_id: str | None = None) -> str:
-    """`pdpp://stream/{name}`, with the connection as a query if there is one."""
+    """`pdpp://stream/{name}`, with the connection, if any, as a query."""
     suffix = f"?connection_id={quote(connection_id, safe='')}" if connection_id else ""
     return STREAM_SCHEME + quote(stream, safe="") + suffix
 
@@ -124,7 +124,7 @@ def parse_stream(uri: str) -> tuple[str, str | None]:
 
 @lru_cache(maxsize=1024)
 def _name(part: str) -> str:
-    """A stream or a connection as ids have it; there are few."""
+    """A stream or a connection as written in ids. Cached, as there are few."""
     return _encode(part, _NAME_PART)
 
 
@@ -207,7 +207,7 @@ def _encode_handle(body: dict[str, Any]) -> str:
 
 
 def _decode_handle(handle: str, *, kind: str) -> dict[str, Any] | None:
-    """The JSON of a base64url handle, or None where the text is not one."""
+    """The JSON of a base64url handle, or None if the text is not one."""
     text = unquote(handle)
     try:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)

@@ -1,4 +1,4 @@
-"""Languages: that of a text, and the stems, inflected forms and other spellings of its words."""
+"""Detects languages; finds stems, inflected forms and other spellings of words."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ _SHARE: Final = 0.12
 #: Languages of one collection that forms of words are looked for in.
 MOST_LANGUAGES: Final = 4
 _FEW_WORDS: Final = 4
-#: What Arabic puts before a word, article and prepositions.
+#: Arabic prefixes: the article and prepositions.
 _ARABIC_PREFIXES: Final = ("", "ال", "وال", "بال", "كال", "فال", "لل", "و", "ب", "ل", "ف", "ك")
 _SHORT_STEM: Final = 4
 #: Stems of recent words: the same words of a vocabulary are looked at for many questions.
@@ -40,7 +40,7 @@ def stem(word: str, language: str) -> str:
 
 
 def _beginnings(stemmed: str, language: str) -> tuple[str, ...]:
-    """How the inflected forms of a stem begin: the stem less an ending that changes."""
+    """The prefixes of the inflected forms of a stem: the stem without a changing ending."""
     begin = stemmed[:-1] if len(stemmed) > _SHORT_STEM else stemmed
     if language == "ar":
         return tuple(prefix + begin for prefix in _ARABIC_PREFIXES)

@@ -1,4 +1,4 @@
-"""Objects of JSON without the members that are not known."""
+"""JSON objects without their unknown members."""
 
 from typing import Any
 

@@ -71,7 +71,7 @@ class Buckets:
 
     @property
     def is_cut(self) -> bool:
-        """Whether groups are missing that no cursor leads to."""
+        """True if groups are missing that no cursor reaches."""
         return any(one.get("param") == "cursor" for one in self.warnings)
 
     def continuations(self) -> list[Continuation]:

@@ -22,9 +22,9 @@ class Period(NamedTuple):
 
 
 def find_period(text: str) -> tuple[Period | None, str]:
-    """The day, month or year a text names, and the text without it; None where it names none.
+    """(the day, month or year a text names or None, the text without it).
 
-    A month needs its year, and a year alone must stand as a number of four digits.
+    A month needs its year, and a year alone must be a number of four digits.
     """
     for pattern in _patterns():
         if found := pattern.search(text):

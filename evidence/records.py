@@ -1,6 +1,6 @@
 """Typed answers about records: a record, a page of a stream, a document, a window of a field.
 
-`data` holds JSON values, and for values that are not shown whole the types of `evidence.values`.
+`data` holds JSON values, or the types of `evidence.values` for values not shown whole.
 Offsets and sizes are code points of the stored text.
 """
 
@@ -111,14 +111,14 @@ class Record:
 
 
 class Count(NamedTuple):
-    """How many records match; `kind` is exact, or none if they were not counted."""
+    """The number of matching records; `kind` is exact, or none if they were not counted."""
 
     kind: str = "none"
     value: int | None = None
 
 
 class Span(NamedTuple):
-    """How many records all pages have together, and the times they span."""
+    """The number of records on all pages, and the times they span."""
 
     total: int
     earliest_at: str | None = None
@@ -222,7 +222,7 @@ class FieldRead:
         return max(1, min(asked, len(self.text))) if self.ended_early else int(asked)
 
     def continuations(self) -> list[Continuation]:
-        """next, previous, the read of the end, and the next match, as far as there are any."""
+        """next, previous, the read of the end, and the next match, if any."""
         if self.binary is not None:
             return []
         found = []

@@ -1,4 +1,4 @@
-"""What can be asked of streams, as typed values: connectors, streams, fields, relations, views.
+"""The schema as typed values: connectors, streams, fields, relations, views.
 
 The compact flags of a field, such as `t=text,eq,r=gte|lt,a=group_by`, are spelled and parsed here.
 """
@@ -9,11 +9,11 @@ from typing import Any
 
 from evidence.model import Source
 
-#: How much of a stream is described: its name, what can be asked of it, or its JSON Schema too.
+#: Detail of a stream's description: its name, its capabilities, or its JSON Schema too.
 NAMED, COMPACT, FULL = "named", "compact", "full"
 #: The flags of a field without any.
 NO_FLAGS = "declared"
-#: What can be computed of a field, in the order of its flags.
+#: The metrics of a field, in the order of its flags.
 METRICS = ("count_distinct", "group_by", "group_by_time", "max", "min", "sum")
 
 Warnings = list[dict[str, Any]]
@@ -21,7 +21,7 @@ Warnings = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class FieldCapability:
-    """What can be asked of one field.
+    """The capabilities of one field.
 
     `type` is the declared type word, `operators` are those of range filters (None: no range
     filter), `other` are flags of a source that have no meaning here. `schema` is the JSON Schema,
@@ -91,7 +91,7 @@ def _word(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Related records that can be expanded: those of `stream` whose `foreign_key` is the id."""
+    """Related records to expand: those of `stream` whose `foreign_key` is the id."""
 
     name: str
     stream: str | None
@@ -203,7 +203,7 @@ def _shared(rows: Iterable[StreamRow]) -> tuple[StreamRow, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Bearer:
-    """What a token stands for: a grant, or a package of them."""
+    """The grant, or the package of grants, of a token."""
 
     scope: str | None
     token_kind: str | None

@@ -33,7 +33,7 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class Base64:
-    """What is known of base64 text. `size_bytes` counts the bytes it encodes."""
+    """The metadata of base64 text. `size_bytes` counts the bytes it encodes."""
 
     media_type: str | None
     size_bytes: int | None = None
@@ -121,7 +121,7 @@ class Bytes:
 
 
 def is_reference(value: Any) -> bool:
-    """Whether a value of a record is a reference to a blob."""
+    """True if a value of a record is a reference to a blob."""
     return isinstance(value, dict) and isinstance(value.get("blob_id"), str)
 
 
