@@ -28,7 +28,7 @@ _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 
 
 def provider_url(text: str) -> str:
-    """The one spelling of a provider's address; https where no scheme is given.
+    """The canonical address of a provider; https if no scheme is given.
 
     User, password, query, fragment, default port and trailing slashes are left out. Raises
     `InvalidRequest`.
@@ -86,7 +86,7 @@ def from_cache(path: Path, provider: str, now: datetime) -> str:
 
 
 def from_file(path: Path) -> str:
-    """The token that is all there is in `path`."""
+    """The token in `path`, which has nothing else."""
     try:
         found = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

@@ -12,22 +12,22 @@ from service import download
 from service.download import Download
 from service.records.store import Store
 
-#: Where files are kept that are fetched at start, unless RUNG_STORE or RUNG_PAPERS_DB name a
-#: place. Where it cannot be written: a folder of ours among the temporary files.
+#: The folder for files fetched at start, unless RUNG_STORE or RUNG_PAPERS_DB name a place.
+#: If it cannot be written: a folder of ours among the temporary files.
 FETCHED_FOLDER = Path("var")
 OWN_FOLDER = 0o700
 
 
 def snapshot(settings: Settings, url: str) -> Path:
-    """The snapshot that lies at `url`."""
+    """The snapshot at `url`."""
     folder = settings.papers_db.parent if settings.papers_db else _folder("papers")
     return _fetched(download.SNAPSHOT, url, settings.papers_sha256, folder)
 
 
 def store(settings: Settings, url: str, *, named: bool) -> Store:
-    """The store that lies at `url`, fetched and looked into; nothing writes to it.
+    """The store at `url`, fetched and checked; nothing writes to it.
 
-    It is kept beside the setting of a store, where one is `named`.
+    It is kept beside the configured store, if one is `named`.
     """
     folder = settings.store.parent if named else _folder("store")
     path = _fetched(download.STORE, url, settings.store_sha256, folder)
@@ -52,9 +52,9 @@ def _fetched(kind: Download, url: str, sha256: str | None, folder: Path) -> Path
 
 
 def _folder(name: str) -> Path:
-    """Where to keep what is fetched: under var/, or where that cannot be, in a temporary place.
+    """The folder for fetched files: under var/, or if that is impossible, a temporary one.
 
-    Others may write among the temporary files: a folder there must be ours alone.
+    Others may write among the temporary files, so a folder there must be ours alone.
     """
     folder = FETCHED_FOLDER / name
     with suppress(OSError):

@@ -28,7 +28,7 @@ from service.settings.variables import BESIDE
 
 NOTE = "<!-- Written by `make docs` from the code. Change the code, not this page. -->"
 HELP_COLUMNS = 80
-# (smallest, largest, how the pair is written, how the smallest alone is).
+# (smallest, largest, format of the pair, format of the smallest alone).
 BOUNDS = (
     ("minimum", "maximum", "{} to {}", "from {}"),
     ("", "maxLength", "at most {1} characters", ""),
@@ -126,7 +126,7 @@ def _default(found: Setting) -> str:
 
 
 def bounds() -> str:
-    """Every number that bounds something."""
+    """Every limit."""
     header = ("limit", "value", "what it limits")
     return page(
         "Limits",

@@ -31,7 +31,7 @@ class Entry(Generic[Op]):
     name: str
     operation: Op
     positional: tuple[str, ...] = ()
-    joined: str | None = None  #: the positional argument that takes all the words there are
+    joined: str | None = None  #: the positional argument that takes all remaining words
     last: str | None = None  #: an option whose value may also be the last word
 
     def params(self, reword: Callable[[str], str] = str) -> list[click.Parameter]:
@@ -99,13 +99,13 @@ class Entry(Generic[Op]):
 
 
 def _word(name: str) -> str:
-    """What the last word is called that stands for an option."""
+    """The parameter name of the last word that replaces an option."""
     return f"{name}_word"
 
 
 @dataclass(frozen=True)
 class Spelling:
-    """How next calls are written as shell commands: the command names and the constant options."""
+    """Writes next calls as shell commands, with the command names and the constant options."""
 
     prefix: tuple[str, ...]
     entries: Sequence[Entry[Any]]
@@ -116,7 +116,7 @@ class Spelling:
         return self.spell(continuation)
 
     def spell(self, continuation: Continuation, *more: str) -> str:
-        """The same, with more options."""
+        """A next call with more options."""
         entry = next(one for one in self.entries if one.operation.name == continuation.operation)
         left = dict(continuation.args)
         named = [str(left.pop(name)) for name in entry.positional if name in left]
@@ -140,7 +140,7 @@ class Spelling:
         return self._line("blob", [found.known.blob_id], options)
 
     def with_commands(self, text: str) -> str:
-        """Text of an error or a description in which operations are called by their commands."""
+        """The text with the names of operations replaced by their commands."""
         names = {one.operation.name: " ".join((*self.prefix, one.name)) for one in self.entries}
         for name, command in names.items():
             if "_" in name:  # the others are plain words too
@@ -174,10 +174,10 @@ def report_errors(
     as_json: bool = False,
     asked: str | None = None,
 ) -> Iterator[None]:
-    """Says what went wrong, what to do and what to call instead on stderr, and leaves.
+    """Prints an error, its fix and the calls to try instead to stderr, and exits.
 
-    The exit code is that of `errors`. `as_json` gives the error as REST does; `asked` is the
-    address of a server, which is said where that is what failed.
+    The exit code is that of `errors`. `as_json` prints the error as REST does; `asked` is the
+    address of a server, which is named if that is what failed.
     """
     try:
         yield

@@ -1,10 +1,10 @@
 """Defaults of commands from a file: `~/.config/rung/config.toml`, or the one RUNG_CONFIG names.
 
-A key stands for a variable of the environment, which comes before it; the command line comes
-before both. The token of the file goes to the source the file names, and to no other.
+A variable of the environment overrides its key in the file; the command line overrides
+both. The token of the file goes to the source the file names, and to no other.
 
     url = "https://rung.example.com"
-    token_file = "token"             # paths are meant from the folder of the file
+    token_file = "token"             # paths are relative to the folder of the file
 """
 
 import os
@@ -134,7 +134,7 @@ SOURCES = frozenset({"RUNG_URL", "RUNG_UPSTREAM_URL", "RUNG_STORE"})
 
 
 def path_of(environ: Mapping[str, str]) -> Path:
-    """Where the file is looked for."""
+    """The path of the file."""
     if named := environ.get(VARIABLE):
         return _at_home(Path(named))
     return _at_home(Path(environ.get("XDG_CONFIG_HOME") or "~/.config")) / "rung" / "config.toml"
@@ -201,7 +201,7 @@ def defaults(command: click.Command, written: Mapping[str, str]) -> dict[str, An
 
 
 def is_of(context: click.Context, name: str, value: object) -> bool:
-    """Whether the file names this source. Its token is sent to no other."""
+    """True if the file names this source. Its token is sent to no other."""
     return str((context.default_map or {}).get(name)) == str(value)
 
 
@@ -252,10 +252,10 @@ def _read(path: Path, *, required: bool) -> tuple[dict[str, str], dict[str, int]
 
 
 def _text(path: Path) -> str | None:
-    """The text of the file; None if there is none."""
+    """The text of the file, or None."""
     if str(path).startswith("~"):
         return None
-    if str(path) == os.devnull:  # how a person names no file
+    if str(path) == os.devnull:  # the usual way to name no file
         return ""
     try:
         content = content_of(path, BUDGETS.config_file_bytes)

@@ -81,7 +81,7 @@ def _token(given: str | None, file: Path | None) -> str | None:
 
 
 def _printed(steps: Iterable[Finding]) -> list[Finding]:
-    """The findings, each printed as soon as it is there."""
+    """The findings, each printed as soon as it arrives."""
     found = []
     for one in steps:
         found.append(one)

@@ -1,4 +1,4 @@
-"""What the owner of an import is shown: the streams it proposes, and what became of the rows."""
+"""Reports an import to its owner: the proposed streams, and the outcome of the rows."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ FIELDS_SHOWN = 60
 
 
 def preview(inferred: Inferred, rows: list[dict[str, Any]], *, full: bool) -> None:
-    """Shows a stream that is proposed: each field with its type, role and a value, or in short."""
+    """Shows a proposed stream: each field with its type, role and a value, or a summary."""
     document = inferred.document
     fields = document["schema"]["properties"]
     roles = {one["x_pdpp_role"]: name for name, one in fields.items() if "x_pdpp_role" in one}
@@ -59,7 +59,7 @@ def _table(fields: dict[str, Any], searched: set[str], rows: list[dict[str, Any]
 
 
 def of_file(source: Source, refusals: list[tuple[int, str]]) -> None:
-    """Tells how a file was read, what of it was replaced, and which rows were refused."""
+    """Reports how a file was read, which text was replaced, and which rows were refused."""
     for note in source.notes:
         say(f"{source.name}: {note}")
     if source.repair.nuls:

@@ -1,8 +1,8 @@
 """`rung papers`: the papers operations at a shell, over a snapshot on this machine.
 
-The commands are made from the operations. Text goes to stdout, and what stands beside a paper's
-own text (where it lies, what comes next) to stderr, so that output can be piped. What opens a
-snapshot is imported when one is opened: help and completion open none.
+The commands are made from the operations. A paper's text goes to stdout; its
+position and the next calls go to stderr, so that output can be piped. The library is imported
+when a snapshot is opened, because help and completion need none.
 """
 
 from functools import cached_property
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 COMMANDLINE = ParameterSource.COMMANDLINE
 OPERATIONS = {operation.name: operation for operation in PAPER_OPERATIONS}
-#: Commands that take all the words there are.
+#: Commands that take any number of words.
 SEARCHES = ("search", "keyword")
 ENTRIES = tuple(
     Entry(name, OPERATIONS[operation], (positional,), positional if name in SEARCHES else None)
@@ -43,7 +43,7 @@ GROUP = ("rung", "papers")
 
 
 class Shelf:
-    """The snapshot of a command, opened by the command that needs it: help needs none."""
+    """The snapshot of a command, opened on first use, because help needs none."""
 
     def __init__(self, db: Path | None, assets: str | None, words: tuple[str, ...]) -> None:
         self._db, self._assets = db, assets

@@ -13,7 +13,7 @@ BAR_CHARS = 30
 SECONDS_BETWEEN_LINES = 1.0
 SECONDS_BETWEEN_BARS = 0.1
 ROWS_BETWEEN_LOOKS = 64
-SECONDS_BETWEEN_METER_LINES = 5.0  # a log is read later, and exports run long
+SECONDS_BETWEEN_METER_LINES = 5.0  # logs are read later, and exports take long
 
 
 class Progress:
@@ -43,7 +43,7 @@ class Progress:
             self._print()
 
     def close(self) -> None:
-        """Ends the bar with its last state, if there is one."""
+        """Ends the bar, if any, with its last state."""
         if self._tty and self._printed_at > self._started:
             self._print()
             sys.stderr.write("\n")
@@ -65,9 +65,9 @@ class Progress:
 
 
 class Meter:
-    """Says how much is done: `with Meter("notes", "records") as meter: meter.to(3, 9)`.
+    """Shows progress: `with Meter("notes", "records") as meter: meter.to(3, 9)`.
 
-    `total` is None where nobody knows it.
+    `total` is None if unknown.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Meter:
             self._bar.stop()
 
     def to(self, done: int, total: int | None) -> None:
-        """So much is done now."""
+        """Updates the progress."""
         count = f"{done:,} of {total:,} {self._unit}" if total else f"{done:,} {self._unit}"
         if self._bar is not None:
             if self._task is None:

@@ -1,8 +1,8 @@
 """The commands that read records: `rung schema`, `query`, `search`, `fetch` and the others.
 
 The commands are made from the operations. Without `--json` the answer is that of the tools, with
-next calls as commands; the text of `fetch` and `read` goes to stdout and what stands beside it to
-stderr, so that it can be piped. `--json` prints the body REST gives.
+next calls as commands; the text of `fetch` and `read` goes to stdout and the rest to
+stderr, so that it can be piped. `--json` prints the REST body.
 """
 
 from typing import Any
@@ -32,7 +32,7 @@ ENTRIES: tuple[Entry[RecordOperation], ...] = (
     Entry("read", _BY_NAME["read_record_field"], ("id", "field_path")),
 )
 
-#: How the answer is printed otherwise than as text.
+#: Output formats other than text.
 FORMS = {
     "json": "Print the REST body.",
     "jsonl": "Print one JSON object per line.",
@@ -84,7 +84,7 @@ def _primary_text(session: Session, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _listed(entry: Entry[RecordOperation]) -> bool:
-    """Whether the answer has rows."""
+    """True if the answer has rows."""
     return entry.operation.name in rows.READERS
 
 
@@ -114,7 +114,7 @@ def _text(
         return
     (text,) = operation.render(reading, context).blocks
     if output.on_terminal():
-        from service.cli import screen  # a library of its own, which no pipe needs
+        from service.cli import screen  # a library that pipes do not need
 
         screen.show(reading, text, context, session)
     else:

@@ -12,7 +12,7 @@ from evidence.hits_wire import title
 from evidence.wire import member
 from renderers.rendering import Spell, step, warning
 
-#: What a table has of a record beside its fields.
+#: The columns of a table beside the fields of a record.
 RECORD_COLUMNS = ("id", "connection_id", "emitted_at")
 
 
@@ -27,7 +27,7 @@ class Rows:
     following: Sequence[Continuation]
 
     def beside(self, spell: Spell) -> list[str]:
-        """Warnings, and the calls that go on."""
+        """Warnings and next calls."""
         return [*map(warning, self.warnings), *(step(one, spell) for one in self.following)]
 
 

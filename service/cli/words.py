@@ -1,7 +1,7 @@
 """Arguments as words of a command line, in both directions: read from options, and printed.
 
-Lists are given by repeating an option or with commas, filters as JSON or as `field>=value`. What
-is printed is read back as the same value, by bash and zsh.
+Lists are given by repeating an option or with commas, filters as JSON or as `field>=value`.
+Printed arguments are parsed back to the same value by bash and zsh.
 """
 
 import re
@@ -21,7 +21,7 @@ BY_SIGN = {sign: operator for operator, sign in OPERATORS.items()}
 #: Longer signs first, so that `>=` is not read as `>`.
 SIGNS = "|".join(map(re.escape, sorted([*BY_SIGN, "==", "="], key=len, reverse=True)))
 
-#: A value that begins with = and a field with ! at its end are for JSON: here they are slips.
+#: A value that begins with = or a field that ends with ! is a slip here; JSON allows both.
 _TERM = re.compile(rf"([^=<>]*[^=<>!])({SIGNS})(.*)", re.DOTALL)
 _FORMS = {
     TypedFilter: "Also accepts field=value or 'field>=value', repeated as needed.",
@@ -45,7 +45,7 @@ def typed(field: Any) -> dict[str, Any]:
 
 
 def described(field: Any, shape: Mapping[str, Any]) -> str:
-    """What an argument means, with the words or the numbers it takes.
+    """The help text of an argument, with the words or numbers it accepts.
 
     `shape` is its JSON Schema.
     """
@@ -60,7 +60,7 @@ def described(field: Any, shape: Mapping[str, Any]) -> str:
 
 
 def value(name: str, field: Any, given: Any) -> Any:
-    """The value that the words of an option stand for; None where it was not given.
+    """The value of an option's words; None if it was not given.
 
     Raises `InvalidRequest`.
     """

@@ -55,7 +55,7 @@ def build(*, salt: str, docs: Path = DOCS) -> Connection:
 
 
 def fetch(packages: Iterable[str]) -> Iterator[bytes]:
-    """The changelogs of packages, which apt fetches into a folder that goes away."""
+    """The changelogs of packages, which apt fetches into a temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
         command = ["apt-get", "download", "-q", *packages]
         try:
@@ -72,7 +72,7 @@ def fetch(packages: Iterable[str]) -> Iterator[bytes]:
 
 
 def parse(text: str) -> Iterator[Entry]:
-    """The entries of one changelog, newest first; what is not in the usual form is passed over."""
+    """The entries of one changelog, newest first; unusual ones are skipped."""
     head: re.Match[str] | None = None
     lines: list[str] = []
     for line in text.splitlines():

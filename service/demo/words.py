@@ -42,7 +42,7 @@ def sentence(random: Random, language: Language) -> str:
 
 
 def prose(random: Random, language: Language, sentences: int) -> str:
-    """A text of so many sentences, in paragraphs of about five."""
+    """A text of that many sentences, in paragraphs of about five."""
     parts: list[str] = []
     for number in range(1, sentences + 1):
         parts += (sentence(random, language), "\n\n" if number % 5 == 0 else language.gap)

@@ -9,7 +9,7 @@ from typing import Any
 from evidence import json_text
 from service.doctor.findings import plain
 
-#: Looks no further than the next tag: a body of many half titles must not take long.
+#: Stops at the next tag, so that a body of many half titles takes no time.
 TITLE = re.compile(rb"<title[^<>]*>([^<]*)<", re.IGNORECASE)
 TITLE_CHARS = 80
 
@@ -39,13 +39,13 @@ class Reply:
 
     @property
     def error(self) -> dict[str, Any]:
-        """The error of a JSON-RPC or REST answer; empty if there is none."""
+        """The error of a JSON-RPC or REST answer, or {}."""
         found = (self.document or {}).get("error")
         return found if isinstance(found, dict) else {}
 
     @property
     def code(self) -> str | int | None:
-        """The code of the error: that of the error behind it, or the number."""
+        """The error code: that of the underlying error, else the number."""
         data = self.error.get("data")
         cause = data.get("code") if isinstance(data, dict) else None
         code = cause or self.error.get("code")
@@ -58,7 +58,7 @@ class Reply:
 
     @property
     def is_page(self) -> bool:
-        """Whether this is an HTML page instead of JSON."""
+        """True if this is an HTML page instead of JSON."""
         kind = self.headers.get("Content-Type", "")
         return self.document is None and ("html" in kind or TITLE.search(self.body) is not None)
 

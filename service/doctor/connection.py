@@ -13,7 +13,7 @@ CHANGE_ADDRESS = "Use a URL such as https://rung.example.com/mcp."
 
 
 def address(route: Route) -> Finding:
-    """Where the server and its endpoint are."""
+    """Reports the addresses of the server and its endpoint."""
     text = route.url if "://" in route.url else _with_scheme(route.url)
     try:
         parts = urlsplit(text)
@@ -50,7 +50,7 @@ def _with_scheme(text: str) -> str:
 
 
 def proxy(route: Route) -> Finding:
-    """Whether the environment sends requests through a proxy."""
+    """Checks whether requests go through a proxy."""
     found, route.trusted = outbound.way(route.base)
     scheme = urlsplit(route.base).scheme.upper()
     if found is None:
@@ -97,7 +97,7 @@ def dns(route: Route) -> Finding:
 
 
 def tcp(route: Route) -> Finding:
-    """Whether something listens."""
+    """Checks whether the port accepts connections."""
     host, port = health_check.endpoint(route.proxy or route.base)
     try:
         health_check.connect(host, port, route.deadline)
@@ -117,7 +117,7 @@ def tcp(route: Route) -> Finding:
 
 
 def tls(route: Route) -> Finding:
-    """Whether the certificate is trusted, for this name, and for how long."""
+    """Checks that the certificate is trusted, matches the name, and lasts."""
     if urlsplit(route.base).scheme == "http":
         return ok("not used: the URL is http")
     try:

@@ -22,7 +22,7 @@ class Finding:
     step: str = ""
 
     def lines(self) -> Iterator[str]:
-        """A line each, without characters that steer a terminal: servers write some of this."""
+        """The lines to print, without control characters, as servers write some of the text."""
         yield plain(f"{self.verdict:<5} {self.step:<9} {self.message}")
         if self.meaning:
             yield plain(f"{INDENT}meaning: {self.meaning}")
@@ -36,7 +36,7 @@ class Finding:
 
 
 def plain(text: str) -> str:
-    """Text on one line of a terminal, its end left out where it is long."""
+    """Text on one line of a terminal, truncated if it is long."""
     cut = text if len(text) <= SAID_CHARS else text[: SAID_CHARS - 1] + "…"
     return "".join(one if one.isprintable() else " " for one in cut)
 
@@ -59,7 +59,7 @@ def skip(message: str) -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class Step(Generic[S]):
-    """One step of a walk, and the steps it is nothing without."""
+    """One step of the checks, and the steps it requires."""
 
     name: str
     run: Callable[[S], Finding]
@@ -78,7 +78,7 @@ def walk(steps: Iterable[Step[S]], state: S) -> Iterator[Finding]:
 
 
 def summary(findings: Sequence[Finding]) -> str:
-    """The last line: how many failed, and where it begins."""
+    """The last line: how many steps failed, and the first of them."""
     failed = [found.step for found in findings if found.verdict == "FAIL"]
     warned = [found.step for found in findings if found.verdict == "warn"]
     skipped = [found.step for found in findings if found.verdict == "skip"]

@@ -11,9 +11,9 @@ GATEWAY = (502, 503, 504)
 
 
 def in_place_of(route: Route, reply: Reply, asked: str) -> Finding | None:
-    """What an answer means that is not Rung's; None where it may be.
+    """The finding for an answer that is not Rung's; None if it may be.
 
-    `asked` is what was asked for, such as "POST /mcp".
+    `asked` names the request, such as "POST /mcp".
     """
     if reply.status in REDIRECTS:
         return _redirect(route, reply, asked)

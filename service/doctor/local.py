@@ -1,4 +1,4 @@
-"""The walk on this machine: settings, store, snapshot, disk, port."""
+"""Checks this machine: settings, store, snapshot, disk, port."""
 
 import platform
 import shutil
@@ -27,17 +27,17 @@ class Place:
     """The environment of a service on this machine, with the findings so far."""
 
     environ: Mapping[str, str]
-    file: str  # what is wrong with the configuration file of commands
+    file: str  # the fault in the configuration file of commands
     reads: bool = False  # whether its commands read from a server
     values: dict[str, Any] = field(default_factory=dict)
     store: Checkup | None = None
 
 
 def look(environ: Mapping[str, str], file: str = "", *, reads: bool = False) -> Iterator[Finding]:
-    """A finding for each thing a service started with this environment stands on.
+    """A finding for each requirement of a service started with this environment.
 
-    `file` is what is wrong with the configuration file of commands, if anything is; `reads` is
-    whether commands here read from a server, and need no store.
+    `file` is the fault in the configuration file of commands, if any; `reads` is
+    True if commands here read from a server, and need no store.
     """
     return walk(_STEPS, Place(environ, file, reads))
 

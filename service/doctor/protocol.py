@@ -35,7 +35,7 @@ PASS_HEADERS: Final = (
 
 
 def health(route: Route) -> Finding:
-    """Whether Rung itself answers."""
+    """Checks that Rung itself answers."""
     reply = route.get(f"{route.base}/healthz")
     replaced = in_place_of(route, reply, "GET /healthz")
     if replaced is not None:
@@ -57,7 +57,7 @@ def _without_path(route: Route) -> str:
 
 
 def post(route: Route) -> Finding:
-    """Whether a POST arrives as a POST, at an endpoint of MCP."""
+    """Checks that a POST arrives unchanged at an MCP endpoint."""
     path = urlsplit(route.endpoint).path
     reply = route.opened = route.post(message("ping", {}), {})
     replaced = in_place_of(route, reply, f"POST {path}")
@@ -100,7 +100,7 @@ def post(route: Route) -> Finding:
 
 
 def headers(route: Route) -> Finding:
-    """Whether the headers of a request arrive at the server."""
+    """Checks that request headers arrive at the server."""
     sent = route.bearer or {"Authorization": f"Bearer {NOBODY}"}
     reply = route.post(message("ping", {}), sent)
     if reply.status == 401 and "invalid_token" not in reply.challenge:
@@ -139,7 +139,7 @@ def headers(route: Route) -> Finding:
 
 
 def auth(route: Route) -> Finding:
-    """Whether the token is accepted."""
+    """Checks that the token is accepted."""
     if route.is_open:
         return ok("no token is needed")
     if not route.token:
@@ -200,7 +200,7 @@ def challenge(route: Route) -> Finding:
 
 
 def _metadata(route: Route, url: str) -> Finding:
-    """Whether clients can log in by the metadata the challenge names."""
+    """Checks that clients can log in by the metadata the challenge names."""
     reply = route.get(url)
     resource = (reply.document or {}).get("resource")
     public = f"RUNG_PUBLIC_URL={route.base}"
@@ -220,7 +220,7 @@ def _metadata(route: Route, url: str) -> Finding:
 
 
 def era(route: Route) -> Finding:
-    """Which revisions of the protocol answer, and whether refusals keep their body."""
+    """Checks which revisions answer, and that refusals keep their body."""
     started = route.legacy("initialize", INITIALIZE)
     legacy = (started.result or {}).get("protocolVersion")
     found = route.modern("server/discover", {})
@@ -273,7 +273,7 @@ def tools(route: Route) -> Finding:
 
 
 def search(route: Route) -> Finding:
-    """One search, as a model makes it."""
+    """Runs one search, as a model does."""
     name = next((one for one in SEARCHES if one in route.tools), None)
     if name is None:
         return skip("not checked: there is no search tool")

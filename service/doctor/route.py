@@ -23,7 +23,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 ENDPOINTS = ("/mcp/papers", "/mcp")
 JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
-#: A bearer nobody has: whoever sees it in a request says that it is no good.
+#: A bearer nobody has: every server that receives it refuses it.
 NOBODY = "rung_doctor_is_only_looking"
 
 
@@ -72,13 +72,13 @@ class Route:
 
     @property
     def is_open(self) -> bool:
-        """Whether this answers without a token."""
+        """True if the server answers without a token."""
         return self.opened is not None and self.opened.status == 200
 
     def ask(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
     ) -> Reply:
-        """The response, whatever its status; raises `Stopped` if there is none."""
+        """The response, whatever its status; raises `Stopped` without one."""
         try:
             found = outbound.ask(
                 method,

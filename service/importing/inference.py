@@ -1,4 +1,4 @@
-"""Proposing a manifest from sample rows, where an owner gives none.
+"""Proposes a manifest from sample rows if the owner gives none.
 
 Nothing here is a promise: the proposal is shown to the owner, and a manifest of theirs replaces it.
 """
@@ -20,12 +20,12 @@ from service.records.values import DECIMAL, SORTABLE_CHARS
 WORDY_CHARS = 20
 FILTER_CHARS = 64
 GROUPS = 100
-#: So few rows need not repeat a value to be grouped by it.
+#: With so few rows, a value need not repeat to be a category.
 FEW_ROWS = 20
 #: Each searched field counts in the scopes of a grant, and a wide grant ranks less: beyond these,
 #: only fields of several words are searched.
 SEARCHED_FIELDS = 32
-#: Objects are looked into so deep, unless they have more members: then their names are data.
+#: Objects are examined to this depth, unless they have more members: then their names are data.
 NESTING = 4
 MEMBERS = 40
 
@@ -54,7 +54,7 @@ class Inferred:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """What the sample shows of one field; `tokens` lead to it, `values` leaves out nulls."""
+    """The sample of one field; `tokens` is its path, `values` leaves out nulls."""
 
     tokens: Tokens
     kind: Kind
@@ -86,7 +86,7 @@ class _Column:
 
     @property
     def is_text(self) -> bool:
-        """Whether the field holds words somebody may look for."""
+        """True if the field holds words worth searching."""
         if self.kind.type not in ("string", "array") or self.is_time or self.is_id:
             return False
         if not self.texts:
@@ -95,7 +95,7 @@ class _Column:
 
     @property
     def is_wordy(self) -> bool:
-        """Whether it holds several words, or ones that spaces do not part."""
+        """True if it holds several words, or text without spaces between words."""
         if not self.is_text or self.is_number:
             return False
         mean = sum(map(len, self.texts)) / len(self.texts)
@@ -103,7 +103,7 @@ class _Column:
 
     @property
     def is_short(self) -> bool:
-        """Whether its values are scalars short enough to be typed into a filter."""
+        """True if its values are scalars short enough to be typed into a filter."""
         if self.kind.type in ("object", "array"):
             return False
         texts = [value for value in self.values if isinstance(value, str)]
@@ -112,7 +112,7 @@ class _Column:
 
     @property
     def is_category(self) -> bool:
-        """Whether its values repeat enough to be grouped by, or are too few to tell."""
+        """True if its values repeat enough to be grouped by, or are too few to tell."""
         if self.kind.type == "boolean":
             return True
         if self.kind.type != "string" or self.is_time or self.is_number or not self.is_short:
@@ -123,7 +123,7 @@ class _Column:
 
 
 def is_id(name: str) -> bool:
-    """Whether a field has the name of an id."""
+    """True if a field has the name of an id."""
     return any(map(_ID_NAME.search, (name, name.lower())))
 
 
@@ -260,7 +260,7 @@ def _searched(columns: list[_Column]) -> list[str]:
 
 
 def _roles(columns: dict[str, _Column], cursor: str | None) -> dict[str, str]:
-    """Field to role, where the sample has such fields."""
+    """{field: role} for the fields of the sample that have one."""
     texts = {n: column for n, column in columns.items() if column.is_text and not column.is_number}
     wordy = [name for name in texts if texts[name].is_wordy and name != cursor]
     longest = max(wordy, key=lambda name: sum(map(len, texts[name].texts)), default=None)

@@ -28,7 +28,7 @@ _ESCAPED = re.compile(r"\\([nN,;\\])")
 
 
 def header(message: EmailMessage, name: str) -> str:
-    """A header's text; one too broken to be understood is given as it stands."""
+    """A header's text; a malformed one is returned unchanged."""
     raw = next((str(value) for key, value in message.raw_items() if key.lower() == name), "")
     try:
         text = str(message.get(name, "")).strip()
@@ -38,7 +38,7 @@ def header(message: EmailMessage, name: str) -> str:
 
 
 def decode(content: bytes, charset: str = "utf-8") -> tuple[str, bool]:
-    """(text, whether it is in the charset it names); no byte of it is lost."""
+    """(text, True if it is in the charset it names); no byte is lost."""
     for number, name in enumerate((charset, "utf-8", "cp1252")):
         try:
             return content.decode(name), number == 0
@@ -83,7 +83,7 @@ def title_of(part: EmailMessage) -> str:
 
 
 class Texts:
-    """Reads the texts of parts and counts what its owner should know of."""
+    """Reads the texts of parts and counts the problems to report."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
@@ -92,7 +92,7 @@ class Texts:
         return [note.format(count) for note, count in self._counts.items()]
 
     def of_part(self, part: object) -> str:
-        """The text of a part; empty if it has none that can be read."""
+        """The text of a part; empty if it has no readable text."""
         assert isinstance(part, EmailMessage)
         kind = part.get_content_type()
         if kind == FORWARDED and part.is_multipart():
@@ -124,7 +124,7 @@ class Texts:
                 "PDF attachments stored without their text: {}. To read it: pip install 'rung[pdf]'"
             ] += 1
             return ""
-        logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # what matters is raised, and counted
+        logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # failures are raised, and counted
         try:
             pages = PdfReader(io.BytesIO(content)).pages
             return "\n\n".join(page.extract_text() for page in pages[:PDF_PAGES]).strip()

@@ -117,9 +117,9 @@ def read(source: Source) -> Iterator[Item]:
 
 
 def _split(file: BinaryIO) -> Iterator[tuple[int, bytes, str]]:
-    """(line number, raw message, date of its `From ` line), parted at these lines.
+    """(line number, raw message, date of its `From ` line), split at these lines.
 
-    A blank line stands before each. It belongs to the parting, not to the message before it.
+    The blank line before each belongs to the separator, not to the message above.
     """
     lines: list[bytes] = []
     start, blank, at = 1, True, ""
@@ -171,7 +171,7 @@ def _rows(raw: bytes, at: str, source: Source, texts: Texts) -> Iterator[Row]:
 
 
 def _readable_headers(raw: bytes) -> bytes:
-    """A message whose headers are UTF-8: bare bytes that are not are read as cp1252."""
+    """A message whose headers are UTF-8: other bare bytes are read as cp1252."""
     head, blank, rest = raw.partition(b"\n\n")
     return head if head.isascii() and not blank else decode(head)[0].encode() + blank + rest
 

@@ -2,7 +2,7 @@
 
 An answer is kept with the version of what was read, and returned only to a session of the same
 version: the same grant, with no commit since. Answers of sessions without a version, errors, and
-answers that leave something out because time was over are not kept.
+answers that are incomplete because time ran out are not kept.
 """
 
 from collections import OrderedDict
@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-#: What an answer takes beside its bytes and its arguments, about.
+#: The approximate overhead of an answer beside its bytes and arguments.
 ENTRY_BYTES: Final = 512
 
 
@@ -43,7 +43,7 @@ class AnswerCache:
         return Call(version, revision, name, orjson.dumps(arguments))
 
     def find(self, call: Call) -> bytes | None:
-        """The result that was kept for this call."""
+        """The cached result of this call, or None."""
         with self._lock:
             found = self._known.get(call)
             if found is not None:

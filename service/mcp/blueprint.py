@@ -36,7 +36,7 @@ Extra = dict[str, str]
 
 ALLOW: Final = "POST, OPTIONS"
 ALWAYS: Final = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
-#: Who compresses JSON finds said what it would have to say.
+#: Vary lists Accept-Encoding already, for whoever compresses JSON.
 OF_JSON: Final = (("Content-Type", "application/json"), ("Vary", "Origin, Accept-Encoding"))
 ALLOWED_HEADERS: Final = (
     "content-type, authorization, accept, mcp-protocol-version, mcp-method, mcp-name, "
@@ -64,8 +64,8 @@ def blueprint(
     found = Blueprint(name, __name__)
 
     def mount(state: BlueprintSetupState) -> None:
-        # A rule without methods matches verbs Flask has no name for, so that they too are
-        # told 405 by us, behind the origin check. The slash is optional and never redirected.
+        # A rule without methods matches verbs unknown to Flask, so that they too get
+        # our 405, after the origin check. The slash is optional and never redirected.
         rule = state.app.url_rule_class(
             path.rstrip("/") or "/", endpoint=f"{name}.endpoint", strict_slashes=False
         )
@@ -79,7 +79,7 @@ def blueprint(
 class Endpoint:
     """The one view: turns a Flask request into bytes and headers, and a reply into a response.
 
-    `checks_host`: it checks `Host` after origin and verb, so nothing else has to.
+    `checks_host`: it checks `Host` itself, after origin and verb.
     """
 
     checks_host = True
@@ -90,7 +90,7 @@ class Endpoint:
         self._open_session = open_session
 
     def __call__(self) -> Response:
-        """The answer to whatever was sent here. Its id is `g.request_id` for all that logs."""
+        """The answer to any request. Sets its id, `g.request_id`, for the logs."""
         environ = request.environ
         headers = SentHeaders(environ)
         id = g.request_id = http_edge.request_id(environ)
@@ -121,7 +121,7 @@ class Endpoint:
     def _refusal(
         self, error: EvidenceError, headers: "SentHeaders", id: str
     ) -> tuple[Reply, Extra]:
-        """An error as a reply, with the headers that HTTP wants beside its status."""
+        """An error as a reply, with the headers that its status requires."""
         status = status_of(error.kind, error.code)
         code = INTERNAL_ERROR if status == 500 else INVALID_REQUEST
         fault = Fault(
@@ -199,7 +199,7 @@ def check_content_type(found: str) -> None:
 
 
 def preflight(headers: SentHeaders) -> Extra:
-    """What a page may send here, for the browser that asks first. A foreign page is past none."""
+    """The answer to a CORS preflight. A page of a foreign origin is refused."""
     if headers.get("Origin") is None:
         return {"Allow": ALLOW}
     asked = (headers.get("Access-Control-Request-Headers") or "").lower().split(",")

@@ -1,6 +1,6 @@
 """From a valid request to its result, in the shape of its revision.
 
-A `Server` is one surface made ready to answer. Whatever cannot change between two requests
+A `Server` is one surface, ready to answer. Whatever cannot change between two requests
 (discovery, the tools, the templates) is serialised when the server is built.
 """
 
@@ -32,7 +32,7 @@ from service.mcp.surface import NEEDS_CAPABILITY, Surface, UnknownTool
 CAPABILITIES: Final[dict[str, Any]] = {"tools": {}, "resources": {}}
 SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 
-#: How long clients may keep an answer: fixed lists, and what a public surface reads.
+#: How long clients may cache an answer: fixed lists, and resources of a public surface.
 LIST_TTL_MS: Final = 3_600_000
 READ_TTL_MS: Final = 300_000
 

@@ -1,7 +1,7 @@
 """JSON-RPC errors of the protocol, with the HTTP status of each.
 
-A tool that fails is not a fault: it answers with a result that says `isError`. Faults are for
-frames nobody can act on, and for resources, which have no other way to fail.
+A tool that fails is not a fault: its result has `isError`. Faults are for
+invalid messages, and for resources, which have no other way to fail.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ class Fault(Exception):
 
     @property
     def log_code(self) -> str:
-        """Its code for the log: that of the error behind it, or else the number."""
+        """The code to log: that of the underlying error, else the number."""
         code = (self.data or {}).get("code")
         return code if isinstance(code, str) else str(self.code)
 

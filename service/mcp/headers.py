@@ -1,7 +1,7 @@
 """Routing headers: they repeat parts of the body for proxies, so they must agree with it.
 
-`Mcp-Method` and `Mcp-Name` repeat what is asked. `Mcp-Param-*` repeat arguments that a tool's
-schema marks with `x-mcp-header`. A value no header can carry as it is comes wrapped:
+`Mcp-Method` and `Mcp-Name` repeat the method and its target. `Mcp-Param-*` repeat arguments that a
+tool's schema marks with `x-mcp-header`. A value no header can carry as it is comes wrapped:
 `=?base64?<base64 of the UTF-8>?=`.
 """
 
@@ -19,7 +19,7 @@ _CLOSING: Final = "?="
 #: The parameter that names what a method acts on.
 NAMED_BY: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
-#: Header and the way from the arguments to the value it repeats.
+#: A header, and the path of the argument it repeats.
 Mirror = tuple[str, tuple[str, ...]]
 
 
@@ -93,7 +93,7 @@ def check_mirrors(
 
 
 def _same(sent: str, value: Any) -> bool:
-    """Text is compared as it is, numbers by value, truth only with truth."""
+    """Compares text exactly, numbers by value, booleans only with booleans."""
     if isinstance(value, str):
         return sent == value
     try:

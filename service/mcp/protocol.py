@@ -34,7 +34,7 @@ from service.mcp.validation import (
 
 logger = logging.getLogger(__name__)
 
-#: What a batch is called in the log, where a single message has its method or tool.
+#: The name of a batch in the log, in place of a method or tool.
 BATCH: Final = "batch"
 
 Validate = Callable[[Any], Request | None]
@@ -90,7 +90,7 @@ def handle(
 def handle_line(
     server: Server, raw: bytes, session: Any, dialogue: Dialogue, *, request_id: str = ""
 ) -> bytes | None:
-    """The answer to one line of a pipe, without its newline; None if there is none."""
+    """The answer to one line of a pipe, without its newline, or None."""
     try:
         message = parsed(raw)
     except Fault as fault:
@@ -161,7 +161,7 @@ def _answer_batch(
 
 
 def _readable_id(message: Any) -> str | int | None:
-    """The id an answer can repeat; None where the message has none that could be one."""
+    """The id to repeat in the answer; None if the message has no valid one."""
     id = message.get("id") if isinstance(message, dict) and "method" in message else None
     return id if isinstance(id, (str, int)) and not isinstance(id, bool) else None
 

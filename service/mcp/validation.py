@@ -33,14 +33,14 @@ class Request:
 
 
 def claimed(message: Any) -> Any:
-    """The revision a message names in its own body; None where it names none."""
+    """The revision a message names in its own body, or None."""
     params = message.get("params") if isinstance(message, dict) else None
     meta = params.get("_meta") if isinstance(params, dict) else None
     return meta.get(VERSION_KEY) if isinstance(meta, dict) else None
 
 
 def validate_http(message: Any, headers: Headers) -> Request | None:
-    """The request in a posted message; None if there is nothing to answer."""
+    """The request in a posted message; None if it needs no answer."""
     sent, own = headers.get(VERSION_HEADER), claimed(message)
     if own in versions.LEGACY:
         if sent not in (None, own):
@@ -101,7 +101,7 @@ def validate_legacy(message: Any, version: str, headers: Headers | None) -> Requ
 
 
 def is_response(message: Any) -> bool:
-    """Whether a message answers a request of ours. There are none, but clients may think so."""
+    """True if a message answers a request of ours. There are none, but clients may think so."""
     return (
         isinstance(message, dict)
         and "method" not in message

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of what is mounted, made from the operations and their schemas.
+"""The OpenAPI 3.1 document of the mounted routes, made from the operations and their schemas.
 
 `parts/` has what does not depend on an operation: the schemas of bodies, the headers, and the
 routes of the server itself.
@@ -22,7 +22,7 @@ PARTS = Path(__file__).with_name("parts")
 
 @dataclass(frozen=True, slots=True)
 class Mounted:
-    """What a server serves: records, papers or both; papers that are `closed` need a token."""
+    """The surfaces of a server: records, papers or both; `closed` papers need a token."""
 
     records: bool
     papers: bool

@@ -164,7 +164,7 @@ def _named(name: str, field: Any, description: str, schema: Shape) -> Shape:
     schema = schema or property_of(name, field)
     found: Shape = {"name": name, "in": "query", "description": description, "schema": schema}
     if isinstance(field, (arguments.TypedFilter, arguments.ExpandLimit)):
-        # An object of no members is no parameter at all, and what a form begins with.
+        # An empty object sends no parameter, so forms start with it.
         found |= {"style": "deepObject", "explode": True, "example": {}}
         found["schema"] = {k: v for k, v in schema.items() if k != "minProperties"}
     elif isinstance(field, arguments.Names):

@@ -15,7 +15,7 @@ def _described(description: str, **more: Any) -> dict[str, Any]:
 
 
 def renamed(given: dict[str, Any], **aliases: str) -> dict[str, Any]:
-    """Arguments with aliases replaced by the names they stand for; a declared name wins."""
+    """Arguments with aliases replaced by declared names; a declared name wins."""
     found = {name: value for name, value in given.items() if name not in aliases}
     for alias, name in aliases.items():
         if alias in given:
@@ -24,7 +24,7 @@ def renamed(given: dict[str, Any], **aliases: str) -> dict[str, Any]:
 
 
 def with_id(given: dict[str, Any]) -> dict[str, Any]:
-    """Arguments with the `id` that a `stream` and a `record_id` stand for."""
+    """Arguments with the `id` made from a `stream` and a `record_id`."""
     parts = given.get("stream"), given.get("record_id")
     if "id" in given or not all(isinstance(part, str) for part in parts):
         return given
@@ -84,7 +84,7 @@ class Choice(fields.String):
 class Number(fields.Integer):
     """A whole number between two bounds. `5.0` is one, `"5"` and `true` are not.
 
-    Its errors say all there is to say.
+    Its errors name both bounds.
     """
 
     def __init__(
@@ -188,7 +188,7 @@ def _is_count(value: Any) -> bool:
 
 
 def over_rest(field: Any, default: Any = None) -> str:
-    """What an argument means, in the words of REST, with the default it has there."""
+    """The description of an argument over REST, with its default there."""
     meant: str = field.metadata.get("rest", field.metadata["description"])
     default = field.metadata.get("default") if default is None else default
     return meant if default is None else f"{meant} {default} by default."

@@ -31,7 +31,7 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a body stands: path and query, both encoded. A `posted` one has no next address."""
+    """The address of a body: path and query, both encoded. A `posted` one has no next address."""
 
     path: str
     query: str = ""
@@ -41,7 +41,7 @@ class Address:
         return f"{self.path}?{self.query}" if self.query else self.path
 
     def next(self, cursor: str | None) -> str | None:
-        """The address of the next page; None where it would be too long or this was posted."""
+        """The address of the next page; None if it is too long or this was posted."""
         if cursor is None or self.posted:
             return None
         pairs = parse_qsl(self.query, keep_blank_values=True)
@@ -57,7 +57,7 @@ def body(
     here: Address,
     extra: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """What the operation answers to unchecked arguments, with its links and `meta`.
+    """The answer of the operation to unchecked arguments, with its links and `meta`.
 
     `extra` are the parameters only REST has.
     """

@@ -50,9 +50,9 @@ def run(session: Session, *, id: str, connection_id: str | None = None, **args: 
 
 
 def _following(session: Session, ref: handles.RecordRef, fields: Sequence[str]) -> list[str]:
-    """The fields of the record after the last one asked for, if no more could be named.
+    """The fields of the record after the last requested one, if no more could be named.
 
-    So the call for the fields that were left out of a wide record leads to all of them.
+    The call for the fields left out of a wide record then leads to all of them.
     """
     if len(fields) < CONTRACT.names_in_list:
         return []

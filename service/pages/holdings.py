@@ -13,9 +13,9 @@ RECORDS, PAPERS = "records", "papers"
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """One surface: what it reads, who may, and the paths of MCP and REST. `open` takes no token.
+    """One surface: its data, its readers, and the paths of MCP and REST. `open` needs no token.
 
-    In `about`, backticks stand around code.
+    In `about`, backticks mark code.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Holding:
 def holdings(layout: Layout, state: Mapping[str, Any]) -> tuple[Holding, ...]:
     """The surfaces of this server, at least one.
 
-    Nothing that a token guards is among it: neither names nor counts.
+    It holds nothing that a token guards: neither names nor counts.
     """
     return (*_records(layout), *_papers(layout, state))
 
@@ -75,7 +75,7 @@ def _papers(layout: Layout, state: Mapping[str, Any]) -> Iterator[Holding]:
 
 
 def health(services: Services, state: Mapping[str, Any]) -> tuple[bool, tuple[str, ...]]:
-    """Whether everything is available, with messages about problems."""
+    """(True if everything is available, messages about problems)."""
     messages = []
     if "reason" in state:
         messages.append(f"Records cannot be read: {state['reason']}")

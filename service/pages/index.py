@@ -1,4 +1,4 @@
-"""`/`: what is on this server, whether it is ready, and how to connect."""
+"""`/`: the contents of this server, its state, and how to connect."""
 
 from flask import Response
 

@@ -40,8 +40,8 @@ PLACES: Final = (("/", "Home"), ("/connect", "Connect"), ("/try", "Try"), ("/doc
 class Layout:
     """Renders templates of `templates/` into answers. The paths are those of the MCP endpoints.
 
-    Each template is compiled when it is first shown: together they take longer than all else at
-    the start of a server.
+    Each template is compiled when it is first shown: compiling all would dominate the start of a
+    server.
     """
 
     services: Services

@@ -1,7 +1,7 @@
-"""Who wrote a paper, in the order and spelling of the paper.
+"""The authors of a paper, in the order and spelling of the paper.
 
 The author table keeps neither. But the metadata text of the full-text index begins with the
-title and goes on with the authors as they were given; the table says where each name ends.
+title and goes on with the authors as they were given; the table tells where each name ends.
 """
 
 import re
@@ -81,7 +81,7 @@ def _metadata(
 def in_order(text: str, title: str, names: list[str]) -> list[str] | None:
     """The authors in the order and spelling of a metadata text.
 
-    None where the text does not begin with the title. Names that are not where they should be
+    None where the text does not begin with the title. Names out of place
     follow at the end, as the table has them.
     """
     letters, places = _letters(text)

@@ -1,7 +1,7 @@
 """Matches query words to the snapshot's words: inflected forms and spelling corrections.
 
 Forms are words of the index with the same Snowball stem, in the languages of the papers. A word of
-five letters or more that occurs in no form also stands for the words one edit away.
+five letters or more that occurs in no form also matches the words one edit away.
 """
 
 import sqlite3
@@ -30,9 +30,9 @@ from service.lru import LruCache
 from service.papers.snapshot import Snapshot
 from service.papers.vocabulary import Vocabulary, tokens_table, vocabulary
 
-#: Forms of one word that are looked for, the most frequent first.
+#: The forms of one word to search, the most frequent first.
 FORMS_MAX = 24
-#: Words whose forms begin with fewer letters have none: too many words of the index begin so.
+#: Words whose forms begin with fewer letters have none: too many words share the prefix.
 BEGIN_CHARS = 3
 #: Papers whose language is detected. Their ids are hashes, so the first ones are a fair sample.
 SAMPLED_PAPERS = 500
@@ -111,7 +111,7 @@ class _Lexicon:
         return self._known(words) | {word: counts[word] for word in found}
 
     def _known(self, words: Iterable[str]) -> dict[str, int]:
-        """Those of these words that occur, and in how many papers."""
+        """The words among these that occur, and their numbers of papers."""
         wanted = list(words)
         rows = self.db.execute(
             f"SELECT term, doc FROM json_each(?) CROSS JOIN {tokens_table(self.db)} "
@@ -121,7 +121,7 @@ class _Lexicon:
         return {word: 1 for word in wanted if word in self.tokens.tokens} | dict(rows)
 
     def _beginning(self, begin: str) -> dict[str, int]:
-        """The words that begin so, and in how many papers they occur."""
+        """The words with this prefix, and their numbers of papers."""
         rows = self.db.execute(
             f"SELECT term, doc FROM {tokens_table(self.db)} WHERE term >= ? AND term < ? LIMIT ?",
             (begin, begin + _LAST, BUDGETS.prefix_words_read),

@@ -22,7 +22,7 @@ _ARXIV_DOI = "10.48550/arxiv."
 
 
 def is_paper_id(text: object) -> bool:
-    """Whether a paper with this id is served; ids of another form would not survive a URI."""
+    """True if a paper with this id is served; ids of another form would not survive a URI."""
     return isinstance(text, str) and _PAPER_ID.fullmatch(text) is not None
 
 
@@ -42,7 +42,7 @@ def named(snapshot: Snapshot, db: sqlite3.Connection, given: str) -> str | None:
 
 
 def is_number(given: str) -> bool:
-    """Whether a text is spelled as a DOI, an arXiv id or a built paper id, and so is no words."""
+    """True if a text is spelled as a DOI, an arXiv id or a built paper id."""
     given = given.strip()
     return any(pattern.fullmatch(given) for pattern in (_DOI, _ARXIV, _BUILT_ID))
 
@@ -65,7 +65,7 @@ def doi_in(given: str) -> str | None:
 
 
 def _alias(db: sqlite3.Connection, key: str) -> str | None:
-    if not key.isprintable():  # and so cannot be bound, or is no key
+    if not key.isprintable():  # which cannot be bound, or is no key
         return None
     row = db.execute(
         "SELECT paper_id FROM paper_key_alias AS alias JOIN paper USING (paper_id) "

@@ -1,6 +1,6 @@
-"""Whether a file is a snapshot of deepresearch-flow, and which tables and columns it has.
+"""Checks that a file is a snapshot of deepresearch-flow, and reads its tables and columns.
 
-Snapshots carry no version number: releases differ by columns, and what they share is asked for.
+Snapshots carry no version number: releases differ by columns, so the common ones are required.
 """
 
 import os
@@ -79,9 +79,9 @@ def check_content(db: sqlite3.Connection, columns: Columns) -> None:
 
 
 def check_values(db: sqlite3.Connection, columns: Columns) -> None:
-    """Refuses what is not text where text is read, and text that no paper has.
+    """Refuses non-text values in text columns, and text without a paper.
 
-    SQLite keeps anything in any column. What holds here is relied on everywhere else.
+    SQLite allows any value in any column. All other code relies on these checks.
     """
     for table in filter(columns.__contains__, SHORT):
         for column in NEEDED.get(table, ()):

@@ -1,4 +1,4 @@
-"""Papers by the values of a field: authors, venues, years and so on, never by SQL patterns."""
+"""Finds papers by the values of a field: authors, venues, years and so on, without SQL patterns."""
 
 import re
 import sqlite3
@@ -25,7 +25,7 @@ _RANGE = re.compile(r"\s*(\d{1,4})?\s*\.\.\s*(\d{1,4})?\s*", re.ASCII)
 
 
 def papers_with(snapshot: Snapshot, db: sqlite3.Connection, name: Name) -> set[str]:
-    """The ids of the papers whose values fit, whether the name is excluded or not."""
+    """The ids of the papers whose values match, also for an excluded name."""
     fits = _rule(name)
     if name.field in LISTED:
         wanted = [number for number, value in values(snapshot, name.field) if fits(value)]
@@ -78,7 +78,7 @@ def papers_of(db: sqlite3.Connection, field: str, numbers: Iterable[int]) -> set
 
 
 def _rule(name: Name) -> Callable[[str], bool]:
-    """Whether a folded value matches a field."""
+    """The test of a folded value against a field."""
     if name.field == "year" and (span := _RANGE.fullmatch(name.value)):
         return _year_range(name, span)
     wanted = _key(name.value)

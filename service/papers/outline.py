@@ -34,7 +34,7 @@ _NOTABLE = re.compile(
     ) (?P<rest> [^\n]* )""",
     re.VERBOSE,
 )
-# How a line begins that is no paragraph: a line of dashes below it is a rule.
+# The beginning of a line that is no paragraph: a line of dashes below it is a rule.
 _NO_PARAGRAPH = re.compile(r"[ ]{4}|[ ]{0,3}(?:\t|>|\||<|[-+*](?:\s|$)|\d{1,9}[.)]\s|```|~~~)")
 
 
@@ -70,7 +70,7 @@ def outline(file: TextFile, offset: int, limit: int) -> tuple[list[Heading], int
 
 
 def heading_above(file: TextFile, place: int) -> str | None:
-    """The heading above a position; None if there is none or finding it takes too long."""
+    """The heading above a position; None without one, or if finding it takes too long."""
     if file.total > CHEAP_CHARS and _outlines.get(file.identity) is None:
         return None
     try:
@@ -119,7 +119,7 @@ def _headings(file: TextFile) -> Iterator[tuple[int, int]]:
 def _stretches(file: TextFile) -> Iterator[tuple[int, str, int, int]]:
     """(offset, text, own, end): the lines from `own` to `end`, after two that were given before.
 
-    The text begins with a line end, unless what it begins with lies far inside a very long line.
+    The text begins with a line end, unless it begins far inside a very long line.
     """
     deadline = Deadline.after(BUDGETS.store_seconds)
     text, base, own = "\n", -1, 1
@@ -152,7 +152,7 @@ def _line_ends(text: str) -> str:
 
 
 class _Reader:
-    """Tells headings from similar lines; `after` is the end of the last relevant line."""
+    """Distinguishes headings from similar lines; `after` is the end of the last relevant line."""
 
     def __init__(self) -> None:
         self._fence = ""

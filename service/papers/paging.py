@@ -30,7 +30,7 @@ class Paging:
 
     @staticmethod
     def of(snapshot: Snapshot, operation: str, word: str, wanted: PaperSearch) -> "Paging":
-        """The page that is wanted; `word` is the name of its text among the arguments.
+        """The requested page; `word` is the name of its text among the arguments.
 
         Raises `InvalidRequest` (`invalid_cursor`, or `invalid_request` past the deepest page)
         and `Gone` (`cursor_expired`) for a cursor of another generation.

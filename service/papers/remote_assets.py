@@ -28,7 +28,7 @@ NOT_FETCHED = "cannot be downloaded"
 class RemoteAssets(AssetStore):
     """Assets below an HTTP(S) address.
 
-    `generation` names the snapshot whose rows are asked with: what has no hash is cached for it
+    `generation` names the snapshot of the rows: assets without a hash are cached for it
     alone. The cache is a folder of its own under the temporary folder unless one is given.
     Raises `ValueError` for an address that nothing can be appended to.
     """
@@ -70,7 +70,7 @@ class RemoteAssets(AssetStore):
         return self._cache / hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
     def _cached(self, asset: Asset, deadline: Deadline) -> TextFile | None:
-        """The cached asset; None if there is none. Deletes an altered one."""
+        """The cached asset, or None. Deletes an altered one."""
         path = self._path(asset)
         try:
             _check_private(self._cache)
@@ -87,7 +87,7 @@ class RemoteAssets(AssetStore):
             return None
 
     def _opened(self, asset: Asset, parts: Parts, deadline: Deadline) -> TextFile:
-        """The asset as its server has it, verified, and cached from now on."""
+        """The asset from its server, verified and cached."""
         try:
             part, name = _new_part(self._cache)
         except OSError as error:
@@ -99,7 +99,7 @@ class RemoteAssets(AssetStore):
                 self._fill(part, parts, asset, deadline)
                 text = assets.verified(part, asset, deadline)
                 opened.pop_all()
-            with suppress(OSError):  # the text is open, whatever becomes of its name
+            with suppress(OSError):  # the text stays open, even if its name is lost
                 self._make_room()
                 os.replace(name, self._path(asset))
             return text

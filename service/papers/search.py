@@ -19,7 +19,7 @@ from service.ports import PaperSearch
 
 
 class _Shown(NamedTuple):
-    """What a hit shows of a paper, as it is stored."""
+    """The stored values that a hit shows of a paper."""
 
     paper_id: str
     title: str

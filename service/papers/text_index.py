@@ -19,7 +19,7 @@ KEPT = 256
 
 
 class Identity(NamedTuple):
-    """What stays the same of a file as long as its bytes do, whatever it is called."""
+    """Attributes of a file that change with its bytes, but not with its name."""
 
     device: int
     inode: int
@@ -31,7 +31,7 @@ class Identity(NamedTuple):
 class TextIndex:
     """`starts` has the byte offset of every 8,192nd code point, `total` counts code points.
 
-    Both are 0 and empty where the bytes are no UTF-8; the digest is that of the bytes in any case.
+    Both are empty and 0 if the bytes are not UTF-8; the digest is always that of the bytes.
     """
 
     sha256: str

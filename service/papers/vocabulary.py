@@ -76,7 +76,7 @@ class Vocabulary:
                 yield token, read
 
     def beginning(self, begin: str) -> Iterator[str]:
-        """The words in these tokens that begin so, at most `TOKENS_MAX`."""
+        """The words in these tokens with this prefix, at most `TOKENS_MAX`."""
         first = bisect_left(self.words, begin)
         for word in islice(self.words, first, first + TOKENS_MAX):
             if not word.startswith(begin):
@@ -92,7 +92,7 @@ class Vocabulary:
             yield from self.tokens[longer]
 
     def _goes_on(self, term: Term) -> bool:
-        """Whether the term ends with a CJK character that longer tokens begin with."""
+        """True if the term ends with a CJK character that longer tokens begin with."""
         last = _last(term)
         if not fold(term.words[last]).startswith(" "):
             return False
@@ -133,7 +133,7 @@ def _read(snapshot: Snapshot) -> Vocabulary:
 
 
 def _is_base(word: str) -> bool:
-    """Whether a word is more than marks such as a vowel sign or the voicing of a kana."""
+    """True if a word is not only marks such as a vowel sign or the voicing of a kana."""
     return any(map(str.isalnum, word))
 
 
@@ -155,7 +155,7 @@ def _plain(term: Term, start: int) -> tuple[str, int]:
 
 
 def _words_read(spelled: list[str], term: Term, start: int) -> int:
-    """How many words of the term from `start` on a token reads; 0 where it does not fit in.
+    """The number of words of the term from `start` on that a token covers; 0 if it does not fit.
 
     Only the first token may begin before the term, and only the last may go on after it.
     """

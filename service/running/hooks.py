@@ -1,7 +1,7 @@
 """Request hooks: start a request record, then write it to the log and the metrics.
 
-This is on the way of every request: headers are looked up in the WSGI environment, and nothing is
-worked out that is not told.
+Every request passes here, so headers are read from the WSGI environment, and nothing is
+computed that is not logged.
 """
 
 import ipaddress
@@ -23,7 +23,7 @@ from service.running.logs import log_request
 from service.settings import Settings
 
 VERBS: Final = frozenset({"GET", "HEAD", "POST", "OPTIONS", "PUT", "PATCH", "DELETE"})
-#: What machines ask every few seconds; told at debug level only.
+#: Paths that machines poll every few seconds; logged at debug level only.
 PROBES: Final = frozenset({"/healthz", "/readyz", metrics.PATH})
 NOWHERE: Final = "none"
 
@@ -50,7 +50,7 @@ def prepare(app: Flask, guard: Guard, found: Settings) -> None:
 
 
 def _check_host(app: Flask, guard: Guard) -> None:
-    """Check `Host` on every route; a view with `checks_host` does so in an order of its own."""
+    """Checks `Host` on every route; a view with `checks_host` does so in its own order."""
     view = app.view_functions.get(request.endpoint or "")
     if not getattr(view, "checks_host", False):
         guard.check_host(request.environ.get("HTTP_HOST"), peer(request.environ))
@@ -93,7 +93,7 @@ def _logged(application: Any, counting: bool) -> Any:
 
 
 def _log_request(asked: Request, response: Response, opened: RequestLog, counting: bool) -> None:
-    """One line and its counts, once the answer is ready; of a stream, once it was sent."""
+    """Logs and counts a request once the answer is ready, or once a stream was sent."""
     seconds = perf_counter() - opened.began
     rule = asked.url_rule
     route, surface, operation = _place(rule.rule, rule.endpoint) if rule else _UNPLACED
@@ -133,9 +133,9 @@ _UNPLACED: Final = (NOWHERE, NOWHERE, NOWHERE)
 
 @lru_cache(maxsize=None)
 def _place(rule: str, endpoint: str) -> tuple[str, str, str]:
-    """(route, surface, operation) of a rule: all of them are ours.
+    """(route, surface, operation) of a rule, all of them declared by us.
 
-    `/v1/blobs/{blob_id}` is a route: the address as it is declared, not as it was asked for.
+    The route is the declared address, such as `/v1/blobs/{blob_id}`, not the requested one.
     """
     route = re.sub("<(?:[^<>:]+:)?([^<>]+)>", r"{\1}", rule)
     surface, _, name = endpoint.partition(".")

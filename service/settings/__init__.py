@@ -10,7 +10,7 @@ from service.settings import parsing
 from service.settings.operating import ROWS
 
 HIDDEN = "(hidden)"
-THREADS, WAITING_THREADS = 2, 16  # over a store, and where they wait for an upstream
+THREADS, WAITING_THREADS = 2, 16  # over a store, and over an upstream
 
 
 class SettingsError(ValueError):
@@ -32,7 +32,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of this deployment; see `SETTINGS` for what each means."""
+    """The settings of this deployment; `SETTINGS` explains each."""
 
     store: Path
     store_url: str | None = field(repr=False)
@@ -262,7 +262,7 @@ def announce(**changes: str) -> None:
     os.environ.update(changes)
 
 
-#: Credentials of the owner. Where one stands in the environment, nothing starts.
+#: Credentials of the owner. With one in the environment, nothing starts.
 OWNER_VARIABLES = ("RUNG_OWNER_TOKEN", "PDPP_OWNER_TOKEN", "PDPP_OWNER_SESSION_COOKIE")
 
 
@@ -286,7 +286,7 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
 def examine(environ: Mapping[str, str] | None = None) -> tuple[list[InForce], list[str]]:
     """Every setting in the order of `SETTINGS`, and a line for every fault.
 
-    A setting at fault has its default here.
+    An invalid setting has its default here.
     """
     found = os.environ if environ is None else environ
     faults = [
@@ -330,7 +330,7 @@ def _rules(values: Mapping[str, Any], environ: Mapping[str, str]) -> Iterator[tu
         yield "threads", THREADS, "default"
 
 
-#: Settings that are nothing without another: (of these, needs this one).
+#: Settings that need another: (one of these, needs this one).
 _NEEDS = (
     ("store_url", "store_sha256"),
     ("papers_url", "papers_sha256"),
@@ -344,7 +344,7 @@ _NEEDS = (
 
 
 def _missing(values: Mapping[str, Any]) -> list[str]:
-    """A line for each setting that needs one which is not there."""
+    """A line for each setting that needs a missing one."""
     rows = {setting.name: setting for setting in SETTINGS}
     return [
         f"{rows[name].variable} requires {rows[other].variable}, for example {rows[other].example}."

@@ -108,7 +108,7 @@ def one_of(*words: str) -> Callable[[str], str]:
 
 
 def token(value: str) -> str:
-    """One token, as a bearer header can carry it."""
+    """One token that fits a bearer header."""
     if not re.fullmatch(rf"[A-Za-z0-9._~+/-]{{{TOKEN_CHARS},}}=*", value):
         raise ValueError(f"must be a token of at least {TOKEN_CHARS} letters, digits or ._~+/-")
     return value
@@ -130,7 +130,7 @@ def storage(value: str) -> str:
 
 
 def _has_port(value: str) -> bool:
-    """Whether the port of an address is one, where it names any."""
+    """True if the port of an address is valid, or missing."""
     try:
         return urlsplit(value).port != 0
     except ValueError:

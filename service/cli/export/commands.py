@@ -1,6 +1,6 @@
 """`rung export`: whole fields, records, streams, blobs and papers in files.
 
-An interrupted export leaves `FILE.part`, and the same command goes on where it stopped.
+An interrupted export leaves `FILE.part`, and the same command resumes it.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ from service.ports import RecordQuery
 
 Work = Callable[[Sink, Meter], Any]
 
-#: How a page of a stream is asked for is the export's own business; related records have streams.
+#: Arguments of paging, which the export sets itself, and of related records, which have streams.
 NOT_ASKED = ("limit", "cursor", "count", "changes_since", "expand", "expand_limit")
 FORMATS = ("ndjson", "csv")
 GROUP = ("rung",)
@@ -232,7 +232,7 @@ def _run(
 
 
 def _place(source: Source) -> str:
-    """Where a source is, in one spelling."""
+    """The address of a source, in one spelling."""
     if source.url is not None:
         return rung_url(source.url)
     return source.provider_url or str(source.store.absolute())
@@ -259,7 +259,7 @@ def _write(target: Target, what: State, unit: str, does: Work) -> None:
 def _with_way_on(
     error: EvidenceError, sink: Sink, target: Target, *, resumed: bool
 ) -> EvidenceError:
-    """The error, with how the export can be gone on with."""
+    """The error, with the way to resume the export."""
     lost = isinstance(error, Gone) or error.details.get("param") == "cursor"
     if lost and resumed:
         return type(error)(
@@ -282,7 +282,7 @@ def _explained(target: Target, spelling: Spelling, *, asked: str | None = None) 
         with report_errors(spelling, asked=asked):
             yield
     except BrokenPipeError:
-        raise  # whoever read has enough
+        raise  # the reader closed the pipe
     except OSError as error:
         name = "standard output" if target.output == "-" else target.output
         raise click.ClickException(f"{error.filename or name}: {error.strerror}.") from error

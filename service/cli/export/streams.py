@@ -1,4 +1,4 @@
-"""Streams that are written to a file, page by page, and the forms records are written in."""
+"""Writes streams to a file, page by page, in one of several formats."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -31,7 +31,7 @@ PAGE = CONTRACT.page_items
 
 
 class Form(Protocol):
-    """How records are written down."""
+    """A file format for records."""
 
     def head(self) -> bytes: ...
 
@@ -115,7 +115,7 @@ class Progress:
 def copy(asker: Asker, query: RecordQuery, form: Form, sink: Sink, meter: Meter) -> None:
     """All records of a stream, page by page.
 
-    Raises `InvalidRequest` where the source gives no way to its further pages.
+    Raises `InvalidRequest` if the source gives no way to its further pages.
     """
     progress = Progress()
 
@@ -164,7 +164,7 @@ def _page(asker: Asker, query: RecordQuery, sink: Sink, form: Form, progress: Pr
 def _asked(
     asker: Asker, query: RecordQuery, total: int | None, *, counted: bool
 ) -> tuple[Body, int | None]:
-    """(page, how many records there are in all, where the source counts them)."""
+    """(page, total number of records if the source counts them)."""
     if not counted:
         return _body(asker, query), total
     try:
@@ -203,7 +203,7 @@ def fields_of(asker: Asker, query: RecordQuery) -> tuple[str, ...]:
         views = [view for stream in found for view in stream.views if view.id == query.view]
         names = [name for view in views for name in view.fields]
         if not views:
-            return ()  # the source says so, and which views there are
+            return ()  # the source validates them, and names its views
     if not names:
         raise InvalidRequest(
             "The source does not list the fields of this stream. Name them with --fields, or "
@@ -214,5 +214,5 @@ def fields_of(asker: Asker, query: RecordQuery) -> tuple[str, ...]:
 
 
 def _is_inside(name: str, stream: StreamSchema) -> bool:
-    """Whether it is the path of something inside another field, which has a column of its own."""
+    """True if it is the path of something inside another field, which has a column of its own."""
     return is_nested(name) and top_level(name) in stream.fields

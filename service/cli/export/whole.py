@@ -42,7 +42,7 @@ class Large:
 
     @property
     def is_text(self) -> bool:
-        """Whether it can be read by windows; bytes cannot."""
+        """True if it can be read by windows; bytes cannot."""
         return bool(self.preview["object"] == "field_preview")
 
     def value(self) -> Any:

@@ -40,7 +40,7 @@ class DemoPaper:
 
     @property
     def key(self) -> str:
-        """What names the paper for ever: its DOI, else its BibTeX key."""
+        """The permanent key of the paper: its DOI, else its BibTeX key."""
         return f"doi:{self.doi}" if self.doi else f"bib:{self.bibtex_key}"
 
     @property

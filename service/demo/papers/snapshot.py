@@ -1,4 +1,4 @@
-"""Writing the demo's papers as a snapshot: one database file and a static tree beside it."""
+"""Writes the demo's papers as a snapshot: one database file and a static tree beside it."""
 
 import hashlib
 import sqlite3
@@ -12,7 +12,7 @@ from service.demo.papers.shelf import DemoPaper, papers
 
 NAME = "snapshot.db"
 STATIC = "static"
-LAYOUT = "1"  # another one where the same texts are to be written in another way
+LAYOUT = "1"  # raise it if the same texts are to be written in another way
 SCHEMA = Path(__file__).with_name("schema.sql")
 FACET = Path(__file__).with_name("facet.sql")
 
@@ -21,20 +21,20 @@ def write(folder: Path) -> Path:
     """Writes `folder/snapshot.db` and `folder/static`; returns the path of the database.
 
     Equal texts give an equal snapshot. A reader finds the old one whole or the new one whole: the
-    files of the tree come first, and the database takes its place by a rename.
+    files of the tree come first, then the database, by a rename.
     """
     return _write(folder, list(papers()))
 
 
 def write_once(folder: Path) -> Path:
-    """The same, but a whole snapshot of the very same texts is left alone."""
+    """Writes the snapshot unless a whole one of the same texts exists."""
     found = list(papers())
     path = folder / NAME
     return path if _is_current(folder, found) else _write(folder, found)
 
 
 def build_id(found: Iterable[DemoPaper]) -> str:
-    """32 hex digits: others after any change of a text or of the layout."""
+    """32 hex digits that change with any text and with the layout."""
     digest = hashlib.sha256(LAYOUT.encode() + SCHEMA.read_bytes())
     for paper in found:
         digest.update(repr(paper).encode())
@@ -74,7 +74,7 @@ def _fill(path: Path, found: Sequence[DemoPaper]) -> None:
 
 
 def _is_current(folder: Path, found: Sequence[DemoPaper]) -> bool:
-    """Whether the snapshot there is whole and of these texts."""
+    """True if a whole snapshot of these texts exists."""
     named = "SELECT value FROM snapshot_meta WHERE key = 'snapshot_build_id'"
     tree = folder / STATIC
     try:

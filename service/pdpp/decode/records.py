@@ -40,7 +40,7 @@ def decode_record(body: Body, ref: RecordRef, *, whole: bool = False) -> Record:
 
 
 def _row(row: Body, stream: str | None, parent: RecordRef | None, whole: bool) -> Record | None:
-    """A record of a list; related records are of the connection of their parent by default."""
+    """A record of a list; related records default to the connection of their parent."""
     source = source_of(row)
     ref = reference(row, stream, source)
     if ref is None:

@@ -25,7 +25,7 @@ from evidence.schema import (
 )
 from service.pdpp.decode import number_of, object_of, pick, rows, source_of, text_of, warnings_of
 
-#: Members that only full descriptions have, and those that all but names have.
+#: Members of full descriptions only, and those of all but names.
 _FULL = ("schema", "query", "selection")
 _COMPACT = ("field_capabilities", "primary_key", "cursor_field", "expand_capabilities", "views")
 
@@ -65,7 +65,7 @@ def stream(body: Body) -> StreamDetails:
 
 
 def _unwrapped(body: Body, name: str) -> Body:
-    """What some servers put into `data`."""
+    """The document inside `data`, as some servers wrap it."""
     inner = body.get("data")
     return inner if isinstance(inner, dict) and name not in body else body
 

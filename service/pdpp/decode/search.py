@@ -1,4 +1,4 @@
-"""PDPP search body -> `SearchPage`: hits with their proven windows, tolerant of what is missing."""
+"""PDPP search body -> `SearchPage`: hits with their proven windows, tolerant of missing members."""
 
 from dataclasses import replace
 from typing import Any
@@ -58,7 +58,7 @@ def read(body: dict[str, Any]) -> SearchPage:
 
 
 def within(page: SearchPage, query: str) -> SearchPage:
-    """The page of a source that is not ours, with no other words than the query can explain."""
+    """The page of a foreign source, with only words that the query can explain."""
     nearest = {
         word: kept
         for word, near in page.nearest_words.items()
@@ -92,7 +92,7 @@ def _is_word(text: str) -> bool:
 
 
 def _counts(meta: dict[str, Any]) -> Counts | None:
-    """How many records match; `some` is PDPP's count."""
+    """The counts of matching records; `some` is PDPP's count."""
     counts, count = object_of(meta, "counts"), meta.get("count")
     some = number_of(counts, "some")
     if some is None:
@@ -112,12 +112,12 @@ def _words(listed: Any) -> list[str]:
 
 
 def _detail(warnings: list[dict[str, Any]], code: str) -> dict[str, Any]:
-    """What the first warning of a code has beside its text."""
+    """The `detail` of the first warning with a code."""
     return next((object_of(one, "detail") for one in warnings if one.get("code") == code), {})
 
 
 def _retry(given: Any) -> dict[str, Any] | None:
-    """The arguments that a source offers instead: words, times, and None for what limits them."""
+    """The arguments that a source offers instead: words, times, and None to drop a limit."""
     if not isinstance(given, dict):
         return None
     found: dict[str, Any] = {
@@ -129,7 +129,7 @@ def _retry(given: Any) -> dict[str, Any] | None:
 
 
 def _fan_in(package: Any) -> FanIn | None:
-    """Who of a package answered; None where one grant was asked."""
+    """The sources of a package that answered; None for a single grant."""
     if not isinstance(package, dict):
         return None
     reports = [
@@ -179,7 +179,7 @@ def _hit(row: dict[str, Any]) -> Hit | None:
 
 
 def address(path: str, ref: RecordRef) -> str:
-    """The path of the record, with the connection where an upstream left it out."""
+    """The path of the record, with the connection if the upstream left it out."""
     if not path.startswith("/") or ref.connection_id is None or "connection_id=" in path:
         return path
     joint = "&" if "?" in path else "?"
@@ -210,7 +210,7 @@ def _match(part: dict[str, Any], id: str) -> Match | None:
         window = _around_marks(shown)
     return Match(
         field_path=path,
-        # Who says where it stands has marked it as we do, or pretends to.
+        # A server that sends positions marks text as we do, or pretends to.
         shown=shown if start is not None and is_marked(shown) else balanced(shown),
         start=start,
         end=number_of(part, "end_chars"),
@@ -230,7 +230,7 @@ def _window(read: Any) -> dict[str, Any]:
 
 
 def _around_marks(shown: str) -> dict[str, Any]:
-    """The read of the words that are marked first, for upstreams that do not say where they are."""
+    """The read of the first marked words, for upstreams that send no positions."""
     text, marks = split(shown, escaped=False)
     if not marks:
         return {}

@@ -13,7 +13,7 @@ _REST_NAMES = {"query": "q"}
 
 
 def encode(page: SearchPage) -> Body:
-    """The PDPP body of a page; what the page does not have is left out."""
+    """The PDPP body of a page; absent members are left out."""
     body: Body = {
         "object": "list",
         "url": "/v1/search",
@@ -42,7 +42,7 @@ def _meta(page: SearchPage) -> Body:
 
 
 def _end_warnings(page: SearchPage) -> Iterator[Body]:
-    """What a page says of its end, as warnings; REST never cuts its tail."""
+    """The end of a page as warnings; REST never cuts its tail."""
     if page.left_out is not None:
         yield {
             "code": LEFT_OUT,

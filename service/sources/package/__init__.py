@@ -1,8 +1,8 @@
 """A package: one bearer over several grants, each at a resource server of its own.
 
-Search and the lists fan in over all children. Everything else asks exactly one, chosen by what the
-grants hold, so that its paging, bookmarks and counts keep their meaning. Where one child holds all
-that is asked about, its answer is given as it is.
+Search and the lists fan in over all children. Everything else asks exactly one, chosen by the
+content of the grants, so that its paging, bookmarks and counts stay valid. If one child holds all
+the requested data, its answer is returned unchanged.
 """
 
 from collections.abc import Callable, Sequence
@@ -122,7 +122,7 @@ class PackageResourceServer:
         return self._point(ref, lambda rs: rs.field_window(ref, field_path, window))
 
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob:
-        """Without `connection_id` only where the package has one child: blobs name no stream."""
+        """Without `connection_id` only in a package of one child, because blobs name no stream."""
         places = self._members.within(connection_id)
         self._one(places, connection_id)
         return self._first(places, lambda rs: rs.blob(blob_id, connection_id=connection_id))
@@ -135,14 +135,14 @@ class PackageResourceServer:
         return Search(places, query, self._sealer).page(self._each, self._deadline)
 
     def _one(self, places: Sequence[Place], connection_id: str | None) -> Child:
-        """The child to ask; 409 `ambiguous_connection` where the caller has to choose."""
+        """The child to ask; 409 `ambiguous_connection` if the caller has to choose."""
         children = children_of(places)
         if len(children) > 1 and connection_id is None:
             raise ambiguous(places)
         return children[0]
 
     def _point(self, ref: RecordRef, ask: Callable[[ResourceServer], T]) -> T:
-        """The answer of the first holder of a record that has it; grants may overlap."""
+        """The answer of the first child that has the record; grants may overlap."""
         places = self._members.stream(ref.stream, ref.connection_id)
         self._one(places, ref.connection_id)
         return self._first(places, ask)

@@ -1,4 +1,4 @@
-"""Who of a package holds what, known without asking: grants do not change.
+"""The streams that each child of a package holds, known without a request: grants do not change.
 
 The refusals are those of a single grant, word for word: a package is one token to its reader.
 """
@@ -19,8 +19,8 @@ from service.ports import Held, ResourceServer
 class Child:
     """One grant of a package.
 
-    `open` gives its resource server, which waits for nothing past the deadline, or raises what
-    hinders it.
+    `open` gives its resource server, which never waits past the deadline, or raises the error
+    of opening it.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The descriptions of many sources as one; those that do not answer are listed by name."""
+"""Merges the descriptions of many sources; those that do not answer are listed by name."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
@@ -56,7 +56,7 @@ def stream(gathered: Gathered[StreamDetails], places: Sequence[Place]) -> Stream
 
 
 def by_membership(children: Sequence[Child], places: Iterable[Place]) -> list[Connector]:
-    """What is known of children without asking: the names of their streams and connections."""
+    """The names of the streams and connections of children, known without a request."""
     silent = {id(child) for child in children}
     found = []
     for place in places:

@@ -30,13 +30,13 @@ def rows(body: Body, names: Sequence[str]) -> tuple[str, list[Body]]:
 
 
 def require(good: bool, what: str) -> None:
-    """Raises `upstream_invalid_response` where a body lacks what makes it one of its kind."""
+    """Raises `upstream_invalid_response` if a body lacks a required member."""
     if not good:
         raise invalid(f"returned no {what}")
 
 
 def page(body: Body, query: RecordQuery) -> Body:
-    """A list of records; where several connections are listed one after the other, a share of each.
+    """A list of records; if several connections are listed in turn, a share of each.
 
     Such a list has no cursor: a warning says which connections to ask alone.
     """
@@ -88,7 +88,7 @@ def _cut_groups(body: Body, inner: Body, most: int) -> Body:
 
 
 def _without_cursor(body: Body, inner: Body, query: AggregateQuery) -> Body:
-    """Groups of a source that gives no cursor; if it has more, a warning says how to reach them."""
+    """Groups of a source without a cursor; if it has more, a warning tells how to reach them."""
     limit = query.limit or CONTRACT.groups_default
     others, known = inner.get("other_count"), inner.get("group_count")
     if isinstance(others, int):
@@ -127,7 +127,7 @@ def _forward(body: Body, cursor: str | None) -> Body:
 def _cut(body: Body, name: str, limit: int) -> Body:
     """The requested number of rows, and a warning about the others.
 
-    A cursor that came with them leads past all of them.
+    The cursor of the answer leads past all of them.
     """
     count = len(body[name])
     return notices.warned(
@@ -140,7 +140,7 @@ def _cut(body: Body, name: str, limit: int) -> Body:
 
 
 def _larger(count: int, limit: int) -> str:
-    """How to see the rows that are left out."""
+    """The advice on reaching the rows that are left out."""
     if limit >= CONTRACT.page_items:
         return "Narrow the call to see them."
     more = min(count, CONTRACT.page_items)
@@ -246,7 +246,7 @@ def _whole(value: Any) -> int:
 
 
 def schema(body: Body, query: SchemaQuery) -> Body:
-    """A schema document, capabilities by field. If it has none, a warning lists what works."""
+    """A schema document, capabilities by field. Without any, a warning lists what works."""
     described = streams(body) or []
     for stream in described:
         if isinstance(stream, dict):
@@ -262,7 +262,7 @@ def schema(body: Body, query: SchemaQuery) -> Body:
 
 
 def _tidy(stream: Body) -> None:
-    """Capabilities by the name of the field, where a server lists them; relations with names."""
+    """Turns lists of capabilities into objects by field name, and names relations."""
     found = stream.get("field_capabilities") or {}
     if not isinstance(found, dict):
         listed = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
@@ -279,7 +279,7 @@ def _tidy(stream: Body) -> None:
 
 
 def streams(body: Body) -> list[Any] | None:
-    """The streams of a schema document, in any of its shapes; None where it is none."""
+    """The streams of a schema document, in any of its shapes; None for other bodies."""
     inner = unwrapped(body)
     connectors = inner.get("connectors")
     if isinstance(connectors, list):
@@ -290,13 +290,13 @@ def streams(body: Body) -> list[Any] | None:
 
 
 def unwrapped(body: Body) -> Body:
-    """What some servers put into `data`."""
+    """The document inside `data`, as some servers wrap it."""
     inner = body.get("data")
     return inner if isinstance(inner, dict) else body
 
 
 def _has_capabilities(stream: Any) -> bool:
-    """Whether any field of a stream has a capability that can be used."""
+    """True if any field of a stream has a capability that can be used."""
     fields = stream.get("field_capabilities") if isinstance(stream, dict) else None
     return any(_usable(one) for one in (fields or {}).values())
 

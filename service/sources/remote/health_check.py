@@ -18,7 +18,7 @@ from cryptography import x509
 from evidence.work import Deadline
 
 PORTS = {"http": 80, "https": 443}
-#: How the library reports a proxy that refuses a tunnel.
+#: The library's message for a proxy that refuses a tunnel.
 REFUSED = "Tunnel connection failed: "
 #: Raised for a certificate without alternative names, or with ones that cannot be read.
 UNREAD = (
@@ -122,7 +122,7 @@ def free(host: str, port: int) -> str | None:
 
 @contextmanager
 def _opened(url: str, proxy: str | None, deadline: Deadline) -> Iterator[socket.socket]:
-    """A connection to an address, by way of a proxy if there is one."""
+    """A connection to an address, through a proxy if one is used."""
     from service.sources.remote.connections import connected
 
     try:

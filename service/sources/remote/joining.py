@@ -17,7 +17,7 @@ from service.access.registry import Member
 def remote_member(url: str, token: str, deadline: Deadline) -> Member:
     """The grant of a client token at the resource server at `url`.
 
-    Raises what that server says, `Forbidden` for owner tokens, and `InvalidRequest` for a grant
+    Raises the errors of that server, `Forbidden` for owner tokens, and `InvalidRequest` for a grant
     that names no connections.
     """
     server = RemoteAuthority(Origin(url), reserved=None).open(token, deadline)

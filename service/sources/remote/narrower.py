@@ -1,9 +1,9 @@
-"""Narrower searches: what a source finds that requires every word, asked for fewer of them.
+"""Narrower searches: repeats a query with fewer words at a source that requires every word.
 
     where did the quorum meet      as typed; then: quorum meet · quorum · meet
 
-The hits of all of them are one list, ordered by what their own windows prove. A cursor says which
-searches make the list, so that every page of it is cut from the same one.
+The hits of all of them are one list, ordered by the coverage their windows prove. A cursor names
+the searches of the list, so that every page comes from the same list.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ _CURSOR: Final = re.compile(r"~(\d{1,3})\.(\d)\.(\d{1,4})\.([0-9a-f]{8})")
 
 
 class Place(NamedTuple):
-    """A place in a list: `size` hits were asked of each search, the `narrower` first were made."""
+    """A place in a list: `size` hits of each search, and the number of `narrower` searches."""
 
     size: int
     narrower: int
@@ -37,7 +37,7 @@ class Place(NamedTuple):
 
 
 def helps(query: SearchQuery, found: SearchPage) -> bool:
-    """Whether the page is all that the query finds, and fewer words may find more."""
+    """True if the page has all hits of the query, and fewer words may find more."""
     if not query.widen or query.cursor or query.words != "any" or query.sort != "relevance":
         return False
     return not found.has_more and len(found.hits) < query.limit
@@ -46,8 +46,8 @@ def helps(query: SearchQuery, found: SearchPage) -> bool:
 def queries(text: str) -> list[str]:
     """At most three queries with fewer words than a text, narrowest first; none for a single word.
 
-    Names and long words stay longest: how rare a word is at the source is not known. Parts in
-    quotes and the like stay in all of them.
+    Names and long words stay longest: their rarity at the source is unknown. Required
+    parts, such as quotes, stay in all of them.
     """
     question = parse(text, languages_of(text))
     words = [spelling(word) for word in question.words]
@@ -66,7 +66,7 @@ def queries(text: str) -> list[str]:
 def pooled(text: str, pages: Sequence[SearchPage]) -> list[Hit]:
     """The hits of the search as typed and of narrower ones, each once, best first.
 
-    A hit of a narrower search has to prove that it holds a word.
+    A hit of a narrower search must prove that it holds a word.
     """
     judge, best = Judge(text), dict[tuple[str, ...], tuple[Order, int, Hit]]()
     for number, page in enumerate(pages):
@@ -77,7 +77,7 @@ def pooled(text: str, pages: Sequence[SearchPage]) -> list[Hit]:
             known = best.get(_identity(hit))
             if known is None or order < known[0]:
                 best[_identity(hit)] = order, number, judged
-    # What is equal stays in the order it came in.
+    # Equal hits keep their order.
     ranked = sorted(best.values(), key=lambda one: one[:2])
     return [replace(hit, rank=rank) for rank, (_, _, hit) in enumerate(ranked, start=1)]
 
@@ -115,8 +115,8 @@ def page(
 def cut(query: SearchQuery, place: Place, found: SearchPage) -> SearchPage:
     """The first page without the hits at its end that cover far less of the question.
 
-    Other servers tell no scores: coverage, which orders these hits, stands for it. A source may
-    rank by more, so hits that cover little before a better one stay.
+    Other servers send no scores, so coverage, which orders these hits, replaces them. A source may
+    rank by more, so hits of little coverage before a better one stay.
     """
     judge = Judge(query.query)
     covered = [judge.coverage(hit) for hit in found.hits]
@@ -137,7 +137,7 @@ def cut(query: SearchQuery, place: Place, found: SearchPage) -> SearchPage:
 
 
 def rest(query: SearchQuery, place: Place, found: SearchPage) -> SearchPage:
-    """The hits of a page of the source behind those that a cut page has shown."""
+    """The hits of a source's page after those that a cut page has shown."""
     ranked = [replace(hit, rank=hit.rank or number) for number, hit in enumerate(found.hits, 1)]
     stop = place.offset + query.limit
     page = replace(found, hits=ranked[place.offset : stop])
@@ -153,7 +153,7 @@ def cursor(query: SearchQuery, place: Place) -> str:
 
 
 def opened(query: SearchQuery) -> Place | None:
-    """The place a cursor stands for; None for cursors of the source itself."""
+    """The place of a cursor; None for cursors of the source itself."""
     found = _CURSOR.fullmatch(query.cursor or "")
     if found is None:
         return None
@@ -173,7 +173,7 @@ def _bound(query: SearchQuery) -> str:
 
 
 def _worth_of_words(text: str) -> Callable[[str], tuple[bool, bool, int]]:
-    """How much a word of a text is likely to say: a date less than others, a name more."""
+    """A sort key for the likely worth of a word in a text: dates least, names most."""
     outside = fold(find_period(text)[1]).split()
     first = next(iter(text.split()), "")
 

@@ -1,4 +1,4 @@
-"""Who asks an upstream: the kind of a token, by introspection or by the schema it may read.
+"""Checks the tokens of an upstream by introspection or by the schema they may read.
 
 Tokens are remembered by their SHA-256 only, for a minute at most.
 """
@@ -53,7 +53,7 @@ OTHER_KIND = partial(
 
 @dataclass(frozen=True, slots=True)
 class Introspection:
-    """Where tokens are introspected (RFC 7662), and our credentials there."""
+    """The introspection endpoint (RFC 7662), and our credentials there."""
 
     url: str
     client_id: str
@@ -63,7 +63,7 @@ class Introspection:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Why a token is refused, None if it is not, and for how many seconds this holds."""
+    """Why a token is refused (None if accepted), and for how many seconds this is valid."""
 
     refused: Callable[[], EvidenceError] | None
     seconds: float
@@ -72,7 +72,7 @@ class Verdict:
 class RemoteAuthority:
     """Opens one origin to client tokens. One for all requests, shared by threads.
 
-    `audience` is what tokens must be issued for, if an introspection reports it. Tokens that begin
+    `audience` is the required audience of tokens, if introspection reports one. Tokens that begin
     with `reserved` belong to another source and are never sent there. `after` makes deadlines.
     """
 
@@ -153,7 +153,7 @@ class RemoteAuthority:
         return Verdict(None, min(BUDGETS.token_seconds, _lasts(claims.get("exp"), answer.headers)))
 
     def _is_for_us(self, audience: Any) -> bool:
-        """Whether the audience is ours, if one is required and reported."""
+        """True if the audience is ours, if one is required and reported."""
         if self._audience is None or audience is None:
             return True
         listed = audience if isinstance(audience, list) else [audience]

@@ -1,6 +1,6 @@
-"""What an upstream refuses, as our errors: its codes verbatim, its words bounded.
+"""Converts refusals of an upstream to our errors: its codes verbatim, its words bounded.
 
-Bodies come as PDPP spells them, as OAuth does, as a bare object, or as text of some proxy.
+Bodies come in the form of PDPP, of OAuth, as a bare object, or as the text of a proxy.
 """
 
 import math
@@ -52,9 +52,9 @@ KINDS: dict[int, type[EvidenceError]] = {
 #: 401 codes that mean a dead token; other `context.*` codes mean: not granted.
 DEAD_TOKEN = ("context.active_false", "context.expired")
 NOT_GRANTED: dict[str, type[EvidenceError]] = {"context.instance_mismatch": NotFound}
-#: What upstreams call arguments that have another name here.
+#: The upstream names of arguments that have another name here.
 ARGUMENTS = {"q": "query", "expand[]": "expand", "streams[]": "streams"}
-#: Arguments an error may ask for; others are words of some server that nothing here takes.
+#: Arguments an error may name; no operation here takes others.
 RETRIES = ("connection_id", "stream", "streams")
 CONNECTION_KEYS = ("connection_id", "connector_key", "grant_id", "display_name", "stream")
 TEXTS = ("param", "field")
@@ -66,7 +66,7 @@ _CODE = re.compile(r"[\w.:-]{1,100}")
 
 
 def failure(answer: Answer) -> EvidenceError:
-    """The error an answer with a status other than 200 stands for."""
+    """The error of an answer with a status other than 200."""
     body = _error_object(answer.body)
     code = body.get("code")
     code = code if isinstance(code, str) and _CODE.fullmatch(code) else None
@@ -87,7 +87,7 @@ def failure(answer: Answer) -> EvidenceError:
 
 
 def noted(error: EvidenceError, answer: Answer) -> EvidenceError:
-    """The error with a note for who looks at that server: what page of a proxy this was."""
+    """The error with a note for the operator: which page of a proxy this was."""
     if title := _PAGE_TITLE.search(answer.body[: BUDGETS.error_page_bytes]):
         shown = _text(unescape(title[1].decode("utf-8", "replace")))
         error.add_note(f"It returned status {answer.status} and a web page: {shown}")
@@ -95,7 +95,7 @@ def noted(error: EvidenceError, answer: Answer) -> EvidenceError:
 
 
 def invalid(why: str) -> Unavailable:
-    """An answer that cannot be what was asked for."""
+    """The error for an answer that does not fit the request."""
     return Unavailable(
         f"An upstream server {why}. Try again later; its operator has to fix this.",
         code="upstream_invalid_response",
@@ -103,7 +103,7 @@ def invalid(why: str) -> Unavailable:
 
 
 def unbounded(error: json_text.TooManyValues | json_text.TooDeeplyNested) -> EvidenceError:
-    """An answer whose JSON is not parsed, because it would grow too large here or is too deep."""
+    """The error for JSON that is not parsed because it has too many values or levels."""
     if isinstance(error, json_text.TooManyValues):
         return TooLarge(
             f"An upstream server returned JSON that {error}. Request less data.",
@@ -173,7 +173,7 @@ def _words_for(status: int, code: str | None) -> str:
 def _hint(kind: type[EvidenceError], code: str | None, message: str) -> str | None:
     if code and code.startswith("context.") and kind is not Unauthenticated:
         return "The grant of your token does not include this. Call schema {} for what it includes."
-    if kind is Unauthenticated and "Ask the owner" not in message:  # ours says so itself
+    if kind is Unauthenticated and "Ask the owner" not in message:  # our own hint is clearer
         return "The token is no longer valid. Ask the owner for a new one."
     return None
 
@@ -187,7 +187,7 @@ def _retry_with(value: Any) -> tuple[str | None, str | None]:
 
 
 def _details(body: dict[str, Any]) -> dict[str, Any]:
-    """The further members our own errors have, bounded; anything else is left out."""
+    """The details that our own errors have, bounded; all others are left out."""
     found: dict[str, Any] = {}
     for name in TEXTS:
         if text := _text(body.get(name)):
@@ -221,7 +221,7 @@ def _connection(one: Any) -> dict[str, str]:
 
 
 def _calls(calls: Any) -> tuple[Continuation, ...]:
-    """Calls that work instead, where the upstream is one of our kind and names some."""
+    """Alternative calls, if the upstream is a Rung and names some."""
     listed = calls if isinstance(calls, list) else []
     return tuple(
         Continuation(one["tool"], one["args"], one["why"])
@@ -236,7 +236,7 @@ def _calls(calls: Any) -> tuple[Continuation, ...]:
 
 
 def is_small(value: Any) -> bool:
-    """Whether a detail of an upstream is small enough to be passed on."""
+    """True if a detail of an upstream is small enough to be passed on."""
     return len(orjson.dumps(value)) <= BUDGETS.upstream_detail_bytes
 
 
