@@ -52,13 +52,13 @@ class EvidenceError(Exception):
 
     def body(self) -> dict[str, Any]:
         """The error object as every surface shows it, without request id and HTTP type."""
-        found: dict[str, Any] = {"code": self.code, "message": self.message}
+        error: dict[str, Any] = {"code": self.code, "message": self.message}
         if self.hint:
-            found["hint"] = self.hint
+            error["hint"] = self.hint
         if self.retry_with:
-            found["retry_with"] = self.retry_with
-        found.update(self.details)
-        return found
+            error["retry_with"] = self.retry_with
+        error.update(self.details)
+        return error
 
 
 class InvalidRequest(EvidenceError):

@@ -186,7 +186,7 @@ def passages(
     the others are known not to be there.
     """
     haystack = Haystack(text)
-    found = sorted(
+    ranges = sorted(
         {
             (start, end, number)
             for number, group in enumerate(groups)
@@ -196,11 +196,11 @@ def passages(
         }
     )
     chosen: list[tuple[int, int, float, list[Occurrence]]] = []
-    ranked = sorted(_worthwhile(found, groups, most), key=lambda one: (-one[0], one[1], one[2]))
+    ranked = sorted(_worthwhile(ranges, groups, most), key=lambda one: (-one[0], one[1], one[2]))
     for worth, _, first, last in ranked:
-        start, end = found[first][0], max(one[1] for one in found[first : last + 1])
+        start, end = ranges[first][0], max(one[1] for one in ranges[first : last + 1])
         if all(end <= begun or start >= done for begun, done, _, _ in chosen):
-            chosen.append((start, end, worth, found[first : last + 1]))
+            chosen.append((start, end, worth, ranges[first : last + 1]))
             if len(chosen) == limit:
                 break
     return [

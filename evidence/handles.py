@@ -118,8 +118,8 @@ def stream_uri(stream: str, connection_id: str | None = None) -> str:
 def parse_stream(uri: str) -> tuple[str, str | None]:
     """(stream, connection_id or None) of a `pdpp://stream/…` URI."""
     name, _, query = uri[len(STREAM_SCHEME) :].partition("?")
-    found = dict(parse_qsl(query))
-    return _checked(unquote(name), "stream"), found.get("connection_id")
+    arguments = dict(parse_qsl(query))
+    return _checked(unquote(name), "stream"), arguments.get("connection_id")
 
 
 @lru_cache(maxsize=1024)
@@ -240,9 +240,9 @@ def _from_fields(fields: dict[str, Any]) -> RecordRef:
 
 def _window_arguments(fields: dict[str, Any]) -> list[tuple[str, Any]]:
     """The window a URI carries, in the words of `read_record_field`."""
-    found: list[tuple[str, Any]] = []
+    arguments: list[tuple[str, Any]] = []
     if query := fields.get("q") or fields.get("query"):
-        found.append(("query", query))
+        arguments.append(("query", query))
     if "cursor" in fields and "offset_chars" not in fields:
         fields = {**fields, "offset_chars": fields["cursor"]}
     for name in _WINDOW_ARGS:
@@ -250,5 +250,5 @@ def _window_arguments(fields: dict[str, Any]) -> list[tuple[str, Any]]:
         if isinstance(value, str) and value.isascii() and value.isdigit():
             value = int(value)
         if value is not None:
-            found.append((name, value))
-    return found
+            arguments.append((name, value))
+    return arguments

@@ -122,17 +122,17 @@ def rung(hit: Hit) -> dict[str, Any]:
 
 def _evidence(match: Match) -> dict[str, Any]:
     """Where a window is; the text of a hit's first one is its `evidence_preview`."""
-    found: dict[str, Any] = {"field_path": match.field_path}
+    evidence: dict[str, Any] = {"field_path": match.field_path}
     if match.start is not None:
-        found["start_chars"], found["end_chars"] = match.start, match.end
-        found["total_chars"] = match.total
+        evidence["start_chars"], evidence["end_chars"] = match.start, match.end
+        evidence["total_chars"] = match.total
     if match.match_start is not None:
-        found["match_start_chars"] = match.match_start
-        found["match_end_chars"] = match.match_end
-    found["complete"] = match.complete
+        evidence["match_start_chars"] = match.match_start
+        evidence["match_end_chars"] = match.match_end
+    evidence["complete"] = match.complete
     if not match.complete:
-        found["read"] = call(match.read)
-    return found
+        evidence["read"] = call(match.read)
+    return evidence
 
 
 def title(hit: Hit) -> str:

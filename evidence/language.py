@@ -68,13 +68,13 @@ def inflected(
     for prefix in sorted(one for each in begins.values() for one in each if len(one) >= least):
         if not prefixes or not prefix.startswith(prefixes[-1]):
             prefixes.append(prefix)
-    found = set[str]()
+    forms = set[str]()
     for word in beginning(prefixes):
         for language, known in stems.items():
             if word.startswith(begins[language]) and stem(word, language) in known:
-                found.add(word)
+                forms.add(word)
                 break
-    return found
+    return forms
 
 
 def _stemmer(language: str) -> Any:
@@ -91,7 +91,7 @@ def detect(texts: Iterable[str]) -> tuple[str, ...]:
 
     A language that fewer than one text in twenty is in is left out.
     """
-    found = Counter[str]()
+    counts = Counter[str]()
     for text in texts:
         words = fold(text).split()
         if len(words) < _FEW_WORDS:
@@ -99,9 +99,9 @@ def detect(texts: Iterable[str]) -> tuple[str, ...]:
         hits = {one: sum(word in stop_words(one) for word in words) for one in LANGUAGES}
         best = max(hits, key=lambda one: hits[one])
         if hits[best] >= _SHARE * len(words):
-            found[best] += 1
-    total = found.total()
-    return tuple(one for one, n in found.most_common(MOST_LANGUAGES) if n * 20 >= total)
+            counts[best] += 1
+    total = counts.total()
+    return tuple(one for one, n in counts.most_common(MOST_LANGUAGES) if n * 20 >= total)
 
 
 def edits(word: str, letters: Iterable[str]) -> frozenset[str]:

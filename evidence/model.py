@@ -96,7 +96,7 @@ def window_read(id: str, field_path: str, window: dict[str, Any]) -> Continuatio
 def distinct(items: Iterable[T]) -> list[T]:
     """The items in their order, each once; they need not be hashable."""
     listed = list(items)
-    return [found for place, found in enumerate(listed) if found not in listed[:place]]
+    return [item for place, item in enumerate(listed) if item not in listed[:place]]
 
 
 def next_page(operation: str, args: dict[str, Any], cursor: str | None) -> list[Continuation]:

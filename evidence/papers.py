@@ -130,16 +130,16 @@ class Paper:
     def continuations(self) -> list[Continuation]:
         """The summaries, the source with its outline, the translations."""
         named = {"paper_id": self.paper_id}
-        found = [Continuation(SUMMARY, named, "summary")]
+        calls = [Continuation(SUMMARY, named, "summary")]
         for template in self.available_summary_templates:
             if template != self.preferred_summary_template:
-                found.append(Continuation(SUMMARY, {**named, "template": template}, "summary"))
+                calls.append(Continuation(SUMMARY, {**named, "template": template}, "summary"))
         if self.has_source:
-            found.append(Continuation(SOURCE, {**named, "outline": True}, "outline"))
-            found.append(Continuation(SOURCE, named, "source"))
+            calls.append(Continuation(SOURCE, {**named, "outline": True}, "outline"))
+            calls.append(Continuation(SOURCE, named, "source"))
         for lang in self.languages:
-            found.append(Continuation(SOURCE, {**named, "lang": lang}, "translation"))
-        return found
+            calls.append(Continuation(SOURCE, {**named, "lang": lang}, "translation"))
+        return calls
 
 
 @dataclass(slots=True)
@@ -179,16 +179,16 @@ class PaperText:
 
     def continuations(self) -> list[Continuation]:
         """next, previous and the end, where the text goes on there."""
-        found = []
+        calls = []
         if self.end < self.total:
-            found.append(self._window(self.end, self.max_chars, "next"))
+            calls.append(self._window(self.end, self.max_chars, "next"))
         if self.start > 0:
             size = min(self.size, self.start)
-            found.append(self._window(self.start - size, size, "previous"))
+            calls.append(self._window(self.start - size, size, "previous"))
         last = max(0, self.total - self.size)
         if self.end < last:
-            found.append(self._window(last, self.max_chars, "end"))
-        return found
+            calls.append(self._window(last, self.max_chars, "end"))
+        return calls
 
     def _window(self, offset: int, size: int | None, why: str) -> Continuation:
         args = _given(

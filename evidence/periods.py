@@ -27,10 +27,10 @@ def find_period(text: str) -> tuple[Period | None, str]:
     A month needs its year, and a year alone must be a number of four digits.
     """
     for pattern in _patterns():
-        if found := pattern.search(text):
-            period = _period(found)
+        if match := pattern.search(text):
+            period = _period(match)
             if period is not None:
-                return period, f"{text[: found.start()]} {text[found.end() :]}"
+                return period, f"{text[: match.start()]} {text[match.end() :]}"
     return None, text
 
 

@@ -114,11 +114,11 @@ class Ranker:
         free, placed = set[int](), list[dict[int, list[int]]]()
         for text in texts:
             places = self.places(text.folded, text.possible)
-            for number, found in places.items():
+            for number, starts in places.items():
                 if text.part:
-                    parts[number] = max(parts[number], len(found) * text.weight)
+                    parts[number] = max(parts[number], len(starts) * text.weight)
                 else:
-                    counts[number] += len(found) * text.weight
+                    counts[number] += len(starts) * text.weight
             if text.everywhere:
                 free.update(places)
             else:
@@ -131,20 +131,20 @@ class Ranker:
 
     def places(self, folded: str, possible: int = -1) -> dict[int, list[int]]:
         """The starts of each group's occurrences in a folded text, ascending."""
-        found: dict[int, list[int]] = {}
+        places: dict[int, list[int]] = {}
         padded = f" {folded} "
         for (word, pattern), number in self._needles:
             if not possible >> number & 1 or (position := padded.find(word)) < 0:
                 continue
-            starts = found.get(number, [])
+            starts = places.get(number, [])
             merged = bool(starts)
             while position >= 0 and len(starts) < PLACES_MAX:
                 if pattern is None or pattern.match(padded, position):
                     starts.append(position)
                 position = padded.find(word, position + len(word) - 1)
             if starts:
-                found[number] = sorted(starts) if merged else starts
-        return found
+                places[number] = sorted(starts) if merged else starts
+        return places
 
     def _weight(self, counts: Sequence[int], length: int) -> float:
         long = min(length / self.mean, LONGEST)

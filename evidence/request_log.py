@@ -44,10 +44,10 @@ def continued(traceparent: object) -> Trace | None:
     """A span of ours in the trace of a `traceparent`; None if it is invalid."""
     if not isinstance(traceparent, str) or len(traceparent) > _TRACEPARENT_CHARS:
         return None
-    found = _TRACEPARENT.fullmatch(traceparent.strip())
-    if found is None or (found[1] == "00" and found[5]):
+    match = _TRACEPARENT.fullmatch(traceparent.strip())
+    if match is None or (match[1] == "00" and match[5]):
         return None
-    return Trace(found[2], f"{getrandbits(64):016x}", bool(int(found[4], 16) & _SAMPLED))
+    return Trace(match[2], f"{getrandbits(64):016x}", bool(int(match[4], 16) & _SAMPLED))
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,41 +47,41 @@ class FieldCapability:
     @property
     def flags(self) -> str:
         """The capabilities as compact flags."""
-        found = [f"t={_word(self.word)}"] if self.word else []
+        flags = [f"t={_word(self.word)}"] if self.word else []
         if self.role:
-            found.append(f"role={_word(self.role)}")
+            flags.append(f"role={_word(self.role)}")
         if self.exact:
-            found.append("eq")
+            flags.append("eq")
         if self.operators is not None:
-            found.append("r=" + "|".join(self.operators))
+            flags.append("r=" + "|".join(self.operators))
         if self.lexical:
-            found.append("lex")
+            flags.append("lex")
         if self.aggregations:
-            found.append("a=" + "|".join(self.aggregations))
-        return ",".join([*found, *self.other]) or NO_FLAGS
+            flags.append("a=" + "|".join(self.aggregations))
+        return ",".join([*flags, *self.other]) or NO_FLAGS
 
 
 def parse_flags(flags: str) -> FieldCapability:
     """The capabilities of a field from its compact flags."""
-    found: dict[str, Any] = {"other": ()}
+    parsed: dict[str, Any] = {"other": ()}
     for flag in flags.split(","):
         name, _, value = flag.partition("=")
         words = tuple(word for word in value.split("|") if word)
         if name == "t" and value:
-            found["type"] = value
+            parsed["type"] = value
         elif name == "role" and value:
-            found["role"] = value
+            parsed["role"] = value
         elif name == "r":
-            found["operators"] = words
+            parsed["operators"] = words
         elif name == "a":
-            found["aggregations"] = words
+            parsed["aggregations"] = words
         elif flag == "eq":
-            found["exact"] = True
+            parsed["exact"] = True
         elif flag == "lex":
-            found["lexical"] = True
+            parsed["lexical"] = True
         elif flag and flag != NO_FLAGS:
-            found["other"] += (flag,)
-    return FieldCapability(**found)
+            parsed["other"] += (flag,)
+    return FieldCapability(**parsed)
 
 
 def _word(text: str) -> str:
@@ -168,8 +168,8 @@ class Connector:
 
     @property
     def connection_ids(self) -> list[str]:
-        found = (source.connection_id for row in self.rows for source in row.connections)
-        return list(dict.fromkeys(name for name in found if name))
+        ids = (source.connection_id for row in self.rows for source in row.connections)
+        return list(dict.fromkeys(name for name in ids if name))
 
 
 def merged(connectors: Iterable[Connector]) -> tuple[Connector, ...]:

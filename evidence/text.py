@@ -78,7 +78,7 @@ def _later_edge(text: str, edge: int, limit: int) -> int:
         return 0
     last = edge + _NEAR if edge + _NEAR < limit else limit
     # One more than `last`: the end of what is searched looks like the end of the text.
-    if (found := _BEGINS.search(text, edge, last + 1)) and (place := found.start()) <= last:
+    if (match := _BEGINS.search(text, edge, last + 1)) and (place := match.start()) <= last:
         return place
     while edge < limit and _inside_character(text, edge):
         edge += 1
@@ -93,9 +93,9 @@ def beginning(text: str, place: int) -> int:
     if place <= 0:
         return 0
     for gap in (_BEFORE_SENTENCE, _BEFORE_WORD):
-        for found in gap.finditer(text, max(0, place - 2), place + _SHIFT):
-            if found.end() >= place:
-                return found.end()
+        for match in gap.finditer(text, max(0, place - 2), place + _SHIFT):
+            if match.end() >= place:
+                return match.end()
     return _later_edge(text, place, len(text))
 
 
@@ -104,8 +104,8 @@ def _earlier_edge(text: str, edge: int, limit: int) -> int:
     if edge == len(text):
         return edge
     first = edge - _NEAR if edge - _NEAR > limit else limit
-    if found := _LAST_END.match(text, first, edge + 1):
-        return found.end()
+    if match := _LAST_END.match(text, first, edge + 1):
+        return match.end()
     while edge > limit and _inside_character(text, edge):
         edge -= 1
     return edge
@@ -175,8 +175,8 @@ def mark(text: str, *, start: int, end: int, marks: Iterable[tuple[int, int]]) -
         return _tagged(text, start, end, marks), 0
     # At one place a tag closes before the next opens, and both precede the escaped character.
     edits: list[tuple[int, int, int, str]] = []
-    for found in _ESCAPED_IN_MARKED.finditer(piece):
-        edits.append((start + found.start(), 2, 1, _visible(found)))
+    for match in _ESCAPED_IN_MARKED.finditer(piece):
+        edits.append((start + match.start(), 2, 1, _visible(match)))
     escapes = len(edits)
     for first, last in marks:
         first, last = max(first, start), min(last, end)

@@ -83,10 +83,10 @@ def _cut_title(document: Document, field: str) -> None:
 
 
 def _add_related(document: Document, record: Record) -> None:
-    for name, found in record.expanded.items():
-        document.metadata[f"expanded.{name}"] = " ".join(one.id for one in found.records)
-        document.metadata[f"expanded.{name}.has_more"] = found.has_more
-        if rest := found.rest:
+    for name, related in record.expanded.items():
+        document.metadata[f"expanded.{name}"] = " ".join(one.id for one in related.records)
+        document.metadata[f"expanded.{name}.has_more"] = related.has_more
+        if rest := related.rest:
             document.more[f"expanded.{name}.next"] = rest
 
 

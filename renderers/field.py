@@ -70,7 +70,7 @@ def about(read: FieldRead, context: Context, escapes: int = 0) -> list[str]:
             match=match,
             escaped=escapes or None,
         ),
-        *(warning(found) for found in read.warnings),
+        *(warning(notice) for notice in read.warnings),
         *(context.step(continuation) for continuation in read.continuations()),
     ]
     if not read.text:

@@ -161,7 +161,7 @@ def _extent(part: Partial) -> str:
 
 def footer(page: RecordPage, context: Context) -> list[str]:
     """Warnings and next calls."""
-    lines = [warning(found) for found in page.warnings]
+    lines = [warning(notice) for notice in page.warnings]
     if page.ended_early:
         lines.append("The page ended early to stay within its size; next_page goes on.")
     lines += [context.step(continuation) for continuation in page.continuations()]

@@ -109,7 +109,7 @@ def _details(index: Schema, context: Context) -> Rendering:
         args = {"stream": row.stream.name, "connection_id": row.connections[0].connection_id}
         following.append(Continuation("schema", args, "another_connection"))
     following = distinct(following)[: CONTRACT.page_items]
-    lines += [warning(found) for found in index.warnings]
+    lines += [warning(notice) for notice in index.warnings]
     lines += [context.step(one) for one in following]
     data = {
         **_head(index, index.detail),

@@ -174,7 +174,7 @@ def footer(page: SearchPage, context: Context = Context()) -> list[str]:
     lines += _sources(page.fan_in) if page.fan_in else _mix(page)
     if page.recall.get("complete") is False and not _only_sources_miss(page):
         lines += _recall(page)
-    lines += [warning(found) for found in page.warnings]
+    lines += [warning(notice) for notice in page.warnings]
     if page.tail_cut:
         lines.append("Later hits score far lower; next_page shows them.")
     if page.left_out:
@@ -214,8 +214,8 @@ def _mix(page: SearchPage) -> list[str]:
 
 def _only_sources_miss(page: SearchPage) -> bool:
     """True if only sources that failed or were not asked yet may have missing hits."""
-    found = page.fan_in
-    return found is not None and found.incomplete and not page.recall.get("truncated")
+    fan_in = page.fan_in
+    return fan_in is not None and fan_in.incomplete and not page.recall.get("truncated")
 
 
 def _sources(found: FanIn) -> list[str]:

@@ -43,13 +43,13 @@ class Room:
 
     def share(self, costs: Sequence[tuple[int, int]], least: Sequence[tuple[int, int]]) -> float:
         """The share of their text that windows can keep, between all and the least."""
-        found = 1.0
+        share = 1.0
         for channel, most in enumerate((self.text, self.data)):
             smallest = sum([cost[channel] for cost in least])
             whole = sum([cost[channel] for cost in costs])
             if whole > most:
-                found = min(found, (most - smallest) / (whole - smallest))
-        return found * ROUNDING
+                share = min(share, (most - smallest) / (whole - smallest))
+        return share * ROUNDING
 
 
 def fit(page: SearchPage, budgets: Budgets, each: Each = serial) -> SearchPage:

@@ -88,10 +88,10 @@ def from_cache(path: Path, provider: str, now: datetime) -> str:
 def from_file(path: Path) -> str:
     """The token in `path`, which has nothing else."""
     try:
-        found = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         raise _invalid(path, "cannot be read", "rung grant create") from None
-    return from_text(found, str(path))
+    return from_text(text, str(path))
 
 
 def from_text(text: str, place: str) -> str:
@@ -110,8 +110,8 @@ def exposure(path: Path) -> str | None:
 
 
 def _is_owners(members: dict[str, Any]) -> bool:
-    found = (members.get(name) for name in KIND_MEMBERS)
-    return any(OWNER in str(kind).casefold() for kind in found)
+    kinds = (members.get(name) for name in KIND_MEMBERS)
+    return any(OWNER in str(kind).casefold() for kind in kinds)
 
 
 def _check_provider(document: dict[str, Any], path: Path, provider: str) -> None:

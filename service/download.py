@@ -111,10 +111,10 @@ def _install(download: Download, into: Path, home: Path, url: str, most_bytes: i
     with tempfile.TemporaryDirectory(dir=into, prefix=FETCHING) as draft:
         body, content = Path(draft) / "body", Path(draft) / "content"
         content.mkdir()
-        found = _receive(url, body, most_bytes)
-        if found != home.name:
+        checksum = _receive(url, body, most_bytes)
+        if checksum != home.name:
             raise download.unusable(
-                f"has the SHA-256 {found}", f"Correct {download.checksum_variable} or the file."
+                f"has the SHA-256 {checksum}", f"Correct {download.checksum_variable} or the file."
             )
         if _is_bare(body):
             body.rename(content / download.file)
@@ -165,7 +165,7 @@ def _is_bare(body: Path) -> bool:
 def _find(download: Download, home: Path) -> Path:
     """The one file of a folder, at its top or one folder below."""
     named = (*home.glob("*.db"), *home.glob("*/*.db"))
-    found = [path for path in named if path.name[0] != "." and path.is_file()]
-    if len(found) != 1:
-        raise download.unusable(f"has {len(found)} files named *.db", download.wanted)
-    return found[0]
+    files = [path for path in named if path.name[0] != "." and path.is_file()]
+    if len(files) != 1:
+        raise download.unusable(f"has {len(files)} files named *.db", download.wanted)
+    return files[0]

@@ -31,16 +31,16 @@ def store(settings: Settings, url: str, *, named: bool) -> Store:
     """
     folder = settings.store.parent if named else _folder("store")
     path = _fetched(download.STORE, url, settings.store_sha256, folder)
-    found = Store(path, settings.secret_key, fixed=True)
+    opened = Store(path, settings.secret_key, fixed=True)
     try:
-        found.ready()
+        opened.ready()
     except EvidenceError as error:
         raise SettingsError(
             f"RUNG_STORE_URL: the file cannot be served. {error.message}"
         ) from error
     finally:
-        found.reader.close()  # connections must not cross a fork
-    return found
+        opened.reader.close()  # connections must not cross a fork
+    return opened
 
 
 def _fetched(kind: Download, url: str, sha256: str | None, folder: Path) -> Path:
@@ -65,13 +65,13 @@ def _folder(name: str) -> Path:
         own = Path(tempfile.gettempdir()) / f"rung-{os.geteuid()}"
         with suppress(FileExistsError):
             own.mkdir(OWN_FOLDER)
-        found = own.lstat()
+        status = own.lstat()
     except OSError as error:
         raise SettingsError(
             "There is no place for the download: neither var/ nor a temporary directory is "
             "writable. Set TMPDIR to a writable directory."
         ) from error
-    if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) != OWN_FOLDER:
+    if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) != OWN_FOLDER:
         raise SettingsError(
             f"{own} is not a private directory of this user. Remove it, or set TMPDIR to "
             "another directory."

@@ -102,8 +102,8 @@ def _allowed(found: dict[str, Any]) -> str:
 def settings() -> str:
     """Every environment variable that is read."""
     rows = [
-        (f"`{found.variable}`", _default(found), f"`{found.example}`", found.help)
-        for found in SETTINGS
+        (f"`{setting.variable}`", _default(setting), f"`{setting.example}`", setting.help)
+        for setting in SETTINGS
     ]
     others = [(f"`{one.name}`", one.where, f"`{one.example}`", one.help) for one in BESIDE]
     refused = ", ".join(f"`{name}`" for name in OWNER_VARIABLES)
@@ -121,8 +121,8 @@ def settings() -> str:
     )
 
 
-def _default(found: Setting) -> str:
-    return "none" if found.default in (None, ()) else f"`{found.default}`"
+def _default(setting: Setting) -> str:
+    return "none" if setting.default in (None, ()) else f"`{setting.default}`"
 
 
 def bounds() -> str:

@@ -36,25 +36,25 @@ class Entry(Generic[Op]):
 
     def params(self, reword: Callable[[str], str] = str) -> list[click.Parameter]:
         """The operation's arguments as click parameters; `reword` changes their help."""
-        found: list[click.Parameter] = []
+        params: list[click.Parameter] = []
         fields = self.operation.arguments.fields
         for key in (*self.positional, *(name for name in fields if name not in self.positional)):
             if key not in self.positional:
                 typed = words.typed(fields[key])
                 name = words.option_name(key)
-                found.append(click.Option([name], **typed, help=reword(self.described(key))))
+                params.append(click.Option([name], **typed, help=reword(self.described(key))))
             elif key == self.joined:
-                found.append(click.Argument([key], nargs=-1, required=True, metavar="WORDS..."))
+                params.append(click.Argument([key], nargs=-1, required=True, metavar="WORDS..."))
             else:
                 required = fields[key].required
-                found.append(click.Argument([key], required=required))
+                params.append(click.Argument([key], required=required))
         if self.last is not None:
-            found.append(click.Argument([_word(self.last)], required=False, metavar="[FIELD]"))
-        return found
+            params.append(click.Argument([_word(self.last)], required=False, metavar="[FIELD]"))
+        return params
 
     def given(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The given arguments in declaration order, unchecked."""
-        found = {}
+        arguments = {}
         for key, field in self.operation.arguments.fields.items():
             given = options.get(key)
             if key == self.last and (word := options.get(_word(key))) is not None:
@@ -64,8 +64,8 @@ class Entry(Generic[Op]):
             given = " ".join(given) if key == self.joined and given else given
             value = words.value(key, field, given)
             if value is not None:
-                found[key] = value
-        return found
+                arguments[key] = value
+        return arguments
 
     def load(self, given: dict[str, Any]) -> dict[str, Any]:
         """The checked arguments; raises `InvalidRequest` in the words of the command line."""

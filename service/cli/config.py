@@ -156,18 +156,21 @@ def load(environ: Mapping[str, str] | None = None) -> Values:
     environ = settings.environment() if environ is None else environ
     path = path_of(environ)
     written, lines = _read(path, required=bool(environ.get(VARIABLE)))
-    found = []
+    effective = []
     for key in KEYS:
         value = environ.get(key.variable) if key.variable else None
         if value:
-            found.append(Value(key, value, str(key.variable)))
+            effective.append(Value(key, value, str(key.variable)))
         elif key.name in written:
-            found.append(Value(key, written[key.name], f"{path}, line {lines[key.name]}"))
+            effective.append(Value(key, written[key.name], f"{path}, line {lines[key.name]}"))
         else:
-            found.append(Value(key, None, "default"))
+            effective.append(Value(key, None, "default"))
     exposed = credentials.exposure(path) if "token" in written else None
     return Values(
-        path, tuple(found), written, (f"{exposed} The file contains a token.",) if exposed else ()
+        path,
+        tuple(effective),
+        written,
+        (f"{exposed} The file contains a token.",) if exposed else (),
     )
 
 
@@ -208,7 +211,7 @@ def is_of(context: click.Context, name: str, value: object) -> bool:
 def _own(command: click.Command, written: Mapping[str, str]) -> dict[str, str]:
     variables = {param.name: param.envvar for param in command.params}
     reads = SOURCES <= set(map(str, variables.values()))
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for key in KEYS:
         if key.name not in written:
             continue
@@ -216,8 +219,8 @@ def _own(command: click.Command, written: Mapping[str, str]) -> dict[str, str]:
             named = [key.name] if reads and key.name in variables else []
         else:
             named = [str(name) for name, variable in variables.items() if variable == key.variable]
-        found |= {name: written[key.name] for name in named}
-    return found
+        values |= {name: written[key.name] for name in named}
+    return values
 
 
 def _read(path: Path, *, required: bool) -> tuple[dict[str, str], dict[str, int]]:
@@ -297,8 +300,8 @@ _KEY = re.compile(r"""\s*\[*\s*(?:"([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+))\s*[].=]"
 
 def _lines(text: str) -> dict[str, int]:
     """The first line of each key and table."""
-    found: dict[str, int] = {}
+    lines: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if matched := _KEY.match(line):
-            found.setdefault(next(one for one in matched.groups() if one is not None), number)
-    return found
+            lines.setdefault(next(one for one in matched.groups() if one is not None), number)
+    return lines

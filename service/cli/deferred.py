@@ -22,9 +22,9 @@ class Deferred(click.Command):
 
     def load(self) -> click.Command:
         """The command itself."""
-        found = getattr(import_module(self._module), self._attribute)
-        assert isinstance(found, click.Command)
-        return found
+        command = getattr(import_module(self._module), self._attribute)
+        assert isinstance(command, click.Command)
+        return command
 
     def make_context(
         self,

@@ -43,10 +43,10 @@ def doctor(url: str | None, token: str | None, token_file: Path | None, as_json:
         steps = _here()
     else:
         steps = remote.look(url, _token(token, token_file), datetime.now(UTC))
-    found = list(steps) if as_json else _printed(steps)
-    failed = any(one.verdict == "FAIL" for one in found)
+    findings = list(steps) if as_json else _printed(steps)
+    failed = any(one.verdict == "FAIL" for one in findings)
     if as_json:
-        body = {"failed": failed, "steps": [one.json() for one in found]}
+        body = {"failed": failed, "steps": [one.json() for one in findings]}
         click.echo(orjson.dumps(body, option=orjson.OPT_INDENT_2).decode())
     sys.exit(1 if failed else 0)
 
@@ -82,11 +82,11 @@ def _token(given: str | None, file: Path | None) -> str | None:
 
 def _printed(steps: Iterable[Finding]) -> list[Finding]:
     """The findings, each printed as soon as it arrives."""
-    found = []
+    findings = []
     for one in steps:
-        found.append(one)
+        findings.append(one)
         first, *more = one.lines()
         colour = click.style(first[:5], fg=COLOURS[one.verdict])
         click.echo("\n".join([colour + first[5:], *more]))
-    click.echo(summary(found))
-    return found
+    click.echo(summary(findings))
+    return findings

@@ -36,12 +36,12 @@ def preview(inferred: Inferred, rows: list[dict[str, Any]], *, full: bool) -> No
 
 
 def _paths(properties: dict[str, Any], base: str = "") -> dict[str, dict[str, Any]]:
-    found = {}
+    paths = {}
     for name, schema in properties.items():
         path = f"{base}/{name}" if base else name
-        found[path] = schema
-        found |= _paths(schema.get("properties", {}), path if base else f"/{name}")
-    return found
+        paths[path] = schema
+        paths |= _paths(schema.get("properties", {}), path if base else f"/{name}")
+    return paths
 
 
 def _table(fields: dict[str, Any], searched: set[str], rows: list[dict[str, Any]]) -> None:
@@ -83,10 +83,10 @@ def report(task: Import) -> None:
             "Declare them with --manifest."
         )
     for name, misfits in sorted(task.misfits.items()):
-        for path, found in misfits.items():
-            lines = ", ".join(f"line {line}: {value!r}" for line, value in found.examples)
+        for path, misfit in misfits.items():
+            lines = ", ".join(f"line {line}: {value!r}" for line, value in misfit.examples)
             say(
-                f"{name}: {found.count} values of {path} do not have its type. They are stored, "
+                f"{name}: {misfit.count} values of {path} do not have its type. They are stored, "
                 f"but filters and aggregates skip them ({lines})."
             )
     for name in sorted(task.keyless):

@@ -172,5 +172,5 @@ def swap(shelf: Shelf, new: Path) -> None:
     from service.papers.swap import swap as install
 
     with report_errors(shelf.spell):
-        found = install(new, shelf.db)
-    click.echo(f"snapshot {found.build_id} papers {found.papers}")
+        installed = install(new, shelf.db)
+    click.echo(f"snapshot {installed.build_id} papers {installed.papers}")

@@ -143,12 +143,12 @@ def _body(
     if form == "json":
         output.json(body)
         return
-    found = rows.read(operation.name, body, given)
+    table = rows.read(operation.name, body, given)
     if form == "jsonl":
-        output.json_lines(found.objects)
+        output.json_lines(table.objects)
     else:
-        output.table(found.columns, found.cells, raw=raw)
-    for line in found.beside(_same_form(spelling, operation, form, *(["--raw"] if raw else []))):
+        output.table(table.columns, table.cells, raw=raw)
+    for line in table.beside(_same_form(spelling, operation, form, *(["--raw"] if raw else []))):
         output.say(line)
 
 

@@ -172,21 +172,23 @@ def _hit(console: Console, number: int, hit: Hit, context: Context) -> None:
 
 def _marked(shown: str) -> Text:
     """A window with its marks as colour, and as they are if there is no colour."""
-    found, place = Text(), 0
+    text, place = Text(), 0
     for mark in _MARK.finditer(shown):
-        found.append(shown[place : mark.start()])
-        found.append(mark[1], style="bold reverse")
+        text.append(shown[place : mark.start()])
+        text.append(mark[1], style="bold reverse")
         place = mark.end()
-    found.append(shown[place:])
-    return found
+    text.append(shown[place:])
+    return text
 
 
-def _groups(console: Console, found: Buckets, context: Context) -> None:
+def _groups(console: Console, buckets: Buckets, context: Context) -> None:
     table = Table(box=None, padding=(0, GAP, 0, 0), header_style="bold")
-    table.add_column(Text(_plain(found.group_by or found.group_by_time or "key")), overflow="fold")
+    table.add_column(
+        Text(_plain(buckets.group_by or buckets.group_by_time or "key")), overflow="fold"
+    )
     table.add_column("count", justify="right")
-    for group in found.groups or ():
+    for group in buckets.groups or ():
         table.add_row(Text(aggregate.key(group.key)), str(group.count))
     console.print(table)
-    for line in aggregate.footer(found, context):
+    for line in aggregate.footer(buckets, context):
         _line(console, line)

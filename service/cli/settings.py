@@ -34,15 +34,15 @@ def config(explain: bool, example: bool, check: bool) -> None:
     if example:
         click.echo(explanation.example_file(), nl=False)
         return
-    found, faults = settings.examine()
+    effective, faults = settings.examine()
     of_commands, more = _of_commands()
     faults += more
     if explain:
-        click.echo("\n\n".join([*map(explanation.explained, found), *of_commands]))
+        click.echo("\n\n".join([*map(explanation.explained, effective), *of_commands]))
     elif not check:
-        for each in found:
+        for each in effective:
             click.echo(explanation.line(each))
-    note, fault = _of_store({each.setting.name: each.value for each in found})
+    note, fault = _of_store({each.setting.name: each.value for each in effective})
     for line in [*explanation.strangers(settings.environment()), *note]:
         say(f"Warning: {line}")
     faults += fault

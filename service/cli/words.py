@@ -69,25 +69,25 @@ def value(name: str, field: Any, given: Any) -> Any:
     if isinstance(field, Names):
         return [one for text in given for one in _names(name, text)]
     if isinstance(field, OBJECTS):
-        found: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
         for text in given:
-            _merge(name, found, _object(name, field, text))
-        return found
+            _merge(name, merged, _object(name, field, text))
+        return merged
     return given
 
 
 def _names(name: str, text: str) -> list[Any]:
     """Parses `a,b`, or JSON if a name contains a comma."""
     if text.startswith("["):
-        found = _json(name, text)
-        return found if isinstance(found, list) else [found]
+        parsed = _json(name, text)
+        return parsed if isinstance(parsed, list) else [parsed]
     return text.split(",")
 
 
 def _object(name: str, field: Any, text: str) -> dict[str, Any]:
     if text.startswith("{"):
-        found = _json(name, text)
-        return found if isinstance(found, dict) else {}
+        parsed = _json(name, text)
+        return parsed if isinstance(parsed, dict) else {}
     term = _TERM.fullmatch(text)
     if term is None or (isinstance(field, ExpandLimit) and term[2] != "="):
         raise InvalidRequest(
@@ -102,18 +102,18 @@ def _object(name: str, field: Any, text: str) -> dict[str, Any]:
     return {key: {BY_SIGN[sign]: operand} if sign in BY_SIGN else operand}
 
 
-def _merge(name: str, found: dict[str, Any], more: dict[str, Any]) -> None:
+def _merge(name: str, merged: dict[str, Any], more: dict[str, Any]) -> None:
     """Adds a term; two ranges of the same field are merged."""
     for key, condition in more.items():
-        before = found.get(key)
+        before = merged.get(key)
         if (
             isinstance(before, dict)
             and isinstance(condition, dict)
             and not before.keys() & condition.keys()
         ):
-            found[key] = {**before, **condition}
-        elif key not in found:
-            found[key] = condition
+            merged[key] = {**before, **condition}
+        elif key not in merged:
+            merged[key] = condition
         else:
             raise InvalidRequest(
                 f"{option_name(name)} has {escape(key)[0]!r} twice. Use it once.", param=name

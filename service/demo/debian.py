@@ -76,8 +76,8 @@ def parse(text: str) -> Iterator[Entry]:
     head: re.Match[str] | None = None
     lines: list[str] = []
     for line in text.splitlines():
-        if found := _HEAD.match(line):
-            head, lines = found, []
+        if match := _HEAD.match(line):
+            head, lines = match, []
         elif head and (foot := _FOOT.match(line)):
             urgency = _URGENCY.search(head[4])
             yield Entry(
@@ -128,8 +128,8 @@ def _record(name: str, entry: Entry, salt: str) -> dict[str, Any]:
 
 def _date(text: str) -> str | None:
     try:
-        found = parsedate_to_datetime(text.strip())
-        return found.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        date = parsedate_to_datetime(text.strip())
+        return date.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
 

@@ -72,10 +72,10 @@ class Connection:
     @property
     def manifest(self) -> dict[str, Any]:
         """The manifest of all connections of this kind."""
-        found: dict[str, Any] = orjson.loads(
+        document: dict[str, Any] = orjson.loads(
             (MANIFESTS / f"{self.connector_key}.json").read_bytes()
         )
-        return found
+        return document
 
 
 def build() -> Iterator[Connection]:
@@ -94,8 +94,8 @@ def _row(stream: str, data: dict[str, Any], *, deleted: bool = False) -> Row:
 
 
 def _moment(random: Random) -> str:
-    found = FIRST_DAY + timedelta(minutes=random.randrange(MINUTES))
-    return found.isoformat().replace("+00:00", "Z")
+    moment = FIRST_DAY + timedelta(minutes=random.randrange(MINUTES))
+    return moment.isoformat().replace("+00:00", "Z")
 
 
 def _plant(text: str, connection_id: str, record_id: str) -> str:

@@ -26,22 +26,22 @@ class Reply:
     def document(self) -> dict[str, Any] | None:
         """The JSON object of the body, if it is one."""
         try:
-            found = json_text.parse(self.body)
+            document = json_text.parse(self.body)
         except ValueError:
             return None
-        return found if isinstance(found, dict) else None
+        return document if isinstance(document, dict) else None
 
     @property
     def result(self) -> dict[str, Any] | None:
         """The result of a JSON-RPC answer."""
-        found = (self.document or {}).get("result")
-        return found if isinstance(found, dict) else None
+        result = (self.document or {}).get("result")
+        return result if isinstance(result, dict) else None
 
     @property
     def error(self) -> dict[str, Any]:
         """The error of a JSON-RPC or REST answer, or {}."""
-        found = (self.document or {}).get("error")
-        return found if isinstance(found, dict) else {}
+        error = (self.document or {}).get("error")
+        return error if isinstance(error, dict) else {}
 
     @property
     def code(self) -> str | int | None:

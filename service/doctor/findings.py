@@ -30,9 +30,9 @@ class Finding:
             yield plain(f"{INDENT}change:  {self.change}")
 
     def json(self) -> dict[str, Any]:
-        found = {"step": self.step, "verdict": self.verdict.lower(), "told": plain(self.message)}
+        members = {"step": self.step, "verdict": self.verdict.lower(), "told": plain(self.message)}
         more = {"meaning": self.meaning, "change": self.change}
-        return found | {name: plain(text) for name, text in more.items() if text}
+        return members | {name: plain(text) for name, text in more.items() if text}
 
 
 def plain(text: str) -> str:
@@ -71,17 +71,17 @@ def walk(steps: Iterable[Step[S]], state: S) -> Iterator[Finding]:
     unmet: set[str] = set()
     for step in steps:
         missing = [name for name in step.needs if name in unmet]
-        found = step.run(state) if not missing else skip(f"not checked: needs {missing[0]}")
-        if found.verdict in ("FAIL", "skip"):
+        finding = step.run(state) if not missing else skip(f"not checked: needs {missing[0]}")
+        if finding.verdict in ("FAIL", "skip"):
             unmet.add(step.name)
-        yield Finding(found.verdict, found.message, found.meaning, found.change, step.name)
+        yield Finding(finding.verdict, finding.message, finding.meaning, finding.change, step.name)
 
 
 def summary(findings: Sequence[Finding]) -> str:
     """The last line: how many steps failed, and the first of them."""
-    failed = [found.step for found in findings if found.verdict == "FAIL"]
-    warned = [found.step for found in findings if found.verdict == "warn"]
-    skipped = [found.step for found in findings if found.verdict == "skip"]
+    failed = [finding.step for finding in findings if finding.verdict == "FAIL"]
+    warned = [finding.step for finding in findings if finding.verdict == "warn"]
+    skipped = [finding.step for finding in findings if finding.verdict == "skip"]
     if failed:
         text = f"{len(failed)} of {len(findings)} steps failed. Start with {failed[0]}."
     else:

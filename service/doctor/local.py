@@ -43,15 +43,15 @@ def look(environ: Mapping[str, str], file: str = "", *, reads: bool = False) -> 
 
 
 def settings(place: Place) -> Finding:
-    found, faults = examine(place.environ)
-    place.values = {each.setting.name: each.value for each in found}
+    effective, faults = examine(place.environ)
+    place.values = {each.setting.name: each.value for each in effective}
     if faults:
         return fail(
             " ".join(faults),
             "The service does not start with these settings.",
             "Run `rung config --check` to list them.",
         )
-    changed = [each.setting.variable for each in found if each.origin == "environment"]
+    changed = [each.setting.variable for each in effective if each.origin == "environment"]
     return ok(f"{', '.join(changed)} from the environment" if changed else "all are defaults")
 
 
@@ -65,10 +65,12 @@ def config(place: Place) -> Finding:
 
 
 def names(place: Place) -> Finding:
-    found = list(strangers(place.environ))
-    if not found:
+    unknown = list(strangers(place.environ))
+    if not unknown:
         return ok("no variable looks like a misspelled setting")
-    return warn(" ".join(found), "The intended settings have their defaults.", "Correct the names.")
+    return warn(
+        " ".join(unknown), "The intended settings have their defaults.", "Correct the names."
+    )
 
 
 def versions(place: Place) -> Finding:
@@ -101,31 +103,31 @@ def store(place: Place) -> Finding:
         )
     deadline = Deadline.after(BUDGETS.doctor_seconds)
     try:
-        found = place.store = checkup.examine(path, deadline)
+        examined = place.store = checkup.examine(path, deadline)
     except Unreadable as error:
         return _unreadable(path, error)
-    if not found.readable or not found.has_secret:
+    if not examined.readable or not examined.has_secret:
         return fail(
-            f"{path} was written by another version (layout {found.layout} of {checkup.NEWEST})",
+            f"{path} was written by another version (layout {examined.layout} of {checkup.NEWEST})",
             "It is not served until it is upgraded.",
             f"rung stats --store {path}",
         )
-    if found.damage is not None:
+    if examined.damage is not None:
         return fail(
-            f"{path} is damaged: {found.damage[:200]}",
+            f"{path} is damaged: {examined.damage[:200]}",
             "Answers may be missing or wrong.",
             f"rung stats --reindex --store {path} rebuilds the index. If more is damaged, put a "
             "copy in its place, or import into a new store.",
         )
-    if not found.servable:
+    if not examined.servable:
         return fail(
             f"{path} cannot be served from a read-only directory",
             "It has a write-ahead log, for which SQLite needs a writable directory even to read.",
             f"Make {path.parent} writable for this user, or download the store at start with "
             "RUNG_STORE_URL, which needs no disk but TMPDIR.",
         )
-    more = "" if found.checked else "; too large to check here"
-    return ok(f"{path} opens, {found.records} records, layout {found.layout}{more}")
+    more = "" if examined.checked else "; too large to check here"
+    return ok(f"{path} opens, {examined.records} records, layout {examined.layout}{more}")
 
 
 def _unreadable(path: Path, error: Unreadable) -> Finding:
@@ -187,11 +189,11 @@ def snapshot(place: Place) -> Finding:
 
 def _within(seconds: float, ask: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
     """The result, if it arrives in time."""
-    found: list[dict[str, Any]] = []
-    thread = threading.Thread(target=lambda: found.append(ask()), daemon=True)
+    results: list[dict[str, Any]] = []
+    thread = threading.Thread(target=lambda: results.append(ask()), daemon=True)
     thread.start()
     thread.join(seconds)
-    return found[0] if found else None
+    return results[0] if results else None
 
 
 def disk(place: Place) -> Finding:

@@ -120,9 +120,9 @@ def headers(route: Route) -> Finding:
         return ok(f"{arrived}; checking the others needs a valid token")
     named = route.modern("tools/call", {"name": SEARCHES[0], "arguments": {"query": QUERY}})
     if named.error.get("code") == HEADER_MISMATCH:
-        found = NAMED_HEADER.search(named.message)
+        match = NAMED_HEADER.search(named.message)
         return fail(
-            f"{found[1] if found else 'a protocol header'} does not arrive",
+            f"{match[1] if match else 'a protocol header'} does not arrive",
             f"Clients of revision {MODERN[0]} fail; older ones work.",
             PASS_HEADERS,
         )
@@ -223,13 +223,14 @@ def era(route: Route) -> Finding:
     """Checks which revisions answer, and that refusals keep their body."""
     started = route.legacy("initialize", INITIALIZE)
     legacy = (started.result or {}).get("protocolVersion")
-    found = route.modern("server/discover", {})
-    supported = (found.result or {}).get("supportedVersions")
+    discovered = route.modern("server/discover", {})
+    supported = (discovered.result or {}).get("supportedVersions")
     modern = [str(one) for one in supported] if isinstance(supported, list) else []
     revisions = list(dict.fromkeys([*modern, *([legacy] if isinstance(legacy, str) else [])]))
     if not revisions:
         return fail(
-            f"neither initialize ({started.status}) nor server/discover ({found.status}) succeeds",
+            f"neither initialize ({started.status}) nor server/discover ({discovered.status}) "
+            "succeeds",
             "The server supports no known MCP revision.",
             f"Check that {route.endpoint} is an MCP endpoint.",
         )

@@ -80,7 +80,7 @@ class Route:
     ) -> Reply:
         """The response, whatever its status; raises `Stopped` without one."""
         try:
-            found = outbound.ask(
+            answer = outbound.ask(
                 method,
                 url,
                 deadline=self.deadline,
@@ -91,7 +91,7 @@ class Route:
             )
         except EvidenceError as error:
             raise Stopped(self._silence(error, method, url)) from None
-        return Reply(found.status, found.headers, found.body)
+        return Reply(answer.status, answer.headers, answer.body)
 
     def get(self, url: str) -> Reply:
         return self.ask("GET", url, {"Accept": "application/json"})

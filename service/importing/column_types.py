@@ -61,9 +61,9 @@ class Kind:
         return self.form in FORMS or self.format in ("date", "date-time")
 
     def to_json(self) -> dict[str, Any]:
-        found = {"type": self.type, "format": self.format, "x_rung_form": self.form}
-        found["x_pdpp_type"] = "timestamp" if self.form in FORMS else None
-        return {name: word for name, word in found.items() if word}
+        members = {"type": self.type, "format": self.format, "x_rung_form": self.form}
+        members["x_pdpp_type"] = "timestamp" if self.form in FORMS else None
+        return {name: word for name, word in members.items() if word}
 
 
 def as_stored(text: Any, type: str) -> Any:
@@ -160,7 +160,7 @@ def settle(kinds: dict[Tokens, Kind], comma: bool | None) -> dict[Tokens, Kind]:
         kind.form == COMMA for kind in kinds.values() if kind.format == DECIMAL and not kind.doubt
     }
     mark = marks.pop() if len(marks) == 1 else comma
-    found = {}
+    settled = {}
     for name, kind in kinds.items():
         if kind.format == DECIMAL and kind.doubt:
             kind = (
@@ -168,5 +168,5 @@ def settle(kinds: dict[Tokens, Kind], comma: bool | None) -> dict[Tokens, Kind]:
                 if mark is None
                 else Kind("string", DECIMAL, COMMA if mark else None)
             )
-        found[name] = kind
-    return found
+        settled[name] = kind
+    return settled

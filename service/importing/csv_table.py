@@ -48,13 +48,13 @@ def _dialect(sample: str, delimiter: str | None) -> type[csv.Dialect]:
     from clevercsv.detect import Detector  # imported for tables only
 
     sample = sample.encode("utf-8", "replace").decode().replace("\0", "?")
-    found = Detector().detect(sample, delimiters=[delimiter] if delimiter else list(DELIMITERS))
+    dialect = Detector().detect(sample, delimiters=[delimiter] if delimiter else list(DELIMITERS))
 
     class Dialect(csv.excel):
-        quotechar = (found and found.quotechar) or '"'
-        escapechar = (found and found.escapechar) or None
+        quotechar = (dialect and dialect.quotechar) or '"'
+        escapechar = (dialect and dialect.escapechar) or None
 
-    Dialect.delimiter = delimiter or (found and found.delimiter) or ","
+    Dialect.delimiter = delimiter or (dialect and dialect.delimiter) or ","
     return Dialect
 
 

@@ -43,11 +43,11 @@ codecs.register_error(UNDECODABLE, _keep_bytes)
 
 def encoding_of(source: Source) -> str:
     """The encoding of a file, and a note if it is not UTF-8."""
-    found = source.reading.encoding or _detect(source.file)
-    if found not in UTF_8:
+    encoding = source.reading.encoding or _detect(source.file)
+    if encoding not in UTF_8:
         how = "as --encoding says" if source.reading.encoding else "detected"
-        source.notes.append(f"The text is read as {found} ({how}); --encoding NAME changes it.")
-    return found
+        source.notes.append(f"The text is read as {encoding} ({how}); --encoding NAME changes it.")
+    return encoding
 
 
 def as_text(source: Source) -> io.TextIOWrapper:

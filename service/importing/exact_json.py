@@ -28,7 +28,7 @@ class Numeral(str):
 
 def loads(content: bytes) -> Any:
     """The value of a JSON text; raises ValueError for other text."""
-    risky = any(repr(float(found)) != found.decode() for found in _RISKY.findall(content))
+    risky = any(repr(float(number)) != number.decode() for number in _RISKY.findall(content))
     try:
         value = orjson.loads(content)
     except orjson.JSONDecodeError as error:

@@ -143,17 +143,17 @@ def infer(
     """
     columns = _columns(list(islice(rows, BUDGETS.import_sample_rows)), written, comma)
     top = {column.name: column for column in columns if len(column.tokens) == 1}
-    found = list(key) or _key(top)
+    key_fields = list(key) or _key(top)
     cursor = _cursor(top)
     properties = _properties(columns)
     if roles:
         for field, role in _roles(top, cursor).items():
             properties[field]["x_pdpp_role"] = role
-    document: dict[str, Any] = {"name": name, "primary_key": found}
+    document: dict[str, Any] = {"name": name, "primary_key": key_fields}
     if cursor:
         document["cursor_field"] = cursor
     document["schema"] = {"type": "object", "properties": properties}
-    document["query"] = _query(columns, found)
+    document["query"] = _query(columns, key_fields)
     doubts = {column.name: column.kind.doubt for column in columns if column.kind.doubt}
     return Inferred(document, doubts)
 
@@ -184,10 +184,10 @@ def _gather(values: dict[Tokens, list[Any]], tokens: Tokens, row: dict[str, Any]
     for name, value in row.items():
         if not _is_name(name):
             continue
-        found = values.setdefault((*tokens, name), [])
+        gathered = values.setdefault((*tokens, name), [])
         if value is None:
             continue
-        found.append(value)
+        gathered.append(value)
         if isinstance(value, dict) and len(tokens) < NESTING and len(value) <= MEMBERS:
             _gather(values, (*tokens, name), value)
 
@@ -255,8 +255,8 @@ def _searched(columns: list[_Column]) -> list[str]:
     """The fields whose words are searched, in their order."""
     wordy = [column.name for column in columns if column.is_wordy]
     short = [column.name for column in columns if column.is_text and not column.is_wordy]
-    found = {*wordy, *short[: max(SEARCHED_FIELDS - len(wordy), 0)]}
-    return [column.name for column in columns if column.name in found]
+    searched = {*wordy, *short[: max(SEARCHED_FIELDS - len(wordy), 0)]}
+    return [column.name for column in columns if column.name in searched]
 
 
 def _roles(columns: dict[str, _Column], cursor: str | None) -> dict[str, str]:
@@ -265,14 +265,14 @@ def _roles(columns: dict[str, _Column], cursor: str | None) -> dict[str, str]:
     wordy = [name for name in texts if texts[name].is_wordy and name != cursor]
     longest = max(wordy, key=lambda name: sum(map(len, texts[name].texts)), default=None)
     strings = {name: column for name, column in columns.items() if column.kind.type == "string"}
-    found = {
+    roles = {
         "primary-text": _named(wordy, TEXT_NAMES) or longest,
         "primary-title": _named(texts, TITLE_NAMES),
         "actor": _named(texts, ACTOR_NAMES),
         "thread": _named(strings, THREAD_NAMES),
         "event-time": cursor,
     }
-    return {name: role for role, name in found.items() if name}
+    return {name: role for role, name in roles.items() if name}
 
 
 def _named(columns: Iterable[str], names: Sequence[str]) -> str | None:

@@ -49,13 +49,13 @@ def decode(content: bytes, charset: str = "utf-8") -> tuple[str, bool]:
 
 def attachments(message: EmailMessage) -> list[EmailMessage]:
     """The parts beside the body: attachments, then calendar entries and pictures of the body."""
-    found = list(message.iter_attachments()) if message.is_multipart() else []
-    known = {id(inner) for part in found for inner in part.walk()}
+    parts = list(message.iter_attachments()) if message.is_multipart() else []
+    known = {id(inner) for part in parts for inner in part.walk()}
     body = {"text/plain", "text/html"}
     for part in _leaves(message):
         if id(part) not in known and part is not message and part.get_content_type() not in body:
-            found.append(part)
-    return found
+            parts.append(part)
+    return parts
 
 
 def _leaves(message: EmailMessage) -> Iterator[EmailMessage]:
@@ -135,12 +135,12 @@ class Texts:
 
 def _calendar(text: str) -> str:
     """The entries of an iCalendar file that people read, a line each."""
-    found = []
+    lines = []
     for line in _FOLD.sub("", text).splitlines():
         entry = _ENTRY.fullmatch(line)
         if entry and entry[1].lower() in _CALENDAR:
             value = _ESCAPED.sub(lambda one: "\n" if one[1] in "nN" else one[1], entry[3])
             name = re.search(r';CN="?([^;":]+)', entry[2])
             who = f"{name[1]} <{value}>" if name else value
-            found.append(f"{entry[1].capitalize()}: {who}")
-    return "\n".join(found)
+            lines.append(f"{entry[1].capitalize()}: {who}")
+    return "\n".join(lines)

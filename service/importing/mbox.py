@@ -124,10 +124,10 @@ def _split(file: BinaryIO) -> Iterator[tuple[int, bytes, str]]:
     lines: list[bytes] = []
     start, blank, at = 1, True, ""
     for number, line in enumerate(file, start=1):
-        if blank and (found := _FROM_LINE.match(line)):
+        if blank and (match := _FROM_LINE.match(line)):
             if lines:
                 yield start, b"".join(lines[:-1]), at
-            lines, start, at = [], number, found[1].decode("latin-1").strip()
+            lines, start, at = [], number, match[1].decode("latin-1").strip()
         elif lines or line.strip():
             lines.append(line)
         blank = not line.strip()
@@ -177,13 +177,13 @@ def _readable_headers(raw: bytes) -> bytes:
 
 
 def _labels(message: EmailMessage) -> list[str]:
-    found = ",".join(header(message, name) for name in _LABELS).split(",")
-    return list(dict.fromkeys(label.strip() for label in found if label.strip()))
+    labels = ",".join(header(message, name) for name in _LABELS).split(",")
+    return list(dict.fromkeys(label.strip() for label in labels if label.strip()))
 
 
 def _addresses(message: EmailMessage, name: str) -> list[str]:
-    found = getaddresses([header(message, name)])
-    return [f"{label} <{address}>" if label else address for label, address in found if address]
+    addresses = getaddresses([header(message, name)])
+    return [f"{label} <{address}>" if label else address for label, address in addresses if address]
 
 
 def _sent_at(message: EmailMessage, at: str) -> str | None:

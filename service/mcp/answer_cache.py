@@ -45,10 +45,10 @@ class AnswerCache:
     def find(self, call: Call) -> bytes | None:
         """The cached result of this call, or None."""
         with self._lock:
-            found = self._known.get(call)
-            if found is not None:
+            answer = self._known.get(call)
+            if answer is not None:
                 self._known.move_to_end(call)
-            return found
+            return answer
 
     def keep(self, call: Call, session: Any, result: bytes) -> None:
         """Keeps a result, unless something was committed meanwhile."""
@@ -66,8 +66,8 @@ class AnswerCache:
 
 def version_of(session: Any) -> Hashable | None:
     """The version of what a session has read, if it has one."""
-    found: Hashable | None = getattr(session, "version", None)
-    return found
+    version: Hashable | None = getattr(session, "version", None)
+    return version
 
 
 def _size(call: Call, result: bytes) -> int:

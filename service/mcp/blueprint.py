@@ -61,7 +61,7 @@ def blueprint(
     `name` tells several of these apart within one application. `answers` keeps answers.
     """
     endpoint = Endpoint(Server(surface, answers), guard, open_session)
-    found = Blueprint(name, __name__)
+    routes = Blueprint(name, __name__)
 
     def mount(state: BlueprintSetupState) -> None:
         # A rule without methods matches verbs unknown to Flask, so that they too get
@@ -72,8 +72,8 @@ def blueprint(
         state.app.url_map.add(rule)
         state.app.view_functions[rule.endpoint] = endpoint
 
-    found.record(mount)
-    return found
+    routes.record(mount)
+    return routes
 
 
 class Endpoint:
@@ -169,8 +169,8 @@ class SentHeaders:
 
     def get(self, name: str, /) -> str | None:
         """The value of a header, by its name in any case; None without it."""
-        found: str | None = self._environ.get(_key(name))
-        return found
+        value: str | None = self._environ.get(_key(name))
+        return value
 
 
 @lru_cache(maxsize=256)

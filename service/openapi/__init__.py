@@ -53,8 +53,8 @@ def document(mounted: Mounted) -> dict[str, Any]:
 
 def _part(name: str) -> dict[str, Any]:
     """A fresh copy of a file in `parts/`."""
-    found: dict[str, Any] = orjson.loads((PARTS / f"{name}.json").read_bytes())
-    return found
+    part: dict[str, Any] = orjson.loads((PARTS / f"{name}.json").read_bytes())
+    return part
 
 
 def _pruned(found: dict[str, Any]) -> dict[str, Any]:

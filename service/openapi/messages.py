@@ -13,8 +13,8 @@ REFUSED_MESSAGES = (
 
 def of_messages(of_records: bool, of_papers: bool, closed: bool) -> Paths:
     """The paths `/mcp` and `/mcp/papers`, as they are mounted."""
-    found = {"/mcp": _mcp("mcp", of_records or closed)}
-    return found | ({"/mcp/papers": _mcp("mcp_papers", closed)} if of_papers else {})
+    paths = {"/mcp": _mcp("mcp", of_records or closed)}
+    return paths | ({"/mcp/papers": _mcp("mcp_papers", closed)} if of_papers else {})
 
 
 def _mcp(name: str, secured: bool) -> Shape:

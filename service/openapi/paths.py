@@ -49,26 +49,26 @@ def headers(*names: str) -> dict[str, Shape]:
 
 def of_records() -> Paths:
     """The routes below /v1."""
-    found: Paths = {}
+    paths: Paths = {}
     for operation in OPERATIONS:
         path = operation.route.path
         asked = [*parameters.of_operation(operation, path, {}), *parameters.shared()]
         item = {"get": {**_of(operation, asked), **_record_answers(operation.name)}}
         if operation.route.posted:
             item["post"] = _posted(operation)
-        found[parameters.template(path)] = item
+        paths[parameters.template(path)] = item
     for listing in LISTINGS:
         asked = parameters.in_path(listing.path, {}, listing.example)
         info = operation_info(listing.name, listing.title, listing.description, "records")
         asked += [parameters.connection(listing.example), *parameters.shared()]
         answers = _record_answers(listing.name)
-        found[parameters.template(listing.path)] = {"get": {**info, "parameters": asked, **answers}}
-    return found | {parameters.template(BLOB_PATH): {"get": _blob()}}
+        paths[parameters.template(listing.path)] = {"get": {**info, "parameters": asked, **answers}}
+    return paths | {parameters.template(BLOB_PATH): {"get": _blob()}}
 
 
 def of_papers(closed: bool) -> Paths:
     """The routes below /papers/v1."""
-    found: Paths = {}
+    paths: Paths = {}
     kinds = failures.CLOSED_PAPERS if closed else failures.PAPERS
     kept = (*USUAL, "Link") if closed else (*USUAL, "Link", "ETag")
     for operation in PAPER_OPERATIONS:
@@ -78,8 +78,8 @@ def of_papers(closed: bool) -> Paths:
             described = _of(operation, asked, f"_{path.rpartition('/')[2]}" if number else "")
             item = {**described, **_answers(described["operationId"], kinds, *kept, secured=closed)}
             item["responses"] |= {} if closed else KEPT
-            found[parameters.template(path)] = {"get": item}
-    return found
+            paths[parameters.template(path)] = {"get": item}
+    return paths
 
 
 def _of(operation: Operation, asked: list[Shape], beside: str = "") -> Shape:

@@ -16,11 +16,11 @@ def _described(description: str, **more: Any) -> dict[str, Any]:
 
 def renamed(given: dict[str, Any], **aliases: str) -> dict[str, Any]:
     """Arguments with aliases replaced by declared names; a declared name wins."""
-    found = {name: value for name, value in given.items() if name not in aliases}
+    arguments = {name: value for name, value in given.items() if name not in aliases}
     for alias, name in aliases.items():
         if alias in given:
-            found.setdefault(name, given[alias])
-    return found
+            arguments.setdefault(name, given[alias])
+    return arguments
 
 
 def with_id(given: dict[str, Any]) -> dict[str, Any]:

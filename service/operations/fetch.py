@@ -38,14 +38,14 @@ def run(session: Session, *, id: str, connection_id: str | None = None, **args: 
     ref = handles.parse(id, connection_id=connection_id)
     record = ask(session, id=id, connection_id=connection_id, **args).value
     owner = record.ref.connection_id
-    found = ref._replace(connection_id=owner)
+    owned = ref._replace(connection_id=owner)
     text, name = None, record.text_field
     if name and isinstance(record.data[name], Preview):
         window = WindowRequest(limit_chars=CONTRACT.document_chars)
-        text = session.rs.field_window(found, pointer.path_of(name), window).value.text
+        text = session.rs.field_window(owned, pointer.path_of(name), window).value.text
     where = f"?connection_id={routes.segment(owner)}" if owner else ""
     url = routes.record(ref.stream, ref.record_id) + where
-    following = _following(session, found, args.get("fields", ()))
+    following = _following(session, owned, args.get("fields", ()))
     return lay_out(record, url=url, body_text=text, following=following)
 
 

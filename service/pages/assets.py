@@ -30,12 +30,12 @@ class Assets:
     @cached_property
     def files(self) -> Mapping[str, Asset]:
         """Name to file."""
-        found = sorted(
+        paths = sorted(
             files("service.pages").joinpath("static").iterdir(), key=lambda one: one.name
         )
         return {
             one.name: Asset(one.read_bytes(), TYPES[ending])
-            for one in found
+            for one in paths
             if (ending := "." + one.name.rpartition(".")[2]) in TYPES
         }
 

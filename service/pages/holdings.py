@@ -58,11 +58,11 @@ def _papers(layout: Layout, state: Mapping[str, Any]) -> Iterator[Holding]:
     services = layout.services
     if services.papers is None:
         return
-    closed, found = bool(services.settings.papers_tokens), state["papers"]
+    closed, papers = bool(services.settings.papers_tokens), state["papers"]
     about = "Research papers from a snapshot."
-    if not closed and found["status"] == READY:
-        noun = "paper" if found["papers"] == 1 else "papers"
-        about = f"{found['papers']:,} {noun}, snapshot `{found['snapshot']}`."
+    if not closed and papers["status"] == READY:
+        noun = "paper" if papers["papers"] == 1 else "papers"
+        about = f"{papers['papers']:,} {noun}, snapshot `{papers['snapshot']}`."
     yield Holding(
         PAPERS,
         "Research papers",
@@ -79,11 +79,11 @@ def health(services: Services, state: Mapping[str, Any]) -> tuple[bool, tuple[st
     messages = []
     if "reason" in state:
         messages.append(f"Records cannot be read: {state['reason']}")
-    found = state.get("papers", {})
-    if found.get("status") not in (None, READY):
-        messages.append(f"Papers cannot be read: {found['refused']}")
-    elif "refused" in found:
-        messages.append(f"A newer snapshot is there and was refused: {found['refused']}")
+    papers = state.get("papers", {})
+    if papers.get("status") not in (None, READY):
+        messages.append(f"Papers cannot be read: {papers['refused']}")
+    elif "refused" in papers:
+        messages.append(f"A newer snapshot is there and was refused: {papers['refused']}")
     if state.get("upstream", {}).get("failing"):
         messages.append("The upstream resource server does not answer at the moment.")
     return state["status"] == READY, tuple(messages)

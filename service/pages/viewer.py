@@ -43,5 +43,5 @@ def _file(name: str) -> Response:
 
 @cache
 def _asset(name: str) -> Asset:
-    found = files(PACKAGE).joinpath("dist", name)
-    return Asset(found.read_bytes(), FILES[name])
+    path = files(PACKAGE).joinpath("dist", name)
+    return Asset(path.read_bytes(), FILES[name])

@@ -159,11 +159,11 @@ class LocalAssets(AssetStore):
     def size(self, asset: Asset) -> int | None:
         for parts in asset.places():
             try:
-                found = os.stat(self._path(asset, parts))
+                status = os.stat(self._path(asset, parts))
             except (OSError, Unavailable):
                 continue
-            if stat.S_ISREG(found.st_mode):
-                return found.st_size
+            if stat.S_ISREG(status.st_mode):
+                return status.st_size
         return None
 
     def _opened(self, asset: Asset, parts: Parts, deadline: Deadline) -> TextFile:
@@ -212,10 +212,10 @@ def verified(file: io.FileIO, asset: Asset, deadline: Deadline) -> TextFile:
 
 
 def _checked(file: io.FileIO, asset: Asset, deadline: Deadline) -> TextIndex:
-    found = os.fstat(file.fileno())
-    if not stat.S_ISREG(found.st_mode):
+    status = os.fstat(file.fileno())
+    if not stat.S_ISREG(status.st_mode):
         raise failed(asset, NOT_PLAIN)
-    if found.st_size > asset.most_bytes:
+    if status.st_size > asset.most_bytes:
         raise failed(asset, TOO_LARGE)
     index = text_index.index(file, deadline)
     if asset.sha256 is not None and index.sha256 != asset.sha256.lower():

@@ -90,7 +90,7 @@ def in_order(text: str, title: str, names: list[str]) -> list[str] | None:
         return None
     spelled = {_letters(name)[0]: name for name in sorted(names, key=len)}
     sizes = sorted({len(name) for name in spelled} - {0}, reverse=True)
-    found = []
+    authors = []
     start = len(heading)
     while start < len(letters):
         # The longest name first: `jan li` also begins `jan lind`.
@@ -99,9 +99,9 @@ def in_order(text: str, title: str, names: list[str]) -> list[str] | None:
         if end is None:
             break
         name = spelled.pop(letters[start:end])
-        found.append(_cased(name, text[places[start] : places[end - 1] + 1]))
+        authors.append(_cased(name, text[places[start] : places[end - 1] + 1]))
         start = end
-    return found + sorted(spelled.values())
+    return authors + sorted(spelled.values())
 
 
 def _cased(name: str, text: str) -> str:

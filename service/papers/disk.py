@@ -39,19 +39,19 @@ def look(path: str | Path) -> Stamp:
     """The stamp of a file, with links resolved. Raises `SnapshotRefused` without a file."""
     real = os.path.realpath(path)
     try:
-        found = os.stat(real)
+        status = os.stat(real)
     except OSError as error:
         raise SnapshotRefused(f"it cannot be read: {reason(error)}") from error
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise SnapshotRefused("it is not a regular file")
     if not os.access(real, os.R_OK):
         raise SnapshotRefused("it cannot be read: permission denied")
     logs = ((ending, _log(real + ending)) for ending in LOGS)
-    return Stamp(real, mark(found), tuple((ending, seen) for ending, seen in logs if seen))
+    return Stamp(real, mark(status), tuple((ending, seen) for ending, seen in logs if seen))
 
 
-def mark(found: os.stat_result) -> Mark:
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+def mark(status: os.stat_result) -> Mark:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def reason(error: OSError) -> str:
@@ -118,7 +118,7 @@ def _fold(copy: Path) -> None:
 
 def _log(path: str) -> Mark | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return mark(found) if found.st_size else None
+    return mark(status) if status.st_size else None

@@ -51,8 +51,8 @@ def languages(snapshot: Snapshot) -> tuple[str, ...]:
                 "SELECT title || ' ' || summary_preview FROM paper ORDER BY paper_id LIMIT ?",
                 (SAMPLED_PAPERS,),
             )
-            found = detect(text for (text,) in rows)
-        return found if _ENGLISH in found else (*found, _ENGLISH)
+            detected = detect(text for (text,) in rows)
+        return detected if _ENGLISH in detected else (*detected, _ENGLISH)
 
     return snapshot.once("languages", read)
 
@@ -62,14 +62,14 @@ def groups(snapshot: Snapshot, db: sqlite3.Connection, query: PaperQuery) -> lis
     lexicon = _Lexicon(db, vocabulary(snapshot), languages(snapshot))
     recent = snapshot.once("forms", lambda: LruCache[str, Group](WORDS_KEPT))
     strict = {*query.required, *query.titles}
-    found = []
+    listed = []
     for term in query.terms:
         if term in strict or len(term.words) > 1 or not term.words[0].isalpha():
-            found.append(Group(term))
+            listed.append(Group(term))
             continue
         group = recent.once(term.words[0], lambda: lexicon.group(term))  # noqa: B023
-        found.append(replace(group, word=term))
-    return found
+        listed.append(replace(group, word=term))
+    return listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +107,8 @@ class _Lexicon:
             return counts
 
         words = list(words)
-        found = inflected(words, self.languages, beginning, least=BEGIN_CHARS)
-        return self._known(words) | {word: counts[word] for word in found}
+        forms = inflected(words, self.languages, beginning, least=BEGIN_CHARS)
+        return self._known(words) | {word: counts[word] for word in forms}
 
     def _known(self, words: Iterable[str]) -> dict[str, int]:
         """The words among these that occur, and their numbers of papers."""
@@ -126,8 +126,8 @@ class _Lexicon:
             f"SELECT term, doc FROM {tokens_table(self.db)} WHERE term >= ? AND term < ? LIMIT ?",
             (begin, begin + _LAST, BUDGETS.prefix_words_read),
         )
-        found = {word: 1 for word in self.tokens.beginning(begin)}
-        return found | {token: count for token, count in rows if token in fold(token).split()}
+        counts = {word: 1 for word in self.tokens.beginning(begin)}
+        return counts | {token: count for token, count in rows if token in fold(token).split()}
 
 
 def _frequent(known: dict[str, int], most: int) -> list[str]:

@@ -68,9 +68,9 @@ class Snapshots:
             snapshot = self.current()
         except Unavailable as error:
             return {"status": "unavailable", "refused": error.details["reason"]}
-        found = {"status": "ready", "snapshot": snapshot.build_id, "papers": snapshot.papers}
+        status = {"status": "ready", "snapshot": snapshot.build_id, "papers": snapshot.papers}
         refusal = self._state().refusal
-        return {**found, "refused": refusal.reason} if refusal else found
+        return {**status, "refused": refusal.reason} if refusal else status
 
     def _state(self) -> _Generations:
         process = os.getpid()

@@ -60,8 +60,8 @@ def by_title(snapshot: Snapshot, given: str) -> tuple[str, ...]:
 
 def doi_in(given: str) -> str | None:
     """The canonical form of a DOI; None if the text is not a DOI."""
-    found = _DOI.fullmatch(unquote(given.strip()))
-    return found[1].lower().rstrip(".,;)") if found else None
+    match = _DOI.fullmatch(unquote(given.strip()))
+    return match[1].lower().rstrip(".,;)") if match else None
 
 
 def _alias(db: sqlite3.Connection, key: str) -> str | None:
@@ -93,12 +93,12 @@ def _dois(snapshot: Snapshot) -> dict[str, str]:
 
 def _titles(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
     def read() -> dict[str, tuple[str, ...]]:
-        found: dict[str, tuple[str, ...]] = {}
+        ids: dict[str, tuple[str, ...]] = {}
         with snapshot.connection() as db:
             for paper_id, title in db.execute("SELECT paper_id, title FROM paper ORDER BY 1"):
                 if words := _words(title):
-                    found[words] = (*found.get(words, ()), paper_id)
-        return found
+                    ids[words] = (*ids.get(words, ()), paper_id)
+        return ids
 
     return snapshot.once("titles", read)
 

@@ -57,10 +57,10 @@ def papers(snapshot: Snapshot, db: sqlite3.Connection, text: str) -> list[str]:
     exact: set[str] = set()
     others: set[str] = set()
     for field in FIELDS:
-        found = [each for each in values(snapshot) if each.field == field and wanted in each.key]
-        same = [each.number for each in found if each.key == wanted]
+        matching = [each for each in values(snapshot) if each.field == field and wanted in each.key]
+        same = [each.number for each in matching if each.key == wanted]
         exact |= names.papers_of(db, field, same)
-        others |= names.papers_of(db, field, [each.number for each in found])
+        others |= names.papers_of(db, field, [each.number for each in matching])
     listed = catalogue(snapshot).listed
     return listed(exact) + listed(others - exact)
 

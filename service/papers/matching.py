@@ -153,17 +153,17 @@ class Matches:
         return Rows(self._matching(expression), self._matching(f"{HEAD} : {expression}"), title)
 
     def _matching(self, expression: str) -> frozenset[int]:
-        found = self._db.execute(
+        rows = self._db.execute(
             "SELECT rowid FROM paper_fts WHERE paper_fts MATCH ?", (expression,)
         )
-        return frozenset(row for (row,) in found) & self._catalogue.paper_of.keys()
+        return frozenset(row for (row,) in rows) & self._catalogue.paper_of.keys()
 
     def _holds(self, rowid: int, term: Term) -> bool:
-        found = self._db.execute(
+        row = self._db.execute(
             "SELECT 1 FROM paper_fts WHERE paper_fts MATCH ? AND rowid = ?",
             (self.spelled(term), rowid),
         )
-        return found.fetchone() is not None
+        return row.fetchone() is not None
 
     def _ordered(self, allowed: set[str]) -> list[Candidate]:
         """Every paper that matches, once, in the order of the candidates."""

@@ -32,13 +32,13 @@ def papers_with(snapshot: Snapshot, db: sqlite3.Connection, name: Name) -> set[s
         return papers_of(db, name.field, wanted)
     rows = db.execute(_OF_PAPERS[name.field])
     known: dict[str, bool] = {}
-    found = set()
+    ids = set()
     for value, paper_id in rows:
         if value not in known:
             known[value] = fits(_key(value))
         if known[value]:
-            found.add(paper_id)
-    return found
+            ids.add(paper_id)
+    return ids
 
 
 def values(snapshot: Snapshot, field: str) -> list[tuple[int, str]]:

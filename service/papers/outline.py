@@ -58,15 +58,20 @@ def outline(file: TextFile, offset: int, limit: int) -> tuple[list[Heading], int
     for an offset behind the end, `TimedOut` for a text that takes too long.
     """
     file.check(offset)
-    found = _outlined(file)
-    first = bisect_left(found.starts, offset)
+    outlined = _outlined(file)
+    first = bisect_left(outlined.starts, offset)
     after = first + limit
-    shown = range(first, min(after, len(found.starts)))
+    shown = range(first, min(after, len(outlined.starts)))
     headings = [
-        Heading(_title(file, found.starts[at]), found.levels[at], found.starts[at], found.sizes[at])
+        Heading(
+            _title(file, outlined.starts[at]),
+            outlined.levels[at],
+            outlined.starts[at],
+            outlined.sizes[at],
+        )
         for at in shown
     ]
-    return headings, found.starts[after] if after < len(found.starts) else None
+    return headings, outlined.starts[after] if after < len(outlined.starts) else None
 
 
 def heading_above(file: TextFile, place: int) -> str | None:
@@ -111,9 +116,9 @@ def _headings(file: TextFile) -> Iterator[tuple[int, int]]:
     reader = _Reader()
     for base, text, own, end in _stretches(file):
         for line in _NOTABLE.finditer(text, own - 1, end):
-            found = reader.heading(base, text, line)
-            if found is not None:
-                yield found
+            heading = reader.heading(base, text, line)
+            if heading is not None:
+                yield heading
 
 
 def _stretches(file: TextFile) -> Iterator[tuple[int, str, int, int]]:
@@ -197,8 +202,8 @@ def _paragraph_above(base: int, text: str, place: int, after: int) -> int | None
 
 def _title(file: TextFile, start: int) -> str:
     line = _line_ends(file.read(start, start + LINE_CHARS)).partition("\n")[0]
-    found = _NOTABLE.match(f"\n{line}")
-    title = _bare(found["rest"]) if found and found["atx"] else line.strip()
+    match = _NOTABLE.match(f"\n{line}")
+    title = _bare(match["rest"]) if match and match["atx"] else line.strip()
     size = BUDGETS.title_chars
     return title if len(title) <= size else f"{title[: size - 1]}…"
 

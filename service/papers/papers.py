@@ -59,12 +59,12 @@ def identify(snapshot: Snapshot, given: str) -> Row:
     with snapshot.connection() as db:
         paper_id = identity.named(snapshot, db, given) or identity.by_bibtex_key(db, given)
         named = (paper_id,) if paper_id else identity.by_title(snapshot, given)
-        found = [each for each in named if identity.is_paper_id(each)]
-        if not found:
+        ids = [each for each in named if identity.is_paper_id(each)]
+        if not ids:
             raise _not_found(snapshot, db, given)
-        if len(found) > 1:
-            raise _ambiguous(db, found)
-        return _row(snapshot, db, found[0])
+        if len(ids) > 1:
+            raise _ambiguous(db, ids)
+        return _row(snapshot, db, ids[0])
 
 
 def templates(snapshot: Snapshot, row: Row) -> list[Template]:
@@ -145,8 +145,8 @@ def _row(snapshot: Snapshot, db: sqlite3.Connection, paper_id: str) -> Row:
         (f"nullif({text}, '')" if name in optional else text) if name in known else "NULL"
         for name, text in ((name, f"CAST({name} AS TEXT)") for name in wanted)
     ]
-    found = db.execute(f"SELECT {', '.join(columns)} FROM paper WHERE paper_id = ?", (paper_id,))
-    return Row(*found.fetchone())
+    cursor = db.execute(f"SELECT {', '.join(columns)} FROM paper WHERE paper_id = ?", (paper_id,))
+    return Row(*cursor.fetchone())
 
 
 def _aliases(db: sqlite3.Connection, paper_id: str) -> dict[str, str]:
@@ -165,12 +165,12 @@ def _bibtex(
     """The BibTeX entry of a paper, unless it is long, and its key."""
     if "paper_bibtex" not in snapshot.columns:
         return None, None
-    found = db.execute(
+    row = db.execute(
         "SELECT iif(length(bibtex_raw) <= ?, bibtex_raw, NULL), bibtex_key "
         "FROM paper_bibtex WHERE paper_id = ?",
         (BUDGETS.paper_bibtex_chars, paper_id),
     ).fetchone()
-    return found or (None, None)
+    return row or (None, None)
 
 
 def _ambiguous(db: sqlite3.Connection, found: Iterable[str]) -> Ambiguous:
@@ -219,5 +219,5 @@ def _brief(db: sqlite3.Connection, papers: Iterable[str], columns: str) -> list[
         f"SELECT {columns} FROM paper WHERE paper_id IN (SELECT value FROM json_each(?))",
         (orjson.dumps(wanted).decode(),),
     )
-    found = [dict(zip(columns.split(", "), map(line, row))) for row in rows]
-    return sorted(found, key=lambda paper: wanted.index(paper["paper_id"]))
+    briefs = [dict(zip(columns.split(", "), map(line, row))) for row in rows]
+    return sorted(briefs, key=lambda paper: wanted.index(paper["paper_id"]))

@@ -123,14 +123,14 @@ class RemoteAssets(AssetStore):
 
     def _make_room(self) -> None:
         """Removes what was used longest ago until the cache is within its bounds."""
-        found = []
+        files = []
         with os.scandir(self._cache) as entries:
             for entry in entries:
                 with suppress(FileNotFoundError):  # another process made room
                     about = entry.stat(follow_symlinks=False)
-                    found.append((about.st_ctime_ns, about.st_size, entry.path))
-        surplus = sum(size for _, size, _ in found) - self._cache_bytes
-        for _, size, path in sorted(found):
+                    files.append((about.st_ctime_ns, about.st_size, entry.path))
+        surplus = sum(size for _, size, _ in files) - self._cache_bytes
+        for _, size, path in sorted(files):
             if surplus <= 0:
                 break
             _remove(path)
@@ -152,17 +152,17 @@ def _new_part(cache: Path) -> tuple[io.FileIO, str]:
 
 def _check_private(cache: Path) -> None:
     """Raises `OSError` unless the folder is ours alone: others could lay links into it."""
-    found = cache.lstat()
-    ours = found.st_uid == os.geteuid() and not found.st_mode & 0o077
-    if not (ours and stat.S_ISDIR(found.st_mode)):
+    status = cache.lstat()
+    ours = status.st_uid == os.geteuid() and not status.st_mode & 0o077
+    if not (ours and stat.S_ISDIR(status.st_mode)):
         raise PermissionError
 
 
 def _touch(file: io.FileIO) -> None:
     """Marks the file as used last, by its change time; its other times are part of its identity."""
-    found = os.fstat(file.fileno())
+    status = os.fstat(file.fileno())
     with suppress(OSError):
-        os.utime(file.fileno(), ns=(found.st_atime_ns, found.st_mtime_ns))
+        os.utime(file.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def _remove(path: str | Path) -> None:

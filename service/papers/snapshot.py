@@ -98,8 +98,8 @@ class Snapshot:
             with self.connection(), self._building:
                 if key not in self._values:
                     self._values[key] = build()
-        found: T = self._values[key]
-        return found
+        value: T = self._values[key]
+        return value
 
     def intact(self) -> bool:
         """True if the open file is unmodified. Renaming or removing it is allowed."""

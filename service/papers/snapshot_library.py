@@ -186,9 +186,9 @@ class SnapshotLibrary:
 
     def _summary(self, row: Row, template: str | None) -> Asset:
         """A summary by its template; by default the preferred one."""
-        there = {found.tag: found for found in papers.templates(self._snapshot(), row)}
-        found = there.get(template or row.preferred_summary_template)
-        if template is not None and found is None:
+        there = {known.tag: known for known in papers.templates(self._snapshot(), row)}
+        known = there.get(template or row.preferred_summary_template)
+        if template is not None and known is None:
             raise NotFound(
                 f"This paper has no summary {template!r}.",
                 code="template_not_available",
@@ -203,8 +203,8 @@ class SnapshotLibrary:
             row.paper_id,
             template,
             preferred=row.preferred_summary_template,
-            resource_path=found.resource_path if found and template else None,
-            content_hash=found.content_hash if found and template else None,
+            resource_path=known.resource_path if known and template else None,
+            content_hash=known.content_hash if known and template else None,
         )
 
 

@@ -82,10 +82,10 @@ class Texts:
 
     def _indexed(self, place: Place, group: Group) -> bool:
         match = f"{place} : {self.spelled(*group.spellings)}"
-        found = self.db.execute(
+        row = self.db.execute(
             "SELECT 1 FROM paper_fts WHERE paper_fts MATCH ? AND rowid = ?", (match, self.rowid)
         )
-        return found.fetchone() is not None
+        return row.fetchone() is not None
 
     def _beginning(self, column: str, size: int) -> tuple[str, bool]:
         """At most `size` bytes of a text without a word that is cut, and whether this is all."""

@@ -73,8 +73,8 @@ def trigrams(text: str) -> set[str]:
 
 def _indexed(snapshot: Snapshot, db: sqlite3.Connection, word: str) -> bool:
     match = vocabulary(snapshot).expression(Term((word,)), fused=True)
-    found = db.execute("SELECT 1 FROM paper_fts WHERE paper_fts MATCH ? LIMIT 1", (match,))
-    return found.fetchone() is not None
+    row = db.execute("SELECT 1 FROM paper_fts WHERE paper_fts MATCH ? LIMIT 1", (match,))
+    return row.fetchone() is not None
 
 
 def _changed(text: str, words: Iterable[str], others: Iterable[str]) -> str:

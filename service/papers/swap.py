@@ -72,9 +72,9 @@ def _give_away(draft: Path, like: Path) -> None:
 
 def _describe(draft: Path) -> Installed:
     snapshot = open_snapshot(draft)
-    found = Installed(snapshot.build_id, snapshot.tag, snapshot.papers, draft.stat().st_size)
+    installed = Installed(snapshot.build_id, snapshot.tag, snapshot.papers, draft.stat().st_size)
     snapshot.close()
-    return found
+    return installed
 
 
 def _replace(draft: Path, real: Path) -> None:

@@ -44,8 +44,8 @@ _indexes: LruCache[Identity, TextIndex] = LruCache(KEPT)
 
 
 def identity(file: io.FileIO) -> Identity:
-    found = os.fstat(file.fileno())
-    return Identity(found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)
+    status = os.fstat(file.fileno())
+    return Identity(status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
 
 
 def index(file: io.FileIO, deadline: Deadline) -> TextIndex:

@@ -65,10 +65,10 @@ def _search(
             break
     if look_exact and not exact.spans and reached == file.total:
         _inexact.put(asked, offset)
-    found = exact if exact.spans else spread
-    if found.full:
-        return found.spans[:limit], found.spans[limit - 1].end
-    return found.spans, max(reached, found.end)
+    result = exact if exact.spans else spread
+    if result.full:
+        return result.spans[:limit], result.spans[limit - 1].end
+    return result.spans, max(reached, result.end)
 
 
 class _Found:

@@ -37,16 +37,16 @@ class Vocabulary:
         """The FTS5 expression of a term; uses tokens of several words only if `fused`."""
         last, _ = _plain(term, _last(term))
         star = term.prefix or (fused and self._goes_on(term))
-        found: list[str] = []
+        plain: list[str] = []
         starred: list[str] = []
         for row in islice(self._rows(term, star, fused), SPELLINGS_MAX):
             phrase = f'"{" ".join(row)}"'
             if star and row[-1] == last:
                 starred.append(f"{phrase} *")
             else:
-                found.append(phrase)
-        found = starred[:STARRED_MAX] + found
-        return f"({' OR '.join(found)})" if len(found) > 1 else found[0]
+                plain.append(phrase)
+        plain = starred[:STARRED_MAX] + plain
+        return f"({' OR '.join(plain)})" if len(plain) > 1 else plain[0]
 
     def _rows(self, term: Term, star: bool, fused: bool) -> Iterator[tuple[str, ...]]:
         """Every row of tokens that reads the term, plain ones first."""

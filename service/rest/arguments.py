@@ -124,10 +124,10 @@ def _parameters(query_string: str) -> Iterable[tuple[str, list[str], str]]:
             f"At most {BUDGETS.query_parameters} query parameters are allowed."
         ) from error
     for key, value in pairs:
-        found = _BRACKETS.fullmatch(key)
-        if found is None:
+        match = _BRACKETS.fullmatch(key)
+        if match is None:
             raise InvalidRequest(f"Malformed query parameter: {key}", param=key)
-        yield found[1], _PART.findall(found[2]), value
+        yield match[1], _PART.findall(match[2]), value
 
 
 def _merge(

@@ -94,8 +94,8 @@ def _here() -> Address:
 def _listing_view(listing: Listing) -> Callable[..., Response]:
     def view(**path: str) -> Response:
         connection_id, warnings = _connection()
-        found = listing.ask(g.session, connection_id=connection_id, **path)
-        return web.page(bodies.linked(bodies.served(found), _here(), warnings))
+        answer = listing.ask(g.session, connection_id=connection_id, **path)
+        return web.page(bodies.linked(bodies.served(answer), _here(), warnings))
 
     return view
 

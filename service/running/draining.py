@@ -111,13 +111,13 @@ class DrainingWorker(BufferingWorker):
             self.log.error("request %s failed before its answer", id, exc_info=exc)
         else:
             self.log.info("request %s refused unread: %s", id, type(exc).__name__)
-        found = {
+        error = {
             "type": _type(status),
             "code": statuses.CODES.get(status, "invalid_request"),
             "message": advice,
             "request_id": id,
         }
-        body = orjson.dumps({"error": found})
+        body = orjson.dumps({"error": error})
         head = (
             f"HTTP/1.1 {status} {reason}\r\nConnection: close\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(body)}\r\nCache-Control: no-store\r\nRequest-Id: {id}\r\n"

@@ -28,9 +28,9 @@ PROBES: Final = frozenset({"/healthz", "/readyz", metrics.PATH})
 NOWHERE: Final = "none"
 
 
-def prepare(app: Flask, guard: Guard, found: Settings) -> None:
+def prepare(app: Flask, guard: Guard, settings: Settings) -> None:
     """Readies an application to be operated."""
-    counting = found.metrics != "off"
+    counting = settings.metrics != "off"
 
     def after(response: Response) -> Response:
         asked: Request = request._get_current_object()  # type: ignore[attr-defined]

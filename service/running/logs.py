@@ -65,8 +65,8 @@ class GunicornLog(glogging.Logger):  # type: ignore[misc]
 
     def setup(self, cfg: Any) -> None:
         super().setup(cfg)
-        found = settings.load()
-        configure(found.log_format, found.log_level)
+        effective = settings.load()
+        configure(effective.log_format, effective.log_level)
         self.error_log.handlers.clear()
         self.error_log.propagate = True
 

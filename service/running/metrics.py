@@ -166,12 +166,12 @@ def _view(services: Services) -> Response:
     return Response(body, 200, headers)
 
 
-def check_reader(found: settings.Settings) -> None:
+def check_reader(options: settings.Settings) -> None:
     """Raises `Forbidden` unless metrics are open, the token is right, or the peer is local."""
-    if found.metrics == "open":
+    if options.metrics == "open":
         return
     authorization = request.headers.get("Authorization", "")
-    known = found.metrics_token
+    known = options.metrics_token
     if (
         known
         and authorization

@@ -17,8 +17,10 @@ def readiness(services: Services) -> dict[str, Any]:
     """
     body: dict[str, Any] = {"status": READY}
     if services.papers is not None:
-        found, closed = services.papers.status(), services.settings.papers_tokens
-        body["papers"] = {key: value for key, value in found.items() if key in PUBLIC or not closed}
+        papers, closed = services.papers.status(), services.settings.papers_tokens
+        body["papers"] = {
+            key: value for key, value in papers.items() if key in PUBLIC or not closed
+        }
         body["status"] = body["papers"]["status"]
     if services.upstream is not None:
         body["upstream"] = {"failing": services.upstream.breaker.resting}

@@ -277,10 +277,10 @@ class InForce:
 
 def load(environ: Mapping[str, str] | None = None) -> Settings:
     """The settings of the environment; raises `SettingsError` with every fault in it."""
-    found, faults = examine(environ)
+    effective, faults = examine(environ)
     if faults:
         raise SettingsError("\n".join(faults))
-    return Settings(**{each.setting.name: each.value for each in found})
+    return Settings(**{each.setting.name: each.value for each in effective})
 
 
 def examine(environ: Mapping[str, str] | None = None) -> tuple[list[InForce], list[str]]:
@@ -288,16 +288,16 @@ def examine(environ: Mapping[str, str] | None = None) -> tuple[list[InForce], li
 
     An invalid setting has its default here.
     """
-    found = os.environ if environ is None else environ
+    variables = os.environ if environ is None else environ
     faults = [
         f"{name} is an owner credential. Owner tokens are refused: unset it and use a client "
         "token (rung grant create)."
         for name in OWNER_VARIABLES
-        if found.get(name)
+        if variables.get(name)
     ]
     values: dict[str, Any] = {}
     for setting in SETTINGS:
-        text = found.get(setting.variable, "").strip()
+        text = variables.get(setting.variable, "").strip()
         try:
             if text:
                 values[setting.name] = setting.read(text)
@@ -309,7 +309,7 @@ def examine(environ: Mapping[str, str] | None = None) -> tuple[list[InForce], li
                 f"{setting.variable} is {shown}: it {error}, for example {setting.example}."
             )
     faults += _missing(values)
-    rules = {name: (value, why) for name, value, why in _rules(values, found)}
+    rules = {name: (value, why) for name, value, why in _rules(values, variables)}
     in_force = []
     for setting in SETTINGS:
         value, origin = rules.get(setting.name, (setting.default, "default"))

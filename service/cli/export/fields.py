@@ -32,23 +32,23 @@ class FieldText:
     def window(self, offset: int, limit: int | None = None) -> Window:
         """Reads a window; raises `NotText` for a binary field, and the errors of the source."""
         asked = WindowRequest(offset_chars=offset, limit_chars=limit or CONTRACT.window_chars_max)
-        found = self.asker.ask(lambda rs: rs.field_window(self.ref, self.path, asked)).value
-        if found.binary is not None:
+        window = self.asker.ask(lambda rs: rs.field_window(self.ref, self.path, asked)).value
+        if window.binary is not None:
             raise NotText(
                 f"{self.path} is a binary field, not text.",
                 hint="Export its bytes: "
                 + shlex.join(["rung", "export", "blob", str(self.ref), self.path]),
             )
-        return Window(found.text, found.start, found.total, found.type)
+        return Window(window.text, window.start, window.total, window.type)
 
     def version(self) -> str:
         """The record's `emitted_at`; empty if the source has none."""
         try:
             # Without `fields`: large values that are named come whole over HTTP.
-            found = self.asker.ask(lambda rs: rs.record(RecordRead(self.ref))).value
+            record = self.asker.ask(lambda rs: rs.record(RecordRead(self.ref))).value
         except TooLarge:  # a server that gives no previews
             return ""
-        return found.emitted_at or ""
+        return record.emitted_at or ""
 
 
 def value_of(rs: ResourceServer, ref: RecordRef, name: str) -> Any:

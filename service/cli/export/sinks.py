@@ -235,10 +235,10 @@ def _private(path: str, flags: int) -> int:
 def _notes(path: Path) -> dict[str, Any] | None:
     """The notes of a part file; None if they are missing or unreadable."""
     try:
-        found = orjson.loads(path.read_bytes())
+        notes = orjson.loads(path.read_bytes())
     except (FileNotFoundError, orjson.JSONDecodeError):
         return None
     known: dict[str, type] = {"of": dict, "bytes": int, "sha256": str, "state": dict}
-    if isinstance(found, dict) and all(isinstance(found.get(one), known[one]) for one in known):
-        return found
+    if isinstance(notes, dict) and all(isinstance(notes.get(one), known[one]) for one in known):
+        return notes
     return None

@@ -137,9 +137,9 @@ def _page(asker: Asker, query: RecordQuery, sink: Sink, form: Form, progress: Pr
     body, total = _asked(asker, replace(query, cursor=cursor), total, counted=not state)
     for each in warnings_of(body):
         progress.say(warning(each))
-    found = rows(body, "data", "records")
+    page_rows = rows(body, "data", "records")
     refs = list[RecordRef]()
-    for row in found:
+    for row in page_rows:
         ref = reference(row, query.stream, source_of(row))
         if ref is None:
             progress.say("warning: a row without a record id was skipped")
@@ -157,7 +157,7 @@ def _page(asker: Asker, query: RecordQuery, sink: Sink, form: Form, progress: Pr
         )
     if more and following is not None:
         progress.check(following, refs)
-    records = state.get("records", 0) + len(found)
+    records = state.get("records", 0) + len(page_rows)
     sink.keep({"cursor": following, "records": records, "total": total, "ended": not more})
 
 
@@ -197,10 +197,10 @@ def fields_of(asker: Asker, query: RecordQuery) -> tuple[str, ...]:
         return query.fields
     asked = SchemaQuery(stream=query.stream, connection_id=query.connection_id)
     rows_of = asker.ask(lambda rs: rs.schema(asked)).value.rows
-    found = [row.stream for row in rows_of if row.stream.name == query.stream]
-    names = [name for stream in found for name in stream.fields if not _is_inside(name, stream)]
+    streams = [row.stream for row in rows_of if row.stream.name == query.stream]
+    names = [name for stream in streams for name in stream.fields if not _is_inside(name, stream)]
     if query.view:
-        views = [view for stream in found for view in stream.views if view.id == query.view]
+        views = [view for stream in streams for view in stream.views if view.id == query.view]
         names = [name for view in views for name in view.fields]
         if not views:
             return ()  # the source validates them, and names its views

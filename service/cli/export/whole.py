@@ -65,7 +65,7 @@ Segment = bytes | Large
 
 def segments(asker: Asker, record: Body, ref: RecordRef) -> list[Segment]:
     """A record as a line of JSON in pieces, with the values that are read separately."""
-    found: list[Segment] = []
+    pieces: list[Segment] = []
     text = bytearray()
     for number, (name, value) in enumerate(record.items()):
         text += (b"," if number else b"{") + orjson.dumps(name) + b":"
@@ -76,12 +76,12 @@ def segments(asker: Asker, record: Body, ref: RecordRef) -> list[Segment]:
         for place, (field, inner) in enumerate(value.items()):
             text += (b"," if place else b"") + orjson.dumps(field) + b":"
             if is_cut(inner):
-                found += [bytes(text), Large(asker, ref, field, inner)]
+                pieces += [bytes(text), Large(asker, ref, field, inner)]
                 text = bytearray()
             else:
                 text += orjson.dumps(inner)
         text += b"}"
-    return [*found, bytes(text) + b"}\n"]
+    return [*pieces, bytes(text) + b"}\n"]
 
 
 def as_json(segment: Segment, state: State) -> Iterator[tuple[bytes, State]]:

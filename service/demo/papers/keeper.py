@@ -46,8 +46,8 @@ def log() -> Iterator[tuple[str, str]]:
     random = Random(SEED)
     remarks = Remarks(random)
     days = weather(random, FIRST, LAST)
-    for (year, month), found in groupby(days, key=lambda day: (day.day.year, day.day.month)):
-        kept = list(found)
+    for (year, month), nights in groupby(days, key=lambda day: (day.day.year, day.day.month)):
+        kept = list(nights)
         entries = [_entry(remarks, random, day) for day in kept]
         yield f"{calendar.month_name[month]} {year}", "\n\n".join((*entries, _table(kept)))
 

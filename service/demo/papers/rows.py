@@ -141,5 +141,5 @@ def _facets(paper: DemoPaper) -> list[tuple[str, str]]:
         "prompt_template": (PREFERRED,),
         "translation_lang": tuple(paper.translations),
     }
-    found = [(kind, folded(value)) for kind, all_of in values.items() for value in all_of]
-    return [facet for facet in dict.fromkeys(found) if facet[1] not in ("", UNKNOWN)]
+    facets = [(kind, folded(value)) for kind, all_of in values.items() for value in all_of]
+    return [facet for facet in dict.fromkeys(facets) if facet[1] not in ("", UNKNOWN)]

@@ -55,8 +55,8 @@ def connectors(body: Body) -> ConnectorList:
 
 def streams(body: Body) -> StreamList:
     """The list of streams; rows without a name are left out."""
-    found = (_count(row) for row in rows(body, "data", "streams"))
-    return StreamList(tuple(row for row in found if row.name), warnings_of(body))
+    counts = (_count(row) for row in rows(body, "data", "streams"))
+    return StreamList(tuple(row for row in counts if row.name), warnings_of(body))
 
 
 def stream(body: Body) -> StreamDetails:
@@ -86,12 +86,12 @@ def _by_key(found: Iterable[StreamRow]) -> list[Connector]:
 def _connector(body: Body) -> Connector:
     key = text_of(body, "connector_key", "connector_id")
     shared = rows(body, "granted_connections")
-    found = (_row(stream, key, shared) for stream in rows(body, "streams"))
+    stream_rows = (_row(stream, key, shared) for stream in rows(body, "streams"))
     return Connector(
         key,
         text_of(body, "connector_id"),
         text_of(body.get("source"), "id"),
-        tuple(row for row in found if row.stream.name),
+        tuple(row for row in stream_rows if row.stream.name),
     )
 
 

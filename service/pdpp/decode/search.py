@@ -30,7 +30,7 @@ _EXCERPTS = ("evidence_excerpts", "match_windows", "field_windows", "matches")
 
 def read(body: dict[str, Any]) -> SearchPage:
     """The page that a source answered `search` with; rows that name no record are left out."""
-    found = rows(body, "data", "results", "hits")
+    hit_rows = rows(body, "data", "results", "hits")
     meta = object_of(body, "meta")
     warnings = warnings_of(body)
     left_out = number_of(_detail(warnings, LEFT_OUT), "left_out")
@@ -38,7 +38,7 @@ def read(body: dict[str, Any]) -> SearchPage:
     read = {LEFT_OUT: left_out is not None, NO_HITS: retry is not None}
     return SearchPage(
         args={},
-        hits=[hit for row in found if (hit := _hit(row))],
+        hits=[hit for row in hit_rows if (hit := _hit(row))],
         has_more=bool(body.get("has_more", text_of(body, "next_cursor"))),
         next_cursor=text_of(body, "next_cursor"),
         counts=_counts(meta),
@@ -120,12 +120,12 @@ def _retry(given: Any) -> dict[str, Any] | None:
     """The arguments that a source offers instead: words, times, and None to drop a limit."""
     if not isinstance(given, dict):
         return None
-    found: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         ours: text for theirs, ours in _RETRIED.items() if (text := text_of(given, theirs))
     }
-    found |= {name: None for name in LIMITING if name in given and given[name] is None}
-    short_enough = all(len(text) <= CONTRACT.query_chars for text in found.values() if text)
-    return found if found and short_enough else None
+    arguments |= {name: None for name in LIMITING if name in given and given[name] is None}
+    short_enough = all(len(text) <= CONTRACT.query_chars for text in arguments.values() if text)
+    return arguments if arguments and short_enough else None
 
 
 def _fan_in(package: Any) -> FanIn | None:
@@ -190,9 +190,9 @@ def _matches(row: dict[str, Any], id: str) -> list[Match]:
     """The proven windows of a hit; a marked snippet with its field counts as one."""
     for name in _EXCERPTS:
         if name in row:
-            found = [match for part in rows(row, name) if (match := _match(part, id))]
-            if found:
-                return found[: CONTRACT.windows_per_hit]
+            matches = [match for part in rows(row, name) if (match := _match(part, id))]
+            if matches:
+                return matches[: CONTRACT.windows_per_hit]
     snippet = row.get("snippet")
     match = _match(snippet, id) if isinstance(snippet, dict) else None
     return [match] if match and "<mark>" in match.shown else []

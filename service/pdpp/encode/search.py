@@ -124,5 +124,7 @@ def _read(hit: Hit, match: Match) -> Body:
         if name not in ("id", "field_path")
     }
     ref = hit.ref
-    found = routes.field_window_read(ref.stream, ref.record_id, ref.connection_id, "", **window)
-    return known({**found, "field": match.field_path})
+    descriptor = routes.field_window_read(
+        ref.stream, ref.record_id, ref.connection_id, "", **window
+    )
+    return known({**descriptor, "field": match.field_path})

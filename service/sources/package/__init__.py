@@ -73,37 +73,37 @@ class PackageResourceServer:
             return self._server(children[0]).schema(query)
         if query.detail == "full":
             raise ambiguous_detail(places)
-        found = self._gather(children, lambda rs: rs.schema(query))
-        known = [connector for schema in found.values for connector in schema.connectors]
-        connectors = merged([*known, *schemas.by_membership(found.silent, places)])
+        gathered = self._gather(children, lambda rs: rs.schema(query))
+        known = [connector for schema in gathered.values for connector in schema.connectors]
+        connectors = merged([*known, *schemas.by_membership(gathered.silent, places)])
         bearer = Bearer("package", "client")
-        return Answer(Schema(connectors, query.detail == "compact", bearer, found.warnings))
+        return Answer(Schema(connectors, query.detail == "compact", bearer, gathered.warnings))
 
     def streams(self, *, connection_id: str | None = None) -> Answer[StreamList]:
         children = children_of(self._members.within(connection_id))
         if len(children) == 1:
             return self._server(children[0]).streams(connection_id=connection_id)
-        found = self._gather(children, lambda rs: rs.streams(connection_id=connection_id))
-        rows = (row for listed in found.values for row in listed.rows)
+        gathered = self._gather(children, lambda rs: rs.streams(connection_id=connection_id))
+        rows = (row for listed in gathered.values for row in listed.rows)
         ordered = sorted(rows, key=lambda row: (row.name, row.source.connection_id or ""))
-        return Answer(StreamList(tuple(ordered), found.warnings))
+        return Answer(StreamList(tuple(ordered), gathered.warnings))
 
     def stream(self, name: str, *, connection_id: str | None = None) -> Answer[StreamDetails]:
         places = self._members.stream(name, connection_id)
         children = children_of(places)
         if len(children) == 1:
             return self._server(children[0]).stream(name, connection_id=connection_id)
-        found = self._gather(children, lambda rs: rs.stream(name, connection_id=connection_id))
-        return Answer(schemas.stream(found, places))
+        gathered = self._gather(children, lambda rs: rs.stream(name, connection_id=connection_id))
+        return Answer(schemas.stream(gathered, places))
 
     def connectors(self) -> Answer[ConnectorList]:
         children = self._members.children
         if len(children) == 1:
             return self._server(children[0]).connectors()
-        found = self._gather(children, lambda rs: rs.connectors())
-        known = [connector for listed in found.values for connector in listed.connectors]
-        silent = schemas.by_membership(found.silent, self._members.places)
-        return Answer(ConnectorList(merged([*known, *silent]), found.warnings))
+        gathered = self._gather(children, lambda rs: rs.connectors())
+        known = [connector for listed in gathered.values for connector in listed.connectors]
+        silent = schemas.by_membership(gathered.silent, self._members.places)
+        return Answer(ConnectorList(merged([*known, *silent]), gathered.warnings))
 
     def records(self, query: RecordQuery) -> Answer[RecordPage]:
         places = self._members.stream(query.stream, query.connection_id)

@@ -87,10 +87,10 @@ class SourceReader:
         """Adds the hits of a page, without those already taken."""
         progress = self.progress
         progress.cursor, progress.at = page.cursor, page.at
-        found, skip = page.hits, progress.taken - page.at
-        self.stuck = page.has_more and page.following() is None and skip >= len(found)
+        hits, skip = page.hits, progress.taken - page.at
+        self.stuck = page.has_more and page.following() is None and skip >= len(hits)
         self._page = page
-        self.hits.extend(self._named(hit) for hit in found[skip:])
+        self.hits.extend(self._named(hit) for hit in hits[skip:])
         if not self.hits:
             self._advance_page()
 

@@ -58,11 +58,11 @@ def stream(gathered: Gathered[StreamDetails], places: Sequence[Place]) -> Stream
 def by_membership(children: Sequence[Child], places: Iterable[Place]) -> list[Connector]:
     """The names of the streams and connections of children, known without a request."""
     silent = {id(child) for child in children}
-    found = []
+    connectors = []
     for place in places:
         if id(place.child) in silent:
             held, key = place.held, place.held.connector_key or ""
             source = Source(held.connection_id, held.connector_key, held.display_name or None)
             row = StreamRow(StreamSchema(held.stream, NAMED), key, (source,))
-            found.append(Connector(key, key, key, (row,)))
-    return found
+            connectors.append(Connector(key, key, key, (row,)))
+    return connectors

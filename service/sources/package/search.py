@@ -161,7 +161,7 @@ class Search:
         waiting = sum(reader.unmet for reader in readers)
         silent = sum(reader.failed or reader.progress.state == LOST for reader in readers)
         missing = bool(waiting or silent)
-        warnings = [found for answer in answers for found in answer.warnings]
+        warnings = [notice for answer in answers for notice in answer.warnings]
         warnings += [reports.stuck(reader.child) for reader in readers if reader.stuck]
         absent = [] if missing or self._request.cursor else _in_all(a.absent_words for a in answers)
         left_out = [answer.left_out for answer in answers if answer.left_out is not None]
@@ -182,18 +182,18 @@ class Search:
 
     def _counts(self, *, exact: bool) -> Counts | None:
         """The sum of the counts of all sources that answered."""
-        found = self._state.counts
+        counts = self._state.counts
         for reader in self._readers:
             if reader.uncounted:
-                found = added(found, reader.counts)
-        return found and replace(found, exact=found.exact and exact)
+                counts = added(counts, reader.counts)
+        return counts and replace(counts, exact=counts.exact and exact)
 
 
 def _recall(answers: Sequence[SearchPage], searched: int, *, complete: bool) -> dict[str, Any]:
     """The combined recall of the sources; `searched` is the number that answered."""
     given = [answer.recall for answer in answers]
     bounded = [each for each in given if each.get("complete") is False]
-    found: dict[str, Any] = {
+    recall: dict[str, Any] = {
         "complete": complete and not bounded,
         "ranking_scope": "candidate_window" if bounded else "all_matches",
         "truncated": bool(bounded),
@@ -203,11 +203,11 @@ def _recall(answers: Sequence[SearchPage], searched: int, *, complete: bool) -> 
         each["candidate_window_limit"] for each in bounded if "candidate_window_limit" in each
     ]
     if limits:
-        found["candidate_window_limit"] = min(limits)
+        recall["candidate_window_limit"] = min(limits)
     narrower = [query for each in given for query in each.get("narrower_searches", ())]
     if narrower:
-        found["narrower_searches"] = list(dict.fromkeys(narrower))
-    return found
+        recall["narrower_searches"] = list(dict.fromkeys(narrower))
+    return recall
 
 
 def _in_all(lists: Iterable[Sequence[str]]) -> list[str]:
@@ -218,5 +218,5 @@ def _in_all(lists: Iterable[Sequence[str]]) -> list[str]:
 
 def _nearest(answers: Sequence[SearchPage], word: str) -> list[str]:
     """The closest spellings of a word from the sources in turn, each once."""
-    found = (near for answer in answers for near in answer.nearest_words.get(word, ()))
-    return list(dict.fromkeys(found))[: CONTRACT.candidates]
+    words = (near for answer in answers for near in answer.nearest_words.get(word, ()))
+    return list(dict.fromkeys(words))[: CONTRACT.candidates]

@@ -23,9 +23,9 @@ HITS = ("data", "results", "hits")
 def rows(body: Body, names: Sequence[str]) -> tuple[str, list[Body]]:
     """(name, rows) of the list a body holds; every row is an object."""
     for name in names:
-        found = body.get(name)
-        if isinstance(found, list) and all(isinstance(row, dict) for row in found):
-            return name, found
+        listed = body.get(name)
+        if isinstance(listed, list) and all(isinstance(row, dict) for row in listed):
+            return name, listed
     raise invalid("returned a list without rows")
 
 
@@ -41,18 +41,18 @@ def page(body: Body, query: RecordQuery) -> Body:
     Such a list has no cursor: a warning says which connections to ask alone.
     """
     body = _forward(body, query.cursor)
-    name, found = rows(body, LISTS)
-    if len(found) > query.limit and (body.get("next_cursor") or query.connection_id):
+    name, records = rows(body, LISTS)
+    if len(records) > query.limit and (body.get("next_cursor") or query.connection_id):
         return _cut(body, name, query.limit)
-    kept = _shared(found, query.limit) if len(found) > query.limit else found
-    more = bool(body.get("has_more")) or len(kept) < len(found)
+    kept = _shared(records, query.limit) if len(records) > query.limit else records
+    more = bool(body.get("has_more")) or len(kept) < len(records)
     if not more or body.get("next_cursor"):
         return body
     return notices.warned(
         {**body, name: kept, "has_more": True},
         "partial_results",
         "This source cannot page over several connections at once. Retry with one as connection_id "
-        f"to read all its records: {', '.join(_connections(found)) or 'schema lists them'}.",
+        f"to read all its records: {', '.join(_connections(records)) or 'schema lists them'}.",
         param="connection_id",
         instead=True,
     )
@@ -170,8 +170,8 @@ def _connection(row: Body) -> str:
 def hits(body: Body, query: SearchQuery) -> Body:
     """A search page. If it promises more than can be asked for, a warning has the fix."""
     body = _forward(body, query.cursor)
-    name, found = rows(body, HITS)
-    cut = len(found) > query.limit
+    name, listed = rows(body, HITS)
+    cut = len(listed) > query.limit
     body = _cut(body, name, query.limit) if cut else body
     body = {**body, name: [_hit(row) for row in body[name]]}
     if isinstance(body.get("meta"), dict) and not isinstance(body["meta"].get("recall"), dict):
@@ -263,12 +263,16 @@ def schema(body: Body, query: SchemaQuery) -> Body:
 
 def _tidy(stream: Body) -> None:
     """Turns lists of capabilities into objects by field name, and names relations."""
-    found = stream.get("field_capabilities") or {}
-    if not isinstance(found, dict):
-        listed = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    capabilities = stream.get("field_capabilities") or {}
+    if not isinstance(capabilities, dict):
+        listed = (
+            [one for one in capabilities if isinstance(one, dict)]
+            if isinstance(capabilities, list)
+            else []
+        )
         names = [one.get("name") or one.get("field") or one.get("path") for one in listed]
-        found = {name: one for name, one in zip(names, listed) if isinstance(name, str)}
-        stream["field_capabilities"] = found
+        capabilities = {name: one for name, one in zip(names, listed) if isinstance(name, str)}
+        stream["field_capabilities"] = capabilities
     relations = stream.get("expand_capabilities")
     if relations:
         stream["expand_capabilities"] = [
@@ -283,8 +287,8 @@ def streams(body: Body) -> list[Any] | None:
     inner = unwrapped(body)
     connectors = inner.get("connectors")
     if isinstance(connectors, list):
-        found = [one.get("streams") for one in connectors if isinstance(one, dict)]
-        return [one for listed in found if isinstance(listed, list) for one in listed]
+        lists = [one.get("streams") for one in connectors if isinstance(one, dict)]
+        return [one for listed in lists if isinstance(listed, list) for one in listed]
     listed = inner.get("streams")
     return listed if isinstance(listed, list) else None
 

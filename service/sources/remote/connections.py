@@ -77,9 +77,11 @@ def _with_dots(url: str, prepared: str) -> str:
 
 def way(url: str) -> tuple[str | None, str]:
     """(the proxy that requests to `url` take, the file of the certificates they trust)."""
-    found = _session().merge_environment_settings(url, {}, True, None, None)
-    trusted = found["verify"] if isinstance(found["verify"], str) else DEFAULT_CA_BUNDLE_PATH
-    return select_proxy(url, found["proxies"]), trusted
+    environment = _session().merge_environment_settings(url, {}, True, None, None)
+    trusted = (
+        environment["verify"] if isinstance(environment["verify"], str) else DEFAULT_CA_BUNDLE_PATH
+    )
+    return select_proxy(url, environment["proxies"]), trusted
 
 
 def connected(
@@ -140,13 +142,13 @@ class _Bounded(HTTPConnection):
     def _new_conn(self) -> socket.socket:
         """A connected socket. The addresses of the host share the remaining time."""
         deadline: Deadline = _thread.deadline
-        found = socket.getaddrinfo(self._dns_host, self.port, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(self._dns_host, self.port, type=socket.SOCK_STREAM)
         failed = OSError()
-        for number, (family, kind, protocol, _, address) in enumerate(found):
+        for number, (family, kind, protocol, _, address) in enumerate(addresses):
             with ExitStack() as stack:
                 try:
                     line = stack.enter_context(socket.socket(family, kind, protocol))
-                    line.settimeout(seconds_left(deadline) / (len(found) - number))
+                    line.settimeout(seconds_left(deadline) / (len(addresses) - number))
                     line.connect(address)
                     line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                     line.settimeout(seconds_left(deadline))

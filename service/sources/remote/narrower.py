@@ -55,12 +55,12 @@ def queries(text: str) -> list[str]:
     chosen = [words, by_worth[:2], *([word] for word in by_worth)] if words else []
     required = [part.term.typed for part in question.required]
     typed = sorted(fold(text).split())
-    found = dict[str, None]()
+    narrower = dict[str, None]()
     for kept in chosen:
         pieces = [*(word for word in words if word in kept), *required]
         if sorted(fold(" ".join(pieces)).split()) != typed:
-            found[" ".join(pieces)] = None
-    return list(found)[: BUDGETS.narrower_searches]
+            narrower[" ".join(pieces)] = None
+    return list(narrower)[: BUDGETS.narrower_searches]
 
 
 def pooled(text: str, pages: Sequence[SearchPage]) -> list[Hit]:
@@ -86,10 +86,10 @@ def page(
     query: SearchQuery, place: Place, pages: Sequence[SearchPage], asked: Sequence[str]
 ) -> SearchPage:
     """The page of the list at a place; `asked` are the narrower queries that make it."""
-    found = pooled(query.query, pages)
+    ranked = pooled(query.query, pages)
     stop = place.offset + query.limit
-    more = stop < len(found)
-    some = max([len(found), *(one.counts.some for one in pages if one.counts)])
+    more = stop < len(ranked)
+    some = max([len(ranked), *(one.counts.some for one in pages if one.counts)])
     warning = {
         "code": "narrower_searches",
         "message": "This source requires every word, and few records have all. Also searched: "
@@ -98,7 +98,7 @@ def page(
     }
     return SearchPage(
         args={},
-        hits=found[place.offset : stop],
+        hits=ranked[place.offset : stop],
         has_more=more,
         next_cursor=cursor(query, place._replace(offset=stop)) if more else None,
         counts=Counts(None, some, False),
@@ -154,17 +154,17 @@ def cursor(query: SearchQuery, place: Place) -> str:
 
 def opened(query: SearchQuery) -> Place | None:
     """The place of a cursor; None for cursors of the source itself."""
-    found = _CURSOR.fullmatch(query.cursor or "")
-    if found is None:
+    match = _CURSOR.fullmatch(query.cursor or "")
+    if match is None:
         return None
-    if found[4] != _bound(query):
+    if match[4] != _bound(query):
         raise InvalidRequest(
             "This cursor is not valid for this call. Send it exactly as it was returned, with "
             "the same arguments, or leave it out to start over.",
             code="invalid_cursor",
             param="cursor",
         )
-    return Place(int(found[1]), int(found[2]), int(found[3]))
+    return Place(int(match[1]), int(match[2]), int(match[3]))
 
 
 def _bound(query: SearchQuery) -> str:

@@ -142,8 +142,8 @@ class Line:
             url = self.origin.url + path
             with outbound.opened(
                 "GET", url, deadline=self.deadline, params=params, headers=sent
-            ) as found:
-                yield found
+            ) as answer:
+                yield answer
 
 
 def _without(body: bytes, token: str) -> bytes:

@@ -101,8 +101,8 @@ def ask(
     (`upstream_too_large`).
     """
     options: dict[str, Any] = {"params": params, "data": data, "redirects": redirects}
-    with opened(method, url, deadline=deadline, headers=headers, **options) as found:
-        return Answer(found.status, found.headers, found.read(most_bytes))
+    with opened(method, url, deadline=deadline, headers=headers, **options) as answer:
+        return Answer(answer.status, answer.headers, answer.read(most_bytes))
 
 
 @contextmanager
@@ -227,9 +227,9 @@ def _reason(error: BaseException) -> str:
 
 
 def _unreachable(why: str, kind: type[Unreached] = Unreached, code: str | None = None) -> Unreached:
-    found = kind(f"An upstream server {why}. Try again later.", code=code)
-    found.why = why
-    return found
+    error = kind(f"An upstream server {why}. Try again later.", code=code)
+    error.why = why
+    return error
 
 
 def _timed_out() -> Late:

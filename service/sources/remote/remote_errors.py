@@ -134,8 +134,8 @@ def retry_after(headers: Headers) -> float | None:
 
 def retry_seconds(headers: Headers) -> int | None:
     """The same in whole seconds, for an error."""
-    found = retry_after(headers)
-    return None if found is None else math.ceil(found)
+    seconds = retry_after(headers)
+    return None if seconds is None else math.ceil(seconds)
 
 
 def _error_object(raw: bytes) -> dict[str, Any]:
@@ -188,26 +188,26 @@ def _retry_with(value: Any) -> tuple[str | None, str | None]:
 
 def _details(body: dict[str, Any]) -> dict[str, Any]:
     """The details that our own errors have, bounded; all others are left out."""
-    found: dict[str, Any] = {}
+    details: dict[str, Any] = {}
     for name in TEXTS:
         if text := _text(body.get(name)):
-            found[name] = ARGUMENTS.get(text, text)
+            details[name] = ARGUMENTS.get(text, text)
     listed = body.get("available_connections")
     if isinstance(listed, list):
         shown = [_connection(one) for one in listed[: CONTRACT.candidates]]
-        found["available_connections"] = [one for one in shown if "connection_id" in one]
+        details["available_connections"] = [one for one in shown if "connection_id" in one]
         counted = body.get("available_connection_count")
         total = counted if isinstance(counted, int) and counted > len(listed) else len(listed)
         if counted is not None or total > len(shown):
-            found["available_connection_count"] = total
+            details["available_connection_count"] = total
     near = body.get("did_you_mean")
     if isinstance(near, list):
         words = [text for one in near[: BUDGETS.upstream_suggestions] if (text := _text(one))]
-        found["did_you_mean"] = words or None
+        details["did_you_mean"] = words or None
     arguments = body.get("retry_arguments")
     if isinstance(arguments, dict) and is_small(arguments):
-        found["retry_arguments"] = arguments
-    return found
+        details["retry_arguments"] = arguments
+    return details
 
 
 def _connection(one: Any) -> dict[str, str]:

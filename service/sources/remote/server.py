@@ -246,12 +246,12 @@ class HttpResourceServer:
         length = answer.headers.get("Content-Length", "")
         bodies.require(length.isascii() and length.isdigit(), "length of a blob")
         size = int(length)
-        found = _SHA256.fullmatch(answer.headers.get("ETag", ""))
+        match = _SHA256.fullmatch(answer.headers.get("ETag", ""))
         return Blob(
             blob_id,
             answer.headers.get("Content-Type", "application/octet-stream"),
             size,
-            found[1] if found else "",
+            match[1] if match else "",
             lambda start, stop: self._bytes(path, params, size, start, stop),
         )
 
@@ -262,11 +262,11 @@ class HttpResourceServer:
         if start >= stop:
             return
         asked = {"Range": f"bytes={start}-{stop - 1}"}
-        with self._line.opened(path, params, asked) as found:
-            if found.status not in (200, 206):
+        with self._line.opened(path, params, asked) as answer:
+            if answer.status not in (200, 206):
                 raise remote_errors.invalid("no longer returns a blob that it listed")
-            place = start if found.status == 206 else 0
-            for piece in found.pieces(size):
+            place = start if answer.status == 206 else 0
+            for piece in answer.pieces(size):
                 wanted = piece[max(0, start - place) : max(0, stop - place)]
                 place += len(piece)
                 if wanted:
