@@ -7,10 +7,10 @@ strings in PDPP's words and travel unchanged to every surface. Messages tell rea
      ├─ InvalidRequest    the request cannot be understood or is out of bounds        400
      ├─ Unauthenticated   no token, or one that is unknown, expired or revoked      401
      ├─ Forbidden         the token may not do this                                   403
-     ├─ NotFound          missing, or hidden from this token                      404
+     ├─ NotFound          nothing there, or nothing this token may see                404
      ├─ Ambiguous         several sources match; `retry_with` names the argument      409
-     ├─ Gone              a cursor or bookmark that has expired                       410
-     ├─ TooLarge          the request or the value is over a limit                    413
+     ├─ Gone              a cursor or bookmark that no longer works                   410
+     ├─ TooLarge          the request or the value passes a bound                     413
      ├─ NotText           the field cannot be read as text                            422
      ├─ RateLimited       too many requests                                           429
      ├─ Unavailable       something behind us is unreachable or broken                503

@@ -85,7 +85,7 @@ class SourceReport:
 
 @dataclass(frozen=True, slots=True)
 class FanIn:
-    """Which of the `members` of a package were asked for a page; `waiting` ones are later."""
+    """The `members` of a package that were asked for a page; `waiting` ones come later."""
 
     members: int
     waiting: int

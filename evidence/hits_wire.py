@@ -121,7 +121,7 @@ def rung(hit: Hit) -> dict[str, Any]:
 
 
 def _evidence(match: Match) -> dict[str, Any]:
-    """Where a window is; the text of a hit's first one is its `evidence_preview`."""
+    """The position of a window; the text of a hit's first one is its `evidence_preview`."""
     evidence: dict[str, Any] = {"field_path": match.field_path}
     if match.start is not None:
         evidence["start_chars"], evidence["end_chars"] = match.start, match.end

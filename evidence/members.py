@@ -1,4 +1,4 @@
-"""JSON objects without their unknown members."""
+"""JSON objects without the members that are None."""
 
 from typing import Any
 

@@ -23,7 +23,7 @@ COARSER = dict(pairwise(GRANULARITIES))
 
 
 class Source(NamedTuple):
-    """Which configured connection something came from."""
+    """The configured connection that data came from."""
 
     connection_id: str | None
     connector_key: str | None

@@ -24,7 +24,7 @@ Place = Literal["title", "summary", "metadata", "source", "translated", "keyword
 
 @dataclass(frozen=True, slots=True)
 class PaperMatch:
-    """Which words of the query a paper holds.
+    """The words of the query that a paper holds.
 
     `coverage` is the share of the query by the rarity of its words, 0 to 1. `forms` maps a word to
     the spelling that the paper has instead: inflected, or corrected.
@@ -38,7 +38,7 @@ class PaperMatch:
 
 @dataclass(frozen=True, slots=True)
 class PaperCounts:
-    """How many papers of a search match: `all` hold every word, `some` at least one."""
+    """The counts of matching papers: `all` hold every word, `some` at least one."""
 
     all: int
     some: int

@@ -58,7 +58,7 @@ class Query:
 
     @cached_property
     def needles(self) -> tuple[Needle, ...]:
-        """What to look for in folded text with a space at both ends: one for each wanted term."""
+        """The needles of all wanted terms, for folded text with a space at both ends."""
         return tuple(map(needle, self.wanted))
 
     @cached_property
@@ -84,7 +84,7 @@ def _term(chunk: re.Match[str]) -> Term:
 
 @lru_cache(maxsize=256)
 def needle(term: Term) -> Needle:
-    """What to look for in folded text with a space at both ends, to find a term."""
+    """The needle of a term, for folded text with a space at both ends."""
     first, *others = term.words
     words = " +".join(map(re.escape, term.words))
     if term.prefix:

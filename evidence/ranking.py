@@ -188,7 +188,7 @@ def with_neighbours(
 
 
 def _distance(starts: Sequence[int], centre: int) -> int:
-    """How far the nearest of ascending places is from another place."""
+    """The distance from a place to the nearest of ascending places."""
     index = bisect_left(starts, centre)
     after = starts[index] - centre if index < len(starts) else math.inf
     before = centre - starts[index - 1] if index else math.inf

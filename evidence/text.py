@@ -86,7 +86,7 @@ def _later_edge(text: str, edge: int, limit: int) -> int:
 
 
 def beginning(text: str, place: int) -> int:
-    """Where to begin to read near `place`: at a sentence or else a word that begins there or soon.
+    """The start of a read near `place`: the next sentence, or else the next word.
 
     At most 40 code points later; where nothing begins, between two characters.
     """

@@ -246,7 +246,7 @@ def _silence(source: SourceReport) -> str:
 
 
 def _recall(page: SearchPage) -> list[str]:
-    """Which matches were ranked, unless all were; warnings name the rest."""
+    """The matches that were ranked, unless all were; warnings name the rest."""
     if page.recall.get("ranking_scope") == "all_matches":
         return []
     limit = page.recall.get("candidate_window_limit")

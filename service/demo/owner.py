@@ -1,4 +1,4 @@
-"""An invented owner's mail, chat, notes, calendar and payments: 3,000 records, always the same.
+"""An invented owner's mail, chat, notes, calendar and payments: the same 3,000 records each time.
 
 Some long texts have a sentence that occurs nowhere else. `LANDMARKS` lists these sentences with
 their positions, so that a reader can be asked for a known answer.

@@ -1,4 +1,4 @@
-"""How the words of a query are spelled in the full-text index of a snapshot.
+"""Maps the words of a query to their spellings in the full-text index of a snapshot.
 
 The index keeps letters that our fold does not (`łukasz`, `русский`), and where Latin letters
 touch CJK ones it has both in one token (`与transformer之`). Such tokens are collected once; a term

@@ -27,7 +27,7 @@ END, LOST = -1, -2
 
 @dataclass(slots=True)
 class Progress:
-    """How far one source was read: `taken` hits; `cursor` opens its hit number `at`.
+    """The progress in one source: `taken` hits were read; `cursor` opens its hit number `at`.
 
     `tries` counts the pages in a row for which it returned nothing. `state` is 0 while hits may be
     left, `END` once all are read, `LOST` if it failed too often.

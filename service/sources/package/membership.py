@@ -1,4 +1,4 @@
-"""The streams that each child of a package holds, known without a request: grants do not change.
+"""The streams of each child of a package, known without a request: grants do not change.
 
 The refusals are those of a single grant, word for word: a package is one token to its reader.
 """

@@ -175,7 +175,7 @@ def added(known: Counts | None, more: Counts | None) -> Counts | None:
 
 
 class Turns:
-    """Which source gives the next hit of a page; each keeps its own order.
+    """Chooses the source of the next hit of a page; each keeps its own order.
 
     The best hit comes first, by `Order`. Of equal ones that of a source without
     shown hits comes first, then that of the source with the fewest hits on the page.

@@ -1,4 +1,4 @@
-"""Narrower searches: repeats a query with fewer words at a source that requires every word.
+"""Repeats a query with fewer words at a source that requires every word.
 
     where did the quorum meet      as typed; then: quorum meet · quorum · meet
 
