@@ -181,14 +181,14 @@ def _marked(shown: str) -> Text:
     return text
 
 
-def _groups(console: Console, buckets: Buckets, context: Context) -> None:
+def _groups(console: Console, counts: Buckets, context: Context) -> None:
     table = Table(box=None, padding=(0, GAP, 0, 0), header_style="bold")
     table.add_column(
-        Text(_plain(buckets.group_by or buckets.group_by_time or "key")), overflow="fold"
+        Text(_plain(counts.group_by or counts.group_by_time or "key")), overflow="fold"
     )
     table.add_column("count", justify="right")
-    for group in buckets.groups or ():
+    for group in counts.groups or ():
         table.add_row(Text(aggregate.key(group.key)), str(group.count))
     console.print(table)
-    for line in aggregate.footer(buckets, context):
+    for line in aggregate.footer(counts, context):
         _line(console, line)

@@ -104,16 +104,12 @@ def _object(name: str, field: Any, text: str) -> dict[str, Any]:
 
 def _merge(name: str, merged: dict[str, Any], more: dict[str, Any]) -> None:
     """Adds a term; two ranges of the same field are merged."""
-    for key, condition in more.items():
+    for key, term in more.items():
         before = merged.get(key)
-        if (
-            isinstance(before, dict)
-            and isinstance(condition, dict)
-            and not before.keys() & condition.keys()
-        ):
-            merged[key] = {**before, **condition}
+        if isinstance(before, dict) and isinstance(term, dict) and not before.keys() & term.keys():
+            merged[key] = {**before, **term}
         elif key not in merged:
-            merged[key] = condition
+            merged[key] = term
         else:
             raise InvalidRequest(
                 f"{option_name(name)} has {escape(key)[0]!r} twice. Use it once.", param=name

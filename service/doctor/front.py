@@ -50,9 +50,7 @@ def _redirect(route: Route, reply: Reply, asked: str) -> Finding:
     meaning = "Clients repeat a redirected POST as a GET, or without the token."
     if asked.startswith("GET"):
         meaning = "Requests go to another URL."
-    message = (
-        f"{asked} is redirected ({reply.status}) to {there.scheme}://{there.netloc}{there.path}"
-    )
+    fault = f"{asked} is redirected ({reply.status}) to {there.scheme}://{there.netloc}{there.path}"
     if (there.scheme, here.scheme) == ("https", "http") and there.hostname == here.hostname:
         change = f"Use {route.base.replace('http://', 'https://', 1)} as the URL."
     elif there.path.rstrip("/") == here.path.rstrip("/") and there.netloc == here.netloc:
@@ -61,4 +59,4 @@ def _redirect(route: Route, reply: Reply, asked: str) -> Finding:
         change = (
             f"Use {there.scheme}://{there.netloc} as the URL, or exempt the path from the redirect."
         )
-    return fail(message, meaning, change)
+    return fail(fault, meaning, change)

@@ -58,19 +58,15 @@ def settings(place: Place) -> Finding:
 def config(place: Place) -> Finding:
     if not place.file:
         return ok("the configuration file is valid, or does not exist")
-    message = " ".join(place.file.split())
-    return fail(
-        message, "Commands that read records fail.", "Correct the line, or remove the file."
-    )
+    fault = " ".join(place.file.split())
+    return fail(fault, "Commands that read records fail.", "Correct the line, or remove the file.")
 
 
 def names(place: Place) -> Finding:
-    unknown = list(strangers(place.environ))
-    if not unknown:
+    typos = list(strangers(place.environ))
+    if not typos:
         return ok("no variable looks like a misspelled setting")
-    return warn(
-        " ".join(unknown), "The intended settings have their defaults.", "Correct the names."
-    )
+    return warn(" ".join(typos), "The intended settings have their defaults.", "Correct the names.")
 
 
 def versions(place: Place) -> Finding:

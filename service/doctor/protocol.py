@@ -67,14 +67,14 @@ def post(route: Route) -> Finding:
         return ok(f"POST {path} arrives and needs no token")
     if reply.status == 401:
         return ok(f"POST {path} arrives and needs a token")
-    outcome = f"POST {path} returned {reply.status}" + (f": {reply.message}" if reply.error else "")
+    fault = f"POST {path} returned {reply.status}" + (f": {reply.message}" if reply.error else "")
     if reply.code == "host_not_allowed":
         return fail(
-            outcome, "Rung does not allow this host name.", f"RUNG_ALLOWED_HOSTS={route.host}"
+            fault, "Rung does not allow this host name.", f"RUNG_ALLOWED_HOSTS={route.host}"
         )
     if reply.status in (404, 410):
         return fail(
-            outcome,
+            fault,
             "There is no MCP endpoint at this path, or the proxy does not forward it.",
             f"Correct the path{_without_path(route)}. If it is right, configure the proxy to "
             "forward everything below the URL to Rung, including /mcp (nginx: location / { "
@@ -82,18 +82,18 @@ def post(route: Route) -> Finding:
         )
     if reply.status == 405:
         return fail(
-            outcome,
+            fault,
             "The POST arrived as another method, or the path is not an MCP endpoint.",
             "Configure the proxy to forward the method unchanged, and the path /mcp.",
         )
     if reply.status in (411, 413, 415):
         return fail(
-            outcome,
+            fault,
             "Something in front of Rung refuses the request body.",
             "Configure it to accept JSON bodies of up to 1 MB (nginx: client_max_body_size 1m;).",
         )
     return fail(
-        outcome,
+        fault,
         "This is not an MCP response." if not reply.error else "The server refuses it.",
         f"Check that {route.endpoint} is the endpoint, and check the server's log.",
     )
@@ -153,23 +153,23 @@ def auth(route: Route) -> Finding:
         return ok("the token is accepted")
     if reply.status == 401 and "invalid_token" not in reply.challenge:
         return skip("not checked: Authorization does not arrive")
-    outcome = f"the token was refused ({reply.status}): {reply.message or 'no reason given'}"
+    fault = f"the token was refused ({reply.status}): {reply.message or 'no reason given'}"
     if reply.status == 401 and reply.code in ENDED:
-        return fail(outcome, "Its grant has ended.", "Create a new one: `rung grant create`.")
+        return fail(fault, "Its grant has ended.", "Create a new one: `rung grant create`.")
     if reply.status == 401:
         return fail(
-            outcome,
+            fault,
             "The token is unknown to the server: it is misspelled, or belongs to another store.",
             "Create one in the store that is served: `rung grant create`.",
         )
     if reply.status == 403:
         return fail(
-            outcome,
+            fault,
             "The token is valid, but not allowed to read here.",
             "Create a client token: `rung grant create`.",
         )
     return fail(
-        outcome, "The server could not open the grant.", "Check the server's log and /readyz."
+        fault, "The server could not open the grant.", "Check the server's log and /readyz."
     )
 
 

@@ -58,20 +58,15 @@ def outline(file: TextFile, offset: int, limit: int) -> tuple[list[Heading], int
     for an offset behind the end, `TimedOut` for a text that takes too long.
     """
     file.check(offset)
-    outlined = _outlined(file)
-    first = bisect_left(outlined.starts, offset)
+    whole = _outlined(file)
+    first = bisect_left(whole.starts, offset)
     after = first + limit
-    shown = range(first, min(after, len(outlined.starts)))
+    shown = range(first, min(after, len(whole.starts)))
     headings = [
-        Heading(
-            _title(file, outlined.starts[at]),
-            outlined.levels[at],
-            outlined.starts[at],
-            outlined.sizes[at],
-        )
+        Heading(_title(file, whole.starts[at]), whole.levels[at], whole.starts[at], whole.sizes[at])
         for at in shown
     ]
-    return headings, outlined.starts[after] if after < len(outlined.starts) else None
+    return headings, whole.starts[after] if after < len(whole.starts) else None
 
 
 def heading_above(file: TextFile, place: int) -> str | None:

@@ -170,13 +170,9 @@ def check_reader(options: settings.Settings) -> None:
     """Raises `Forbidden` unless metrics are open, the token is right, or the peer is local."""
     if options.metrics == "open":
         return
-    authorization = request.headers.get("Authorization", "")
+    header = request.headers.get("Authorization", "")
     known = options.metrics_token
-    if (
-        known
-        and authorization
-        and compare_digest(guard.bearer(authorization).encode(), known.encode())
-    ):
+    if known and header and compare_digest(guard.bearer(header).encode(), known.encode()):
         return
     forwarded = any(name in request.headers for name in FORWARDED)
     if not forwarded and guard.is_loopback(request.remote_addr):

@@ -18,9 +18,7 @@ def readiness(services: Services) -> dict[str, Any]:
     body: dict[str, Any] = {"status": READY}
     if services.papers is not None:
         papers, closed = services.papers.status(), services.settings.papers_tokens
-        body["papers"] = {
-            key: value for key, value in papers.items() if key in PUBLIC or not closed
-        }
+        body["papers"] = {key: fact for key, fact in papers.items() if key in PUBLIC or not closed}
         body["status"] = body["papers"]["status"]
     if services.upstream is not None:
         body["upstream"] = {"failing": services.upstream.breaker.resting}

@@ -49,10 +49,6 @@ class Asker:
             return None
         if isinstance(error, Unavailable) and error.code not in TRANSIENT:
             return None
-        retry_after = error.details.get("retry_after")
-        seconds = (
-            float(retry_after)
-            if retry_after is not None
-            else BUDGETS.export_pause_seconds * 2**tried
-        )
+        wait = error.details.get("retry_after")
+        seconds = float(wait) if wait is not None else BUDGETS.export_pause_seconds * 2**tried
         return seconds if seconds <= BUDGETS.export_wait_seconds else None

@@ -124,7 +124,5 @@ def _read(hit: Hit, match: Match) -> Body:
         if name not in ("id", "field_path")
     }
     ref = hit.ref
-    descriptor = routes.field_window_read(
-        ref.stream, ref.record_id, ref.connection_id, "", **window
-    )
-    return known({**descriptor, "field": match.field_path})
+    read = routes.field_window_read(ref.stream, ref.record_id, ref.connection_id, "", **window)
+    return known({**read, "field": match.field_path})

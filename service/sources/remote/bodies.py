@@ -263,16 +263,14 @@ def schema(body: Body, query: SchemaQuery) -> Body:
 
 def _tidy(stream: Body) -> None:
     """Turns lists of capabilities into objects by field name, and names relations."""
-    capabilities = stream.get("field_capabilities") or {}
-    if not isinstance(capabilities, dict):
+    fields = stream.get("field_capabilities") or {}
+    if not isinstance(fields, dict):
         listed = (
-            [one for one in capabilities if isinstance(one, dict)]
-            if isinstance(capabilities, list)
-            else []
+            [one for one in fields if isinstance(one, dict)] if isinstance(fields, list) else []
         )
         names = [one.get("name") or one.get("field") or one.get("path") for one in listed]
-        capabilities = {name: one for name, one in zip(names, listed) if isinstance(name, str)}
-        stream["field_capabilities"] = capabilities
+        fields = {name: one for name, one in zip(names, listed) if isinstance(name, str)}
+        stream["field_capabilities"] = fields
     relations = stream.get("expand_capabilities")
     if relations:
         stream["expand_capabilities"] = [

@@ -77,11 +77,9 @@ def _with_dots(url: str, prepared: str) -> str:
 
 def way(url: str) -> tuple[str | None, str]:
     """(the proxy that requests to `url` take, the file of the certificates they trust)."""
-    environment = _session().merge_environment_settings(url, {}, True, None, None)
-    trusted = (
-        environment["verify"] if isinstance(environment["verify"], str) else DEFAULT_CA_BUNDLE_PATH
-    )
-    return select_proxy(url, environment["proxies"]), trusted
+    merged = _session().merge_environment_settings(url, {}, True, None, None)
+    trusted = merged["verify"] if isinstance(merged["verify"], str) else DEFAULT_CA_BUNDLE_PATH
+    return select_proxy(url, merged["proxies"]), trusted
 
 
 def connected(

@@ -138,18 +138,14 @@ def _opened(url: str, proxy: str | None, deadline: Deadline) -> Iterator[socket.
 
 
 def _certificate(line: ssl.SSLSocket) -> Certificate:
-    certificate = x509.load_der_x509_certificate(line.getpeercert(binary_form=True) or b"")
+    parsed = x509.load_der_x509_certificate(line.getpeercert(binary_form=True) or b"")
     names: list[str] = []
     with suppress(*UNREAD):
-        alternatives = certificate.extensions.get_extension_for_class(
-            x509.SubjectAlternativeName
-        ).value
+        alternatives = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         names += alternatives.get_values_for_type(x509.DNSName)
         names += [str(address) for address in alternatives.get_values_for_type(x509.IPAddress)]
-    own = certificate.issuer == certificate.subject
-    return Certificate(
-        tuple(names), _called(certificate.issuer), own, certificate.not_valid_after_utc
-    )
+    own = parsed.issuer == parsed.subject
+    return Certificate(tuple(names), _called(parsed.issuer), own, parsed.not_valid_after_utc)
 
 
 def _called(name: x509.Name) -> str:
