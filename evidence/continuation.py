@@ -1,9 +1,9 @@
-"""What to call next, as data. Renderers spell it as a tool call, a link or a command."""
+"""The next call, as data. Renderers write it as a tool call, a link or a command."""
 
 from dataclasses import dataclass
 from typing import Any
 
-#: Arguments that a cursor takes the place of: with a bookmark in it a feed would begin again.
+#: Arguments that a cursor replaces. With the bookmark, a feed would begin again.
 REPLACED_BY_CURSOR = ("cursor", "changes_since")
 
 

@@ -1,7 +1,7 @@
-"""Everything that can go wrong, as one tree.
+"""All errors, as one tree.
 
 One class per *kind* (a closed set: each surface maps it to a status once); *codes* are open
-strings in PDPP's words and travel unchanged to every surface. A message always says what to do.
+strings in PDPP's words and travel unchanged to every surface. Messages tell readers what to do.
 
     EvidenceError
      ├─ InvalidRequest    the request cannot be understood or is out of bounds        400
@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Final
 
 
 class EvidenceError(Exception):
-    """A typed failure that teaches: `code`, `message`, a `hint`, what to retry with.
+    """A typed error: `code`, `message`, a `hint`, and what to retry with.
 
     `details` are extra members of the error object (JSON values), such as `param`,
     `available_connections` or `did_you_mean`. `calls` are ready calls (`Continuation`s) that
@@ -52,13 +52,13 @@ class EvidenceError(Exception):
 
     def body(self) -> dict[str, Any]:
         """The error object as every surface shows it, without request id and HTTP type."""
-        found: dict[str, Any] = {"code": self.code, "message": self.message}
+        error: dict[str, Any] = {"code": self.code, "message": self.message}
         if self.hint:
-            found["hint"] = self.hint
+            error["hint"] = self.hint
         if self.retry_with:
-            found["retry_with"] = self.retry_with
-        found.update(self.details)
-        return found
+            error["retry_with"] = self.retry_with
+        error.update(self.details)
+        return error
 
 
 class InvalidRequest(EvidenceError):

@@ -1,4 +1,4 @@
-"""Where in a text a query is found, and the passages of it that answer a question best.
+"""Finds a query in a text, and the passages that answer a question best.
 
 All offsets are code points of the text as it was given.
 """
@@ -16,14 +16,14 @@ OCCURRENCES_MAX: int = 2_000
 
 #: A passage is at most this long in folded text: what an excerpt can show.
 PASSAGE_CHARS: Final = 280
-#: The same for a record: a page of hits has little room.
+#: The limit for records, because a page of hits has little room.
 RECORD_PASSAGE_CHARS: Final = 200
 #: Occurrences of one spelling in one text that a passage is chosen from.
 SPELLING_OCCURRENCES_MAX: Final = 200
 
 
 class Span(NamedTuple):
-    """A stretch of text that proves a match, and the terms in it: ascending, without overlap."""
+    """A range of text that proves a match, and its terms: ascending, without overlap."""
 
     start: int
     end: int
@@ -64,7 +64,7 @@ class Haystack:
         if not present or (present < len(needles) and not partial):
             return []
         occurrences = sorted(chain.from_iterable(found))
-        if len(occurrences) == present:  # each stands once
+        if len(occurrences) == present:  # each occurs once
             return [_span(folded, occurrences)]
         chosen = _shortest(_stretches(occurrences, present), limit)
         return [_span(folded, occurrences[first : last + 1]) for _, _, first, last in chosen]
@@ -105,7 +105,7 @@ def literals(text: str, needle: str) -> Iterator[tuple[int, int]]:
 def _occurrences(
     padded: str, wanted: Needle, number: int, most: int = OCCURRENCES_MAX
 ) -> list[Occurrence]:
-    """Where term `number` stands in folded text that was `padded` with a space at both ends."""
+    """The places of term `number` in folded text that was `padded` with a space at both ends."""
     needle, pattern = wanted
     found: list[Occurrence] = []
     position = padded.find(needle)
@@ -121,7 +121,7 @@ def _occurrences(
 
 
 def _stretches(occurrences: list[Occurrence], terms: int) -> Iterator[Stretch]:
-    """Every stretch that holds all `terms` and would lose one at either end if it were shorter."""
+    """The ranges that hold all `terms` and would lose one if shortened at either end."""
     inside: dict[int, int] = {}
     first = reach = 0
     for last, (_, end, term) in enumerate(occurrences):
@@ -186,7 +186,7 @@ def passages(
     the others are known not to be there.
     """
     haystack = Haystack(text)
-    found = sorted(
+    ranges = sorted(
         {
             (start, end, number)
             for number, group in enumerate(groups)
@@ -196,11 +196,11 @@ def passages(
         }
     )
     chosen: list[tuple[int, int, float, list[Occurrence]]] = []
-    ranked = sorted(_worthwhile(found, groups, most), key=lambda one: (-one[0], one[1], one[2]))
+    ranked = sorted(_worthwhile(ranges, groups, most), key=lambda one: (-one[0], one[1], one[2]))
     for worth, _, first, last in ranked:
-        start, end = found[first][0], max(one[1] for one in found[first : last + 1])
+        start, end = ranges[first][0], max(one[1] for one in ranges[first : last + 1])
         if all(end <= begun or start >= done for begun, done, _, _ in chosen):
-            chosen.append((start, end, worth, found[first : last + 1]))
+            chosen.append((start, end, worth, ranges[first : last + 1]))
             if len(chosen) == limit:
                 break
     return [

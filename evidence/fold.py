@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 FOLD_VERSION: str = f"1/{unicodedata.unidata_version}"
 """Part of every index: ours, raised whenever `fold` gives any text other words, and Unicode's,
-whose tables come with the interpreter. An index of another version is built anew."""
+whose tables come with the interpreter. An index of another version is rebuilt."""
 
 _PLAIN_LETTERS = str.maketrans(
     dict(zip("łđðøħŧŋıȷƀɓɖɗɨƒǥɠƙƚɲɍɏƴƶ", "lddohtnijbbddifggklnryyz"))
@@ -51,7 +51,7 @@ _BLOCK = 64  # code points
 
 
 def _vanishes(char: str) -> bool:
-    """Whether `char` is an accent, a vowel point or invisible. Vowel signs of Indic scripts stay.
+    """True if `char` is an accent, a vowel point or invisible. Vowel signs of Indic scripts stay.
 
     Combining classes: 0 spacing and vowel signs, 7 to 9 nukta, kana voicing and virama, 84 to 132
     the vowel signs and tones of Telugu, Thai, Lao and Tibetan; the others are accents and points.
@@ -81,7 +81,7 @@ def _is_symbol(char: str) -> bool:
 
 
 def _as_word(char: str) -> str:
-    """What one plain code point becomes: itself, a word of its own, or a space."""
+    """The fold of one plain code point: itself, a word of its own, or a space."""
     if _is_symbol(char):
         return f" {chr(ord(char) + _PRIVATE_PLANES)} "
     category = unicodedata.category(char)
@@ -115,20 +115,20 @@ class _Table(dict[str, str]):
         return folded
 
     def apply(self, text: str) -> str:
-        """Every code point of `text` replaced. Fastest where most of them are ASCII."""
+        """`text` with every code point replaced. Fastest for mostly ASCII text."""
         if text.isascii():
             return text.encode().translate(self._ascii).decode()
         return self._apply(text)[0]
 
-    def evenly(self, text: str) -> tuple[str, bool]:
-        """The same, and whether every code point became one code point."""
+    def apply_with_alignment(self, text: str) -> tuple[str, bool]:
+        """(folded text, True if each code point became exactly one)."""
         if text.isascii():
             return text.encode().translate(self._ascii).decode(), True
         folded, vanished = self._apply(text)
         return folded, not vanished and len(folded) == len(text)
 
     def _apply(self, text: str) -> tuple[str, bool]:
-        """The same for a text that is not ASCII, and whether a code point became nothing."""
+        """(folded text, True if a code point vanished) of a text that is not ASCII."""
         encoded = text.encode("utf-8", "surrogatepass")
         if len(encoded) > len(text) * 1.15:
             each = list(map(self.__getitem__, text))
@@ -169,7 +169,7 @@ def fold_literal(text: str) -> str:
 
 
 def extends(char: str) -> bool:
-    """Whether `char` belongs to the one before it: a mark, a selector, a joiner, a skin tone."""
+    """True if `char` belongs to the one before it: a mark, a selector, a joiner, a skin tone."""
     return (
         unicodedata.category(char)[0] == "M"
         or not _SEARCHED[char]
@@ -183,9 +183,9 @@ class Folded:
     def __init__(self, text: str, *, literal: bool = False) -> None:
         self.text = text
         self._table = _READABLE if literal else _SEARCHED
-        self.folded, self._even = self._table.evenly(text)
+        self.folded, self._aligned = self._table.apply_with_alignment(text)
         self._ascii = text.isascii()
-        self._starts = [0]  # where in the fold each block of the text begins, as far as looked at
+        self._starts = [0]  # offset in the fold of each block indexed so far
 
     def original(self, start: int, end: int) -> tuple[int, int]:
         """The smallest range of the text that folds to all of `folded[start:end]`.
@@ -195,17 +195,17 @@ class Folded:
         if self._ascii:
             return start, end
         text = self.text
-        first = start if self._even else self._source(start)
+        first = start if self._aligned else self._source(start)
         if start >= end:
             return first, first
-        last = end if self._even else self._source(end - 1) + 1
+        last = end if self._aligned else self._source(end - 1) + 1
         while last < len(text) and text[last] > "\x7f" and extends(text[last]):
             last += 1
         return first, last
 
     def _source(self, offset: int) -> int:
         """The index of the code point that `folded[offset]` came from."""
-        self._look_at(offset)
+        self._index_through(offset)
         block = bisect_right(self._starts, offset) - 1
         ahead = offset - self._starts[block]
         first = block * _BLOCK
@@ -218,8 +218,8 @@ class Folded:
                 return index
         return len(self.text)
 
-    def _look_at(self, offset: int) -> None:
-        """Goes on with the blocks until one that begins behind `offset`."""
+    def _index_through(self, offset: int) -> None:
+        """Indexes blocks until one begins after `offset`."""
         starts, end = self._starts, self._starts[-1]
         index = (len(starts) - 1) * _BLOCK
         while end <= offset and index < len(self.text):

@@ -1,4 +1,4 @@
-"""Record ids and URIs: how they are printed, and every spelling that is accepted.
+"""Record ids and URIs: their printed form, and every accepted spelling.
 
 Printed is `{connection_id}/{stream}:{record_id}`. In each part `%`, `/`, whitespace, control
 characters (bidi controls and tags among them) and any of `; , [ ] { } " \\` are percent-encoded
@@ -41,7 +41,7 @@ _WINDOW_ARGS = ("offset_chars", "limit_chars", "before_chars", "after_chars", "m
 
 
 class RecordRef(NamedTuple):
-    """One record. `connection_id` is None where the caller did not name a source."""
+    """One record. `connection_id` is None if the caller named no source."""
 
     stream: str
     record_id: str
@@ -110,7 +110,7 @@ def field_window_uri(ref: RecordRef, field_path: str, **window: Any) -> str:
 
 
 def stream_uri(stream: str, connection_id: str | None = None) -> str:
-    """`pdpp://stream/{name}`, with the connection as a query if there is one."""
+    """`pdpp://stream/{name}`, with the connection, if any, as a query."""
     suffix = f"?connection_id={quote(connection_id, safe='')}" if connection_id else ""
     return STREAM_SCHEME + quote(stream, safe="") + suffix
 
@@ -118,13 +118,13 @@ def stream_uri(stream: str, connection_id: str | None = None) -> str:
 def parse_stream(uri: str) -> tuple[str, str | None]:
     """(stream, connection_id or None) of a `pdpp://stream/…` URI."""
     name, _, query = uri[len(STREAM_SCHEME) :].partition("?")
-    found = dict(parse_qsl(query))
-    return _checked(unquote(name), "stream"), found.get("connection_id")
+    arguments = dict(parse_qsl(query))
+    return _checked(unquote(name), "stream"), arguments.get("connection_id")
 
 
 @lru_cache(maxsize=1024)
 def _name(part: str) -> str:
-    """A stream or a connection as ids have it; there are few."""
+    """A stream or a connection as written in ids. Cached, as there are few."""
     return _encode(part, _NAME_PART)
 
 
@@ -207,7 +207,7 @@ def _encode_handle(body: dict[str, Any]) -> str:
 
 
 def _decode_handle(handle: str, *, kind: str) -> dict[str, Any] | None:
-    """The JSON of a base64url handle, or None where the text is not one."""
+    """The JSON of a base64url handle, or None if the text is not one."""
     text = unquote(handle)
     try:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
@@ -240,9 +240,9 @@ def _from_fields(fields: dict[str, Any]) -> RecordRef:
 
 def _window_arguments(fields: dict[str, Any]) -> list[tuple[str, Any]]:
     """The window a URI carries, in the words of `read_record_field`."""
-    found: list[tuple[str, Any]] = []
+    arguments: list[tuple[str, Any]] = []
     if query := fields.get("q") or fields.get("query"):
-        found.append(("query", query))
+        arguments.append(("query", query))
     if "cursor" in fields and "offset_chars" not in fields:
         fields = {**fields, "offset_chars": fields["cursor"]}
     for name in _WINDOW_ARGS:
@@ -250,5 +250,5 @@ def _window_arguments(fields: dict[str, Any]) -> list[tuple[str, Any]]:
         if isinstance(value, str) and value.isascii() and value.isdigit():
             value = int(value)
         if value is not None:
-            found.append((name, value))
-    return found
+            arguments.append((name, value))
+    return arguments

@@ -1,4 +1,4 @@
-"""What a search found as typed values: hits with their proven windows, and their page."""
+"""Search results as typed values: hits with their proven windows, and their page."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -18,7 +18,7 @@ class Match:
     """A window an upstream proved to hold the match. Without a proof there is no `Match`.
 
     `shown` is the text with balanced marks, control characters written out (`text.mark`).
-    `start`, `total` and `match_*` are None where the upstream did not say. `read` lands on the
+    `start`, `total` and `match_*` are None if the upstream did not report them. `read` lands on the
     match.
     """
 
@@ -58,7 +58,7 @@ class Hit:
 
     @property
     def at(self) -> str | None:
-        """When it happened, short enough to print; never when the record was imported."""
+        """The time of the event, in short form; never the time of import."""
         return clip(self.authored_at, BUDGETS.time_chars) if self.authored_at else None
 
     @property
@@ -68,10 +68,10 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class SourceReport:
-    """What one source of a package did for a page.
+    """The part of one source of a package in a page.
 
     `state` is answered, failed or timed_out; `hits` are those it has on the page; `next_step` says
-    what to do where it did not answer.
+    what to do if it did not answer.
     """
 
     name: str
@@ -85,7 +85,7 @@ class SourceReport:
 
 @dataclass(frozen=True, slots=True)
 class FanIn:
-    """Which of the `members` of a package were asked for a page; `waiting` ones are later."""
+    """The `members` of a package that were asked for a page; `waiting` ones come later."""
 
     members: int
     waiting: int
@@ -101,7 +101,7 @@ class FanIn:
 
     @property
     def incomplete(self) -> bool:
-        """Whether hits of some source may be missing so far."""
+        """True if hits of some source may be missing so far."""
         return bool(self.silent) or self.waiting > 0
 
 
@@ -155,7 +155,7 @@ class SearchPage:
         return [Continuation("search", self._again(self.retry), "retry"), streams]
 
     def _again(self, changes: dict[str, Any]) -> dict[str, Any]:
-        """The arguments from the beginning with some changed; None leaves one out."""
+        """The arguments for the first page, with some changed; None leaves one out."""
         args = {**self.args, **changes, "cursor": None}
         return {name: value for name, value in args.items() if value is not None}
 

@@ -11,7 +11,7 @@ from evidence.model import READ_FIELD
 from evidence.text import clip
 from evidence.wire import absolute, call, paged, source_of, spelled
 
-#: How any field of a hit is read: windows of whole fields have no call of their own.
+#: How to read any field of a hit, because windows of whole fields have no call of their own.
 READ_ANY_FIELD = Continuation(
     READ_FIELD, {"id": "<id of the hit>", "field_path": "<field>"}, "read_any_field"
 )
@@ -37,7 +37,7 @@ def search(page: SearchPage, *, base_url: str = "") -> dict[str, Any]:
 
 
 def shows_whole_fields(page: SearchPage) -> bool:
-    """Whether a window of the page is a whole field, so that it has no call of its own."""
+    """True if a window of the page is a whole field, so that it has no call of its own."""
     return any(match.complete for hit in page.hits for match in hit.matches)
 
 
@@ -59,7 +59,7 @@ def _meta(page: SearchPage) -> dict[str, Any]:
 
 
 def counts(found: Counts) -> dict[str, Any]:
-    """How many records match: `some`, `accuracy`, and `all` if it is known."""
+    """The counts of matching records: `some`, `accuracy`, and `all` if it is known."""
     accuracy = "exact" if found.exact else "lower_bound"
     return known({"some": found.some, "accuracy": accuracy, "all": found.all})
 
@@ -78,12 +78,12 @@ def _fan_in(found: FanIn) -> dict[str, Any]:
 
 
 def report(source: SourceReport) -> dict[str, Any]:
-    """What one source of a package did for the page."""
+    """The part of one source of a package in the page."""
     return known(asdict(source))
 
 
 def result(hit: Hit, base_url: str) -> dict[str, Any]:
-    """One hit of `results`: what it is, how it matches, and its first window."""
+    """One entry of `results`: the hit, how it matches, and its first window."""
     shown = {
         "id": hit.id,
         "title": title(hit),
@@ -121,18 +121,18 @@ def rung(hit: Hit) -> dict[str, Any]:
 
 
 def _evidence(match: Match) -> dict[str, Any]:
-    """Where a window is; the text of a hit's first one is its `evidence_preview`."""
-    found: dict[str, Any] = {"field_path": match.field_path}
+    """The position of a window; the text of a hit's first one is its `evidence_preview`."""
+    evidence: dict[str, Any] = {"field_path": match.field_path}
     if match.start is not None:
-        found["start_chars"], found["end_chars"] = match.start, match.end
-        found["total_chars"] = match.total
+        evidence["start_chars"], evidence["end_chars"] = match.start, match.end
+        evidence["total_chars"] = match.total
     if match.match_start is not None:
-        found["match_start_chars"] = match.match_start
-        found["match_end_chars"] = match.match_end
-    found["complete"] = match.complete
+        evidence["match_start_chars"] = match.match_start
+        evidence["match_end_chars"] = match.match_end
+    evidence["complete"] = match.complete
     if not match.complete:
-        found["read"] = call(match.read)
-    return found
+        evidence["read"] = call(match.read)
+    return evidence
 
 
 def title(hit: Hit) -> str:

@@ -1,4 +1,4 @@
-"""Languages: that of a text, and the stems, inflected forms and other spellings of its words."""
+"""Detects languages; finds stems, inflected forms and other spellings of words."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ _SHARE: Final = 0.12
 #: Languages of one collection that forms of words are looked for in.
 MOST_LANGUAGES: Final = 4
 _FEW_WORDS: Final = 4
-#: What Arabic puts before a word, article and prepositions.
+#: Arabic prefixes: the article and prepositions.
 _ARABIC_PREFIXES: Final = ("", "ال", "وال", "بال", "كال", "فال", "لل", "و", "ب", "ل", "ف", "ك")
 _SHORT_STEM: Final = 4
 #: Stems of recent words: the same words of a vocabulary are looked at for many questions.
@@ -40,7 +40,7 @@ def stem(word: str, language: str) -> str:
 
 
 def _beginnings(stemmed: str, language: str) -> tuple[str, ...]:
-    """How the inflected forms of a stem begin: the stem less an ending that changes."""
+    """The prefixes of the inflected forms of a stem: the stem without a changing ending."""
     begin = stemmed[:-1] if len(stemmed) > _SHORT_STEM else stemmed
     if language == "ar":
         return tuple(prefix + begin for prefix in _ARABIC_PREFIXES)
@@ -68,13 +68,13 @@ def inflected(
     for prefix in sorted(one for each in begins.values() for one in each if len(one) >= least):
         if not prefixes or not prefix.startswith(prefixes[-1]):
             prefixes.append(prefix)
-    found = set[str]()
+    forms = set[str]()
     for word in beginning(prefixes):
         for language, known in stems.items():
             if word.startswith(begins[language]) and stem(word, language) in known:
-                found.add(word)
+                forms.add(word)
                 break
-    return found
+    return forms
 
 
 def _stemmer(language: str) -> Any:
@@ -91,7 +91,7 @@ def detect(texts: Iterable[str]) -> tuple[str, ...]:
 
     A language that fewer than one text in twenty is in is left out.
     """
-    found = Counter[str]()
+    counts = Counter[str]()
     for text in texts:
         words = fold(text).split()
         if len(words) < _FEW_WORDS:
@@ -99,9 +99,9 @@ def detect(texts: Iterable[str]) -> tuple[str, ...]:
         hits = {one: sum(word in stop_words(one) for word in words) for one in LANGUAGES}
         best = max(hits, key=lambda one: hits[one])
         if hits[best] >= _SHARE * len(words):
-            found[best] += 1
-    total = found.total()
-    return tuple(one for one, n in found.most_common(MOST_LANGUAGES) if n * 20 >= total)
+            counts[best] += 1
+    total = counts.total()
+    return tuple(one for one, n in counts.most_common(MOST_LANGUAGES) if n * 20 >= total)
 
 
 def edits(word: str, letters: Iterable[str]) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""What is known of languages, by their two-letter codes: see `languages.toml`."""
+"""Properties of languages, by their two-letter codes: see `languages.toml`."""
 
 import tomllib
 from pathlib import Path

@@ -27,7 +27,7 @@ class Contract:
     window_chars: int = _limit(4_096, "field window when no size is asked for")
     window_chars_max: int = _limit(16_384, "largest field window")
     context_chars_max: int = _limit(8_192, "most text asked for before or after a match")
-    match_before_chars: int = _limit(200, "text a read of a match shows before it, unless told")
+    match_before_chars: int = _limit(200, "text shown before a match that is read, by default")
     match_after_chars: int = _limit(400, "text the read of a search hit asks for after the match")
     document_chars: int = _limit(
         16_384, "text of a fetched document; the rest by read_record_field"
@@ -122,9 +122,7 @@ class Budgets:
     later_window_chars: int = _limit(160, "the others, unless the passage they prove is longer")
     excerpt_chars_min: int = _limit(80, "evidence windows never shrink below this")
     word_matches: int = _limit(5_000, "records with a word that are counted one by one")
-    prefix_words_read: int = _limit(
-        8_192, "words of the index that are read to find those a prefix stands for"
-    )
+    prefix_words_read: int = _limit(8_192, "words of the index that are read to expand a prefix")
     title_chars: int = _limit(120, "title of a hit; the whole text is in its field")
     later_title_chars: int = _limit(64, "title of a hit after the third")
     cut_quote_chars: int = _limit(90, "excerpt of a later hit of a field that goes on")
@@ -205,7 +203,7 @@ class Budgets:
     error_page_bytes: int = _limit(16_384, "HTML of an error that is searched for its title")
     redirects: int = _limit(3, "redirects followed to one asset")
     upstream_retries: int = _limit(2, "how often a read is repeated that an upstream cut off")
-    retry_pause_seconds: float = _limit(0.1, "before a repeated read where no time was told")
+    retry_pause_seconds: float = _limit(0.1, "before a repeated read if the server names no time")
     retry_wait_seconds: float = _limit(2.0, "longest Retry-After waited for; longer is passed on")
     breaker_failures: int = _limit(5, "failures in a row after which an upstream is left alone")
     breaker_seconds: float = _limit(5.0, "how long it is left alone before one request tries it")
@@ -219,7 +217,7 @@ class Budgets:
     disk_free_bytes: int = _limit(268_435_456, "free disk below which rung doctor warns")
     certificate_days: int = _limit(14, "days left of a certificate below which rung doctor warns")
     export_tries: int = _limit(4, "how often an export asks for what failed and may pass")
-    export_pause_seconds: float = _limit(1.0, "before it asks again where no time was told")
+    export_pause_seconds: float = _limit(1.0, "before it asks again if the server names no time")
     export_wait_seconds: float = _limit(120.0, "longest Retry-After an export waits for")
     export_empty_pages: int = _limit(1_000, "pages without a record in a row an export goes by")
     config_file_bytes: int = _limit(65_536, "the configuration file of commands")

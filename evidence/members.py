@@ -1,4 +1,4 @@
-"""Objects of JSON without the members that are not known."""
+"""JSON objects without the members that are None."""
 
 from typing import Any
 

@@ -23,7 +23,7 @@ COARSER = dict(pairwise(GRANULARITIES))
 
 
 class Source(NamedTuple):
-    """Which configured connection something came from."""
+    """The configured connection that data came from."""
 
     connection_id: str | None
     connector_key: str | None
@@ -71,7 +71,7 @@ class Buckets:
 
     @property
     def is_cut(self) -> bool:
-        """Whether groups are missing that no cursor leads to."""
+        """True if groups are missing that no cursor reaches."""
         return any(one.get("param") == "cursor" for one in self.warnings)
 
     def continuations(self) -> list[Continuation]:
@@ -96,7 +96,7 @@ def window_read(id: str, field_path: str, window: dict[str, Any]) -> Continuatio
 def distinct(items: Iterable[T]) -> list[T]:
     """The items in their order, each once; they need not be hashable."""
     listed = list(items)
-    return [found for place, found in enumerate(listed) if found not in listed[:place]]
+    return [item for place, item in enumerate(listed) if item not in listed[:place]]
 
 
 def next_page(operation: str, args: dict[str, Any], cursor: str | None) -> list[Continuation]:

@@ -1,4 +1,4 @@
-"""What was read of research papers, as typed values; offsets and sizes are code points.
+"""Answers about research papers, as typed values; offsets and sizes are code points.
 
 As with records, the next calls are derived from these values, so all surfaces offer the same.
 """
@@ -24,10 +24,10 @@ Place = Literal["title", "summary", "metadata", "source", "translated", "keyword
 
 @dataclass(frozen=True, slots=True)
 class PaperMatch:
-    """Which words of the query a paper holds.
+    """The words of the query that a paper holds.
 
     `coverage` is the share of the query by the rarity of its words, 0 to 1. `forms` maps a word to
-    the spelling that stands in the paper instead: inflected, or corrected.
+    the spelling that the paper has instead: inflected, or corrected.
     """
 
     coverage: float
@@ -38,7 +38,7 @@ class PaperMatch:
 
 @dataclass(frozen=True, slots=True)
 class PaperCounts:
-    """How many papers of a search match: `all` hold every word, `some` at least one."""
+    """The counts of matching papers: `all` hold every word, `some` at least one."""
 
     all: int
     some: int
@@ -51,7 +51,7 @@ class PaperHit:
     `snippet` is escaped text with balanced marks (`text.mark`) where `place` says what proved the
     match; without a proof it is the paper's summary preview, unmarked, and `place` is None.
     `find` is the query that finds the match in the text of the paper, `lang` the translation it
-    stands in. `authors` are the first of `authors_total`.
+    is in. `authors` are the first of `authors_total`.
     """
 
     paper_id: str
@@ -67,7 +67,7 @@ class PaperHit:
     match: PaperMatch | None = None  # of a search by words
 
     def continuations(self) -> list[Continuation]:
-        """The find in the text where the match stands there, else the metadata."""
+        """The find that opens the match if it is in the text, else the metadata."""
         if self.find is None:
             return [Continuation(METADATA, {"paper_id": self.paper_id}, "metadata")]
         args = _given(paper_id=self.paper_id, lang=self.lang, query=self.find)
@@ -103,7 +103,7 @@ class PaperPage:
 
 @dataclass(slots=True)
 class Paper:
-    """What is known of a paper. Lists are complete unless `left_out` counts what is not shown."""
+    """The metadata of a paper. Lists are complete unless `left_out` counts what is not shown."""
 
     paper_id: str
     title: str
@@ -130,16 +130,16 @@ class Paper:
     def continuations(self) -> list[Continuation]:
         """The summaries, the source with its outline, the translations."""
         named = {"paper_id": self.paper_id}
-        found = [Continuation(SUMMARY, named, "summary")]
+        calls = [Continuation(SUMMARY, named, "summary")]
         for template in self.available_summary_templates:
             if template != self.preferred_summary_template:
-                found.append(Continuation(SUMMARY, {**named, "template": template}, "summary"))
+                calls.append(Continuation(SUMMARY, {**named, "template": template}, "summary"))
         if self.has_source:
-            found.append(Continuation(SOURCE, {**named, "outline": True}, "outline"))
-            found.append(Continuation(SOURCE, named, "source"))
+            calls.append(Continuation(SOURCE, {**named, "outline": True}, "outline"))
+            calls.append(Continuation(SOURCE, named, "source"))
         for lang in self.languages:
-            found.append(Continuation(SOURCE, {**named, "lang": lang}, "translation"))
-        return found
+            calls.append(Continuation(SOURCE, {**named, "lang": lang}, "translation"))
+        return calls
 
 
 @dataclass(slots=True)
@@ -147,7 +147,7 @@ class PaperText:
     """A window of a summary (JSON), a source or a translation (Markdown).
 
     `version` are the first digits of the SHA-256 of the whole text: windows of one version belong
-    together. `max_chars` is None where the caller did not ask for a size.
+    together. `max_chars` is None if the caller asked for no size.
     """
 
     operation: str
@@ -173,22 +173,22 @@ class PaperText:
 
     @property
     def marker(self) -> str:
-        """What is appended to a cut text, else nothing."""
+        """The text appended to a truncated text, else ""."""
         left = self.total - self.end
         return f"\n[truncated: {left} more chars]" if left > 0 else ""
 
     def continuations(self) -> list[Continuation]:
         """next, previous and the end, where the text goes on there."""
-        found = []
+        calls = []
         if self.end < self.total:
-            found.append(self._window(self.end, self.max_chars, "next"))
+            calls.append(self._window(self.end, self.max_chars, "next"))
         if self.start > 0:
             size = min(self.size, self.start)
-            found.append(self._window(self.start - size, size, "previous"))
+            calls.append(self._window(self.start - size, size, "previous"))
         last = max(0, self.total - self.size)
         if self.end < last:
-            found.append(self._window(last, self.max_chars, "end"))
-        return found
+            calls.append(self._window(last, self.max_chars, "end"))
+        return calls
 
     def _window(self, offset: int, size: int | None, why: str) -> Continuation:
         args = _given(
@@ -203,7 +203,7 @@ class PaperText:
 
 @dataclass(slots=True)
 class TextMatch:
-    """A proven place in a text: `shown` is escaped and marked and stands at `start`..`end`."""
+    """A proven place in a text: `shown` is escaped and marked; it covers `start`..`end`."""
 
     shown: str
     start: int
@@ -215,7 +215,7 @@ class TextMatch:
 
 @dataclass(slots=True)
 class PaperFinds:
-    """Where a query stands in a source or a translation, in the order of the text.
+    """The places of a query in a source or a translation, in the order of the text.
 
     `offset` is where the search began, `searched_to` where it stopped: at the end of the text,
     after a full page of matches, or at the deadline.
@@ -326,7 +326,7 @@ class PaperFacets:
 
 
 def line(text: str) -> str:
-    """A title, a name and the like as it is shown, at most `BUDGETS.paper_line_chars`."""
+    """A title, a name or similar as shown, at most `BUDGETS.paper_line_chars`."""
     return clip(text, BUDGETS.paper_line_chars)
 
 

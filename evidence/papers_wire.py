@@ -1,4 +1,4 @@
-"""Readings of papers -> JSON, for MCP `structuredContent` and for REST alike.
+"""Answers about papers -> JSON, for MCP `structuredContent` and for REST alike.
 
 The two differ in how a next call is spelled; `Steps` turns calls into the member that holds them:
 `as_calls` for MCP, links for REST.
@@ -75,7 +75,7 @@ def _match(found: PaperMatch) -> Body:
 
 
 def paper(found: Paper, steps: Steps) -> Body:
-    """What is known of a paper."""
+    """The metadata of a paper."""
     return {
         "object": "paper",
         "paper_id": found.paper_id,

@@ -22,15 +22,15 @@ class Period(NamedTuple):
 
 
 def find_period(text: str) -> tuple[Period | None, str]:
-    """The day, month or year a text names, and the text without it; None where it names none.
+    """(the day, month or year a text names or None, the text without it).
 
-    A month needs its year, and a year alone must stand as a number of four digits.
+    A month needs its year, and a year alone must be a number of four digits.
     """
     for pattern in _patterns():
-        if found := pattern.search(text):
-            period = _period(found)
+        if match := pattern.search(text):
+            period = _period(match)
             if period is not None:
-                return period, f"{text[: found.start()]} {text[found.end() :]}"
+                return period, f"{text[: match.start()]} {text[match.end() :]}"
     return None, text
 
 

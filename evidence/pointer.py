@@ -23,7 +23,7 @@ def path_of(name: str) -> str:
 
 
 def is_nested(path: str) -> bool:
-    """Whether a path names something inside a top-level field."""
+    """True if a path names something inside a top-level field."""
     return path.startswith("/") and "/" in path[1:]
 
 
@@ -33,7 +33,7 @@ def escaped(name: str) -> str:
 
 
 def find(data: dict[str, Any], path: str) -> Any:
-    """The value a path names in a record, None if there is none."""
+    """The value at a path of a record, or None."""
     if not path.startswith("/"):
         return data.get(path)
     value: Any = data
@@ -64,7 +64,7 @@ def strings(value: Any) -> Iterator[str]:
 
 
 def inside(value: Any, path: str) -> Any:
-    """What the rest of the pointer names inside a top-level value; 404 `field_not_found`."""
+    """The value at the rest of the pointer inside a top-level value; 404 `field_not_found`."""
     if not path.startswith("/"):
         return value
     for token in _tokens(path)[1:]:

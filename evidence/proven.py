@@ -1,4 +1,4 @@
-"""Coverage and best passage of hits, from their proven windows: one measure for all sources.
+"""Coverage and best passage of hits, measured alike for all sources by their proven windows.
 
 Sources report coverage by their own statistics or not at all. Where a source reports none, every
 wanted word of the question counts the same, and what no window shows does not count.
@@ -22,7 +22,7 @@ _EDGES: Final = re.compile(r"^\W+|\W+$")
 
 
 class Order(NamedTuple):
-    """How good a hit is, best first: covers most, in the passage with most words, in the shortest.
+    """The sort key of a hit, best first: coverage, words in the best passage, its length.
 
     All are numbers that are smaller for better hits.
     """
@@ -59,8 +59,8 @@ class Judge:
             if number in held and group.forms and not self._literal(group.word, texts)
         }
         matched = [spelling(self._words[number]) for number in sorted(held)]
-        told = replace(hit, coverage=coverage, matched_words=matched, forms=forms)
-        return Order(-coverage, *best), told
+        judged = replace(hit, coverage=coverage, matched_words=matched, forms=forms)
+        return Order(-coverage, *best), judged
 
     def coverage(self, hit: Hit) -> float | None:
         """The coverage the source reports or the windows prove; None if there is neither."""
@@ -69,7 +69,7 @@ class Judge:
         return self.judged(hit)[1].coverage
 
     def _groups(self, texts: list[str]) -> list[Group]:
-        """The words of the question, each with the forms of it that stand in some texts."""
+        """The words of the question, each with its forms that occur in the texts."""
         stems: dict[str, set[str]] = {}
         for word in {word for text in texts for word in fold(text).split()}:
             for one in self._stems(word):
@@ -94,7 +94,7 @@ class Judge:
         return (stem(word, language) for language in self._languages)
 
     def _literal(self, word: Term, texts: list[str]) -> bool:
-        """Whether a text holds the word as it was asked for."""
+        """True if a text holds the word as it was asked for."""
         return any(passages(text, [Group(word, count=1, idf=1.0)], limit=1) for text in texts)
 
 

@@ -1,10 +1,10 @@
-"""What somebody typed into a search box, as words to find.
+"""Parses the text of a search box into words to find.
 
     flow control       both words, anywhere
     "flow control"     a phrase; “ ” „ « » work too, and an unclosed quote runs to the end
     foo-bar, don't     a phrase as well: what punctuation joins stays together
     -draft, -"to do"   not this
-    micro*             words that begin so
+    micro*             words with this prefix
 
 There are no operators: AND, OR and NEAR are words like any other.
 """
@@ -28,9 +28,9 @@ _CHUNK = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Folded words that stand next to each other; with `prefix` the last one may go on.
+    """Adjacent folded words; with `prefix` the last may continue.
 
-    `typed` is how it was spelled, quotes and star included.
+    `typed` is the original spelling, with quotes and star.
     """
 
     words: tuple[str, ...]
@@ -39,7 +39,7 @@ class Term:
     typed: str = field(default="", compare=False)
 
 
-#: A string to look for, and unless that is proof enough, what must match where it is found. Both
+#: A string to look for and, unless that is proof enough, a pattern to match at its place. Both
 #: begin with the space before the term; the pattern stops short of the space after it.
 Needle = tuple[str, re.Pattern[str] | None]
 
@@ -58,7 +58,7 @@ class Query:
 
     @cached_property
     def needles(self) -> tuple[Needle, ...]:
-        """What to look for in folded text with a space at both ends: one for each wanted term."""
+        """The needles of all wanted terms, for folded text with a space at both ends."""
         return tuple(map(needle, self.wanted))
 
     @cached_property
@@ -84,7 +84,7 @@ def _term(chunk: re.Match[str]) -> Term:
 
 @lru_cache(maxsize=256)
 def needle(term: Term) -> Needle:
-    """What to look for in folded text with a space at both ends, to find a term."""
+    """The needle of a term, for folded text with a space at both ends."""
     first, *others = term.words
     words = " +".join(map(re.escape, term.words))
     if term.prefix:

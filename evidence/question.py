@@ -1,4 +1,4 @@
-"""What a search box was given, as what search looks for: wanted words, required parts, a time.
+"""Parses the text of a search box into wanted words, required parts and a time.
 
     where did the quorum meet     wanted: quorum, meet; the function words never select
     "copper key"  invoi*  -draft  required in every mode: a phrase, a prefix, the absence of a word
@@ -59,7 +59,7 @@ class Question:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing in it can be searched for."""
+        """True if nothing in it can be searched for."""
         kept = any(not part.term.excluded for part in self.required)
         return not (self.words or kept or self.only_period)
 
@@ -132,7 +132,7 @@ def _pairs(run: list[str]) -> Iterator[Term]:
 
 
 def is_unspaced(word: str) -> bool:
-    """Whether a folded word is one character of a script without spaces between words."""
+    """True if a folded word is one character of a script without spaces between words."""
     return len(word) == 1 and word >= "\u0e00"
 
 

@@ -1,4 +1,4 @@
-"""How well a record answers a question: how rare its words are in the grant, times its passage.
+"""Scores how well a record answers a question: the rarity of its words, times its passage.
 
     R = sum over the words of idf * tf * 2.5 / (tf + 1.5 * (.25 + .75 * length / mean length))
     C = the best place in the record: sum over the words of idf / (1 + distance / 40), as a share
@@ -22,7 +22,7 @@ LENGTH_SHARE: Final = 0.75
 LONGEST: Final = 2.0
 NEAR_CHARS: Final = 40
 TITLE_WEIGHT: Final = 2
-#: What a neighbour one or two places away in the thread adds of its own score.
+#: The share of its score that a neighbour one or two places away in the thread adds.
 NEIGHBOURS: Final = {1: 0.5, 2: 0.25}
 #: Occurrences of one word in one text that are looked at.
 PLACES_MAX: Final = 64
@@ -34,7 +34,7 @@ PERIOD_LIFT: Final = 1.3
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A word of the question with everything that counts as it.
+    """A word of the question with all forms that count as it.
 
     `forms` are further spellings: inflected, with other umlauts, or `repaired` if the word itself
     occurs nowhere in scope. `count` is the number of records in scope that hold one of them.
@@ -52,7 +52,7 @@ class Group:
 
 
 def idf(records: int, count: int) -> float:
-    """How much a word says that `count` of `records` hold; 0 for one that none holds."""
+    """The weight of a word that `count` of `records` hold; 0 if none does."""
     return math.log(1 + (records - count + 0.5) / (count + 0.5)) if count else 0.0
 
 
@@ -72,7 +72,7 @@ class Text(NamedTuple):
 
 
 class Score(NamedTuple):
-    """How well one record answers: `held` are the groups it holds, by number."""
+    """The score of one record; `held` are the numbers of the groups it holds."""
 
     value: float
     held: frozenset[int]
@@ -100,7 +100,7 @@ class Ranker:
 
     @property
     def best(self) -> float:
-        """About what a record scores that holds every group often and in one place."""
+        """The approximate score of a record that holds every group often and in one place."""
         return (1 + SATURATION) * self._total
 
     def coverage(self, held: Iterable[int]) -> float:
@@ -114,11 +114,11 @@ class Ranker:
         free, placed = set[int](), list[dict[int, list[int]]]()
         for text in texts:
             places = self.places(text.folded, text.possible)
-            for number, found in places.items():
+            for number, starts in places.items():
                 if text.part:
-                    parts[number] = max(parts[number], len(found) * text.weight)
+                    parts[number] = max(parts[number], len(starts) * text.weight)
                 else:
-                    counts[number] += len(found) * text.weight
+                    counts[number] += len(starts) * text.weight
             if text.everywhere:
                 free.update(places)
             else:
@@ -130,21 +130,21 @@ class Ranker:
         return Score(self._weight(counts, length) * self._nearness(held, free, placed), held)
 
     def places(self, folded: str, possible: int = -1) -> dict[int, list[int]]:
-        """Where each group stands in a folded text: the starts of its occurrences, ascending."""
-        found: dict[int, list[int]] = {}
+        """The starts of each group's occurrences in a folded text, ascending."""
+        places: dict[int, list[int]] = {}
         padded = f" {folded} "
         for (word, pattern), number in self._needles:
             if not possible >> number & 1 or (position := padded.find(word)) < 0:
                 continue
-            starts = found.get(number, [])
+            starts = places.get(number, [])
             merged = bool(starts)
             while position >= 0 and len(starts) < PLACES_MAX:
                 if pattern is None or pattern.match(padded, position):
                     starts.append(position)
                 position = padded.find(word, position + len(word) - 1)
             if starts:
-                found[number] = sorted(starts) if merged else starts
-        return found
+                places[number] = sorted(starts) if merged else starts
+        return places
 
     def _weight(self, counts: Sequence[int], length: int) -> float:
         long = min(length / self.mean, LONGEST)
@@ -158,7 +158,7 @@ class Ranker:
     def _nearness(
         self, held: frozenset[int], free: set[int], placed: Sequence[Mapping[int, Sequence[int]]]
     ) -> float:
-        """C: how much of the question stands near one place of the record, 0 to 1."""
+        """C: the share of the question near one place of the record, 0 to 1."""
         near = sum(self.groups[number].idf for number in free)
         centres = [number for number in self._rarest if number in held][: self._centres]
         best = near
@@ -188,7 +188,7 @@ def with_neighbours(
 
 
 def _distance(starts: Sequence[int], centre: int) -> int:
-    """How far the nearest of ascending places is from another place."""
+    """The distance from a place to the nearest of ascending places."""
     index = bisect_left(starts, centre)
     after = starts[index] - centre if index < len(starts) else math.inf
     before = centre - starts[index - 1] if index else math.inf

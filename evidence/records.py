@@ -1,6 +1,6 @@
 """Typed answers about records: a record, a page of a stream, a document, a window of a field.
 
-`data` holds JSON values, and for values that are not shown whole the types of `evidence.values`.
+`data` holds JSON values, or the types of `evidence.values` for values not shown whole.
 Offsets and sizes are code points of the stored text.
 """
 
@@ -111,14 +111,14 @@ class Record:
 
 
 class Count(NamedTuple):
-    """How many records match; `kind` is exact, or none if they were not counted."""
+    """The number of matching records; `kind` is exact, or none if they were not counted."""
 
     kind: str = "none"
     value: int | None = None
 
 
 class Span(NamedTuple):
-    """How many records all pages have together, and the times they span."""
+    """The number of records on all pages, and the times they span."""
 
     total: int
     earliest_at: str | None = None
@@ -141,17 +141,17 @@ class RecordPage:
     ended_early: bool = False
 
     def continuations(self) -> list[Continuation]:
-        found = next_page("query_records", self.args, self.next_cursor)
+        calls = next_page("query_records", self.args, self.next_cursor)
         if self.has_more and not self.next_cursor and "connection_id" not in self.args:
             names = dict.fromkeys(item.source.connection_id for item in self.records)
             for name in filter(None, names):
                 args = {**self.args, "connection_id": name}
-                found.append(Continuation("query_records", args, "all_of_source"))
+                calls.append(Continuation("query_records", args, "all_of_source"))
         if self.next_changes_since and not self.next_cursor:
             later = {**self.args, "changes_since": self.next_changes_since}
             later.pop("cursor", None)
-            found.append(Continuation("query_records", later, "later_changes"))
-        return found
+            calls.append(Continuation("query_records", later, "later_changes"))
+        return calls
 
 
 @dataclass(slots=True)
@@ -222,21 +222,21 @@ class FieldRead:
         return max(1, min(asked, len(self.text))) if self.ended_early else int(asked)
 
     def continuations(self) -> list[Continuation]:
-        """next, previous, the read of the end, and the next match, as far as there are any."""
+        """next, previous, the read of the end, and the next match, if any."""
         if self.binary is not None:
             return []
-        found = []
+        calls = []
         if self.end < self.total:
-            found.append(self._window(self.end, "next"))
+            calls.append(self._window(self.end, "next"))
         if self.start > 0:
-            found.append(self._window(max(0, self.start - self.step), "previous"))
+            calls.append(self._window(max(0, self.start - self.step), "previous"))
         last = max(0, self.total - self.step)
         if self.end < last:
-            found.append(self._window(last, "end"))
+            calls.append(self._window(last, "end"))
         if self.next_match is not None:
             args = {**self.args, "match": self.next_match}
-            found.append(Continuation(READ_FIELD, args, "next_match"))
-        return found
+            calls.append(Continuation(READ_FIELD, args, "next_match"))
+        return calls
 
     def _window(self, offset: int, why: str) -> Continuation:
         """A window at an offset; a previous one ends where this one starts."""

@@ -17,7 +17,7 @@ _TRACEPARENT: Final = re.compile(
     "(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?"
 )
 _TRACEPARENT_CHARS: Final = 512
-#: All we say of a trace is whether it is sampled; other flags are not ours to pass on.
+#: The only flag passed on is whether the trace is sampled.
 _SAMPLED: Final = 0x01
 
 
@@ -36,23 +36,23 @@ class Trace:
 
     @property
     def header(self) -> str:
-        """The `traceparent` of what we ask of others on behalf of this request."""
+        """The `traceparent` of our requests to other servers for this request."""
         return f"00-{self.trace_id}-{self.span_id}-{int(self.sampled):02x}"
 
 
 def continued(traceparent: object) -> Trace | None:
-    """A span of ours in the trace of a `traceparent`; None where that is none."""
+    """A span of ours in the trace of a `traceparent`; None if it is invalid."""
     if not isinstance(traceparent, str) or len(traceparent) > _TRACEPARENT_CHARS:
         return None
-    found = _TRACEPARENT.fullmatch(traceparent.strip())
-    if found is None or (found[1] == "00" and found[5]):
+    match = _TRACEPARENT.fullmatch(traceparent.strip())
+    if match is None or (match[1] == "00" and match[5]):
         return None
-    return Trace(found[2], f"{getrandbits(64):016x}", bool(int(found[4], 16) & _SAMPLED))
+    return Trace(match[2], f"{getrandbits(64):016x}", bool(int(match[4], 16) & _SAMPLED))
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What a rate limit leaves: of `limit` requests so many, and seconds until all are back."""
+    """The requests that a rate limit of `limit` still allows, and seconds until it is reset."""
 
     limit: int
     remaining: int
@@ -68,15 +68,15 @@ class RequestLog:
     """Facts of one request, filled in by the surfaces and written to the log and the metrics.
 
     `error` is the code of the error it was answered with. `asked` is called with the outcome of
-    each request to an upstream, from any thread. `began` is a reading of `perf_counter`, and `told`
-    is whether the trace came in a header. `streams` is whether the body is made while it is sent,
-    `incomplete` whether the answer leaves something out because time was over.
+    each request to an upstream, from any thread. `began` is a reading of `perf_counter`. `traced`
+    is True if the trace came in a header, `streams` if the body is made while it is sent,
+    `incomplete` if the answer leaves something out because time ran out.
     """
 
     request_id: str = ""
     address: str = ""
     trace: Trace = field(default_factory=Trace.begun)
-    told: bool = False
+    traced: bool = False
     operation: str = ""
     era: str = ""
     error: str = ""
@@ -87,11 +87,11 @@ class RequestLog:
     incomplete: bool = False
 
     def join(self, traceparent: object) -> None:
-        """Takes the trace a message names, unless a header named one.
+        """Adopts the trace of a message, unless a header named one.
 
-        The header is nearer: what stands between the client and us keeps it up to date.
+        The header wins because proxies between the client and us update it.
         """
-        if not self.told and (trace := continued(traceparent)) is not None:
+        if not self.traced and (trace := continued(traceparent)) is not None:
             self.trace = trace
 
 

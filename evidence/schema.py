@@ -1,4 +1,4 @@
-"""What can be asked of streams, as typed values: connectors, streams, fields, relations, views.
+"""The schema as typed values: connectors, streams, fields, relations, views.
 
 The compact flags of a field, such as `t=text,eq,r=gte|lt,a=group_by`, are spelled and parsed here.
 """
@@ -9,11 +9,11 @@ from typing import Any
 
 from evidence.model import Source
 
-#: How much of a stream is described: its name, what can be asked of it, or its JSON Schema too.
+#: Detail of a stream's description: its name, its capabilities, or its JSON Schema too.
 NAMED, COMPACT, FULL = "named", "compact", "full"
 #: The flags of a field without any.
 NO_FLAGS = "declared"
-#: What can be computed of a field, in the order of its flags.
+#: The metrics of a field, in the order of its flags.
 METRICS = ("count_distinct", "group_by", "group_by_time", "max", "min", "sum")
 
 Warnings = list[dict[str, Any]]
@@ -21,7 +21,7 @@ Warnings = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class FieldCapability:
-    """What can be asked of one field.
+    """The capabilities of one field.
 
     `type` is the declared type word, `operators` are those of range filters (None: no range
     filter), `other` are flags of a source that have no meaning here. `schema` is the JSON Schema,
@@ -47,41 +47,41 @@ class FieldCapability:
     @property
     def flags(self) -> str:
         """The capabilities as compact flags."""
-        found = [f"t={_word(self.word)}"] if self.word else []
+        flags = [f"t={_word(self.word)}"] if self.word else []
         if self.role:
-            found.append(f"role={_word(self.role)}")
+            flags.append(f"role={_word(self.role)}")
         if self.exact:
-            found.append("eq")
+            flags.append("eq")
         if self.operators is not None:
-            found.append("r=" + "|".join(self.operators))
+            flags.append("r=" + "|".join(self.operators))
         if self.lexical:
-            found.append("lex")
+            flags.append("lex")
         if self.aggregations:
-            found.append("a=" + "|".join(self.aggregations))
-        return ",".join([*found, *self.other]) or NO_FLAGS
+            flags.append("a=" + "|".join(self.aggregations))
+        return ",".join([*flags, *self.other]) or NO_FLAGS
 
 
 def parse_flags(flags: str) -> FieldCapability:
     """The capabilities of a field from its compact flags."""
-    found: dict[str, Any] = {"other": ()}
+    parsed: dict[str, Any] = {"other": ()}
     for flag in flags.split(","):
         name, _, value = flag.partition("=")
         words = tuple(word for word in value.split("|") if word)
         if name == "t" and value:
-            found["type"] = value
+            parsed["type"] = value
         elif name == "role" and value:
-            found["role"] = value
+            parsed["role"] = value
         elif name == "r":
-            found["operators"] = words
+            parsed["operators"] = words
         elif name == "a":
-            found["aggregations"] = words
+            parsed["aggregations"] = words
         elif flag == "eq":
-            found["exact"] = True
+            parsed["exact"] = True
         elif flag == "lex":
-            found["lexical"] = True
+            parsed["lexical"] = True
         elif flag and flag != NO_FLAGS:
-            found["other"] += (flag,)
-    return FieldCapability(**found)
+            parsed["other"] += (flag,)
+    return FieldCapability(**parsed)
 
 
 def _word(text: str) -> str:
@@ -91,7 +91,7 @@ def _word(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Related records that can be expanded: those of `stream` whose `foreign_key` is the id."""
+    """Related records to expand: those of `stream` whose `foreign_key` is the id."""
 
     name: str
     stream: str | None
@@ -168,8 +168,8 @@ class Connector:
 
     @property
     def connection_ids(self) -> list[str]:
-        found = (source.connection_id for row in self.rows for source in row.connections)
-        return list(dict.fromkeys(name for name in found if name))
+        ids = (source.connection_id for row in self.rows for source in row.connections)
+        return list(dict.fromkeys(name for name in ids if name))
 
 
 def merged(connectors: Iterable[Connector]) -> tuple[Connector, ...]:
@@ -203,7 +203,7 @@ def _shared(rows: Iterable[StreamRow]) -> tuple[StreamRow, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Bearer:
-    """What a token stands for: a grant, or a package of them."""
+    """The grant, or the package of grants, of a token."""
 
     scope: str | None
     token_kind: str | None

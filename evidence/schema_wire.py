@@ -22,7 +22,7 @@ def head(found: Schema) -> Body:
 
 
 def meta(warnings: Sequence[Body]) -> Body:
-    """The `meta` of an answer that is not counted."""
+    """The `meta` of an answer without counts."""
     return {"count": {"kind": "none"}, "warnings": [*warnings]}
 
 

@@ -12,5 +12,5 @@ from evidence.languages import LANGUAGES
 
 @lru_cache(maxsize=None)
 def stop_words(language: str) -> frozenset[str]:
-    """The folded function words of a language, by its two-letter code; none of an unknown one."""
+    """The folded function words of a language, by its two-letter code; empty if it is unknown."""
     return frozenset(fold(LANGUAGES.get(language, {}).get("function_words", "")).split())

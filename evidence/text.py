@@ -3,7 +3,7 @@
 Everything invisible that could mislead is written `\\u{HEX}`, with as many digits as it takes. A
 backslash that would begin such an escape in the text itself is written `\\u{5C}`, so that reading
 back is exact. Marked text is escaped text with tags: `mark` does both in one go, because a stored
-`<mark>` must be told from ours; its `<` becomes `\\u{3C}`. Never escape marked text again.
+`<mark>` must differ from ours: its `<` becomes `\\u{3C}`. Never escape marked text again.
 
     escape(text)            <->  unescape(shown)
     mark(text, start, end)  <->  unmark(shown)
@@ -73,12 +73,12 @@ def excerpt(text: str, span: Span, *, size: int) -> tuple[int, int]:
 
 
 def _later_edge(text: str, edge: int, limit: int) -> int:
-    """The place nearest after `edge`, at most `limit`, where a piece of text may begin."""
+    """The nearest place after `edge`, up to `limit`, where a piece of text may begin."""
     if edge == 0:
         return 0
     last = edge + _NEAR if edge + _NEAR < limit else limit
     # One more than `last`: the end of what is searched looks like the end of the text.
-    if (found := _BEGINS.search(text, edge, last + 1)) and (place := found.start()) <= last:
+    if (match := _BEGINS.search(text, edge, last + 1)) and (place := match.start()) <= last:
         return place
     while edge < limit and _inside_character(text, edge):
         edge += 1
@@ -86,33 +86,33 @@ def _later_edge(text: str, edge: int, limit: int) -> int:
 
 
 def beginning(text: str, place: int) -> int:
-    """Where to begin to read near `place`: at a sentence or else a word that begins there or soon.
+    """The start of a read near `place`: the next sentence, or else the next word.
 
     At most 40 code points later; where nothing begins, between two characters.
     """
     if place <= 0:
         return 0
     for gap in (_BEFORE_SENTENCE, _BEFORE_WORD):
-        for found in gap.finditer(text, max(0, place - 2), place + _SHIFT):
-            if found.end() >= place:
-                return found.end()
+        for match in gap.finditer(text, max(0, place - 2), place + _SHIFT):
+            if match.end() >= place:
+                return match.end()
     return _later_edge(text, place, len(text))
 
 
 def _earlier_edge(text: str, edge: int, limit: int) -> int:
-    """The place nearest before `edge`, at least `limit`, where a piece of text may end."""
+    """The nearest place before `edge`, down to `limit`, where a piece of text may end."""
     if edge == len(text):
         return edge
     first = edge - _NEAR if edge - _NEAR > limit else limit
-    if found := _LAST_END.match(text, first, edge + 1):
-        return found.end()
+    if match := _LAST_END.match(text, first, edge + 1):
+        return match.end()
     while edge > limit and _inside_character(text, edge):
         edge -= 1
     return edge
 
 
 def _inside_character(text: str, place: int) -> bool:
-    """Whether a cut at `place` would split what a reader sees as one character."""
+    """True if a cut at `place` would split what a reader sees as one character."""
     if not 0 < place < len(text):
         return False
     if text[place - 1] == _JOINER or extends(text[place]):
@@ -124,12 +124,12 @@ def _inside_character(text: str, place: int) -> bool:
 
 
 def _is_flag_letter(char: str) -> bool:
-    """Whether `char` is half of a flag."""
+    """True if `char` is half of a flag."""
     return "\U0001f1e6" <= char <= "\U0001f1ff"
 
 
 def clip(text: str, most: int) -> str:
-    """`text` in at most `most` code points, with `…` at its end where it was longer."""
+    """`text` cut to `most` code points, with `…` at its end if it was longer."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
@@ -141,7 +141,7 @@ def escape(text: str) -> tuple[str, int]:
 
 
 def _is_harmless(text: str) -> bool:
-    """Whether nothing in `text` can need an escape. A quick look, right for nearly every text."""
+    """True if nothing in `text` can need an escape. A quick look, right for nearly every text."""
     if "\\" in text and "\\u{" in text:
         return False
     if text.isascii():
@@ -173,10 +173,10 @@ def mark(text: str, *, start: int, end: int, marks: Iterable[tuple[int, int]]) -
     piece = text[start:end]
     if "<" not in piece and _is_harmless(piece):
         return _tagged(text, start, end, marks), 0
-    # At one place a tag closes before the next opens, and both stand before the escaped character.
+    # At one place a tag closes before the next opens, and both precede the escaped character.
     edits: list[tuple[int, int, int, str]] = []
-    for found in _ESCAPED_IN_MARKED.finditer(piece):
-        edits.append((start + found.start(), 2, 1, _visible(found)))
+    for match in _ESCAPED_IN_MARKED.finditer(piece):
+        edits.append((start + match.start(), 2, 1, _visible(match)))
     escapes = len(edits)
     for first, last in marks:
         first, last = max(first, start), min(last, end)
@@ -226,7 +226,7 @@ def split(shown: str, *, escaped: bool = True) -> tuple[str, tuple[tuple[int, in
 
 
 def is_marked(shown: str) -> bool:
-    """Whether `mark` may have made it: nothing in it misleads, and every mark is closed."""
+    """True if `mark` may have made it: nothing in it misleads, and every mark is closed."""
     if not shown.replace("\n", " ").isprintable() and _MISLEADING_ALONE.search(shown):
         return False
     return shown.count("<mark>") == shown.count("</mark>")
@@ -248,7 +248,7 @@ def _visible(match: re.Match[str]) -> str:
 
 
 def looks_binary(value: object) -> bool:
-    """Whether `value` is bytes in disguise: a long base64 text, a data URI or a blob reference.
+    """True if `value` is bytes in disguise: a long base64 text, a data URI or a blob reference.
 
     Long runs of one kind, such as only lower-case letters or only digits, are text.
     """

@@ -33,7 +33,7 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class Base64:
-    """What is known of base64 text. `size_bytes` counts the bytes it encodes."""
+    """The metadata of base64 text. `size_bytes` counts the bytes it encodes."""
 
     media_type: str | None
     size_bytes: int | None = None
@@ -65,8 +65,8 @@ class BlobRef:
 
     @property
     def media_type(self) -> str | None:
-        found = self.members.get("mime_type")
-        return found if isinstance(found, str) and found else None
+        media_type = self.members.get("mime_type")
+        return media_type if isinstance(media_type, str) and media_type else None
 
     @property
     def sha256(self) -> Any:
@@ -75,10 +75,10 @@ class BlobRef:
     @property
     def size(self) -> tuple[int, str] | None:
         """(bytes, "bytes") if the size is known."""
-        found = self.members.get("size_bytes")  # a record may hold anything
-        if not isinstance(found, int) or isinstance(found, bool):
+        size = self.members.get("size_bytes")  # a record may hold anything
+        if not isinstance(size, int) or isinstance(size, bool):
             return None
-        return found, "bytes"
+        return size, "bytes"
 
 
 Binary = Base64 | BlobRef
@@ -116,12 +116,12 @@ class Bytes:
     def as_json(self) -> dict[str, Any]:
         """The metadata, with the route of the bytes."""
         name = pointer.top_level(self.field_path)
-        found: dict[str, Any] = as_json(self.known, self.ref, name)
-        return found
+        metadata: dict[str, Any] = as_json(self.known, self.ref, name)
+        return metadata
 
 
 def is_reference(value: Any) -> bool:
-    """Whether a value of a record is a reference to a blob."""
+    """True if a value of a record is a reference to a blob."""
     return isinstance(value, dict) and isinstance(value.get("blob_id"), str)
 
 

@@ -1,6 +1,6 @@
 """Typed readings -> the JSON of MCP `structuredContent`. The text channel carries the same facts.
 
-Calls are `{"tool": …, "args": {…}, "why": …}`. `untrusted` stands wherever record text stands.
+Calls are `{"tool": …, "args": {…}, "why": …}`. `untrusted` accompanies all record text.
 """
 
 from functools import lru_cache
@@ -28,7 +28,7 @@ def spelled(continuation: Continuation) -> str:
 
 
 def bytes_line(found: Bytes) -> str:
-    """How an HTTP client gets the bytes, or that they are not there."""
+    """How an HTTP client gets the bytes, or a note that they are missing."""
     if found.route is None:
         return "not stored here: only this metadata was imported. Ask the owner for the bytes."
     what = f" ({pointer.top_level(found.field_path)} is base64)" if found.is_base64 else ""
@@ -36,7 +36,7 @@ def bytes_line(found: Bytes) -> str:
 
 
 def bytes_of(found: Bytes) -> dict[str, Any]:
-    """A blob or base64 text as data: its field, and what is known of it."""
+    """A blob or base64 text as data: its field and its metadata."""
     named = ("blob_id", "encoding", "mime_type", "size_bytes", "fetch_url", "available")
     described = found.as_json()
     shown = {name: described[name] for name in named if name in described}
@@ -122,7 +122,7 @@ def _partial(part: Partial) -> dict[str, Any]:
 
 
 def document(found: Document, *, base_url: str = "") -> dict[str, Any]:
-    """Exactly `id, title, text, url, metadata`; what was cut is read on by `metadata.next_read`."""
+    """Exactly `id, title, text, url, metadata`; `metadata.next_read` reads on."""
     metadata = dict(found.metadata)
     if found.next_read:
         metadata["next_read"] = spelled(found.next_read)
@@ -140,7 +140,7 @@ def document(found: Document, *, base_url: str = "") -> dict[str, Any]:
 def field(read: FieldRead) -> dict[str, Any]:
     """`{record, field, window, next?, previous?, end?, next_match?}`, or `binary` metadata.
 
-    `warnings` stand there if there are any.
+    `warnings` is present if there are any.
     """
     body: dict[str, Any] = {
         "record": {
@@ -239,7 +239,7 @@ def failure(error: EvidenceError) -> dict[str, Any]:
 
 
 def absolute(base_url: str, path: str) -> str:
-    """The public address of a REST path, or nothing where no public URL is known."""
+    """The public address of a REST path; empty if no public URL is known."""
     if path.startswith(("http://", "https://")):
         return path
     return base_url + path if base_url and path else ""
@@ -247,7 +247,7 @@ def absolute(base_url: str, path: str) -> str:
 
 @lru_cache(maxsize=512)
 def source_of(source: Source) -> dict[str, Any]:
-    """Which connection it is, for others to take in: shared, so never to be changed."""
+    """The source as JSON; shared, so never to be changed."""
     named = {
         "connection_id": source.connection_id,
         "connector_key": source.connector_key,

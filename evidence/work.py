@@ -59,7 +59,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """The call was not done in time; its later result is dropped."""
+    """The call did not finish in time; its result is dropped."""
 
 
 Outcome = Done[R] | Failed | Late
@@ -79,7 +79,7 @@ def serial(fn: Callable[[T], R], items: Sequence[T], deadline: Deadline, /) -> l
 
 
 def attempt(fn: Callable[[T], R], item: T) -> Outcome[R]:
-    """What came of one call; a fault of ours is logged without the data it was about."""
+    """The outcome of one call; an unexpected exception is logged without its data."""
     try:
         return Done(fn(item))
     except EvidenceError as error:

@@ -14,7 +14,7 @@ PAGE_BYTES = 4_096
 
 
 def fits(found: Buckets, budgets: Budgets) -> int | None:
-    """How many groups of the page fit a tool result."""
+    """The number of groups of the page that fit a tool result."""
     if found.groups is None:
         return None
     text, data = budgets.text_bytes - PAGE_BYTES, budgets.structured_bytes - PAGE_BYTES
@@ -37,7 +37,7 @@ def _line(group: Group) -> str:
 
 
 def footer(found: Buckets, context: Context = Context()) -> list[str]:
-    """What the groups leave out, warnings, and the call for further groups."""
+    """The records left out of the groups, warnings, and the call for further groups."""
     lines = []
     if found.other_count:
         lines.append(f"other_count={found.other_count}: records in groups after these.")

@@ -1,4 +1,4 @@
-"""What one stream can be asked, in words, and calls that ask it."""
+"""The capabilities of one stream in words, with example calls."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ LEGEND = {
     "lex": "full_text_search",
     "a": "aggregations",
 }
-# What stays beside the requested fields of a projected record, because calls need it.
+# Fields a projected record keeps beside the requested ones, because calls need them.
 IDENTITY = "id, stream, connection_id, display_name and emitted_at"
 # The names one list may show before it says how many more there are.
 LIST_BYTES = 400
@@ -96,7 +96,7 @@ def _names(names: Iterable[str]) -> str:
 
 
 def _listed(shown: Sequence[str]) -> str:
-    """Some of a list where it is long; the flags of each field list all."""
+    """The first entries of a long list; the flags of each field list all."""
     kept, room = 0, LIST_BYTES
     for one in shown:
         room -= len(one.encode()) + 2

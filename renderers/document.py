@@ -14,7 +14,7 @@ def render(document: Document, context: Context) -> Rendering:
 
 
 def about(document: Document, context: Context) -> list[str]:
-    """What stands beside the text of a document: title, address, metadata, what reads on."""
+    """The lines beside the text of a document: title, address, metadata, calls that read on."""
     url = wire.absolute(context.base_url, document.url)
     lines = [header("fetch", id=document.id), f"title: {quoted(document.title)}"]
     lines += [f"url: {value_of(url)}"] if url else []

@@ -69,8 +69,8 @@ def _metadata(record: Record) -> dict[str, Any]:
         "record_id": record.ref.record_id,
     }
     if record.warnings:
-        said = " ".join(f"{one.get('code')}: {one.get('message')}" for one in record.warnings)
-        metadata["warnings"] = clip(said, BUDGETS.message_chars)
+        messages = " ".join(f"{one.get('code')}: {one.get('message')}" for one in record.warnings)
+        metadata["warnings"] = clip(messages, BUDGETS.message_chars)
     return {name: value for name, value in metadata.items() if value is not None}
 
 
@@ -83,10 +83,10 @@ def _cut_title(document: Document, field: str) -> None:
 
 
 def _add_related(document: Document, record: Record) -> None:
-    for name, found in record.expanded.items():
-        document.metadata[f"expanded.{name}"] = " ".join(one.id for one in found.records)
-        document.metadata[f"expanded.{name}.has_more"] = found.has_more
-        if rest := found.rest:
+    for name, related in record.expanded.items():
+        document.metadata[f"expanded.{name}"] = " ".join(one.id for one in related.records)
+        document.metadata[f"expanded.{name}.has_more"] = related.has_more
+        if rest := related.rest:
             document.more[f"expanded.{name}.next"] = rest
 
 
@@ -207,9 +207,9 @@ def _routes_cost(held: Sequence[Bytes]) -> int:
 
 def _room(document: Document) -> int:
     """Bytes left for the text after the id, the warnings and the calls."""
-    said = json_bytes(document.metadata.get("warnings", ""))
+    warnings = json_bytes(document.metadata.get("warnings", ""))
     calls = sum(json_bytes(wire.spelled(one)) for one in document.more.values())
-    return BUDGETS.document_bytes - 2 * len(document.id.encode()) - said - calls
+    return BUDGETS.document_bytes - 2 * len(document.id.encode()) - warnings - calls
 
 
 def _dump_line(value: Any) -> str:

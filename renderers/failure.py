@@ -1,4 +1,4 @@
-"""An error as text: what happened, what to do, the arguments that work."""
+"""An error as text: the problem, what to do, arguments that work."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A field window as text: where it lies, what comes next, and the text itself in a fence."""
+"""A field window as text: its position, the next calls, and the text itself in a fence."""
 
 from dataclasses import replace
 from typing import Any
@@ -18,11 +18,11 @@ PAGE_BYTES = 4_096
 
 
 def fit(read: FieldRead, budgets: Budgets) -> FieldRead:
-    """The window, ended early where its bytes would pass a tool result; a match stays inside."""
-    told = 2 * len(orjson.dumps(read.warnings))
+    """The window, cut to the bytes of a tool result; a match stays inside."""
+    warnings = 2 * len(orjson.dumps(read.warnings))
     room = {
-        "shown": budgets.text_bytes - PAGE_BYTES - told,
-        "json": budgets.structured_bytes - PAGE_BYTES - told,
+        "shown": budgets.text_bytes - PAGE_BYTES - warnings,
+        "json": budgets.structured_bytes - PAGE_BYTES - warnings,
     }
     cut = fit_both(read.text, **room)
     if len(cut) == len(read.text):
@@ -52,7 +52,7 @@ def render(read: FieldRead, context: Context) -> Rendering:
 
 
 def about(read: FieldRead, context: Context, escapes: int = 0) -> list[str]:
-    """What stands beside the text of a window: where it lies, warnings, what comes next."""
+    """The lines beside the text of a window: position, warnings, next calls."""
     if read.bytes is not None:
         return _binary(read, read.bytes, context)
     match = None
@@ -70,7 +70,7 @@ def about(read: FieldRead, context: Context, escapes: int = 0) -> list[str]:
             match=match,
             escaped=escapes or None,
         ),
-        *(warning(found) for found in read.warnings),
+        *(warning(notice) for notice in read.warnings),
         *(context.step(continuation) for continuation in read.continuations()),
     ]
     if not read.text:
@@ -79,7 +79,7 @@ def about(read: FieldRead, context: Context, escapes: int = 0) -> list[str]:
 
 
 def _binary(read: FieldRead, found: Bytes, context: Context) -> list[str]:
-    """What is known of a binary field; the bytes are for HTTP clients."""
+    """The metadata of a binary field; HTTP clients can get its bytes."""
     size = {"bytes": "size_bytes"}.get(found.size[1], "size_chars") if found.size else "size_bytes"
     facts: dict[str, Any] = {
         size: found.size[0] if found.size else None,

@@ -48,6 +48,6 @@ def warning(count: int) -> dict[str, Any]:
 
 
 def timed_out(reading: Any) -> bool:
-    """Whether a page shows items without their text because they took too long."""
+    """True if a page shows items without their text because they took too long."""
     listed = getattr(reading, "warnings", None) or ()
     return any(one.get("code") == TIMED_OUT for one in listed)

@@ -34,9 +34,9 @@ class WorkerPool:
     ) -> list[Outcome[R]]:
         """One outcome per item, in order. Waiting for a thread counts against the deadline.
 
-        Fewer than two items, and items of work that is in a pool already, are done right here.
+        Fewer than two items, and items from inside a pool, run in this thread.
         """
-        if len(items) < 2 or getattr(_here, "works", False):
+        if len(items) < 2 or getattr(_here, "is_worker", False):
             return serial(fn, items, deadline)
         threads, batch = self._threads(), _Batch[R](len(items))
         for number, item in enumerate(items):
@@ -84,7 +84,7 @@ class _Threads:
         return len(self._tasks) < BUDGETS.pool_queue_items
 
     def _run(self) -> None:
-        _here.works = True
+        _here.is_worker = True
         while True:
             with self._work:
                 self._idle += 1
@@ -97,7 +97,7 @@ class _Threads:
 
 
 class _Batch(Generic[R]):
-    """The outcomes of one `map`; what comes after it is closed is dropped."""
+    """The outcomes of one `map`; results after it is closed are dropped."""
 
     def __init__(self, size: int) -> None:
         self._outcomes: list[Outcome[R]] = [Late()] * size

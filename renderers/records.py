@@ -30,7 +30,7 @@ from renderers.rendering import (
 )
 
 PAGE_BYTES = 1_600
-PARTIAL_BYTES = 100  # what stands around the call that reads on
+PARTIAL_BYTES = 100  # around the call that reads on
 PREVIEW_COST = 200  # bytes of a preview's own words and call: a cut must save more
 # Sizes of previews, in bytes of JSON; the largest that lets the whole page fit is taken.
 PREVIEW_BYTES = (8_192, 2_048, 512, 160, 80)
@@ -83,7 +83,7 @@ def fit(page: RecordPage, budgets: Budgets, each: Each = serial) -> RecordPage:
 
 
 def _chars(item: Record) -> int:
-    """The size of the values of a record, about."""
+    """The approximate size of a record's values."""
     return sum([_value_chars(value) for value in item.data.values()])
 
 
@@ -140,7 +140,7 @@ def _payload(item: Record) -> str:
 
 
 def reads(item: Record, context: Context = Context()) -> list[str]:
-    """The calls that read what a record is shown without."""
+    """The calls that read what is not shown of a record."""
     lines = [
         f"  {value_of(part.field_path)} {_extent(part)} {context.spell(part.read)}"
         for part in item.partial
@@ -160,8 +160,8 @@ def _extent(part: Partial) -> str:
 
 
 def footer(page: RecordPage, context: Context) -> list[str]:
-    """Warnings, and what comes next."""
-    lines = [warning(found) for found in page.warnings]
+    """Warnings and next calls."""
+    lines = [warning(notice) for notice in page.warnings]
     if page.ended_early:
         lines.append("The page ended early to stay within its size; next_page goes on.")
     lines += [context.step(continuation) for continuation in page.continuations()]

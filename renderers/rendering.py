@@ -1,4 +1,4 @@
-"""What renderers share: their result, the context they get, and the pieces of a line of text."""
+"""Shared by renderers: their result, their context, and the pieces of a line of text."""
 
 import hmac
 import re
@@ -19,13 +19,13 @@ from evidence.wire import bytes_line, spelled
 Spell = Callable[[Continuation], str]
 #: Spells how the bytes of a field are fetched, or that they are not there.
 SpellBlob = Callable[[Bytes], str]
-#: Facts that are ids: they need no quotes, and an id is taken back exactly as it is printed.
+#: Facts that are ids: printed without quotes, exactly as they are accepted.
 IDS = ("id", "first_id")
 
 # Words that need no quotes: nothing in them separates, opens, or hides.
 _PLAIN = re.compile(r"[\w./:@%+~|*()#!?&$^'-]+")
 FENCE_DIGITS = 12
-#: Stands for the fence while a text is put together; escaped text never holds a NUL.
+#: Placeholder for the fence while a text is built; escaped text never holds a NUL.
 FENCE_SLOT = "\x00fence\x00"
 
 
@@ -40,7 +40,7 @@ class Rendering:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What rendering depends on besides the reading: sizes, the fence key, the public address.
+    """What rendering needs besides the answer: sizes, the fence key, the public address.
 
     `spell` writes a next call as one line, as the reader would make it, and `blob` how bytes are
     had.
@@ -77,7 +77,7 @@ def header(operation: str, **facts: Any) -> str:
 
 
 def value_of(value: Any) -> str:
-    """A value on one of our lines: plain where it is one word, else a JSON string."""
+    """A value on one of our lines: plain if it is one word, else a JSON string."""
     if isinstance(value, int):
         return str(value) if not isinstance(value, bool) else "true" if value else "false"
     text = str(value)

@@ -16,7 +16,7 @@ from renderers.rendering import Context, Rendering, header, joined, quoted, valu
 
 ROWS_SHOWN = 8
 PAGE_BYTES = 3_000
-# The example calls of a row, and the call that shows a row there is no room for.
+# The example calls of a row, and the call for a row that does not fit.
 EXAMPLES_BYTES = 1_300
 OTHER_ROW_BYTES = 90
 #: Members that a page gives in its own form, after the others.
@@ -80,7 +80,7 @@ def _index(index: Schema, context: Context) -> Rendering:
 
 
 def _details(index: Schema, context: Context) -> Rendering:
-    """The rows of one stream, each with as many fields as there is room for."""
+    """The rows of one stream, each with as many fields as fit."""
     full = index.detail == "full"
     shown = index.rows[:ROWS_SHOWN]
     others = min(len(index.rows) - len(shown), CONTRACT.page_items)
@@ -94,10 +94,10 @@ def _details(index: Schema, context: Context) -> Rendering:
     following = list[Continuation]()
     for row in shown:
         sources = _fitting(row.connections, share // 4)
-        told = ["  " + line for line in capabilities.lines(row.stream)]
-        room = share - share // 4 - sum(len(line.encode()) + 1 for line in told)
+        capability_lines = ["  " + line for line in capabilities.lines(row.stream)]
+        room = share - share // 4 - sum(len(line.encode()) + 1 for line in capability_lines)
         fields, more = _page(row, index.args.get("fields_after"), room, full)
-        lines += [*_row_lines(row, fields, sources, full), *told]
+        lines += [*_row_lines(row, fields, sources, full), *capability_lines]
         if more:
             args = {**index.args, "fields_after": more}
             if row.connections and len(index.rows) > 1:
@@ -109,7 +109,7 @@ def _details(index: Schema, context: Context) -> Rendering:
         args = {"stream": row.stream.name, "connection_id": row.connections[0].connection_id}
         following.append(Continuation("schema", args, "another_connection"))
     following = distinct(following)[: CONTRACT.page_items]
-    lines += [warning(found) for found in index.warnings]
+    lines += [warning(notice) for notice in index.warnings]
     lines += [context.step(one) for one in following]
     data = {
         **_head(index, index.detail),
@@ -136,7 +136,7 @@ def _name_cost(name: str) -> int:
 
 
 def _fitting(sources: Sequence[Source], room: int) -> list[Source]:
-    """As many connections as there is room for in both channels, at least one."""
+    """As many connections as fit in both channels, at least one."""
     kept: list[Source] = []
     for source in sources:
         cost = (

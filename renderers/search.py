@@ -1,6 +1,6 @@
 """A search page as text: handles first, one line per hit at least, evidence with its call.
 
-Every line is ours alone; record text stands in fences between them.
+Every line is ours alone; record text is in fences between them.
 """
 
 import re
@@ -29,7 +29,7 @@ from renderers.rendering import (
 
 #: Words that a line lists; structured content has all.
 WORDS_LISTED = 8
-#: A time that says no more than its date: a bare date is midnight UTC.
+#: A time without a time of day: a bare date is midnight UTC.
 MIDNIGHT = re.compile(r"T00:00(:00(\.0+)?)?(Z|\+00:00)$")
 ESCAPE = "\\u{"  # every escape begins so
 
@@ -50,14 +50,14 @@ def render(page: SearchPage, context: Context) -> Rendering:
 
 
 def _escapes(page: SearchPage, body: str) -> int:
-    """How many escapes stand in the windows of a page; `body` has all that is shown of them."""
-    if ESCAPE[0] not in body:  # a look for one character takes next to nothing
+    """The number of escapes in the windows of a page; `body` holds all their shown text."""
+    if ESCAPE[0] not in body:  # looking for one character is cheap
         return 0
     return sum(match.shown.count(ESCAPE) for hit in page.hits for match in hit.matches)
 
 
 def header(page: SearchPage, escapes: int) -> str:
-    """What was found, and the first handle."""
+    """The counts, and the first handle."""
     return head(
         "search",
         query=clip(str(page.args.get("query", "")), BUDGETS.query_echo_chars),
@@ -79,12 +79,12 @@ def _counts(page: SearchPage) -> dict[str, int | None]:
 
 
 def is_full(number: int) -> bool:
-    """Whether a hit shows its windows in full; later ones show a line of quoted text."""
+    """True if a hit shows its windows in full; later ones show a line of quoted text."""
     return number <= CONTRACT.full_hits
 
 
 def has_one_source(page: SearchPage) -> bool:
-    """Whether all hits of a page are from one source, so that later ones need not name it."""
+    """True if all hits of a page are from one source, so that later ones need not name it."""
     return len({hit.source for hit in page.hits}) < 2
 
 
@@ -96,7 +96,7 @@ def card(
     one_source: bool = False,
     keyed: bool = True,
 ) -> str:
-    """The lines of a hit: what it is, then its evidence with the calls that open it."""
+    """The lines of a hit: its line, then its evidence with the calls that open it."""
     lines = [line(number, hit, one_source=one_source, keyed=keyed)]
     for match in hit.matches:
         if is_full(number):
@@ -110,7 +110,7 @@ def card(
 
 
 def line(number: int, hit: Hit, *, one_source: bool = False, keyed: bool = True) -> str:
-    """A hit: number, id, title, time, source, and what of the query it does not hold as typed.
+    """A hit: number, id, title, time, source, and the query words it does not hold as typed.
 
     After the third hit the title is shorter. On a page of `one_source` only the first three name
     it. With `keyed` the source has its connector key.
@@ -129,31 +129,31 @@ def line(number: int, hit: Hit, *, one_source: bool = False, keyed: bool = True)
 
 
 def _words(hit: Hit, *, full: bool) -> str:
-    """How the words of the query match, if not every one stands there as it was typed.
+    """How the words of the query match, unless each occurs as typed.
 
-    In `full` with the coverage, which says of the first hits how likely they are evidence.
+    `full` adds the coverage, which for first hits shows how likely they are evidence.
     """
     if not hit.missing_words and not hit.forms:
         return ""
     count = len(hit.matched_words)
-    told = f" matched {count} of {count + len(hit.missing_words)}"
+    text = f" matched {count} of {count + len(hit.missing_words)}"
     if full and hit.coverage is not None:
-        told += f" coverage={hit.coverage:.2f}"
+        text += f" coverage={hit.coverage:.2f}"
     if hit.forms:
-        told += f" ({listed([f'{quoted(form)} for {quoted(w)}' for w, form in hit.forms.items()])})"
+        text += f" ({listed([f'{quoted(form)} for {quoted(w)}' for w, form in hit.forms.items()])})"
     if hit.missing_words:
-        told += f", missing: {listed(list(map(value_of, hit.missing_words)))}"
-    return told
+        text += f", missing: {listed(list(map(value_of, hit.missing_words)))}"
+    return text
 
 
 def listed(words: Sequence[str]) -> str:
-    """Words with commas; of many the first, and how many more there are."""
+    """Words with commas; of many, the first ones and the number of the others."""
     more = len(words) - WORDS_LISTED
     return ", ".join([*words[:WORDS_LISTED], *([f"{more} more"] if more > 0 else [])])
 
 
 def evidence_line(match: Match, context: Context, *, quoting: bool = False) -> str:
-    """Where a window lies, its text if it is quoted, and the call that opens what goes on."""
+    """The position of a window, its text if quoted, and the call that reads on."""
     if match.start is None:
         where = f"complete={value_of(match.complete)}"
     else:
@@ -174,7 +174,7 @@ def footer(page: SearchPage, context: Context = Context()) -> list[str]:
     lines += _sources(page.fan_in) if page.fan_in else _mix(page)
     if page.recall.get("complete") is False and not _only_sources_miss(page):
         lines += _recall(page)
-    lines += [warning(found) for found in page.warnings]
+    lines += [warning(notice) for notice in page.warnings]
     if page.tail_cut:
         lines.append("Later hits score far lower; next_page shows them.")
     if page.left_out:
@@ -191,7 +191,7 @@ def footer(page: SearchPage, context: Context = Context()) -> list[str]:
 
 
 def _spellings(page: SearchPage) -> list[str]:
-    """The words that no record has, and those spelled most like them."""
+    """The words that no record has, and the closest spellings."""
     lines = []
     if page.absent_words:
         lines.append(f"No record has: {listed(list(map(value_of, page.absent_words)))}.")
@@ -213,13 +213,13 @@ def _mix(page: SearchPage) -> list[str]:
 
 
 def _only_sources_miss(page: SearchPage) -> bool:
-    """Whether what may be missing is in sources that did not answer or were not asked yet."""
-    found = page.fan_in
-    return found is not None and found.incomplete and not page.recall.get("truncated")
+    """True if only sources that failed or were not asked yet may have missing hits."""
+    fan_in = page.fan_in
+    return fan_in is not None and fan_in.incomplete and not page.recall.get("truncated")
 
 
 def _sources(found: FanIn) -> list[str]:
-    """Who of a package answered; a line for each source that did not, twelve at most."""
+    """The sources of a package that answered; a line for each that did not, twelve at most."""
     answered, silent = found.of("answered"), found.silent
     named = [f"{value_of(one.name)} {one.hits}" for one in answered if one.hits]
     if len(named) > CONTRACT.candidates:
@@ -239,14 +239,14 @@ def _sources(found: FanIn) -> list[str]:
 
 def _silence(source: SourceReport) -> str:
     """Why a source did not answer, and what to do."""
-    said = f" {quoted(source.message)}" if source.message else ""
+    message = f" {quoted(source.message)}" if source.message else ""
     state = source.state.replace("_", " ")
     code = f" {value_of(source.code)}" if source.code else ""
-    return f"  {value_of(source.name)} {state}{code}:{said} {source.next_step or ''}".rstrip()
+    return f"  {value_of(source.name)} {state}{code}:{message} {source.next_step or ''}".rstrip()
 
 
 def _recall(page: SearchPage) -> list[str]:
-    """Which matches were ranked, unless all that were found; warnings name the rest."""
+    """The matches that were ranked, unless all were; warnings name the rest."""
     if page.recall.get("ranking_scope") == "all_matches":
         return []
     limit = page.recall.get("candidate_window_limit")

@@ -1,4 +1,4 @@
-"""What of a search page fits: measured in bytes of both channels, as a new page."""
+"""Fits a search page to the bytes of both channels, as a new page."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ from renderers import heavy, search
 from renderers.rendering import joined
 
 TEXT_BYTES_PER_HIT = 820
-#: For what is known later only: the address before each path, and that the page ended early.
+#: Reserve for text added later: the address before each path, and that the page ended early.
 ADDRESS = "https://" + 56 * "x"
 LATER_BYTES = 200
 #: Cuts fall between words, and marks stay whole: a share is an estimate.
@@ -35,25 +35,25 @@ class Room:
         self.data = budgets.structured_bytes - len(empty) - LATER_BYTES
 
     def holds(self, costs: Sequence[tuple[int, int]]) -> bool:
-        """Whether hits of these bytes fit."""
+        """True if hits of these bytes fit."""
         return (
             sum([text for text, _ in costs]) <= self.text
             and sum([data for _, data in costs]) <= self.data
         )
 
     def share(self, costs: Sequence[tuple[int, int]], least: Sequence[tuple[int, int]]) -> float:
-        """Which share of their text windows can keep, between all and the least."""
-        found = 1.0
+        """The share of their text that windows can keep, between all and the least."""
+        share = 1.0
         for channel, most in enumerate((self.text, self.data)):
             smallest = sum([cost[channel] for cost in least])
             whole = sum([cost[channel] for cost in costs])
             if whole > most:
-                found = min(found, (most - smallest) / (whole - smallest))
-        return found * ROUNDING
+                share = min(share, (most - smallest) / (whole - smallest))
+        return share * ROUNDING
 
 
 def fit(page: SearchPage, budgets: Budgets, each: Each = serial) -> SearchPage:
-    """The page as it can be shown, with fewer hits if not all fit.
+    """The page cut to fit, with fewer hits if not all fit.
 
     `each` cuts the windows of a heavy page, such as the whole fields that other servers may send.
 
@@ -149,7 +149,7 @@ def _cut(match: Match, size: int) -> Match:
 
 
 def _densest(text: str, marks: Sequence[tuple[int, int]], size: int) -> Span:
-    """The marks with most different words that stand within `size` code points of each other."""
+    """The marks with most different words within `size` code points of each other."""
     best = Span(0, 0, ((0, 0),))
     most = 0
     for first, (start, _) in enumerate(marks):

@@ -9,7 +9,7 @@ import click
 from evidence.version import VERSION
 from service.cli.deferred import Deferred
 
-#: What a disk says that takes no more.
+#: Errors of a full disk.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 #: Every command: the module it is in, its name there, and its line in the list of commands. Every

@@ -15,10 +15,10 @@ from service.access.tokens import PREFIX
 
 
 class Authority:
-    """Who may ask. Made before workers fork, shared by all threads of one.
+    """Opens tokens. Made before workers fork, shared by all threads of one.
 
-    Where there is a store, tokens spelled like its own are looked up there and go nowhere else; all
-    others are the upstream's, if there is one. `each` waits for the members of a package.
+    With a store, tokens spelled like its own are looked up there and go nowhere else; all
+    others go to the upstream, if any. `each` waits for the members of a package.
     """
 
     def __init__(
@@ -61,5 +61,5 @@ class Authority:
         return PackageResourceServer(children, self._each, deadline, store.sealer)
 
     def _origin(self, url: str) -> Origin:
-        """One for all requests: its breaker counts what comes of all of them."""
+        """One origin for all requests, because its breaker counts all their outcomes."""
         return self._origins.get(url) or self._origins.setdefault(url, Origin(url))

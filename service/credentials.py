@@ -28,7 +28,7 @@ _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 
 
 def provider_url(text: str) -> str:
-    """The one spelling of a provider's address; https where no scheme is given.
+    """The canonical address of a provider; https if no scheme is given.
 
     User, password, query, fragment, default port and trailing slashes are left out. Raises
     `InvalidRequest`.
@@ -86,12 +86,12 @@ def from_cache(path: Path, provider: str, now: datetime) -> str:
 
 
 def from_file(path: Path) -> str:
-    """The token that is all there is in `path`."""
+    """The token in `path`, which has nothing else."""
     try:
-        found = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         raise _invalid(path, "cannot be read", "rung grant create") from None
-    return from_text(found, str(path))
+    return from_text(text, str(path))
 
 
 def from_text(text: str, place: str) -> str:
@@ -110,16 +110,16 @@ def exposure(path: Path) -> str | None:
 
 
 def _is_owners(members: dict[str, Any]) -> bool:
-    found = (members.get(name) for name in KIND_MEMBERS)
-    return any(OWNER in str(kind).casefold() for kind in found)
+    kinds = (members.get(name) for name in KIND_MEMBERS)
+    return any(OWNER in str(kind).casefold() for kind in kinds)
 
 
 def _check_provider(document: dict[str, Any], path: Path, provider: str) -> None:
     """Refuses a credential of another provider on the same host."""
     parts = urlsplit(provider)
-    told = document.get("provider_url") or f"{parts.scheme}://{parts.netloc}"
+    stored = document.get("provider_url") or f"{parts.scheme}://{parts.netloc}"
     try:
-        same = provider_url(told) == provider
+        same = provider_url(stored) == provider
     except (InvalidRequest, TypeError):
         same = False
     if not same:

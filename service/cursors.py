@@ -2,7 +2,7 @@
 
 AES-SIV is deterministic: the same page gives the same cursor. The key is derived from the secret
 of the deployment; what a cursor is bound to (grant, operation, arguments) is authenticated, not
-stored. What else a deployment seals has a `purpose`, hence a key, of its own.
+stored. Other sealed values have a `purpose`, and so a key, of their own.
 """
 
 import base64

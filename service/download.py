@@ -25,7 +25,7 @@ CHECKSUM = re.compile(r"[0-9a-f]{64}")
 FETCHING = ".fetching-"
 DAMAGE = (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
 OWNER_ONLY = 0o600
-MEMBER_BYTES = 512  # what an archive spends on a member without content
+MEMBER_BYTES = 512  # bytes of an archive for a member without content
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Download:
     variable: str  # names the address; the one of the checksum ends with SHA256 instead of URL
     code: str
     wanted: str
-    private: bool  # for its owner's eyes, as a new store is
+    private: bool  # readable by its owner only, as a new store is
 
     @property
     def checksum_variable(self) -> str:
@@ -73,8 +73,8 @@ def fetch(
     """The file behind `url`, in a folder of `into` named by its checksum.
 
     The body is an SQLite file, or a tar archive (plain, gzip, xz) that holds one `*.db`, a
-    snapshot with its `static/` beside it. Nothing is asked for where that folder is already
-    there. Raises `InvalidRequest`, `TooLarge`, `Unavailable` and `TimedOut`; no message has the
+    snapshot with its `static/` beside it. Nothing is downloaded if that folder
+    exists. Raises `InvalidRequest`, `TooLarge`, `Unavailable` and `TimedOut`; no message has the
     URL.
     """
     checksum = sha256.strip().lower()
@@ -99,7 +99,7 @@ def fetch(
 
 @contextmanager
 def _alone(into: Path) -> Iterator[None]:
-    """Keeps other processes that start at the same time from fetching the same."""
+    """Keeps other processes that start at the same time from downloading the same file."""
     with (into / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -111,10 +111,10 @@ def _install(download: Download, into: Path, home: Path, url: str, most_bytes: i
     with tempfile.TemporaryDirectory(dir=into, prefix=FETCHING) as draft:
         body, content = Path(draft) / "body", Path(draft) / "content"
         content.mkdir()
-        found = _receive(url, body, most_bytes)
-        if found != home.name:
+        checksum = _receive(url, body, most_bytes)
+        if checksum != home.name:
             raise download.unusable(
-                f"has the SHA-256 {found}", f"Correct {download.checksum_variable} or the file."
+                f"has the SHA-256 {checksum}", f"Correct {download.checksum_variable} or the file."
             )
         if _is_bare(body):
             body.rename(content / download.file)
@@ -127,7 +127,7 @@ def _install(download: Download, into: Path, home: Path, url: str, most_bytes: i
 
 
 def _receive(url: str, body: Path, most_bytes: int) -> str:
-    """Writes what is sent; its SHA-256."""
+    """Writes the body and returns its SHA-256."""
     digest = hashlib.sha256()
     seconds = BUDGETS.fetch_seconds
     with body.open("wb") as copy:
@@ -135,7 +135,7 @@ def _receive(url: str, body: Path, most_bytes: int) -> str:
             digest.update(piece)
             copy.write(piece)
         copy.flush()
-        os.fsync(copy.fileno())  # what has its name is trusted from then on
+        os.fsync(copy.fileno())  # a file with its final name is trusted from then on
     return digest.hexdigest()
 
 
@@ -165,7 +165,7 @@ def _is_bare(body: Path) -> bool:
 def _find(download: Download, home: Path) -> Path:
     """The one file of a folder, at its top or one folder below."""
     named = (*home.glob("*.db"), *home.glob("*/*.db"))
-    found = [path for path in named if path.name[0] != "." and path.is_file()]
-    if len(found) != 1:
-        raise download.unusable(f"has {len(found)} files named *.db", download.wanted)
-    return found[0]
+    files = [path for path in named if path.name[0] != "." and path.is_file()]
+    if len(files) != 1:
+        raise download.unusable(f"has {len(files)} files named *.db", download.wanted)
+    return files[0]

@@ -12,35 +12,35 @@ from service import download
 from service.download import Download
 from service.records.store import Store
 
-#: Where files are kept that are fetched at start, unless RUNG_STORE or RUNG_PAPERS_DB name a
-#: place. Where it cannot be written: a folder of ours among the temporary files.
+#: The folder for files fetched at start, unless RUNG_STORE or RUNG_PAPERS_DB name a place.
+#: If it cannot be written: a folder of ours among the temporary files.
 FETCHED_FOLDER = Path("var")
 OWN_FOLDER = 0o700
 
 
 def snapshot(settings: Settings, url: str) -> Path:
-    """The snapshot that lies at `url`."""
+    """The snapshot at `url`."""
     folder = settings.papers_db.parent if settings.papers_db else _folder("papers")
     return _fetched(download.SNAPSHOT, url, settings.papers_sha256, folder)
 
 
 def store(settings: Settings, url: str, *, named: bool) -> Store:
-    """The store that lies at `url`, fetched and looked into; nothing writes to it.
+    """The store at `url`, fetched and checked; nothing writes to it.
 
-    It is kept beside the setting of a store, where one is `named`.
+    It is kept beside the configured store, if one is `named`.
     """
     folder = settings.store.parent if named else _folder("store")
     path = _fetched(download.STORE, url, settings.store_sha256, folder)
-    found = Store(path, settings.secret_key, fixed=True)
+    opened = Store(path, settings.secret_key, fixed=True)
     try:
-        found.ready()
+        opened.ready()
     except EvidenceError as error:
         raise SettingsError(
             f"RUNG_STORE_URL: the file cannot be served. {error.message}"
         ) from error
     finally:
-        found.reader.close()  # connections must not cross a fork
-    return found
+        opened.reader.close()  # connections must not cross a fork
+    return opened
 
 
 def _fetched(kind: Download, url: str, sha256: str | None, folder: Path) -> Path:
@@ -52,9 +52,9 @@ def _fetched(kind: Download, url: str, sha256: str | None, folder: Path) -> Path
 
 
 def _folder(name: str) -> Path:
-    """Where to keep what is fetched: under var/, or where that cannot be, in a temporary place.
+    """The folder for fetched files: under var/, or if that is impossible, a temporary one.
 
-    Others may write among the temporary files: a folder there must be ours alone.
+    Others may write among the temporary files, so a folder there must be ours alone.
     """
     folder = FETCHED_FOLDER / name
     with suppress(OSError):
@@ -65,13 +65,13 @@ def _folder(name: str) -> Path:
         own = Path(tempfile.gettempdir()) / f"rung-{os.geteuid()}"
         with suppress(FileExistsError):
             own.mkdir(OWN_FOLDER)
-        found = own.lstat()
+        status = own.lstat()
     except OSError as error:
         raise SettingsError(
             "There is no place for the download: neither var/ nor a temporary directory is "
             "writable. Set TMPDIR to a writable directory."
         ) from error
-    if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) != OWN_FOLDER:
+    if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) != OWN_FOLDER:
         raise SettingsError(
             f"{own} is not a private directory of this user. Remove it, or set TMPDIR to "
             "another directory."

@@ -17,7 +17,7 @@ PREFLIGHT_SECONDS: Final = "7200"
 
 
 def request_id(environ: Mapping[str, Any]) -> str:
-    """The id of a request: the one it is logged with, else its own if well formed, else new."""
+    """The id of a request: the logged one, else its own if well formed, else a new one."""
     return request_log.current().request_id or sent_request_id(environ)
 
 
@@ -28,7 +28,7 @@ def sent_request_id(environ: Mapping[str, Any]) -> str:
 
 
 def read_body(environ: Environ) -> bytes:
-    """The whole body, chunked or not. Raises `TooLarge`, if possible before it reads.
+    """The whole body, chunked or not. Raises `TooLarge`, before reading if possible.
 
     It reads in pieces, because the limit of a framework truncates a chunked body silently.
     """
@@ -40,7 +40,7 @@ def read_body(environ: Environ) -> bytes:
         while missing and (part := stream.read(min(missing, BUDGETS.piece_bytes))):
             parts.append(part)
             missing -= len(part)
-    except Exception:  # a malformed chunk: each server has its own words for it
+    except Exception:  # a malformed chunk: the exception depends on the server
         raise InvalidRequest("The request body is incomplete.", hint="Send it again.") from None
     if not missing:
         raise too_large()
@@ -48,7 +48,7 @@ def read_body(environ: Environ) -> bytes:
 
 
 def too_large() -> TooLarge:
-    """The refusal of a body over the limit, which it names."""
+    """The error for a body over the limit."""
     limit = BUDGETS.body_bytes
     message = f"The body is larger than {limit} bytes."
     return TooLarge(message, hint="Send a smaller message.", limit=limit)

@@ -13,5 +13,5 @@ def fence_key(secret: bytes) -> bytes:
 
 
 def of_tokens(secret: bytes) -> Sealer:
-    """What seals the tokens of package members at other servers."""
+    """The key that seals the tokens of package members at other servers."""
     return Sealer(secret, "member token")

@@ -21,7 +21,7 @@ Filter = dict[str, Scalar | dict[str, Scalar]]
 
 
 class Unreached(Unavailable):
-    """A server gave no answer. `why` is for those who named its address."""
+    """A server gave no answer. `why` is for callers who named its address."""
 
     why = ""
 
@@ -32,7 +32,7 @@ class Late(TimedOut):
     why = "does not answer: timed out"
 
 
-#: Comparisons a filter may ask for, beside equality, with the sign of each at a shell.
+#: Comparisons of filters beside equality, with the sign of each at a shell.
 OPERATORS: Final = {"gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
 #: Arguments of a search that PDPP does not have.
 SEARCH_EXTENSIONS: Final = ("words", "since", "until", "sort")
@@ -44,7 +44,7 @@ class Paged:
     """A request that is answered in pages."""
 
     def identity(self) -> list[Any]:
-        """What its cursors are bound to: every field that must stay the same from page to page."""
+        """The fields that its cursors are bound to: those that must not change between pages."""
         return [
             type(self).__name__,
             *(
@@ -60,7 +60,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
-    """What a source answered.
+    """The answer of a source.
 
     `body` is the PDPP body as received, of remote sources only. `reopen` is a cursor that opens
     the same page again if the request alone may open another.
@@ -157,7 +157,7 @@ class SearchQuery(Paged):
 
 @dataclass(frozen=True, slots=True)
 class WindowRequest:
-    """Which part of a field: by offset, or around the `match`-th find of `query`. Code points."""
+    """A part of a field: by offset, or around the `match`-th find of `query`. Code points."""
 
     offset_chars: int | None = None
     limit_chars: int | None = None
@@ -218,7 +218,7 @@ class ResourceServer(Protocol):
 
 
 class Authority(Protocol):
-    """Who may ask."""
+    """Opens bearer tokens."""
 
     def open(self, token: str) -> ResourceServer:
         """The resource server inside the token's grant; raises Unauthenticated or Forbidden."""
@@ -238,7 +238,7 @@ class PaperSearch:
 class PaperLibrary(Protocol):
     """The papers of one snapshot generation: all that one request reads comes from it.
 
-    Wherever a `paper_id` is taken, a DOI, an arXiv id or an exact title will do; the answer has
+    A `paper_id` may also be a DOI, an arXiv id or an exact title; the answer has
     the canonical id. Raises `NotFound` (`paper_not_found`, `template_not_available`,
     `source_not_available`, `translation_not_available`), `Ambiguous` (`ambiguous_paper`), `Gone`
     (`cursor_expired`), `Unavailable` (`asset_fetch_failed`, `asset_parse_failed`). `max_chars` is

@@ -28,7 +28,7 @@ from service.settings.variables import BESIDE
 
 NOTE = "<!-- Written by `make docs` from the code. Change the code, not this page. -->"
 HELP_COLUMNS = 80
-# (smallest, largest, how the pair is written, how the smallest alone is).
+# (smallest, largest, format of the pair, format of the smallest alone).
 BOUNDS = (
     ("minimum", "maximum", "{} to {}", "from {}"),
     ("", "maxLength", "at most {1} characters", ""),
@@ -102,8 +102,8 @@ def _allowed(found: dict[str, Any]) -> str:
 def settings() -> str:
     """Every environment variable that is read."""
     rows = [
-        (f"`{found.variable}`", _default(found), f"`{found.example}`", found.help)
-        for found in SETTINGS
+        (f"`{setting.variable}`", _default(setting), f"`{setting.example}`", setting.help)
+        for setting in SETTINGS
     ]
     others = [(f"`{one.name}`", one.where, f"`{one.example}`", one.help) for one in BESIDE]
     refused = ", ".join(f"`{name}`" for name in OWNER_VARIABLES)
@@ -121,12 +121,12 @@ def settings() -> str:
     )
 
 
-def _default(found: Setting) -> str:
-    return "none" if found.default in (None, ()) else f"`{found.default}`"
+def _default(setting: Setting) -> str:
+    return "none" if setting.default in (None, ()) else f"`{setting.default}`"
 
 
 def bounds() -> str:
-    """Every number that bounds something."""
+    """Every limit."""
     header = ("limit", "value", "what it limits")
     return page(
         "Limits",

@@ -1,6 +1,6 @@
-"""How gunicorn runs the service; settings come from the environment. A gunicorn config module.
+"""The gunicorn configuration of the service; settings come from the environment.
 
-Nothing is written but in the temporary folder and in memory, and no home is needed.
+Writes only to the temporary folder and memory, and needs no home folder.
 """
 
 import atexit
@@ -20,7 +20,7 @@ try:
 except settings.SettingsError as error:
     sys.exit(f"rung cannot start:\n{error}")
 
-#: Where workers note that they live: on a disk, a slow write would look like a hung worker.
+#: The folder of worker heartbeats: on a disk, a slow write would look like a hung worker.
 MEMORY = "/dev/shm"
 #: Kept-alive connections get this long to end after the drain.
 LINGER_SECONDS = 2
@@ -53,9 +53,9 @@ worker_tmp_dir = MEMORY if os.access(MEMORY, os.W_OK) else None
 
 
 def _counts() -> str | None:
-    """A new folder in which workers count together; None where none can be made.
+    """A new folder for the shared counts of workers; None if it cannot be created.
 
-    It is named before anything counts: the library decides that when it is loaded.
+    It is named before any count, because the library reads it on import.
     """
     if found.metrics == "off":
         return None
@@ -85,7 +85,7 @@ def on_starting(server: Any) -> None:
 
 
 def pre_fork(server: Any, worker: Any) -> None:
-    """What is loaded by now stays in memory once, for all workers."""
+    """Freezes all loaded objects, so that workers share their memory."""
     memory.settle()
 
 
@@ -97,7 +97,7 @@ def post_worker_init(worker: Any) -> None:
 
 
 def child_exit(server: Any, worker: Any) -> None:
-    """What a worker was doing when it ended, it does no more."""
+    """Removes the live gauges of a worker that ended."""
     if counts is not None:
         from prometheus_client import multiprocess
 

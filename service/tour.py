@@ -53,6 +53,6 @@ def _first_line(path: Path) -> str:
 
 
 def _has_code(path: Path) -> bool:
-    """Whether a module has more than a docstring."""
+    """True if a module has more than a docstring."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     return any(not isinstance(node, ast.Expr) for node in tree.body)

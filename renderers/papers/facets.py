@@ -10,7 +10,7 @@ from renderers.papers.fit import most
 
 
 def fits(facets: PaperFacets, budgets: Budgets) -> int | None:
-    """How many values fit a tool result; None where all do."""
+    """The number of values that fit a tool result; None if all do."""
     return most(
         len(facets.values),
         lambda kept, context: render(replace(facets, values=facets.values[:kept]), context),

@@ -1,4 +1,4 @@
-"""How much of a list fits a tool result: text and structured content both count, in bytes."""
+"""Finds how much of a list fits a tool result; text and structured content both count, in bytes."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ Cut = Callable[[int, Context], Rendering]
 
 
 def most(count: int, cut: Cut, budgets: Budgets, *, text_bytes: int | None = None) -> int | None:
-    """The most items of `count` whose rendering fits, at least 1; None where all do."""
+    """The largest number of `count` items that fits when rendered, at least 1; None if all do."""
     room = budgets.text_bytes if text_bytes is None else text_bytes
     context = Context(budgets)
 

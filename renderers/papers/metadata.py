@@ -87,7 +87,7 @@ def _list(paper: Paper, name: str) -> list[str]:
 
 
 def _texts(paper: Paper) -> str:
-    """What can be read of the paper."""
+    """The readable texts of the paper."""
     size = f" source_bytes={paper.source_bytes}" if paper.source_bytes is not None else ""
     templates = _names(paper, "available_summary_templates", "template")
     languages = _names(paper, "languages", "language")
@@ -99,7 +99,7 @@ def _texts(paper: Paper) -> str:
 
 
 def _names(paper: Paper, name: str, category: str) -> str:
-    """Templates or languages, and where the names are that did not fit."""
+    """Templates or languages, and where to find the names that did not fit."""
     shown = ", ".join(value_of(each) for each in getattr(paper, name))
     more = paper.left_out.get(name, 0)
     tail = f"; {more} more, all named by list_top_facets with category={category}" if more else ""

@@ -1,4 +1,4 @@
-"""A page of papers as text: one line per paper, its snippet in a fence, the call that goes on."""
+"""A page of papers as text: one line per paper, its snippet in a fence, the next call."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ ESCAPE = "\\u{"
 
 
 def fits(page: PaperPage, budgets: Budgets) -> int | None:
-    """How many hits fit the budget of a search page; None where all do."""
+    """The number of hits that fit the budget of a search page; None if all do."""
     small = len(page.hits) <= CONTRACT.papers_default
     return most(
         len(page.hits),
@@ -67,7 +67,7 @@ def _hit(number: int, hit: PaperHit, context: Context) -> list[str]:
 
 
 def _match(match: PaperMatch) -> str:
-    """What of the query a hit holds in another form, and what it lacks; nothing if neither."""
+    """The query words a hit has in another form, and those it lacks; "" if neither."""
     if not match.missing and not match.forms:
         return ""
     total = len(match.words) + len(match.missing)

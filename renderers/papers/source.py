@@ -1,4 +1,4 @@
-"""What a source is asked for as text: a window, the places of a query, or the headings."""
+"""Answers about a source as text: a window, the places of a query, or the headings."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ ESCAPE = "\\u{"
 
 
 def render(found: PaperText | PaperFinds | PaperOutline, context: Context) -> Rendering:
-    """Both channels of whichever it is."""
+    """Both channels of any of the three."""
     if isinstance(found, PaperFinds):
         return _finds(found, context)
     return (

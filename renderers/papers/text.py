@@ -1,4 +1,4 @@
-"""A summary or a source as text: the paper's own words first, then where they lie and what next.
+"""A summary or a source as text: the paper's own words, then their position and next calls.
 
 Paper bodies are not fenced, so that the first block is the text to the character, with the marker
 of a cut appended and nothing else.

@@ -9,7 +9,7 @@ import click
 
 from evidence.errors import Unavailable
 from service.cli import output
-from service.cli.commands import Spelling, teaching
+from service.cli.commands import Spelling, report_errors
 from service.cli.reading import ENTRIES
 from service.cli.replacing import replacing
 from service.cli.source import Source, source_options
@@ -34,43 +34,43 @@ def blob(
     from service.cli.opening import open_session
 
     spelling = Spelling(("rung",), ENTRIES, source.words)
-    with teaching(spelling, as_json=as_json, asked=source.server):
-        found = open_session(source).rs.blob(blob_id, connection_id=connection_id)
+    with report_errors(spelling, as_json=as_json, asked=source.server):
+        content = open_session(source).rs.blob(blob_id, connection_id=connection_id)
         if as_json:
-            output.json(_metadata(found))
+            output.json(_metadata(content))
             return
         if path is not None:
             with replacing(path) as file:
-                _write(found, file)
-            output.say(f"{path}: {found.size_bytes} bytes, {found.media_type}")
+                _write(content, file)
+            output.say(f"{path}: {content.size_bytes} bytes, {content.media_type}")
             return
         if output.on_terminal():
             raise click.UsageError(
                 "Will not write binary data to a terminal. Use --output FILE or a pipe."
             )
-        _write(found, sys.stdout.buffer)
+        _write(content, sys.stdout.buffer)
         sys.stdout.buffer.flush()
 
 
-def _metadata(found: Blob) -> dict[str, Any]:
+def _metadata(content: Blob) -> dict[str, Any]:
     """The metadata of a blob."""
     return {
         "object": "blob",
-        "blob_id": found.blob_id,
-        "mime_type": found.media_type,
-        "size_bytes": found.size_bytes,
-        "sha256": found.sha256 or None,
+        "blob_id": content.blob_id,
+        "mime_type": content.media_type,
+        "size_bytes": content.size_bytes,
+        "sha256": content.sha256 or None,
     }
 
 
-def _write(found: Blob, file: IO[bytes]) -> None:
+def _write(content: Blob, file: IO[bytes]) -> None:
     """Writes all bytes; raises `Unavailable` if they do not match the announced size or hash."""
     digest = hashlib.sha256()
-    for piece in found.chunks(0, found.size_bytes):
+    for piece in content.chunks(0, content.size_bytes):
         digest.update(piece)
         file.write(piece)
-    if found.sha256 and digest.hexdigest() != found.sha256:
+    if content.sha256 and digest.hexdigest() != content.sha256:
         raise Unavailable(
-            f"The bytes of blob {found.blob_id} do not match its checksum. Try again.",
+            f"The bytes of blob {content.blob_id} do not match its checksum. Try again.",
             code="blob_corrupt",
         )

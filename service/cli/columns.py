@@ -15,14 +15,14 @@ TEXT = "primary-text"
 
 def order(page: RecordPage, session: Session) -> list[str]:
     """The fields on a page in their order. Those the caller chose are in the caller's."""
-    found = list(dict.fromkeys(name for item in page.records for name in item.data))
+    names = list(dict.fromkeys(name for item in page.records for name in item.data))
     chosen = page.args.get("fields")
     if chosen:
         named = {name: place for place, name in enumerate(chosen)}
-        return sorted(found, key=lambda name: named.get(name, len(named)))
+        return sorted(names, key=lambda name: named.get(name, len(named)))
     stream = _stream(page, session)
-    ranks = {name: _rank(page, name) for name in found} | _declared(page, stream)
-    return sorted(found, key=lambda name: ranks[name])
+    ranks = {name: _rank(page, name) for name in names} | _declared(page, stream)
+    return sorted(names, key=lambda name: ranks[name])
 
 
 def _declared(page: RecordPage, stream: StreamSchema | None) -> dict[str, int]:

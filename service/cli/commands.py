@@ -31,41 +31,41 @@ class Entry(Generic[Op]):
     name: str
     operation: Op
     positional: tuple[str, ...] = ()
-    joined: str | None = None  #: the positional argument that takes all the words there are
+    joined: str | None = None  #: the positional argument that takes all remaining words
     last: str | None = None  #: an option whose value may also be the last word
 
-    def params(self, told: Callable[[str], str] = str) -> list[click.Parameter]:
-        """The operation's arguments as click parameters; `told` is that of `Spelling`."""
-        found: list[click.Parameter] = []
+    def params(self, reword: Callable[[str], str] = str) -> list[click.Parameter]:
+        """The operation's arguments as click parameters; `reword` changes their help."""
+        params: list[click.Parameter] = []
         fields = self.operation.arguments.fields
         for key in (*self.positional, *(name for name in fields if name not in self.positional)):
             if key not in self.positional:
                 typed = words.typed(fields[key])
                 name = words.option_name(key)
-                found.append(click.Option([name], **typed, help=told(self.described(key))))
+                params.append(click.Option([name], **typed, help=reword(self.described(key))))
             elif key == self.joined:
-                found.append(click.Argument([key], nargs=-1, required=True, metavar="WORDS..."))
+                params.append(click.Argument([key], nargs=-1, required=True, metavar="WORDS..."))
             else:
                 required = fields[key].required
-                found.append(click.Argument([key], required=required))
+                params.append(click.Argument([key], required=required))
         if self.last is not None:
-            found.append(click.Argument([_word(self.last)], required=False, metavar="[FIELD]"))
-        return found
+            params.append(click.Argument([_word(self.last)], required=False, metavar="[FIELD]"))
+        return params
 
     def given(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The given arguments in declaration order, unchecked."""
-        found = {}
+        arguments = {}
         for key, field in self.operation.arguments.fields.items():
-            told = options.get(key)
+            given = options.get(key)
             if key == self.last and (word := options.get(_word(key))) is not None:
-                if told not in (None, word):
+                if given not in (None, word):
                     raise InvalidRequest(f"Give {word!r} or {words.option_name(key)}, not both.")
-                told = word
-            told = " ".join(told) if key == self.joined and told else told
-            value = words.value(key, field, told)
+                given = word
+            given = " ".join(given) if key == self.joined and given else given
+            value = words.value(key, field, given)
             if value is not None:
-                found[key] = value
-        return found
+                arguments[key] = value
+        return arguments
 
     def load(self, given: dict[str, Any]) -> dict[str, Any]:
         """The checked arguments; raises `InvalidRequest` in the words of the command line."""
@@ -94,18 +94,18 @@ class Entry(Generic[Op]):
     @property
     def help(self) -> str:
         """The help text of the command and of its positional arguments."""
-        told = [f"{name.upper()}: {self.described(name)}" for name in self.positional]
-        return "\n\n".join([self.operation.description, *told])
+        arguments = [f"{name.upper()}: {self.described(name)}" for name in self.positional]
+        return "\n\n".join([self.operation.description, *arguments])
 
 
 def _word(name: str) -> str:
-    """What the last word is called that stands for an option."""
+    """The parameter name of the last word that replaces an option."""
     return f"{name}_word"
 
 
 @dataclass(frozen=True)
 class Spelling:
-    """How next calls are written as shell commands: the command names and the constant options."""
+    """Writes next calls as shell commands, with the command names and the constant options."""
 
     prefix: tuple[str, ...]
     entries: Sequence[Entry[Any]]
@@ -116,7 +116,7 @@ class Spelling:
         return self.spell(continuation)
 
     def spell(self, continuation: Continuation, *more: str) -> str:
-        """The same, with more options."""
+        """A next call with more options."""
         entry = next(one for one in self.entries if one.operation.name == continuation.operation)
         left = dict(continuation.args)
         named = [str(left.pop(name)) for name in entry.positional if name in left]
@@ -139,8 +139,8 @@ class Spelling:
         options = [*words.spelled("connection_id", connection), *options] if connection else options
         return self._line("blob", [found.known.blob_id], options)
 
-    def told(self, text: str) -> str:
-        """Text of an error or a description in which operations are called by their commands."""
+    def with_commands(self, text: str) -> str:
+        """The text with the names of operations replaced by their commands."""
         names = {one.operation.name: " ".join((*self.prefix, one.name)) for one in self.entries}
         for name, command in names.items():
             if "_" in name:  # the others are plain words too
@@ -166,7 +166,7 @@ class Words(click.Command):
 
 
 @contextmanager
-def teaching(
+def report_errors(
     spelling: Spelling,
     operation: Operation | None = None,
     given: Mapping[str, Any] | None = None,
@@ -174,10 +174,10 @@ def teaching(
     as_json: bool = False,
     asked: str | None = None,
 ) -> Iterator[None]:
-    """Says what went wrong, what to do and what to call instead on stderr, and leaves.
+    """Prints an error, its fix and the calls to try instead to stderr, and exits.
 
-    The exit code is that of `errors`. `as_json` gives the error as REST does; `asked` is the
-    address of a server, which is said where that is what failed.
+    The exit code is that of `errors`. `as_json` prints the error as REST does; `asked` is the
+    address of a server, which is named if that is what failed.
     """
     try:
         yield
@@ -193,8 +193,8 @@ def teaching(
             sys.exit(errors.exit_code(error))
         if operation is not None:
             error.calls += retries(error, operation, dict(given or {}))
-        error.message = spelling.told(error.message)
-        error.hint = error.hint and spelling.told(error.hint)
+        error.message = spelling.with_commands(error.message)
+        error.hint = error.hint and spelling.with_commands(error.hint)
         output.say(failure.render_lines(error, spelling))
         if asked and isinstance(error, (Unavailable, TimedOut)) and not unreached:
             output.say(f"asked: {asked}")

@@ -1,10 +1,10 @@
 """Defaults of commands from a file: `~/.config/rung/config.toml`, or the one RUNG_CONFIG names.
 
-A key stands for a variable of the environment, which comes before it; the command line comes
-before both. The token of the file goes to the source the file names, and to no other.
+A variable of the environment overrides its key in the file; the command line overrides
+both. The token of the file goes to the source the file names, and to no other.
 
     url = "https://rung.example.com"
-    token_file = "token"             # paths are meant from the folder of the file
+    token_file = "token"             # paths are relative to the folder of the file
 """
 
 import os
@@ -134,7 +134,7 @@ SOURCES = frozenset({"RUNG_URL", "RUNG_UPSTREAM_URL", "RUNG_STORE"})
 
 
 def path_of(environ: Mapping[str, str]) -> Path:
-    """Where the file is looked for."""
+    """The path of the file."""
     if named := environ.get(VARIABLE):
         return _at_home(Path(named))
     return _at_home(Path(environ.get("XDG_CONFIG_HOME") or "~/.config")) / "rung" / "config.toml"
@@ -156,18 +156,21 @@ def load(environ: Mapping[str, str] | None = None) -> Values:
     environ = settings.environment() if environ is None else environ
     path = path_of(environ)
     written, lines = _read(path, required=bool(environ.get(VARIABLE)))
-    found = []
+    effective = []
     for key in KEYS:
-        told = environ.get(key.variable) if key.variable else None
-        if told:
-            found.append(Value(key, told, str(key.variable)))
+        value = environ.get(key.variable) if key.variable else None
+        if value:
+            effective.append(Value(key, value, str(key.variable)))
         elif key.name in written:
-            found.append(Value(key, written[key.name], f"{path}, line {lines[key.name]}"))
+            effective.append(Value(key, written[key.name], f"{path}, line {lines[key.name]}"))
         else:
-            found.append(Value(key, None, "default"))
-    told = credentials.exposure(path) if "token" in written else None
+            effective.append(Value(key, None, "default"))
+    exposed = credentials.exposure(path) if "token" in written else None
     return Values(
-        path, tuple(found), written, (f"{told} The file contains a token.",) if told else ()
+        path,
+        tuple(effective),
+        written,
+        (f"{exposed} The file contains a token.",) if exposed else (),
     )
 
 
@@ -193,28 +196,31 @@ def defaults(command: click.Command, written: Mapping[str, str]) -> dict[str, An
     command = loaded(command)
     if isinstance(command, click.Group):
         below = {name: defaults(one, written) for name, one in command.commands.items()}
-        return {**_own(command, written), **{name: told for name, told in below.items() if told}}
+        return {
+            **_own(command, written),
+            **{name: nested for name, nested in below.items() if nested},
+        }
     return _own(command, written)
 
 
 def is_of(context: click.Context, name: str, value: object) -> bool:
-    """Whether the file names this source. Its token is sent to no other."""
+    """True if the file names this source. Its token is sent to no other."""
     return str((context.default_map or {}).get(name)) == str(value)
 
 
 def _own(command: click.Command, written: Mapping[str, str]) -> dict[str, str]:
     variables = {param.name: param.envvar for param in command.params}
     reads = SOURCES <= set(map(str, variables.values()))
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for key in KEYS:
         if key.name not in written:
             continue
         if key.name in TOKENS:
             named = [key.name] if reads and key.name in variables else []
         else:
-            named = [str(name) for name, told in variables.items() if told == key.variable]
-        found |= {name: written[key.name] for name in named}
-    return found
+            named = [str(name) for name, variable in variables.items() if variable == key.variable]
+        values |= {name: written[key.name] for name in named}
+    return values
 
 
 def _read(path: Path, *, required: bool) -> tuple[dict[str, str], dict[str, int]]:
@@ -225,22 +231,22 @@ def _read(path: Path, *, required: bool) -> tuple[dict[str, str], dict[str, int]
             raise ConfigError(f"{VARIABLE} names {path}, which does not exist.")
         return {}, {}
     try:
-        told = tomllib.loads(text)
+        table = tomllib.loads(text)
     except ValueError as error:
-        raise ConfigError(_no_toml(path, text, str(error))) from None
+        raise ConfigError(_syntax_error(path, text, str(error))) from None
     except RecursionError:
         raise ConfigError(f"{path}: a value is nested too deeply. {_LINE}") from None
     there = _lines(text)
-    lines = {name: there.get(name, 1) for name in told}
+    lines = {name: there.get(name, 1) for name in table}
     known = {key.name: key for key in KEYS}
     values, faults = dict[str, str](), list[tuple[int, str]]()
-    for name, value in told.items():
+    for name, value in table.items():
         try:
             values[name] = _value(known, name, value, path)
         except ValueError as error:
             faults.append((lines[name], str(error)))
     for one, other in EXCLUSIVE:
-        if one in told and other in told:
+        if one in table and other in table:
             line = max(lines[one], lines[other])
             faults.append((line, f"{one} and {other} conflict. Remove one."))
     if faults:
@@ -249,10 +255,10 @@ def _read(path: Path, *, required: bool) -> tuple[dict[str, str], dict[str, int]
 
 
 def _text(path: Path) -> str | None:
-    """The text of the file; None if there is none."""
+    """The text of the file, or None."""
     if str(path).startswith("~"):
         return None
-    if str(path) == os.devnull:  # how a person names no file
+    if str(path) == os.devnull:  # the usual way to name no file
         return ""
     try:
         content = content_of(path, BUDGETS.config_file_bytes)
@@ -280,11 +286,11 @@ def _value(known: Mapping[str, Key], name: str, value: Any, path: Path) -> str:
         raise ValueError(f"{name} {error}, {such}.") from None
 
 
-def _no_toml(path: Path, text: str, told: str) -> str:
-    what, _, where = told.partition(" (at ")
-    found = re.match(r"line (\d+)", where)
-    line = int(found[1]) if found else max(1, len(text.splitlines()))
-    return f"{path}, line {line}: {what}. {_LINE}"
+def _syntax_error(path: Path, text: str, error: str) -> str:
+    problem, _, where = error.partition(" (at ")
+    place = re.match(r"line (\d+)", where)
+    line = int(place[1]) if place else max(1, len(text.splitlines()))
+    return f"{path}, line {line}: {problem}. {_LINE}"
 
 
 _EXAMPLE = f'{KEYS[0].name} = "{KEYS[0].example}"'
@@ -294,8 +300,8 @@ _KEY = re.compile(r"""\s*\[*\s*(?:"([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+))\s*[].=]"
 
 def _lines(text: str) -> dict[str, int]:
     """The first line of each key and table."""
-    found: dict[str, int] = {}
+    lines: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if matched := _KEY.match(line):
-            found.setdefault(next(one for one in matched.groups() if one is not None), number)
-    return found
+            lines.setdefault(next(one for one in matched.groups() if one is not None), number)
+    return lines

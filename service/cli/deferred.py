@@ -17,14 +17,14 @@ class Deferred(click.Command):
     ) -> None:
         super().__init__(name, short_help=help)
         self._module, self._attribute = module, attribute
-        #: Whether it needs what the configuration file says; otherwise a faulty file is ignored.
+        #: True if it needs the configuration file; otherwise a faulty file is ignored.
         self.configured = configured
 
     def load(self) -> click.Command:
         """The command itself."""
-        found = getattr(import_module(self._module), self._attribute)
-        assert isinstance(found, click.Command)
-        return found
+        command = getattr(import_module(self._module), self._attribute)
+        assert isinstance(command, click.Command)
+        return command
 
     def make_context(
         self,

@@ -43,10 +43,10 @@ def doctor(url: str | None, token: str | None, token_file: Path | None, as_json:
         steps = _here()
     else:
         steps = remote.look(url, _token(token, token_file), datetime.now(UTC))
-    found = list(steps) if as_json else _printed(steps)
-    failed = any(one.verdict == "FAIL" for one in found)
+    findings = list(steps) if as_json else _printed(steps)
+    failed = any(one.verdict == "FAIL" for one in findings)
     if as_json:
-        body = {"failed": failed, "steps": [one.json() for one in found]}
+        body = {"failed": failed, "steps": [one.json() for one in findings]}
         click.echo(orjson.dumps(body, option=orjson.OPT_INDENT_2).decode())
     sys.exit(1 if failed else 0)
 
@@ -60,12 +60,12 @@ def _here() -> Iterator[Finding]:
         fault, url = str(error), settings.environment().get("RUNG_URL")
         token = settings.environment().get("RUNG_TOKEN")
     else:
-        told = {each.key.name: each for each in values.found}
-        url, token = told["url"].text, told["token"].text
+        options = {each.key.name: each for each in values.found}
+        url, token = options["url"].text, options["token"].text
         if url != values.written.get("url") and token == values.written.get("token"):
             token = None  # the token of the file is for the server of the file
-        elif token is None and told["token_file"].text:
-            file = Path(told["token_file"].text)
+        elif token is None and options["token_file"].text:
+            file = Path(options["token_file"].text)
     yield from local.look(settings.environment(), fault, reads=bool(url))
     if url:
         yield from remote.look(url, _token(token, file), datetime.now(UTC))
@@ -81,12 +81,12 @@ def _token(given: str | None, file: Path | None) -> str | None:
 
 
 def _printed(steps: Iterable[Finding]) -> list[Finding]:
-    """The findings, each printed as soon as it is there."""
-    found = []
+    """The findings, each printed as soon as it arrives."""
+    findings = []
     for one in steps:
-        found.append(one)
+        findings.append(one)
         first, *more = one.lines()
         colour = click.style(first[:5], fg=COLOURS[one.verdict])
         click.echo("\n".join([colour + first[5:], *more]))
-    click.echo(summary(found))
-    return found
+    click.echo(summary(findings))
+    return findings

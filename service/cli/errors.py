@@ -14,7 +14,7 @@ CODES: Final = {400: USAGE, 401: 3, 403: 4, 404: 5}
 
 
 def exit_code(error: EvidenceError) -> int:
-    """0 is no error, 1 a failure, 2 a wrong call, 3 no good token, 4 forbidden, 5 not there."""
+    """1 a failure, 2 a wrong call, 3 no valid token, 4 forbidden, 5 not found."""
     return CODES.get(STATUS[error.kind], FAILURE)
 
 

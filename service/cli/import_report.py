@@ -1,4 +1,4 @@
-"""What the owner of an import is shown: the streams it proposes, and what became of the rows."""
+"""Reports an import to its owner: the proposed streams, and the outcome of the rows."""
 
 from typing import Any
 
@@ -14,15 +14,15 @@ FIELDS_SHOWN = 60
 
 
 def preview(inferred: Inferred, rows: list[dict[str, Any]], *, full: bool) -> None:
-    """Shows a stream that is proposed: each field with its type, role and a value, or in short."""
+    """Shows a proposed stream: each field with its type, role and a value, or a summary."""
     document = inferred.document
     fields = document["schema"]["properties"]
     roles = {one["x_pdpp_role"]: name for name, one in fields.items() if "x_pdpp_role" in one}
-    told = [f"{role} {name}" for role, name in roles.items()]
+    assigned = [f"{role} {name}" for role, name in roles.items()]
     key = ", ".join(document["primary_key"]) or "the content of a row"
     say(
         f"New stream {document['name']!r}: {len(fields)} fields, id: {key}"
-        f"{'; ' if told else ''}{', '.join(told)}."
+        f"{'; ' if assigned else ''}{', '.join(assigned)}."
     )
     if full:
         _table(_paths(fields), set(document["query"]["search"]["lexical_fields"]), rows)
@@ -36,12 +36,12 @@ def preview(inferred: Inferred, rows: list[dict[str, Any]], *, full: bool) -> No
 
 
 def _paths(properties: dict[str, Any], base: str = "") -> dict[str, dict[str, Any]]:
-    found = {}
+    paths = {}
     for name, schema in properties.items():
         path = f"{base}/{name}" if base else name
-        found[path] = schema
-        found |= _paths(schema.get("properties", {}), path if base else f"/{name}")
-    return found
+        paths[path] = schema
+        paths |= _paths(schema.get("properties", {}), path if base else f"/{name}")
+    return paths
 
 
 def _table(fields: dict[str, Any], searched: set[str], rows: list[dict[str, Any]]) -> None:
@@ -59,7 +59,7 @@ def _table(fields: dict[str, Any], searched: set[str], rows: list[dict[str, Any]
 
 
 def of_file(source: Source, refusals: list[tuple[int, str]]) -> None:
-    """Tells how a file was read, what of it was replaced, and which rows were refused."""
+    """Reports how a file was read, which text was replaced, and which rows were refused."""
     for note in source.notes:
         say(f"{source.name}: {note}")
     if source.repair.nuls:
@@ -83,10 +83,10 @@ def report(task: Import) -> None:
             "Declare them with --manifest."
         )
     for name, misfits in sorted(task.misfits.items()):
-        for path, found in misfits.items():
-            lines = ", ".join(f"line {line}: {value!r}" for line, value in found.examples)
+        for path, misfit in misfits.items():
+            lines = ", ".join(f"line {line}: {value!r}" for line, value in misfit.examples)
             say(
-                f"{name}: {found.count} values of {path} do not have its type. They are stored, "
+                f"{name}: {misfit.count} values of {path} do not have its type. They are stored, "
                 f"but filters and aggregates skip them ({lines})."
             )
     for name in sorted(task.keyless):

@@ -1,7 +1,7 @@
 """Writes command output: escaped terminal text, JSON, JSON lines and CSV.
 
-Data goes to stdout, talk to stderr. Where a stream is a terminal, controls and what else misleads
-is written out; where it is not, data is as it is.
+Data goes to stdout, messages to stderr. On a terminal, control and other misleading characters
+are written out; elsewhere, data stays as it is.
 """
 
 import csv
@@ -16,12 +16,12 @@ import orjson
 
 from evidence.text import escape, json_line
 
-#: How a cell begins that spreadsheets take for a formula, but for a negative number.
+#: Beginnings of cells that spreadsheets take for a formula, except negative numbers.
 _FORMULA = re.compile(r"(?!-[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?\Z)[=+\-@\t\r]")
 
 
 def on_terminal(*, err: bool = False) -> bool:
-    """Whether a person looks at the stream."""
+    """True if the stream is a terminal."""
     return (sys.stderr if err else sys.stdout).isatty()
 
 
@@ -32,7 +32,7 @@ def text(given: str, *, newline: bool = True, err: bool = False) -> None:
 
 
 def say(given: str) -> None:
-    """Our own lines beside the data, on stderr."""
+    """Prints our own lines to stderr."""
     text(given, err=True)
 
 
@@ -64,7 +64,7 @@ def table(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], *, raw: boo
 
 
 def safe(cell: str, *, begins: bool = True) -> str:
-    """Text that no spreadsheet runs: an apostrophe before a formula, controls written out.
+    """Text that no spreadsheet executes: formulas quoted by an apostrophe, controls written out.
 
     Line breaks stay. `begins` is false for a later piece of a cell.
     """

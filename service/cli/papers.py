@@ -1,8 +1,8 @@
 """`rung papers`: the papers operations at a shell, over a snapshot on this machine.
 
-The commands are made from the operations. Text goes to stdout, and what stands beside a paper's
-own text (where it lies, what comes next) to stderr, so that output can be piped. What opens a
-snapshot is imported when one is opened: help and completion open none.
+The commands are made from the operations. A paper's text goes to stdout; its
+position and the next calls go to stderr, so that output can be piped. The library is imported
+when a snapshot is opened, because help and completion need none.
 """
 
 from functools import cached_property
@@ -17,7 +17,7 @@ from evidence.limits import CONTRACT
 from evidence.papers import SOURCE
 from renderers.rendering import Context
 from service.cli import output
-from service.cli.commands import Entry, Spelling, Words, teaching
+from service.cli.commands import Entry, Spelling, Words, report_errors
 from service.operations.base import PaperOperation, PaperSession, run_bounded
 from service.operations.papers import PAPER_OPERATIONS, links
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 COMMANDLINE = ParameterSource.COMMANDLINE
 OPERATIONS = {operation.name: operation for operation in PAPER_OPERATIONS}
-#: Commands that take all the words there are.
+#: Commands that take any number of words.
 SEARCHES = ("search", "keyword")
 ENTRIES = tuple(
     Entry(name, OPERATIONS[operation], (positional,), positional if name in SEARCHES else None)
@@ -43,7 +43,7 @@ GROUP = ("rung", "papers")
 
 
 class Shelf:
-    """The snapshot of a command, opened by the command that needs it: help needs none."""
+    """The snapshot of a command, opened on first use, because help needs none."""
 
     def __init__(self, db: Path | None, assets: str | None, words: tuple[str, ...]) -> None:
         self._db, self._assets = db, assets
@@ -113,7 +113,7 @@ def _command(entry: Entry[PaperOperation]) -> click.Command:
     @click.pass_obj
     def run(shelf: Shelf, /, *, as_json: bool, **options: Any) -> None:
         library, given = shelf.snapshot, dict[str, Any]()
-        with teaching(shelf.spell, operation, given):
+        with report_errors(shelf.spell, operation, given):
             given |= entry.given(options)
             session = PaperSession(library.open())
             reading = run_bounded(operation, session, entry.load(given))
@@ -128,13 +128,13 @@ def _command(entry: Entry[PaperOperation]) -> click.Command:
                 output.say(block)
 
     flag = click.Option(["--json", "as_json"], is_flag=True, help="Print the REST body.")
-    short, told = f"{operation.title}.", Spelling(GROUP, ENTRIES).told
+    short, reword = f"{operation.title}.", Spelling(GROUP, ENTRIES).with_commands
     kind = WordsOnSnapshot if entry.joined else OnSnapshot
     return kind(
         entry.name,
-        params=[*entry.params(told), flag],
+        params=[*entry.params(reword), flag],
         callback=run,
-        help=told(entry.help),
+        help=reword(entry.help),
         short_help=short,
     )
 
@@ -150,7 +150,7 @@ for _entry in ENTRIES:
 def source(shelf: Shelf, paper_id: str, lang: str | None) -> None:
     """Print the whole Markdown of a paper of any length."""
     library = shelf.snapshot
-    with teaching(shelf.spell, OPERATIONS[SOURCE], {"paper_id": paper_id}):
+    with report_errors(shelf.spell, OPERATIONS[SOURCE], {"paper_id": paper_id}):
         session, offset, total = library.open(), 0, 1
         while offset < total:
             window = session.source(
@@ -171,6 +171,6 @@ def swap(shelf: Shelf, new: Path) -> None:
     """
     from service.papers.swap import swap as install
 
-    with teaching(shelf.spell):
-        found = install(new, shelf.db)
-    click.echo(f"snapshot {found.build_id} papers {found.papers}")
+    with report_errors(shelf.spell):
+        installed = install(new, shelf.db)
+    click.echo(f"snapshot {installed.build_id} papers {installed.papers}")

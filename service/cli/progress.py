@@ -13,7 +13,7 @@ BAR_CHARS = 30
 SECONDS_BETWEEN_LINES = 1.0
 SECONDS_BETWEEN_BARS = 0.1
 ROWS_BETWEEN_LOOKS = 64
-SECONDS_BETWEEN_METER_LINES = 5.0  # a log is read later, and exports run long
+SECONDS_BETWEEN_METER_LINES = 5.0  # logs are read later, and exports take long
 
 
 class Progress:
@@ -33,24 +33,24 @@ class Progress:
         self._clock = clock
         self._tty = sys.stderr.isatty()
         self._pause = SECONDS_BETWEEN_BARS if self._tty else SECONDS_BETWEEN_LINES
-        self._started = self._said = clock()
+        self._started = self._printed_at = clock()
         self._rows = 0
 
     def row(self) -> None:
         """Counts one row."""
         self._rows += 1
-        if self._rows % ROWS_BETWEEN_LOOKS == 0 and self._clock() - self._said >= self._pause:
-            self._say()
+        if self._rows % ROWS_BETWEEN_LOOKS == 0 and self._clock() - self._printed_at >= self._pause:
+            self._print()
 
     def close(self) -> None:
-        """Ends the bar with its last state, if there is one."""
-        if self._tty and self._said > self._started:
-            self._say()
+        """Ends the bar, if any, with its last state."""
+        if self._tty and self._printed_at > self._started:
+            self._print()
             sys.stderr.write("\n")
 
-    def _say(self) -> None:
-        self._said = self._clock()
-        rate = self._rows / max(self._said - self._started, 1e-9)
+    def _print(self) -> None:
+        self._printed_at = self._clock()
+        rate = self._rows / max(self._printed_at - self._started, 1e-9)
         line = f"{self._name}: {self._rows:,} rows, {rate:,.0f} a second{self._share()}"
         sys.stderr.write(f"\r\x1b[K{line}" if self._tty else f"{line}\n")
         sys.stderr.flush()
@@ -65,16 +65,16 @@ class Progress:
 
 
 class Meter:
-    """Says how much is done: `with Meter("notes", "records") as meter: meter.to(3, 9)`.
+    """Shows progress: `with Meter("notes", "records") as meter: meter.to(3, 9)`.
 
-    `total` is None where nobody knows it.
+    `total` is None if unknown.
     """
 
     def __init__(
         self, name: str, unit: str, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._name, self._unit, self._clock = name, unit, clock
-        self._said = clock()
+        self._printed_at = clock()
         self._bar: Bar | None = None
         self._task: TaskID | None = None
 
@@ -94,14 +94,14 @@ class Meter:
             self._bar.stop()
 
     def to(self, done: int, total: int | None) -> None:
-        """So much is done now."""
+        """Updates the progress."""
         count = f"{done:,} of {total:,} {self._unit}" if total else f"{done:,} {self._unit}"
         if self._bar is not None:
             if self._task is None:
                 self._task = self._bar.add_task(self._name, total=total, count=count)
             self._bar.update(self._task, completed=done, total=total, count=count)
-        elif self._clock() - self._said >= SECONDS_BETWEEN_METER_LINES:
-            self._said = self._clock()
+        elif self._clock() - self._printed_at >= SECONDS_BETWEEN_METER_LINES:
+            self._printed_at = self._clock()
             share = f" ({done / total:.0%})" if total else ""
             sys.stderr.write(f"{self._name}: {count}{share}\n")
             sys.stderr.flush()

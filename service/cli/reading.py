@@ -1,8 +1,8 @@
 """The commands that read records: `rung schema`, `query`, `search`, `fetch` and the others.
 
 The commands are made from the operations. Without `--json` the answer is that of the tools, with
-next calls as commands; the text of `fetch` and `read` goes to stdout and what stands beside it to
-stderr, so that it can be piped. `--json` prints the body REST gives.
+next calls as commands; the text of `fetch` and `read` goes to stdout and the rest to
+stderr, so that it can be piped. `--json` prints the REST body.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from evidence.records import Document, FieldRead
 from renderers import document, field
 from renderers.rendering import Context, Spell
 from service.cli import output, rows
-from service.cli.commands import Entry, Spelling, Words, teaching
+from service.cli.commands import Entry, Spelling, Words, report_errors
 from service.cli.source import Source, source_options
 from service.operations import OPERATIONS, bodies
 from service.operations.base import RecordOperation, Session, run_bounded
@@ -32,7 +32,7 @@ ENTRIES: tuple[Entry[RecordOperation], ...] = (
     Entry("read", _BY_NAME["read_record_field"], ("id", "field_path")),
 )
 
-#: How the answer is printed otherwise than as text.
+#: Output formats other than text.
 FORMS = {
     "json": "Print the REST body.",
     "jsonl": "Print one JSON object per line.",
@@ -51,7 +51,7 @@ def command(entry: Entry[RecordOperation]) -> click.Command:
         spelling = Spelling(("rung",), ENTRIES, source.words)
         given: dict[str, Any] = {}
         as_json, asked = form == "json", source.server
-        with teaching(spelling, entry.operation, given, as_json=as_json, asked=asked):
+        with report_errors(spelling, entry.operation, given, as_json=as_json, asked=asked):
             given |= entry.given(options)
             session = open_session(source)
             if entry.name == "read":
@@ -68,10 +68,10 @@ def command(entry: Entry[RecordOperation]) -> click.Command:
     ]
     if "csv" in about:
         forms.append(click.Option(["--raw"], is_flag=True, help=RAW))
-    told = Spelling(("rung",), ENTRIES).told
-    params = [*entry.params(told), *forms]
+    reword = Spelling(("rung",), ENTRIES).with_commands
+    params = [*entry.params(reword), *forms]
     kind = Words if entry.joined else click.Command
-    return click.command(entry.name, kind, params=params, help=told(entry.help))(run)
+    return click.command(entry.name, kind, params=params, help=reword(entry.help))(run)
 
 
 def _primary_text(session: Session, given: dict[str, Any]) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def _primary_text(session: Session, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _listed(entry: Entry[RecordOperation]) -> bool:
-    """Whether the answer has rows."""
+    """True if the answer has rows."""
     return entry.operation.name in rows.READERS
 
 
@@ -114,7 +114,7 @@ def _text(
         return
     (text,) = operation.render(reading, context).blocks
     if output.on_terminal():
-        from service.cli import screen  # a library of its own, which no pipe needs
+        from service.cli import screen  # a library that pipes do not need
 
         screen.show(reading, text, context, session)
     else:
@@ -143,12 +143,12 @@ def _body(
     if form == "json":
         output.json(body)
         return
-    found = rows.read(operation.name, body, given)
+    table = rows.read(operation.name, body, given)
     if form == "jsonl":
-        output.json_lines(found.objects)
+        output.json_lines(table.objects)
     else:
-        output.table(found.columns, found.cells, raw=raw)
-    for line in found.beside(_same_form(spelling, operation, form, *(["--raw"] if raw else []))):
+        output.table(table.columns, table.cells, raw=raw)
+    for line in table.beside(_same_form(spelling, operation, form, *(["--raw"] if raw else []))):
         output.say(line)
 
 

@@ -12,7 +12,7 @@ import click
 
 @contextmanager
 def replacing(path: Path, *, mode: int = 0o600) -> Iterator[IO[bytes]]:
-    """A temporary file that takes the place of `path` at the end, unless the block raises.
+    """A temporary file that replaces `path` at the end, unless the block raises.
 
     Raises `click.ClickException` for errors of the file system.
     """

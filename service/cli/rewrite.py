@@ -20,12 +20,12 @@ from service.clients.writing import Changed, Held, alone
 
 TRIES = 3
 BOM = "\ufeff"
-CONTEXT_LINES = 1  # what stands around an entry is of other servers
+CONTEXT_LINES = 1  # lines around an entry belong to other servers
 HIDDEN = "…"
 
-#: A text in quotes; with the second group it is a key, and shown.
+#: Quoted text; with the second group it is a key, which is shown.
 QUOTED = re.compile(r"""("(?:[^"\\]|\\.)*"|'[^']*')(\s*[:=])?""")
-#: What is left out of our own values; references to a token are not.
+#: Hidden parts of our own values; references to a token are shown.
 SECRETS = (
     re.compile(r"(Bearer\s+)(?!\$)[^\"'\s]+"),
     re.compile(rf"({TOKEN_VARIABLE}[\"']?\s*[:=]\s*[\"'])(?!\$)[^\"']+"),
@@ -34,7 +34,7 @@ SECRETS = (
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The file to edit, whose it is, and the name of the server in it."""
+    """The file to edit, its client, and the name of the server in it."""
 
     client: Client
     config: Config
@@ -49,10 +49,10 @@ def rewrite(
     private: bool = False,
     dry_run: bool = False,
 ) -> bool:
-    """Whether the file was written; a dry run shows the difference instead.
+    """True if the file was written; a dry run shows the difference instead.
 
-    `change` gives the new text, or None for no file. It is asked again where somebody else writes
-    the file meanwhile. What is `private` is for the owner of the file only.
+    `change` gives the new text, or None for no file. It is called again if another process writes
+    the file meanwhile. A `private` file is readable by its owner only.
     """
     with alone():
         for _ in range(TRIES):
@@ -103,7 +103,7 @@ def split(content: bytes, path: Path) -> tuple[str, str]:
 def _difference(target: Target, old: str, new: str) -> str:
     """A unified diff that shows no secret and does not steer the terminal.
 
-    Of values only ours are shown: those of others may be secrets, and stand in the same line.
+    Shows our own values only: other values on the same line may be secrets.
     """
     after, before = (server(target.config, text, target.name) for text in (new, old))
     ours = {*strings(after or _without_tables(before)), *strings(prompt(target.name))}

@@ -12,7 +12,7 @@ from evidence.hits_wire import title
 from evidence.wire import member
 from renderers.rendering import Spell, step, warning
 
-#: What a table has of a record beside its fields.
+#: The columns of a table beside the fields of a record.
 RECORD_COLUMNS = ("id", "connection_id", "emitted_at")
 
 
@@ -27,7 +27,7 @@ class Rows:
     following: Sequence[Continuation]
 
     def beside(self, spell: Spell) -> list[str]:
-        """Warnings, and the calls that go on."""
+        """Warnings and next calls."""
         return [*map(warning, self.warnings), *(step(one, spell) for one in self.following)]
 
 
@@ -88,13 +88,13 @@ def _hits(body: dict[str, Any], args: dict[str, Any]) -> Rows:
 
 
 def _groups(body: dict[str, Any], args: dict[str, Any]) -> Rows:
-    found = aggregate.read(body, stream=args["stream"], metric=args["metric"])
-    found = replace(found, args=args)
-    if found.groups is None:
-        value = {"metric": found.metric, "value": found.value}
-        return Rows([value], tuple(value), [value], found.warnings, ())
-    groups = [member(group) for group in found.groups]
-    return Rows(groups, ("key", "count"), groups, found.warnings, found.continuations())
+    buckets = aggregate.read(body, stream=args["stream"], metric=args["metric"])
+    buckets = replace(buckets, args=args)
+    if buckets.groups is None:
+        value = {"metric": buckets.metric, "value": buckets.value}
+        return Rows([value], tuple(value), [value], buckets.warnings, ())
+    groups = [member(group) for group in buckets.groups]
+    return Rows(groups, ("key", "count"), groups, buckets.warnings, buckets.continuations())
 
 
 READERS: dict[str, Callable[[dict[str, Any], dict[str, Any]], Rows]] = {

@@ -1,6 +1,6 @@
-"""Answers for a person at a terminal: tables and marks, as wide as it is, with every id whole.
+"""Answers for a person at a terminal: tables and highlights at its width, with every id whole.
 
-Record text is escaped before it comes here or as it does: nothing in it reaches the terminal raw.
+Record text is always escaped: none of it reaches the terminal raw.
 `NO_COLOR` is respected.
 """
 
@@ -25,13 +25,13 @@ from renderers.rendering import Context
 from service.cli import columns
 from service.operations.base import Session
 
-#: Cells beside ids that leave less than this stand below them.
+#: If ids leave less room than this, cells go below them.
 LEAST_BESIDE = 40
-#: What a long value asks for to be shown at all.
+#: The least width to show a long value at all.
 MOST_ASKED = 24
 GAP = 2
 MOST_CELL = 400
-#: Deeper than any line of ours, so that no line of a record can pass for one.
+#: Deeper than our own lines, so that no line of a record looks like one.
 WINDOW_INDENT = 4
 _MARK = re.compile("<mark>(.*?)</mark>", re.DOTALL)
 
@@ -52,18 +52,18 @@ def show(reading: Any, text: str, context: Context, session: Session) -> None:
 
 
 def _line(console: Console, text: str, style: str = "") -> None:
-    """Text on lines that only the terminal breaks: a command can be copied whole."""
+    """Text on lines that only the terminal wraps, so that a command can be copied whole."""
     console.print(Text(text, style=style), soft_wrap=True)
 
 
 def _records(console: Console, page: RecordPage, context: Context, fields: Sequence[str]) -> None:
-    """A table; where the ids leave too little room for it, each id has a line of its own."""
-    told = [name for name in fields if not _answers(page, name)]
+    """A table; if the ids leave too little room, each id has a line of its own."""
+    columns = [name for name in fields if not _answers(page, name)]
     longest = max(cell_len(item.id) for item in page.records)
     room = console.width - longest - GAP
     if room < LEAST_BESIDE:
         longest, room = 0, console.width - GAP
-    cells = {name: _column(page, name) for name in told}
+    cells = {name: _column(page, name) for name in columns}
     shown = _fitting(cells, room)
     needs = [max(map(cell_len, cells[name])) for name in shown]
     widths = _widths(needs, room - GAP * len(shown))
@@ -73,7 +73,7 @@ def _records(console: Console, page: RecordPage, context: Context, fields: Seque
     for item, beside in zip(page.records, lines[1:]):
         id = Text(item.id, style="cyan")
         _row(console, id, beside, longest, "strike" if item.deleted else "")
-    left = [escape(name)[0] for name in told if name not in shown]
+    left = [escape(name)[0] for name in columns if name not in shown]
     if left:
         more = "select columns with --fields, or use --json"
         _line(console, f"hidden to fit the terminal: {', '.join(left)}; {more}", "dim")
@@ -85,7 +85,7 @@ def _records(console: Console, page: RecordPage, context: Context, fields: Seque
 
 
 def _row(console: Console, id: Text, cells: Text, width: int, style: str) -> None:
-    """An id and its cells: beside each other, or below each other where it has no `width`."""
+    """An id and its cells: side by side, or one below the other without a `width`."""
     id.stylize(style)
     cells.stylize(style)
     cells.rstrip()
@@ -105,7 +105,7 @@ def _sized(cell: str, width: int) -> str:
 
 
 def _fitting(cells: Mapping[str, Sequence[str]], room: int) -> list[str]:
-    """The columns there is room for, and the first in any case; wide ones can be cut."""
+    """The columns that fit, at least the first; wide ones can be cut."""
     shown: list[str] = []
     for name, column in cells.items():
         need = min(max(map(cell_len, column)), MOST_ASKED) + GAP
@@ -116,7 +116,7 @@ def _fitting(cells: Mapping[str, Sequence[str]], room: int) -> list[str]:
 
 
 def _answers(page: RecordPage, name: str) -> bool:
-    """Whether a field repeats the id."""
+    """True if a field repeats the id."""
     return all(item.data.get(name) in (item.ref.record_id, None) for item in page.records)
 
 
@@ -146,7 +146,7 @@ def _cell(item: Record, name: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text on one line, as far as any column reaches."""
+    """Text on one line, no longer than any column."""
     return escape(" ".join(clip(text, MOST_CELL).split()))[0]
 
 
@@ -158,8 +158,8 @@ def _hits(console: Console, page: SearchPage, context: Context) -> None:
 
 
 def _hit(console: Console, number: int, hit: Hit, context: Context) -> None:
-    told = search.line(number, hit)
-    before, _, after = told.partition(hit.id)
+    heading = search.line(number, hit)
+    before, _, after = heading.partition(hit.id)
     line = Text(before).append(hit.id, style="bold cyan").append(after)
     console.print()
     console.print(line, soft_wrap=True)
@@ -172,21 +172,23 @@ def _hit(console: Console, number: int, hit: Hit, context: Context) -> None:
 
 def _marked(shown: str) -> Text:
     """A window with its marks as colour, and as they are if there is no colour."""
-    found, place = Text(), 0
+    text, place = Text(), 0
     for mark in _MARK.finditer(shown):
-        found.append(shown[place : mark.start()])
-        found.append(mark[1], style="bold reverse")
+        text.append(shown[place : mark.start()])
+        text.append(mark[1], style="bold reverse")
         place = mark.end()
-    found.append(shown[place:])
-    return found
+    text.append(shown[place:])
+    return text
 
 
-def _groups(console: Console, found: Buckets, context: Context) -> None:
+def _groups(console: Console, counts: Buckets, context: Context) -> None:
     table = Table(box=None, padding=(0, GAP, 0, 0), header_style="bold")
-    table.add_column(Text(_plain(found.group_by or found.group_by_time or "key")), overflow="fold")
+    table.add_column(
+        Text(_plain(counts.group_by or counts.group_by_time or "key")), overflow="fold"
+    )
     table.add_column("count", justify="right")
-    for group in found.groups or ():
+    for group in counts.groups or ():
         table.add_row(Text(aggregate.key(group.key)), str(group.count))
     console.print(table)
-    for line in aggregate.footer(found, context):
+    for line in aggregate.footer(counts, context):
         _line(console, line)

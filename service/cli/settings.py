@@ -35,15 +35,15 @@ def config(explain: bool, example: bool, check: bool) -> None:
     if example:
         click.echo(explanation.example_file(), nl=False)
         return
-    found, faults = settings.examine()
+    effective, faults = settings.examine()
     of_commands, more = _of_commands()
     faults += more
     if explain:
-        click.echo("\n\n".join([*map(explanation.explained, found), *of_commands]))
+        click.echo("\n\n".join([*map(explanation.explained, effective), *of_commands]))
     elif not check:
-        for each in found:
+        for each in effective:
             click.echo(explanation.line(each))
-    note, fault = _of_store({each.setting.name: each.value for each in found})
+    note, fault = _of_store({each.setting.name: each.value for each in effective})
     for line in [*explanation.strangers(settings.environment()), *note]:
         say(f"Warning: {line}")
     faults += fault
@@ -61,8 +61,8 @@ def _of_store(values: Mapping[str, Any]) -> tuple[list[str], list[str]]:
         recognise(path)
     except Absent:
         others = any(values[name] for name in ("upstream_url", "papers_db", "papers_url"))
-        told = f"RUNG_STORE: {path} does not exist. Records are served once it does."
-        return ([], []) if others else ([told], [])
+        warning = f"RUNG_STORE: {path} does not exist. Records are served once it does."
+        return ([], []) if others else ([warning], [])
     except Foreign as error:
         return [], [f"RUNG_STORE: {path} is not a Rung store: {error}."]
     except Unreadable as error:
@@ -76,11 +76,11 @@ def _of_commands() -> tuple[list[str], list[str]]:
         values = file.load()
     except file.ConfigError as error:
         return [], str(error).splitlines()
-    told = [f"For commands that read, from {values.path} unless set in the environment:"]
+    lines = [f"For commands that read, from {values.path} unless set in the environment:"]
     for each in values.found:
         name = each.key.variable or "no variable"
-        told.append(
+        lines.append(
             f"{each.key.name} ({name}) = {each.shown}   ({each.origin})\n  {each.key.help}\n  "
             f"for example {each.key.example}"
         )
-    return told, []
+    return lines, []

@@ -1,7 +1,7 @@
 """Arguments as words of a command line, in both directions: read from options, and printed.
 
-Lists are given by repeating an option or with commas, filters as JSON or as `field>=value`. What
-is printed is read back as the same value, by bash and zsh.
+Lists are given by repeating an option or with commas, filters as JSON or as `field>=value`.
+Printed arguments are parsed back to the same value by bash and zsh.
 """
 
 import re
@@ -21,7 +21,7 @@ BY_SIGN = {sign: operator for operator, sign in OPERATORS.items()}
 #: Longer signs first, so that `>=` is not read as `>`.
 SIGNS = "|".join(map(re.escape, sorted([*BY_SIGN, "==", "="], key=len, reverse=True)))
 
-#: A value that begins with = and a field with ! at its end are for JSON: here they are slips.
+#: A value that begins with = or a field that ends with ! is a slip here; JSON allows both.
 _TERM = re.compile(rf"([^=<>]*[^=<>!])({SIGNS})(.*)", re.DOTALL)
 _FORMS = {
     TypedFilter: "Also accepts field=value or 'field>=value', repeated as needed.",
@@ -45,22 +45,22 @@ def typed(field: Any) -> dict[str, Any]:
 
 
 def described(field: Any, shape: Mapping[str, Any]) -> str:
-    """What an argument means, with the words or the numbers it takes.
+    """The help text of an argument, with the words or numbers it accepts.
 
     `shape` is its JSON Schema.
     """
-    told = [shape["description"]]
-    told += [form for kind, form in _FORMS.items() if isinstance(field, kind)]
+    sentences = [shape["description"]]
+    sentences += [form for kind, form in _FORMS.items() if isinstance(field, kind)]
     if "enum" in shape:
-        told.append(f"One of {', '.join(map(str, shape['enum']))}.")
+        sentences.append(f"One of {', '.join(map(str, shape['enum']))}.")
     if "minimum" in shape:
         least, most = shape["minimum"], shape.get("maximum")
-        told.append(f"{least:,} or more." if most is None else f"{least:,} to {most:,}.")
-    return " ".join(told)
+        sentences.append(f"{least:,} or more." if most is None else f"{least:,} to {most:,}.")
+    return " ".join(sentences)
 
 
 def value(name: str, field: Any, given: Any) -> Any:
-    """The value that the words of an option stand for; None where it was not given.
+    """The value of an option's words; None if it was not given.
 
     Raises `InvalidRequest`.
     """
@@ -69,25 +69,25 @@ def value(name: str, field: Any, given: Any) -> Any:
     if isinstance(field, Names):
         return [one for text in given for one in _names(name, text)]
     if isinstance(field, OBJECTS):
-        found: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
         for text in given:
-            _merge(name, found, _object(name, field, text))
-        return found
+            _merge(name, merged, _object(name, field, text))
+        return merged
     return given
 
 
 def _names(name: str, text: str) -> list[Any]:
     """Parses `a,b`, or JSON if a name contains a comma."""
     if text.startswith("["):
-        found = _json(name, text)
-        return found if isinstance(found, list) else [found]
+        parsed = _json(name, text)
+        return parsed if isinstance(parsed, list) else [parsed]
     return text.split(",")
 
 
 def _object(name: str, field: Any, text: str) -> dict[str, Any]:
     if text.startswith("{"):
-        found = _json(name, text)
-        return found if isinstance(found, dict) else {}
+        parsed = _json(name, text)
+        return parsed if isinstance(parsed, dict) else {}
     term = _TERM.fullmatch(text)
     if term is None or (isinstance(field, ExpandLimit) and term[2] != "="):
         raise InvalidRequest(
@@ -96,20 +96,20 @@ def _object(name: str, field: Any, text: str) -> dict[str, Any]:
             param=name,
             hint=f"{field.metadata['description']} {_FORMS[type(field)]}",
         )
-    key, sign, told = term[1].strip(), term[2], term[3].strip()
+    key, sign, operand = term[1].strip(), term[2], term[3].strip()
     if isinstance(field, ExpandLimit):
-        return {key: int(told) if told.isascii() and told.isdigit() else told}
-    return {key: {BY_SIGN[sign]: told} if sign in BY_SIGN else told}
+        return {key: int(operand) if operand.isascii() and operand.isdigit() else operand}
+    return {key: {BY_SIGN[sign]: operand} if sign in BY_SIGN else operand}
 
 
-def _merge(name: str, found: dict[str, Any], more: dict[str, Any]) -> None:
+def _merge(name: str, merged: dict[str, Any], more: dict[str, Any]) -> None:
     """Adds a term; two ranges of the same field are merged."""
-    for key, told in more.items():
-        before = found.get(key)
-        if isinstance(before, dict) and isinstance(told, dict) and not before.keys() & told.keys():
-            found[key] = {**before, **told}
-        elif key not in found:
-            found[key] = told
+    for key, term in more.items():
+        before = merged.get(key)
+        if isinstance(before, dict) and isinstance(term, dict) and not before.keys() & term.keys():
+            merged[key] = {**before, **term}
+        elif key not in merged:
+            merged[key] = term
         else:
             raise InvalidRequest(
                 f"{option_name(name)} has {escape(key)[0]!r} twice. Use it once.", param=name

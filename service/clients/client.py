@@ -41,7 +41,7 @@ class Launcher:
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """The bearer of an entry, as the file has it: the token itself if `inline`, else a reference.
+    """The bearer of an entry as written to the file: the token if `inline`, else a reference.
 
     An empty `text` means that no bearer is sent.
     """
@@ -77,7 +77,7 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """One client. `bearer` is whether it sends bearer tokens itself; `note` explains limits.
+    """One client. `bearer` is True if it sends bearer tokens itself; `note` explains limits.
 
     `snippets` returns nothing if a token is needed that the client cannot send.
     """
@@ -121,7 +121,7 @@ def endpoint(url: str) -> str:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether a URL is on this machine."""
+    """True if a URL is on this machine."""
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:

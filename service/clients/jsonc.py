@@ -25,8 +25,8 @@ class Malformed(ValueError):
     def __init__(self, text: str, at: int, expected: str) -> None:
         before = text[:at]
         line, column = before.count("\n") + 1, at - (before.rfind("\n") + 1) + 1
-        found = "the end of the file" if at >= len(text) else repr(text[at])
-        super().__init__(f"line {line}, column {column}: expected {expected}, found {found}")
+        actual = "the end of the file" if at >= len(text) else repr(text[at])
+        super().__init__(f"line {line}, column {column}: expected {expected}, found {actual}")
 
 
 @dataclass(slots=True)
@@ -74,8 +74,8 @@ class _Reader:
 
     def skip(self, at: int) -> int:
         """The next position that is neither blank nor in a comment."""
-        found = _TRIVIA.match(self.text, at)
-        end = found.end() if found else at
+        match = _TRIVIA.match(self.text, at)
+        end = match.end() if match else at
         if self.text.startswith("/*", end):
             raise Malformed(self.text, len(self.text), "*/ after a comment")
         return end
@@ -89,25 +89,25 @@ class _Reader:
         if sign == '"':
             return self._string(at)
         word = _WORD.match(self.text, at)
-        said = word.group() if word else ""
-        if word and said in _WORDS:
-            return Node(at, word.end(), _WORDS[said])
-        if word and _NUMBER.fullmatch(said):
-            return Node(at, word.end(), self._number(at, said))
+        literal = word.group() if word else ""
+        if word and literal in _WORDS:
+            return Node(at, word.end(), _WORDS[literal])
+        if word and _NUMBER.fullmatch(literal):
+            return Node(at, word.end(), self._number(at, literal))
         raise Malformed(self.text, at, "a value")
 
-    def _number(self, at: int, said: str) -> Any:
+    def _number(self, at: int, literal: str) -> Any:
         try:
-            return json.loads(said)
+            return json.loads(literal)
         except ValueError as error:  # longer than Python reads
             raise Malformed(self.text, at, "a shorter number") from error
 
     def _string(self, at: int) -> Node:
-        found = _STRING.match(self.text, at)
-        if found is None:
+        match = _STRING.match(self.text, at)
+        if match is None:
             raise Malformed(self.text, at, "a string")
         try:
-            return Node(at, found.end(), json.loads(found.group()))
+            return Node(at, match.end(), json.loads(match.group()))
         except ValueError as error:
             raise Malformed(self.text, at, "a string") from error
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One file. `linux` is the place on every system that has none of its own.
+    """One file. `linux` is the path on all other systems.
 
-    `~` is the home folder, `%APPDATA%` what Windows calls so; other places are relative to the
-    folder of a project. Where the environment sets `variable`, it names the folder instead.
+    `~` is the home folder, `%APPDATA%` that of Windows; other paths are relative to the
+    folder of a project. If the environment sets `variable`, it names the folder instead.
     """
 
     linux: str
@@ -34,7 +34,7 @@ class Place:
 
     @property
     def shown(self) -> str:
-        """The place as a person reads it, for all systems."""
+        """The paths for all systems, as shown to a person."""
         if not (self.macos or self.windows):
             return self.linux
         return f"{self.linux} (Linux), {self.macos} (macOS), {self.windows} (Windows)"

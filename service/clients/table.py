@@ -1,4 +1,4 @@
-"""The supported clients, from `clients.toml`, and how each writes down a server."""
+"""The supported clients, from `clients.toml`, and how each configures a server."""
 
 import json
 import shlex
@@ -29,7 +29,7 @@ LIST_TOOLS = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 
 
 def named(name: str) -> Client:
-    """The client of that name, which must be one of the table."""
+    """The client of that name, which must be in the table."""
     return next(client for client in CLIENTS if client.name == name)
 
 
@@ -91,7 +91,7 @@ def _codex_command(launcher: Launcher, credential: Credential) -> Entry:
     return {**entry, "env": {TOKEN_VARIABLE: credential.text}} if credential.text else entry
 
 
-#: How the entry of a server is written: over HTTP, and as a local command.
+#: The entry of a server: over HTTP, and as a local command.
 STYLES = {
     "bridge": (_bridge, _command),
     "typed": (_typed_address, _typed_command),
@@ -192,7 +192,7 @@ def _goose(url: str, token: str) -> tuple[Snippet, ...]:
     return (_exported(token), file) if token else (file,)
 
 
-#: What to paste for clients that do not show their file.
+#: The text to paste for clients that do not show their file.
 SNIPPETS: dict[str, Callable[[str, str], tuple[Snippet, ...]]] = {
     "any": _recommended,
     "claude-code": _claude_code,
@@ -203,16 +203,16 @@ SNIPPETS: dict[str, Callable[[str, str], tuple[Snippet, ...]]] = {
 }
 
 
-def _client(*, name: str, file: dict[str, Any] | None = None, **told: Any) -> Client:
+def _client(*, name: str, file: dict[str, Any] | None = None, **properties: Any) -> Client:
     """One row of `clients.toml`."""
     if file is None:
-        return Client(name, snippets=SNIPPETS[name], **told)
+        return Client(name, snippets=SNIPPETS[name], **properties)
     http, stdio = STYLES[file.pop("style")]
     shown = file.pop("shown", "user")
     places = {scope: Place(**file.pop(scope)) for scope in SCOPES if scope in file}
     config = Config(**{"language": "json", **file}, places=places, http=http, stdio=stdio)
     snippets = SNIPPETS.get(name) or _written(config, shown)
-    return Client(name, snippets=snippets, config=config, **told)
+    return Client(name, snippets=snippets, config=config, **properties)
 
 
 RECOMMENDED, *CLIENTS = (

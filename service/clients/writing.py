@@ -69,7 +69,7 @@ class Held:
         return backup
 
     def _back_up(self, status: os.stat_result, now: datetime) -> Path:
-        """A copy beside the file, as readable as the file; never over an earlier one."""
+        """A copy beside the file, with its permissions; never over an earlier one."""
         stem, number = f"{self.path.name}{BACKUP}{now:%Y%m%dT%H%M%SZ}", 1
         while True:
             path = self.path.with_name(stem if number == 1 else f"{stem}-{number}")

@@ -55,7 +55,7 @@ def build(*, salt: str, docs: Path = DOCS) -> Connection:
 
 
 def fetch(packages: Iterable[str]) -> Iterator[bytes]:
-    """The changelogs of packages, which apt fetches into a folder that goes away."""
+    """The changelogs of packages, which apt fetches into a temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
         command = ["apt-get", "download", "-q", *packages]
         try:
@@ -72,12 +72,12 @@ def fetch(packages: Iterable[str]) -> Iterator[bytes]:
 
 
 def parse(text: str) -> Iterator[Entry]:
-    """The entries of one changelog, newest first; what is not in the usual form is passed over."""
+    """The entries of one changelog, newest first; unusual ones are skipped."""
     head: re.Match[str] | None = None
     lines: list[str] = []
     for line in text.splitlines():
-        if found := _HEAD.match(line):
-            head, lines = found, []
+        if match := _HEAD.match(line):
+            head, lines = match, []
         elif head and (foot := _FOOT.match(line)):
             urgency = _URGENCY.search(head[4])
             yield Entry(
@@ -128,8 +128,8 @@ def _record(name: str, entry: Entry, salt: str) -> dict[str, Any]:
 
 def _date(text: str) -> str | None:
     try:
-        found = parsedate_to_datetime(text.strip())
-        return found.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        date = parsedate_to_datetime(text.strip())
+        return date.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
 

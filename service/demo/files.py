@@ -25,14 +25,14 @@ def pdf(text: str) -> bytes:
         b"<< /Length %d >>\nstream\n%b\nendstream" % (len(drawing), drawing),
         b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
     )
-    found, places = b"%PDF-1.4\n", []
+    data, places = b"%PDF-1.4\n", []
     for number, body in enumerate(objects, start=1):
-        places.append(len(found))
-        found += b"%d 0 obj\n%b\nendobj\n" % (number, body)
+        places.append(len(data))
+        data += b"%d 0 obj\n%b\nendobj\n" % (number, body)
     table = b"".join(b"%010d 00000 n \n" % place for place in places)
     end = b"trailer << /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n"
     size = len(objects) + 1
-    return found + b"xref\n0 %d\n0000000000 65535 f \n%b" % (size, table) + end % (size, len(found))
+    return data + b"xref\n0 %d\n0000000000 65535 f \n%b" % (size, table) + end % (size, len(data))
 
 
 def _chunk(name: bytes, data: bytes) -> bytes:

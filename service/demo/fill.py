@@ -1,4 +1,4 @@
-"""Filling a store with the demo, and making the token that reads it."""
+"""Fills a store with the demo, and creates the token that reads it."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -20,7 +20,7 @@ VERSION = "1"
 
 
 def fill(writer: Writing, *, with_debian: bool) -> list[str]:
-    """Puts the demo into the store where it is not there yet; returns its connection ids."""
+    """Imports the demo unless the store has it; returns its connection ids."""
     ids = _put_once(writer, "demo", owner.build)
     if with_debian or writer.meta("demo_debian"):
         salt = str(writer.meta("secret"))
@@ -30,7 +30,7 @@ def fill(writer: Writing, *, with_debian: bool) -> list[str]:
 
 
 def token_for(writer: Writing, connections: Iterable[str], kept: Path) -> str:
-    """A token for everything the demo holds: the kept one while it is good, else a new one."""
+    """A token for the whole demo: the stored one while it is valid, else a new one."""
     entries = [
         {"connection_id": connection_id, "stream": manifest.name, "fields": list(manifest.fields)}
         for connection_id in connections
@@ -44,14 +44,14 @@ def token_for(writer: Writing, connections: Iterable[str], kept: Path) -> str:
         if wanted == {(item.connection_id, item.stream, *item.fields) for item in granted}:
             return token
     except (OSError, EvidenceError):
-        pass  # no kept token, or one that no longer works
+        pass  # no stored token, or an expired one
     _, token = create(registry, {"streams": entries}, label=LABEL)
     _keep(kept, token)
     return token
 
 
 def _put_once(writer: Writing, mark: str, build: Callable[[], Iterable[Connection]]) -> list[str]:
-    """Imports connections unless the store bears their mark; the mark holds version and ids."""
+    """Imports connections unless the store has their mark: version and ids."""
     version, *ids = str(writer.meta(mark) or "").split("\n")
     if version == VERSION:
         return ids

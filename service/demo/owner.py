@@ -1,4 +1,4 @@
-"""An invented owner's mail, chat, notes, calendar and payments: about 3,000 records, always alike.
+"""An invented owner's mail, chat, notes, calendar and payments: the same 3,000 records each time.
 
 Some long texts have a sentence that occurs nowhere else. `LANDMARKS` lists these sentences with
 their positions, so that a reader can be asked for a known answer.
@@ -26,8 +26,8 @@ from service.demo.words import (
     PEOPLE,
     choose_language,
     fill,
-    say,
-    tell,
+    sentence,
+    prose,
 )
 from service.records.intake import Row
 
@@ -72,10 +72,10 @@ class Connection:
     @property
     def manifest(self) -> dict[str, Any]:
         """The manifest of all connections of this kind."""
-        found: dict[str, Any] = orjson.loads(
+        document: dict[str, Any] = orjson.loads(
             (MANIFESTS / f"{self.connector_key}.json").read_bytes()
         )
-        return found
+        return document
 
 
 def build() -> Iterator[Connection]:
@@ -94,8 +94,8 @@ def _row(stream: str, data: dict[str, Any], *, deleted: bool = False) -> Row:
 
 
 def _moment(random: Random) -> str:
-    found = FIRST_DAY + timedelta(minutes=random.randrange(MINUTES))
-    return found.isoformat().replace("+00:00", "Z")
+    moment = FIRST_DAY + timedelta(minutes=random.randrange(MINUTES))
+    return moment.isoformat().replace("+00:00", "Z")
 
 
 def _plant(text: str, connection_id: str, record_id: str) -> str:
@@ -115,7 +115,7 @@ def _plant(text: str, connection_id: str, record_id: str) -> str:
 def _mailbox(
     random: Random, connection_id: str, label: str, *, threads: int, messages: int
 ) -> Connection:
-    topics = {f"t_{n:04}": say(random, choose_language(random))[:70] for n in range(threads)}
+    topics = {f"t_{n:04}": sentence(random, choose_language(random))[:70] for n in range(threads)}
     last: dict[str, list[str]] = {thread: [] for thread in topics}
     rows: list[Row] = []
     for number in range(messages):
@@ -142,7 +142,7 @@ def _message(
     thread = random.choice(list(topics))
     record_id = f"m_{number:04}"
     sender = random.choice(PEOPLE)
-    body = tell(random, language, random.randint(2, 24))
+    body = prose(random, language, random.randint(2, 24))
     if number == 42:
         body = fill(random, 210_000, ENGLISH, GERMAN)
     body = f"{body}\n\n{sender.split()[0]}"
@@ -164,7 +164,7 @@ def _message(
 
 def _attachment(random: Random, message: dict[str, Any], number: int) -> dict[str, Any]:
     kinds = (
-        ("txt", "text/plain", tell(random, choose_language(random), 12).encode()),
+        ("txt", "text/plain", prose(random, choose_language(random), 12).encode()),
         ("png", "image/png", png(random.randrange(256), random.randrange(256), 90)),
         ("pdf", "application/pdf", pdf(f"Receipt {number} from {message['id']}")),
     )
@@ -185,7 +185,7 @@ def _attachment(random: Random, message: dict[str, Any], number: int) -> dict[st
 
 def _chat(random: Random) -> Iterator[Row]:
     for channel in CHANNELS:
-        topic = say(random, ENGLISH)
+        topic = sentence(random, ENGLISH)
         yield _row("channels", {"id": channel, "topic": topic, "members": random.randint(3, 40)})
     for number in range(860):
         language = random.choice((choose_language(random), EMOJI))
@@ -193,7 +193,7 @@ def _chat(random: Random) -> Iterator[Row]:
             "id": f"c{number:05}",
             "channel": random.choice(CHANNELS),
             "author": random.choice(PEOPLE),
-            "text": tell(random, language, random.randint(1, 3)),
+            "text": prose(random, language, random.randint(1, 3)),
             "language": language.code,
             "sent_at": _moment(random),
             "reactions": min(int(random.paretovariate(1.2)) - 1, 99),
@@ -212,10 +212,10 @@ def _notes(random: Random) -> Iterator[Row]:
     names = [*long, *ODD_IDS, *(f"n_{number:03}" for number in range(140))]
     for number, name in enumerate(names):
         language = choose_language(random)
-        text = long.get(name) or tell(random, language, random.randint(1, 30))
+        text = long.get(name) or prose(random, language, random.randint(1, 30))
         note = {
             "id": name,
-            "title": say(random, language)[:60],
+            "title": sentence(random, language)[:60],
             "text": _plant(text, "notes", name),
             "language": "mixed" if name in long else language.code,
             "tags": random.sample(CATEGORIES, random.randint(0, 3)),
@@ -223,7 +223,7 @@ def _notes(random: Random) -> Iterator[Row]:
             "pinned": random.random() < 0.1,
         }
         if name == "log":
-            days = {f"day {day:03}": tell(random, ENGLISH, 6) for day in range(250)}
+            days = {f"day {day:03}": prose(random, ENGLISH, 6) for day in range(250)}
             note["outline"] = {"title": "The log by days", "days": days}
         if number % 20 == 0:
             content = png(number % 256, 120, 200)
@@ -235,13 +235,13 @@ def _notes(random: Random) -> Iterator[Row]:
 def _calendar(random: Random) -> Iterator[Row]:
     for number in range(320):
         language = choose_language(random)
-        text = tell(random, language, random.randint(0, 6))
+        text = prose(random, language, random.randint(0, 6))
         if number == 100:
             text = fill(random, 200_000, ENGLISH, CHINESE)
         name = f"e_{number:04}"
         event = {
             "id": name,
-            "summary": say(random, language)[:50],
+            "summary": sentence(random, language)[:50],
             "description": _plant(text, "calendar", name),
             "place": random.choice(language.places),
             "attendees": random.sample(PEOPLE, random.randint(0, 5)),
@@ -257,7 +257,7 @@ def _payments(random: Random) -> Iterator[Row]:
         payment = {
             "id": f"p-{number:04}",
             "payee": random.choice(PEOPLE),
-            "purpose": say(random, choose_language(random)),
+            "purpose": sentence(random, choose_language(random)),
             "category": random.choice(CATEGORIES),
             "currency": random.choice(("EUR", "EUR", "EUR", "JPY", "CHF")),
             "amount": round(random.uniform(-900, 400), 2),

@@ -30,7 +30,7 @@ def choose_language(random: Random) -> Language:
     return random.choice(_MIX)
 
 
-def say(random: Random, language: Language) -> str:
+def sentence(random: Random, language: Language) -> str:
     """One sentence."""
     return random.choice(language.templates).format(
         person=random.choice(PEOPLE),
@@ -41,12 +41,12 @@ def say(random: Random, language: Language) -> str:
     )
 
 
-def tell(random: Random, language: Language, sentences: int) -> str:
-    """A text of so many sentences, in paragraphs of about five."""
-    told: list[str] = []
+def prose(random: Random, language: Language, sentences: int) -> str:
+    """A text of that many sentences, in paragraphs of about five."""
+    parts: list[str] = []
     for number in range(1, sentences + 1):
-        told += (say(random, language), "\n\n" if number % 5 == 0 else language.gap)
-    return "".join(told).strip()
+        parts += (sentence(random, language), "\n\n" if number % 5 == 0 else language.gap)
+    return "".join(parts).strip()
 
 
 def fill(random: Random, chars: int, *languages: Language) -> str:
@@ -54,7 +54,7 @@ def fill(random: Random, chars: int, *languages: Language) -> str:
     parts: list[str] = []
     length = 0
     while length < chars:
-        part = tell(random, languages[len(parts) % len(languages)], 20) + "\n\n"
+        part = prose(random, languages[len(parts) % len(languages)], 20) + "\n\n"
         parts.append(part)
         length += len(part)
     return "".join(parts)

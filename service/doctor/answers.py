@@ -9,7 +9,7 @@ from typing import Any
 from evidence import json_text
 from service.doctor.findings import plain
 
-#: Looks no further than the next tag: a body of many half titles must not take long.
+#: Stops at the next tag, so that a body of many half titles takes no time.
 TITLE = re.compile(rb"<title[^<>]*>([^<]*)<", re.IGNORECASE)
 TITLE_CHARS = 80
 
@@ -26,30 +26,30 @@ class Reply:
     def document(self) -> dict[str, Any] | None:
         """The JSON object of the body, if it is one."""
         try:
-            found = json_text.parse(self.body)
+            document = json_text.parse(self.body)
         except ValueError:
             return None
-        return found if isinstance(found, dict) else None
+        return document if isinstance(document, dict) else None
 
     @property
     def result(self) -> dict[str, Any] | None:
         """The result of a JSON-RPC answer."""
-        found = (self.document or {}).get("result")
-        return found if isinstance(found, dict) else None
+        result = (self.document or {}).get("result")
+        return result if isinstance(result, dict) else None
 
     @property
     def error(self) -> dict[str, Any]:
-        """The error of a JSON-RPC or REST answer; empty if there is none."""
-        found = (self.document or {}).get("error")
-        return found if isinstance(found, dict) else {}
+        """The error of a JSON-RPC or REST answer, or {}."""
+        error = (self.document or {}).get("error")
+        return error if isinstance(error, dict) else {}
 
     @property
     def code(self) -> str | int | None:
-        """The code of the error: that of the error behind it, or the number."""
+        """The error code: that of the underlying error, else the number."""
         data = self.error.get("data")
-        told = data.get("code") if isinstance(data, dict) else None
-        found = told or self.error.get("code")
-        return found if isinstance(found, (str, int)) else None
+        cause = data.get("code") if isinstance(data, dict) else None
+        code = cause or self.error.get("code")
+        return code if isinstance(code, (str, int)) else None
 
     @property
     def message(self) -> str:
@@ -58,7 +58,7 @@ class Reply:
 
     @property
     def is_page(self) -> bool:
-        """Whether this is an HTML page instead of JSON."""
+        """True if this is an HTML page instead of JSON."""
         kind = self.headers.get("Content-Type", "")
         return self.document is None and ("html" in kind or TITLE.search(self.body) is not None)
 

@@ -13,7 +13,7 @@ CHANGE_ADDRESS = "Use a URL such as https://rung.example.com/mcp."
 
 
 def address(route: Route) -> Finding:
-    """Where the server and its endpoint are."""
+    """Reports the addresses of the server and its endpoint."""
     text = route.url if "://" in route.url else _with_scheme(route.url)
     try:
         parts = urlsplit(text)
@@ -50,29 +50,29 @@ def _with_scheme(text: str) -> str:
 
 
 def proxy(route: Route) -> Finding:
-    """Whether the environment sends requests through a proxy."""
-    found, route.trusted = outbound.way(route.base)
+    """Checks whether requests go through a proxy."""
+    proxy_url, route.trusted = outbound.way(route.base)
     scheme = urlsplit(route.base).scheme.upper()
-    if found is None:
+    if proxy_url is None:
         return ok("none: requests go directly to the server")
-    if "://" not in found:
-        found = f"http://{found}"
-    if urlsplit(found).scheme not in health_check.PORTS:
+    if "://" not in proxy_url:
+        proxy_url = f"http://{proxy_url}"
+    if urlsplit(proxy_url).scheme not in health_check.PORTS:
         return fail(
             f"the proxy in {scheme}_PROXY or ALL_PROXY is not an HTTP proxy",
             "Rung and most clients support only HTTP proxies.",
             f"{scheme}_PROXY=http://HOST:PORT, or NO_PROXY={route.host}",
         )
-    route.proxy = found
-    host, port = health_check.endpoint(found)
-    told = f"requests go through {host}:{port} ({scheme}_PROXY or ALL_PROXY)"
+    route.proxy = proxy_url
+    host, port = health_check.endpoint(proxy_url)
+    message = f"requests go through {host}:{port} ({scheme}_PROXY or ALL_PROXY)"
     if route.host in LOOPBACK:
         return warn(
-            told,
+            message,
             "The URL is on this machine, which a remote proxy cannot reach.",
             f"NO_PROXY={','.join(LOOPBACK)}",
         )
-    return ok(told)
+    return ok(message)
 
 
 def dns(route: Route) -> Finding:
@@ -80,7 +80,7 @@ def dns(route: Route) -> Finding:
     host, port = health_check.endpoint(route.proxy or route.base)
     whose = "the proxy " if route.proxy else ""
     try:
-        found = health_check.addresses(host, port, route.deadline)
+        ips = health_check.addresses(host, port, route.deadline)
     except OSError as error:
         return fail(
             f"{whose}{host} has no address: {_reason(error)}",
@@ -91,13 +91,13 @@ def dns(route: Route) -> Finding:
                 else ("Correct the host name, or publish its DNS record.")
             ),
         )
-    if host in found:
+    if host in ips:
         return ok(f"{whose}{host} is an IP address")
-    return ok(f"{whose}{host} is {', '.join(found[:4])}")
+    return ok(f"{whose}{host} is {', '.join(ips[:4])}")
 
 
 def tcp(route: Route) -> Finding:
-    """Whether something listens."""
+    """Checks whether the port accepts connections."""
     host, port = health_check.endpoint(route.proxy or route.base)
     try:
         health_check.connect(host, port, route.deadline)
@@ -117,11 +117,11 @@ def tcp(route: Route) -> Finding:
 
 
 def tls(route: Route) -> Finding:
-    """Whether the certificate is trusted, for this name, and for how long."""
+    """Checks that the certificate is trusted, matches the name, and lasts."""
     if urlsplit(route.base).scheme == "http":
         return ok("not used: the URL is http")
     try:
-        found = health_check.handshake(route.base, route.proxy, route.trusted, route.deadline)
+        handshake = health_check.handshake(route.base, route.proxy, route.trusted, route.deadline)
     except ProxyRefused as error:
         return fail(
             f"the proxy refused to connect to {route.host}: {error.status[:80]}",
@@ -135,17 +135,21 @@ def tls(route: Route) -> Finding:
             "The port does not use TLS, or something in between closes the connection.",
             f"Check the port. Behind a proxy that terminates TLS, use {route.plain}.",
         )
-    if found.distrust is not None:
-        return _distrusted(route, found)
-    left = found.certificate.ends - route.now
-    told = f"{found.version}, certificate of {found.certificate.issuer}, {left.days} days left"
+    if handshake.distrust is not None:
+        return _distrusted(route, handshake)
+    left = handshake.certificate.ends - route.now
+    message = (
+        f"{handshake.version}, certificate of {handshake.certificate.issuer}, {left.days} days left"
+    )
     if left < timedelta(days=BUDGETS.certificate_days):
-        return warn(told, "It expires soon; clients will then refuse it.", "Renew the certificate.")
-    return ok(told)
+        return warn(
+            message, "It expires soon; clients will then refuse it.", "Renew the certificate."
+        )
+    return ok(message)
 
 
-def _distrusted(route: Route, found: Handshake) -> Finding:
-    certificate, reason = found.certificate, found.distrust or ""
+def _distrusted(route: Route, handshake: Handshake) -> Finding:
+    certificate, reason = handshake.certificate, handshake.distrust or ""
     named = ", ".join(certificate.names[:4]) or "nobody"
     if "expired" in reason or certificate.ends <= route.now:
         return fail(

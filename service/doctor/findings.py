@@ -16,50 +16,50 @@ class Finding:
     """The result of one step. `change` is the fix, literally if it is known."""
 
     verdict: Verdict
-    told: str
+    message: str
     meaning: str = ""
     change: str = ""
     step: str = ""
 
     def lines(self) -> Iterator[str]:
-        """A line each, without characters that steer a terminal: servers write some of this."""
-        yield plain(f"{self.verdict:<5} {self.step:<9} {self.told}")
+        """The lines to print, without control characters, as servers write some of the text."""
+        yield plain(f"{self.verdict:<5} {self.step:<9} {self.message}")
         if self.meaning:
             yield plain(f"{INDENT}meaning: {self.meaning}")
         if self.change:
             yield plain(f"{INDENT}change:  {self.change}")
 
     def json(self) -> dict[str, Any]:
-        found = {"step": self.step, "verdict": self.verdict.lower(), "told": plain(self.told)}
+        members = {"step": self.step, "verdict": self.verdict.lower(), "told": plain(self.message)}
         more = {"meaning": self.meaning, "change": self.change}
-        return found | {name: plain(text) for name, text in more.items() if text}
+        return members | {name: plain(text) for name, text in more.items() if text}
 
 
 def plain(text: str) -> str:
-    """Text on one line of a terminal, its end left out where it is long."""
+    """Text on one line of a terminal, truncated if it is long."""
     cut = text if len(text) <= SAID_CHARS else text[: SAID_CHARS - 1] + "…"
     return "".join(one if one.isprintable() else " " for one in cut)
 
 
-def ok(told: str) -> Finding:
-    return Finding("ok", told)
+def ok(message: str) -> Finding:
+    return Finding("ok", message)
 
 
-def warn(told: str, meaning: str, change: str) -> Finding:
-    return Finding("warn", told, meaning, change)
+def warn(message: str, meaning: str, change: str) -> Finding:
+    return Finding("warn", message, meaning, change)
 
 
-def fail(told: str, meaning: str, change: str) -> Finding:
-    return Finding("FAIL", told, meaning, change)
+def fail(message: str, meaning: str, change: str) -> Finding:
+    return Finding("FAIL", message, meaning, change)
 
 
-def skip(told: str) -> Finding:
-    return Finding("skip", told)
+def skip(message: str) -> Finding:
+    return Finding("skip", message)
 
 
 @dataclass(frozen=True, slots=True)
 class Step(Generic[S]):
-    """One step of a walk, and the steps it is nothing without."""
+    """One step of the checks, and the steps it requires."""
 
     name: str
     run: Callable[[S], Finding]
@@ -71,23 +71,23 @@ def walk(steps: Iterable[Step[S]], state: S) -> Iterator[Finding]:
     unmet: set[str] = set()
     for step in steps:
         missing = [name for name in step.needs if name in unmet]
-        found = step.run(state) if not missing else skip(f"not checked: needs {missing[0]}")
-        if found.verdict in ("FAIL", "skip"):
+        finding = step.run(state) if not missing else skip(f"not checked: needs {missing[0]}")
+        if finding.verdict in ("FAIL", "skip"):
             unmet.add(step.name)
-        yield Finding(found.verdict, found.told, found.meaning, found.change, step.name)
+        yield Finding(finding.verdict, finding.message, finding.meaning, finding.change, step.name)
 
 
 def summary(findings: Sequence[Finding]) -> str:
-    """The last line: how many failed, and where it begins."""
-    failed = [found.step for found in findings if found.verdict == "FAIL"]
-    warned = [found.step for found in findings if found.verdict == "warn"]
-    skipped = [found.step for found in findings if found.verdict == "skip"]
+    """The last line: how many steps failed, and the first of them."""
+    failed = [finding.step for finding in findings if finding.verdict == "FAIL"]
+    warned = [finding.step for finding in findings if finding.verdict == "warn"]
+    skipped = [finding.step for finding in findings if finding.verdict == "skip"]
     if failed:
-        said = f"{len(failed)} of {len(findings)} steps failed. Start with {failed[0]}."
+        text = f"{len(failed)} of {len(findings)} steps failed. Start with {failed[0]}."
     else:
-        said = f"Nothing failed in {len(findings)} steps."
+        text = f"Nothing failed in {len(findings)} steps."
     if warned:
-        said += f" Warnings: {', '.join(warned)}."
+        text += f" Warnings: {', '.join(warned)}."
     if skipped:
-        said += f" Not checked: {', '.join(skipped)}."
-    return said
+        text += f" Not checked: {', '.join(skipped)}."
+    return text

@@ -11,9 +11,9 @@ GATEWAY = (502, 503, 504)
 
 
 def in_place_of(route: Route, reply: Reply, asked: str) -> Finding | None:
-    """What an answer means that is not Rung's; None where it may be.
+    """The finding for an answer that is not Rung's; None if it may be.
 
-    `asked` is what was asked for, such as "POST /mcp".
+    `asked` names the request, such as "POST /mcp".
     """
     if reply.status in REDIRECTS:
         return _redirect(route, reply, asked)
@@ -50,7 +50,7 @@ def _redirect(route: Route, reply: Reply, asked: str) -> Finding:
     meaning = "Clients repeat a redirected POST as a GET, or without the token."
     if asked.startswith("GET"):
         meaning = "Requests go to another URL."
-    told = f"{asked} is redirected ({reply.status}) to {there.scheme}://{there.netloc}{there.path}"
+    fault = f"{asked} is redirected ({reply.status}) to {there.scheme}://{there.netloc}{there.path}"
     if (there.scheme, here.scheme) == ("https", "http") and there.hostname == here.hostname:
         change = f"Use {route.base.replace('http://', 'https://', 1)} as the URL."
     elif there.path.rstrip("/") == here.path.rstrip("/") and there.netloc == here.netloc:
@@ -59,4 +59,4 @@ def _redirect(route: Route, reply: Reply, asked: str) -> Finding:
         change = (
             f"Use {there.scheme}://{there.netloc} as the URL, or exempt the path from the redirect."
         )
-    return fail(told, meaning, change)
+    return fail(fault, meaning, change)

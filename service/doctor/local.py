@@ -1,4 +1,4 @@
-"""The walk on this machine: settings, store, snapshot, disk, port."""
+"""Checks this machine: settings, store, snapshot, disk, port."""
 
 import platform
 import shutil
@@ -30,54 +30,54 @@ class Host:
     """The environment of a service on this machine, with the findings so far."""
 
     environ: Mapping[str, str]
-    file: str  # what is wrong with the configuration file of commands
+    file: str  # the fault in the configuration file of commands
     reads: bool = False  # whether its commands read from a server
     values: dict[str, Any] = field(default_factory=dict)
     store: Checkup | None = None
 
 
 def look(environ: Mapping[str, str], file: str = "", *, reads: bool = False) -> Iterator[Finding]:
-    """A finding for each thing a service started with this environment stands on.
+    """A finding for each requirement of a service started with this environment.
 
-    `file` is what is wrong with the configuration file of commands, if anything is; `reads` is
-    whether commands here read from a server, and need no store.
+    `file` is the fault in the configuration file of commands, if any; `reads` is
+    True if commands here read from a server, and need no store.
     """
     return walk(_STEPS, Host(environ, file, reads))
 
 
 def settings(place: Host) -> Finding:
-    found, faults = examine(place.environ)
-    place.values = {each.setting.name: each.value for each in found}
+    effective, faults = examine(place.environ)
+    place.values = {each.setting.name: each.value for each in effective}
     if faults:
         return fail(
             " ".join(faults),
             "The service does not start with these settings.",
             "Run `rung config --check` to list them.",
         )
-    changed = [each.setting.variable for each in found if each.origin == "environment"]
+    changed = [each.setting.variable for each in effective if each.origin == "environment"]
     return ok(f"{', '.join(changed)} from the environment" if changed else "all are defaults")
 
 
 def config(place: Host) -> Finding:
     if not place.file:
         return ok("the configuration file is valid, or does not exist")
-    told = " ".join(place.file.split())
-    return fail(told, "Commands that read records fail.", "Correct the line, or remove the file.")
+    fault = " ".join(place.file.split())
+    return fail(fault, "Commands that read records fail.", "Correct the line, or remove the file.")
 
 
 def names(place: Host) -> Finding:
-    found = list(strangers(place.environ))
-    if not found:
+    typos = list(strangers(place.environ))
+    if not typos:
         return ok("no variable looks like a misspelled setting")
-    return warn(" ".join(found), "The intended settings have their defaults.", "Correct the names.")
+    return warn(" ".join(typos), "The intended settings have their defaults.", "Correct the names.")
 
 
 def versions(place: Host) -> Finding:
-    told = f"Python {platform.python_version()}, SQLite {checkup.SQLITE}"
+    message = f"Python {platform.python_version()}, SQLite {checkup.SQLITE}"
     if checkup.has_full_text():
-        return ok(f"{told} with FTS5")
+        return ok(f"{message} with FTS5")
     return fail(
-        f"{told} without FTS5",
+        f"{message} without FTS5",
         "Search needs the full-text index of SQLite.",
         "Use a Python whose SQLite has FTS5, such as those of python.org and Debian.",
     )
@@ -104,31 +104,31 @@ def store(place: Host) -> Finding:
         )
     deadline = Deadline.after(BUDGETS.doctor_seconds)
     try:
-        found = place.store = checkup.examine(path, deadline)
+        examined = place.store = checkup.examine(path, deadline)
     except Unreadable as error:
         return _unreadable(path, error)
-    if not found.readable or not found.has_secret:
+    if not examined.readable or not examined.has_secret:
         return fail(
-            f"{path} was written by another version (layout {found.layout} of {checkup.NEWEST})",
+            f"{path} was written by another version (layout {examined.layout} of {checkup.NEWEST})",
             "It is not served until it is upgraded.",
             f"rung stats --store {path}",
         )
-    if found.damage is not None:
+    if examined.damage is not None:
         return fail(
-            f"{path} is damaged: {found.damage[:200]}",
+            f"{path} is damaged: {examined.damage[:200]}",
             "Answers may be missing or wrong.",
             f"rung stats --reindex --store {path} rebuilds the index. If more is damaged, put a "
             "copy in its place, or import into a new store.",
         )
-    if not found.servable:
+    if not examined.servable:
         return fail(
             f"{path} cannot be served from a read-only directory",
             "It has a write-ahead log, for which SQLite needs a writable directory even to read.",
             f"Make {path.parent} writable for this user, or download the store at start with "
             "RUNG_STORE_URL, which needs no disk but TMPDIR.",
         )
-    more = "" if found.checked else "; too large to check here"
-    return ok(f"{path} opens, {found.records} records, layout {found.layout}{more}")
+    more = "" if examined.checked else "; too large to check here"
+    return ok(f"{path} opens, {examined.records} records, layout {examined.layout}{more}")
 
 
 def _database(place: Database) -> Finding:
@@ -147,11 +147,11 @@ def _database(place: Database) -> Finding:
 
 
 def _unreadable(path: Path, error: Unreadable) -> Finding:
-    told = f"{path} cannot be read: {error}"
+    message = f"{path} cannot be read: {error}"
     if isinstance(error, Foreign):
-        return fail(told, "It is not a Rung store.", "Set RUNG_STORE to the path of a store.")
+        return fail(message, "It is not a Rung store.", "Set RUNG_STORE to the path of a store.")
     return fail(
-        told,
+        message,
         "The file or its directory is not readable, or the directory is not writable, which a "
         "store that was written to needs.",
         "Give this user both permissions, or download the store at start with RUNG_STORE_URL.",
@@ -188,11 +188,11 @@ def grants(place: Host) -> Finding:
     if place.store is None:
         return skip("see them with rung grant list")
     counts = place.store.grants
-    told = ", ".join(f"{count} {state}" for state, count in counts.items())
+    message = ", ".join(f"{count} {state}" for state, count in counts.items())
     if counts["active"]:
-        return ok(told)
+        return ok(message)
     return warn(
-        told, "No token can read this store.", "rung grant create --connection ID --label NAME"
+        message, "No token can read this store.", "rung grant create --connection ID --label NAME"
     )
 
 
@@ -220,11 +220,11 @@ def snapshot(place: Host) -> Finding:
 
 def _within(seconds: float, ask: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
     """The result, if it arrives in time."""
-    found: list[dict[str, Any]] = []
-    thread = threading.Thread(target=lambda: found.append(ask()), daemon=True)
+    results: list[dict[str, Any]] = []
+    thread = threading.Thread(target=lambda: results.append(ask()), daemon=True)
     thread.start()
     thread.join(seconds)
-    return found[0] if found else None
+    return results[0] if results else None
 
 
 def disk(place: Host) -> Finding:
@@ -232,14 +232,14 @@ def disk(place: Host) -> Finding:
     if place.values["papers_db"] is not None:
         folders.add(_there(place.values["papers_db"].parent))
     free = {folder: shutil.disk_usage(folder).free for folder in sorted(folders)}
-    told = ", ".join(f"{size // 1_048_576} MB at {folder}" for folder, size in free.items())
+    space = ", ".join(f"{size // 1_048_576} MB at {folder}" for folder, size in free.items())
     if min(free.values()) < BUDGETS.disk_free_bytes:
         return warn(
-            f"free: {told}",
+            f"free: {space}",
             "An import, a downloaded snapshot or cached assets may not fit.",
             "Free space there, or set RUNG_STORE, RUNG_PAPERS_DB or TMPDIR to another disk.",
         )
-    return ok(f"free: {told}")
+    return ok(f"free: {space}")
 
 
 def _there(folder: Path) -> Path:

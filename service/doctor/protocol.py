@@ -35,7 +35,7 @@ PASS_HEADERS: Final = (
 
 
 def health(route: Route) -> Finding:
-    """Whether Rung itself answers."""
+    """Checks that Rung itself answers."""
     reply = route.get(f"{route.base}/healthz")
     replaced = in_place_of(route, reply, "GET /healthz")
     if replaced is not None:
@@ -57,7 +57,7 @@ def _without_path(route: Route) -> str:
 
 
 def post(route: Route) -> Finding:
-    """Whether a POST arrives as a POST, at an endpoint of MCP."""
+    """Checks that a POST arrives unchanged at an MCP endpoint."""
     path = urlsplit(route.endpoint).path
     reply = route.opened = route.post(message("ping", {}), {})
     replaced = in_place_of(route, reply, f"POST {path}")
@@ -67,12 +67,14 @@ def post(route: Route) -> Finding:
         return ok(f"POST {path} arrives and needs no token")
     if reply.status == 401:
         return ok(f"POST {path} arrives and needs a token")
-    told = f"POST {path} returned {reply.status}" + (f": {reply.message}" if reply.error else "")
+    fault = f"POST {path} returned {reply.status}" + (f": {reply.message}" if reply.error else "")
     if reply.code == "host_not_allowed":
-        return fail(told, "Rung does not allow this host name.", f"RUNG_ALLOWED_HOSTS={route.host}")
+        return fail(
+            fault, "Rung does not allow this host name.", f"RUNG_ALLOWED_HOSTS={route.host}"
+        )
     if reply.status in (404, 410):
         return fail(
-            told,
+            fault,
             "There is no MCP endpoint at this path, or the proxy does not forward it.",
             f"Correct the path{_without_path(route)}. If it is right, configure the proxy to "
             "forward everything below the URL to Rung, including /mcp (nginx: location / { "
@@ -80,25 +82,25 @@ def post(route: Route) -> Finding:
         )
     if reply.status == 405:
         return fail(
-            told,
+            fault,
             "The POST arrived as another method, or the path is not an MCP endpoint.",
             "Configure the proxy to forward the method unchanged, and the path /mcp.",
         )
     if reply.status in (411, 413, 415):
         return fail(
-            told,
+            fault,
             "Something in front of Rung refuses the request body.",
             "Configure it to accept JSON bodies of up to 1 MB (nginx: client_max_body_size 1m;).",
         )
     return fail(
-        told,
+        fault,
         "This is not an MCP response." if not reply.error else "The server refuses it.",
         f"Check that {route.endpoint} is the endpoint, and check the server's log.",
     )
 
 
 def headers(route: Route) -> Finding:
-    """Whether the headers of a request arrive at the server."""
+    """Checks that request headers arrive at the server."""
     sent = route.bearer or {"Authorization": f"Bearer {NOBODY}"}
     reply = route.post(message("ping", {}), sent)
     if reply.status == 401 and "invalid_token" not in reply.challenge:
@@ -118,9 +120,9 @@ def headers(route: Route) -> Finding:
         return ok(f"{arrived}; checking the others needs a valid token")
     named = route.modern("tools/call", {"name": SEARCHES[0], "arguments": {"query": QUERY}})
     if named.error.get("code") == HEADER_MISMATCH:
-        found = NAMED_HEADER.search(named.message)
+        match = NAMED_HEADER.search(named.message)
         return fail(
-            f"{found[1] if found else 'a protocol header'} does not arrive",
+            f"{match[1] if match else 'a protocol header'} does not arrive",
             f"Clients of revision {MODERN[0]} fail; older ones work.",
             PASS_HEADERS,
         )
@@ -137,7 +139,7 @@ def headers(route: Route) -> Finding:
 
 
 def auth(route: Route) -> Finding:
-    """Whether the token is accepted."""
+    """Checks that the token is accepted."""
     if route.is_open:
         return ok("no token is needed")
     if not route.token:
@@ -151,22 +153,24 @@ def auth(route: Route) -> Finding:
         return ok("the token is accepted")
     if reply.status == 401 and "invalid_token" not in reply.challenge:
         return skip("not checked: Authorization does not arrive")
-    told = f"the token was refused ({reply.status}): {reply.message or 'no reason given'}"
+    fault = f"the token was refused ({reply.status}): {reply.message or 'no reason given'}"
     if reply.status == 401 and reply.code in ENDED:
-        return fail(told, "Its grant has ended.", "Create a new one: `rung grant create`.")
+        return fail(fault, "Its grant has ended.", "Create a new one: `rung grant create`.")
     if reply.status == 401:
         return fail(
-            told,
+            fault,
             "The token is unknown to the server: it is misspelled, or belongs to another store.",
             "Create one in the store that is served: `rung grant create`.",
         )
     if reply.status == 403:
         return fail(
-            told,
+            fault,
             "The token is valid, but not allowed to read here.",
             "Create a client token: `rung grant create`.",
         )
-    return fail(told, "The server could not open the grant.", "Check the server's log and /readyz.")
+    return fail(
+        fault, "The server could not open the grant.", "Check the server's log and /readyz."
+    )
 
 
 def challenge(route: Route) -> Finding:
@@ -196,7 +200,7 @@ def challenge(route: Route) -> Finding:
 
 
 def _metadata(route: Route, url: str) -> Finding:
-    """Whether clients can log in by the metadata the challenge names."""
+    """Checks that clients can log in by the metadata the challenge names."""
     reply = route.get(url)
     resource = (reply.document or {}).get("resource")
     public = f"RUNG_PUBLIC_URL={route.base}"
@@ -216,16 +220,17 @@ def _metadata(route: Route, url: str) -> Finding:
 
 
 def era(route: Route) -> Finding:
-    """Which revisions of the protocol answer, and whether refusals keep their body."""
+    """Checks which revisions answer, and that refusals keep their body."""
     started = route.legacy("initialize", INITIALIZE)
     legacy = (started.result or {}).get("protocolVersion")
-    found = route.modern("server/discover", {})
-    told = (found.result or {}).get("supportedVersions")
-    modern = [str(one) for one in told] if isinstance(told, list) else []
+    discovered = route.modern("server/discover", {})
+    supported = (discovered.result or {}).get("supportedVersions")
+    modern = [str(one) for one in supported] if isinstance(supported, list) else []
     revisions = list(dict.fromkeys([*modern, *([legacy] if isinstance(legacy, str) else [])]))
     if not revisions:
         return fail(
-            f"neither initialize ({started.status}) nor server/discover ({found.status}) succeeds",
+            f"neither initialize ({started.status}) nor server/discover ({discovered.status}) "
+            "succeeds",
             "The server supports no known MCP revision.",
             f"Check that {route.endpoint} is an MCP endpoint.",
         )
@@ -260,16 +265,16 @@ def tools(route: Route) -> Finding:
         )
     route.tools = tuple(names)
     size = len(orjson.dumps(listed))
-    told = f"{len(names)} tools, {size} bytes: {', '.join(names)}"
+    outcome = f"{len(names)} tools, {size} bytes: {', '.join(names)}"
     if size > BUDGETS.tools_list_bytes:
         return warn(
-            told, "The tool list costs context in every conversation.", "Offer fewer tools."
+            outcome, "The tool list costs context in every conversation.", "Offer fewer tools."
         )
-    return ok(told)
+    return ok(outcome)
 
 
 def search(route: Route) -> Finding:
-    """One search, as a model makes it."""
+    """Runs one search, as a model does."""
     name = next((one for one in SEARCHES if one in route.tools), None)
     if name is None:
         return skip("not checked: there is no search tool")
@@ -277,9 +282,9 @@ def search(route: Route) -> Finding:
     reply = route.legacy("tools/call", {"name": name, "arguments": {"query": QUERY, "limit": 3}})
     spent = round((before - route.deadline.left()) * 1000)
     if reply.result is None or reply.result.get("isError"):
-        said = reply.message or _text(reply.result or {})
+        reason = reply.message or _text(reply.result or {})
         return fail(
-            f"{name} fails: {said[:200] or NOTHING}",
+            f"{name} fails: {reason[:200] or NOTHING}",
             "The connection works, but the server cannot answer.",
             "Run `rung doctor` without a URL on the server, and check /readyz.",
         )

@@ -29,7 +29,7 @@ def _bounded(look: Look, route: Route) -> Finding:
 
 
 def _with_access(look: Look, route: Route) -> Finding:
-    """The same where the server answers this caller; without a token most do not."""
+    """The steps for a server that answers this caller; without a token most do not."""
     if not route.is_open and not route.token:
         return skip("not checked: needs a token")
     return look(route)

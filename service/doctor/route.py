@@ -23,7 +23,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 ENDPOINTS = ("/mcp/papers", "/mcp")
 JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
-#: A bearer nobody has: whoever sees it in a request says that it is no good.
+#: A bearer nobody has: every server that receives it refuses it.
 NOBODY = "rung_doctor_is_only_looking"
 
 
@@ -31,7 +31,7 @@ class Stopped(Exception):
     """A request without a response; `finding` explains it."""
 
     def __init__(self, finding: Finding) -> None:
-        super().__init__(finding.told)
+        super().__init__(finding.message)
         self.finding = finding
 
 
@@ -72,15 +72,15 @@ class Route:
 
     @property
     def is_open(self) -> bool:
-        """Whether this answers without a token."""
+        """True if the server answers without a token."""
         return self.opened is not None and self.opened.status == 200
 
     def ask(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
     ) -> Reply:
-        """The response, whatever its status; raises `Stopped` if there is none."""
+        """The response, whatever its status; raises `Stopped` without one."""
         try:
-            found = outbound.ask(
+            answer = outbound.ask(
                 method,
                 url,
                 deadline=self.deadline,
@@ -91,7 +91,7 @@ class Route:
             )
         except EvidenceError as error:
             raise Stopped(self._silence(error, method, url)) from None
-        return Reply(found.status, found.headers, found.body)
+        return Reply(answer.status, answer.headers, answer.body)
 
     def get(self, url: str) -> Reply:
         return self.ask("GET", url, {"Accept": "application/json"})

@@ -1,4 +1,4 @@
-"""What the values of a column are: numbers, decimals, times or text, and what stays in doubt."""
+"""Detects the type of a column: numbers, decimals, times or text, and what stays in doubt."""
 
 import re
 from collections import Counter
@@ -43,7 +43,7 @@ _FRACTION = re.compile(r"[.,]\d+$")
 LONGEST: Final = 18
 
 
-#: The names that lead to a field, from the outside in.
+#: The path of names to a field, outermost first.
 Tokens = tuple[str, ...]
 
 
@@ -61,13 +61,13 @@ class Kind:
         return self.form in FORMS or self.format in ("date", "date-time")
 
     def to_json(self) -> dict[str, Any]:
-        found = {"type": self.type, "format": self.format, "x_rung_form": self.form}
-        found["x_pdpp_type"] = "timestamp" if self.form in FORMS else None
-        return {name: word for name, word in found.items() if word}
+        members = {"type": self.type, "format": self.format, "x_rung_form": self.form}
+        members["x_pdpp_type"] = "timestamp" if self.form in FORMS else None
+        return {name: word for name, word in members.items() if word}
 
 
 def as_stored(text: Any, type: str) -> Any:
-    """Written text as a value of a type; text that is none stays, an empty cell is no value."""
+    """Text as a value of a type; other text stays as it is, an empty cell is no value."""
     if type == "string" or not isinstance(text, str):
         return text
     if type == "integer":
@@ -113,7 +113,7 @@ def _text(name: str, texts: list[str], written: bool) -> Kind:
 
 
 def _unix(name: str, texts: Sequence[str]) -> str | None:
-    """The unit of times since 1970 in a column that has the name of one."""
+    """The unit of times since 1970 in a column named like a time."""
     if not _TIME_WORDS & {word.lower() for word in _WORD.findall(name)}:
         return None
     if not all(map(_UNIX.fullmatch, texts)):
@@ -152,15 +152,15 @@ def _decimal(texts: list[str]) -> Kind | None:
 
 
 def settle(kinds: dict[Tokens, Kind], comma: bool | None) -> dict[Tokens, Kind]:
-    """The same kinds with open decimals read as their neighbours are, as text where none tells.
+    """The kinds with open decimals read as their neighbours are, or as text without any.
 
-    `comma` is what the file itself suggests.
+    `comma` is the file's own convention.
     """
     marks = {
         kind.form == COMMA for kind in kinds.values() if kind.format == DECIMAL and not kind.doubt
     }
     mark = marks.pop() if len(marks) == 1 else comma
-    found = {}
+    settled = {}
     for name, kind in kinds.items():
         if kind.format == DECIMAL and kind.doubt:
             kind = (
@@ -168,5 +168,5 @@ def settle(kinds: dict[Tokens, Kind], comma: bool | None) -> dict[Tokens, Kind]:
                 if mark is None
                 else Kind("string", DECIMAL, COMMA if mark else None)
             )
-        found[name] = kind
-    return found
+        settled[name] = kind
+    return settled

@@ -16,7 +16,7 @@ from service.importing.text_repair import Undecodable
 from service.records.intake import Row
 
 DELIMITERS: Final = (",", ";", "\t", "|")
-#: Lines and characters of them that are looked at for delimiter and header.
+#: The lines, and their characters, examined for delimiter and header.
 HEAD_LINES, HEAD_CHARS = 200, 8_192
 #: The first line of some files that Excel writes.
 _HINT: Final = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
@@ -44,17 +44,17 @@ def read(source: Source) -> Iterator[Item]:
 
 
 def _dialect(sample: str, delimiter: str | None) -> type[csv.Dialect]:
-    """How cells are parted and quoted: by clevercsv, which looks for what gives clean columns."""
-    from clevercsv.detect import Detector  # only files with cells wait for it
+    """The delimiter and quotes, by clevercsv, which looks for clean columns."""
+    from clevercsv.detect import Detector  # imported for tables only
 
     sample = sample.encode("utf-8", "replace").decode().replace("\0", "?")
-    found = Detector().detect(sample, delimiters=[delimiter] if delimiter else list(DELIMITERS))
+    dialect = Detector().detect(sample, delimiters=[delimiter] if delimiter else list(DELIMITERS))
 
     class Dialect(csv.excel):
-        quotechar = (found and found.quotechar) or '"'
-        escapechar = (found and found.escapechar) or None
+        quotechar = (dialect and dialect.quotechar) or '"'
+        escapechar = (dialect and dialect.escapechar) or None
 
-    Dialect.delimiter = delimiter or (found and found.delimiter) or ","
+    Dialect.delimiter = delimiter or (dialect and dialect.delimiter) or ","
     return Dialect
 
 
@@ -86,7 +86,7 @@ def _table(source: Source, numbered: Iterator[tuple[int, list[str]]]) -> Iterato
 
 
 def _first(head: Sequence[tuple[int, list[str]]]) -> int:
-    """How many lines stand before the table: shorter ones, as banks put them there."""
+    """The number of lines before the table: shorter ones, as banks write."""
     widths = Counter(len(cells) for _, cells in head)
     width, count = max(widths.items(), key=lambda item: (item[1] > 1, item[0] > 1, item[1]))
     common = [number for number, (_, cells) in enumerate(head) if len(cells) == width]
@@ -95,7 +95,7 @@ def _first(head: Sequence[tuple[int, list[str]]]) -> int:
 
 
 def _is_header(sample: Sequence[list[str]]) -> bool:
-    """Whether the first row names the columns: it holds no value that is typed as they are."""
+    """True if the first row names the columns: none of its values has the type of its column."""
     first, rest = sample[0], sample[1:]
     for number, cell in enumerate(first):
         if not cell or cell in _YEARS:

@@ -17,12 +17,12 @@ MARKS: Final = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 UTF_8: Final = ("utf-8", "utf-8-sig", "ascii")
-#: Encodings that are looked for: those that files are written in.
+#: Encodings to detect: those in common use.
 LIKELY: Final = (
     *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "koi8_r"),
     *("shift_jis", "euc_jp", "gb18030", "big5", "euc_kr"),
 )
-#: What short texts are taken for that fit several encodings.
+#: The encoding assumed for short texts that fit several.
 WESTERN: Final = "cp1252"
 NEAR: Final = 0.1
 HEAD_BYTES: Final = 1 << 20
@@ -42,12 +42,12 @@ codecs.register_error(UNDECODABLE, _keep_bytes)
 
 
 def encoding_of(source: Source) -> str:
-    """The encoding of a file, and a note of it if it is not UTF-8."""
-    found = source.reading.encoding or _detect(source.file)
-    if found not in UTF_8:
+    """The encoding of a file, and a note if it is not UTF-8."""
+    encoding = source.reading.encoding or _detect(source.file)
+    if encoding not in UTF_8:
         how = "as --encoding says" if source.reading.encoding else "detected"
-        source.notes.append(f"The text is read as {found} ({how}); --encoding NAME changes it.")
-    return found
+        source.notes.append(f"The text is read as {encoding} ({how}); --encoding NAME changes it.")
+    return encoding
 
 
 def as_text(source: Source) -> io.TextIOWrapper:
@@ -57,7 +57,7 @@ def as_text(source: Source) -> io.TextIOWrapper:
 
 
 def as_utf_8(source: Source) -> BinaryIO:
-    """The bytes of a file in UTF-8. What cannot be decoded stays as it is, to be refused."""
+    """The bytes of a file in UTF-8. Undecodable bytes stay as they are, to be refused."""
     encoding = encoding_of(source)
     if encoding in UTF_8 and not source.repair.replace:
         return source.file

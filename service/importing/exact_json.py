@@ -1,6 +1,6 @@
 """JSON with every digit: numbers that int64 and double cannot hold become text.
 
-Values of MongoDB's Extended JSON (`{"$date": …}`) become what they stand for.
+Values of MongoDB's Extended JSON (`{"$date": …}`) become plain values.
 """
 
 import json
@@ -23,12 +23,12 @@ _NUMERAL = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 
 
 class Numeral(str):
-    """The text of a JSON number that a number would not keep."""
+    """The text of a JSON number that int64 and double cannot hold."""
 
 
 def loads(content: bytes) -> Any:
-    """The value of a JSON text; raises ValueError if it is none."""
-    risky = any(repr(float(found)) != found.decode() for found in _RISKY.findall(content))
+    """The value of a JSON text; raises ValueError for other text."""
+    risky = any(repr(float(number)) != number.decode() for number in _RISKY.findall(content))
     try:
         value = orjson.loads(content)
     except orjson.JSONDecodeError as error:

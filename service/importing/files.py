@@ -1,4 +1,4 @@
-"""From the paths of a command line to files that can be read: folders, archives, standard input."""
+"""Finds the files behind the paths of a command line: folders, archives, standard input."""
 
 import gzip
 import io
@@ -34,7 +34,7 @@ class File:
     def open(self) -> Iterator[BinaryIO]:
         """The bytes of the file; raises InvalidRequest if its archive is damaged."""
         if self.path == "-":
-            yield sys.stdin.buffer  # whose rows are read as they come
+            yield sys.stdin.buffer  # rows are read as they arrive
             return
         try:
             with self._raw() as raw:
@@ -52,7 +52,7 @@ class File:
                 yield cast(BinaryIO, file)
 
     def format(self, given: str | None) -> str:
-        """The format that is given, else the one the file has."""
+        """The given format, else the detected one."""
         if given is not None or self.path == "-":
             return given or detect("-")
         with self.open() as file:
@@ -68,7 +68,7 @@ class Found:
 
 
 def find(paths: tuple[str, ...], form: str | None) -> Found:
-    """The files of paths. Raises InvalidRequest for a path that is named and cannot be read.
+    """The files of paths. Raises InvalidRequest for a named path that cannot be read.
 
     Files of folders and archives that cannot be read are left out.
     """

@@ -1,4 +1,4 @@
-"""Rows as their manifest has them: what was written becomes typed, and misfits are noted."""
+"""Fits rows to their manifest: text becomes typed values, and misfits are counted."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +15,7 @@ _NUMBERS = (int, float)
 
 @dataclass(slots=True)
 class Misfits:
-    """Values of one field that are not of its type: they are kept, but not compared."""
+    """Values of one field that do not have its type: they are kept, but not compared."""
 
     count: int = 0
     examples: list[tuple[int, str]] = field(default_factory=list)

@@ -14,7 +14,7 @@ from service.importing.source import Item, Source
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format: its name, its file extensions, how a file of it begins, and what reads its rows.
+    """A format: its name, its file extensions, the first bytes of its files, and its reader.
 
     `manifest` declares its streams if they are always the same; the others are inferred. The values
     of a `written` format are all text.
@@ -44,9 +44,9 @@ _MARKS = re.compile(rb"^(\xef\xbb\xbf|\xff\xfe|\xfe\xff)|\0")
 
 
 def detect(name: str, head: bytes = b"") -> str:
-    """The format of a file by its extension, or one that is near it, else by how it begins.
+    """The format of a file by its extension or a similar one, else by its first bytes.
 
-    `-`, standard input, is NDJSON. Raises InvalidRequest that says what the file looks like.
+    `-`, standard input, is NDJSON. Raises InvalidRequest that describes the file.
     """
     if name == "-":
         return STANDARD_INPUT

@@ -13,7 +13,7 @@ _DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")
 
 def text_of(page: str) -> str:
     """The text of an HTML page, with the targets of its links and the names of its pictures."""
-    from inscriptis import Inscriptis  # only mail in HTML waits for it
+    from inscriptis import Inscriptis  # imported for HTML mail only
     from lxml.etree import ParserError
     from lxml.html import HTMLParser, fromstring
 

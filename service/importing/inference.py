@@ -1,4 +1,4 @@
-"""Proposing a manifest from sample rows, where an owner gives none.
+"""Proposes a manifest from sample rows if the owner gives none.
 
 Nothing here is a promise: the proposal is shown to the owner, and a manifest of theirs replaces it.
 """
@@ -20,12 +20,12 @@ from service.records.values import DECIMAL, SORTABLE_CHARS
 WORDY_CHARS = 20
 FILTER_CHARS = 64
 GROUPS = 100
-#: So few rows need not repeat a value to be grouped by it.
+#: With so few rows, a value need not repeat to be a category.
 FEW_ROWS = 20
 #: Each searched field counts in the scopes of a grant, and a wide grant ranks less: beyond these,
 #: only fields of several words are searched.
 SEARCHED_FIELDS = 32
-#: Objects are looked into so deep, unless they have more members: then their names are data.
+#: Objects are examined to this depth, unless they have more members: then their names are data.
 NESTING = 4
 MEMBERS = 40
 
@@ -54,7 +54,7 @@ class Inferred:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """What the sample shows of one field; `tokens` lead to it, `values` leaves out nulls."""
+    """The sample of one field; `tokens` is its path, `values` leaves out nulls."""
 
     tokens: Tokens
     kind: Kind
@@ -86,7 +86,7 @@ class _Column:
 
     @property
     def is_text(self) -> bool:
-        """Whether the field holds words somebody may look for."""
+        """True if the field holds words worth searching."""
         if self.kind.type not in ("string", "array") or self.is_time or self.is_id:
             return False
         if not self.texts:
@@ -95,7 +95,7 @@ class _Column:
 
     @property
     def is_wordy(self) -> bool:
-        """Whether it holds several words, or ones that spaces do not part."""
+        """True if it holds several words, or text without spaces between words."""
         if not self.is_text or self.is_number:
             return False
         mean = sum(map(len, self.texts)) / len(self.texts)
@@ -103,7 +103,7 @@ class _Column:
 
     @property
     def is_short(self) -> bool:
-        """Whether its values are scalars short enough to be typed into a filter."""
+        """True if its values are scalars short enough to be typed into a filter."""
         if self.kind.type in ("object", "array"):
             return False
         texts = [value for value in self.values if isinstance(value, str)]
@@ -112,7 +112,7 @@ class _Column:
 
     @property
     def is_category(self) -> bool:
-        """Whether its values repeat enough to be grouped by, or are too few to tell."""
+        """True if its values repeat enough to be grouped by, or are too few to tell."""
         if self.kind.type == "boolean":
             return True
         if self.kind.type != "string" or self.is_time or self.is_number or not self.is_short:
@@ -123,7 +123,7 @@ class _Column:
 
 
 def is_id(name: str) -> bool:
-    """Whether a field has the name of an id."""
+    """True if a field has the name of an id."""
     return any(map(_ID_NAME.search, (name, name.lower())))
 
 
@@ -143,17 +143,17 @@ def infer(
     """
     columns = _columns(list(islice(rows, BUDGETS.import_sample_rows)), written, comma)
     top = {column.name: column for column in columns if len(column.tokens) == 1}
-    found = list(key) or _key(top)
+    key_fields = list(key) or _key(top)
     cursor = _cursor(top)
     properties = _properties(columns)
     if roles:
         for field, role in _roles(top, cursor).items():
             properties[field]["x_pdpp_role"] = role
-    document: dict[str, Any] = {"name": name, "primary_key": found}
+    document: dict[str, Any] = {"name": name, "primary_key": key_fields}
     if cursor:
         document["cursor_field"] = cursor
     document["schema"] = {"type": "object", "properties": properties}
-    document["query"] = _query(columns, found)
+    document["query"] = _query(columns, key_fields)
     doubts = {column.name: column.kind.doubt for column in columns if column.kind.doubt}
     return Inferred(document, doubts)
 
@@ -184,10 +184,10 @@ def _gather(values: dict[Tokens, list[Any]], tokens: Tokens, row: dict[str, Any]
     for name, value in row.items():
         if not _is_name(name):
             continue
-        found = values.setdefault((*tokens, name), [])
+        gathered = values.setdefault((*tokens, name), [])
         if value is None:
             continue
-        found.append(value)
+        gathered.append(value)
         if isinstance(value, dict) and len(tokens) < NESTING and len(value) <= MEMBERS:
             _gather(values, (*tokens, name), value)
 
@@ -255,24 +255,24 @@ def _searched(columns: list[_Column]) -> list[str]:
     """The fields whose words are searched, in their order."""
     wordy = [column.name for column in columns if column.is_wordy]
     short = [column.name for column in columns if column.is_text and not column.is_wordy]
-    found = {*wordy, *short[: max(SEARCHED_FIELDS - len(wordy), 0)]}
-    return [column.name for column in columns if column.name in found]
+    searched = {*wordy, *short[: max(SEARCHED_FIELDS - len(wordy), 0)]}
+    return [column.name for column in columns if column.name in searched]
 
 
 def _roles(columns: dict[str, _Column], cursor: str | None) -> dict[str, str]:
-    """Field to role, where the sample has such fields."""
+    """{field: role} for the fields of the sample that have one."""
     texts = {n: column for n, column in columns.items() if column.is_text and not column.is_number}
     wordy = [name for name in texts if texts[name].is_wordy and name != cursor]
     longest = max(wordy, key=lambda name: sum(map(len, texts[name].texts)), default=None)
     strings = {name: column for name, column in columns.items() if column.kind.type == "string"}
-    found = {
+    roles = {
         "primary-text": _named(wordy, TEXT_NAMES) or longest,
         "primary-title": _named(texts, TITLE_NAMES),
         "actor": _named(texts, ACTOR_NAMES),
         "thread": _named(strings, THREAD_NAMES),
         "event-time": cursor,
     }
-    return {name: role for role, name in found.items() if name}
+    return {name: role for role, name in roles.items() if name}
 
 
 def _named(columns: Iterable[str], names: Sequence[str]) -> str | None:

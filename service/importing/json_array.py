@@ -50,7 +50,7 @@ def _starts_with_object(content: bytes) -> bool:
 
 
 def _arrays(source: Source, document: Any) -> dict[str | None, list[Any]]:
-    """The arrays of records in a document by their streams; None is that of the file."""
+    """The arrays of records in a document by their streams; None is the file's own."""
     if isinstance(document, list):
         return {None: document}
     if not isinstance(document, dict) or not document:

@@ -39,7 +39,7 @@ def _exported(value: dict[str, Any]) -> Row | str:
 
 
 def _stored(value: Any) -> Any:
-    """A value without what the source of a blob adds to a reference."""
+    """A value without the members that a source adds to a blob reference."""
     if isinstance(value, list):
         return [_stored(item) for item in value]
     if isinstance(value, dict) and "blob_id" in value:

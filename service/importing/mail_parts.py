@@ -28,7 +28,7 @@ _ESCAPED = re.compile(r"\\([nN,;\\])")
 
 
 def header(message: EmailMessage, name: str) -> str:
-    """A header's text; one too broken to be understood is given as it stands."""
+    """A header's text; a malformed one is returned unchanged."""
     raw = next((str(value) for key, value in message.raw_items() if key.lower() == name), "")
     try:
         text = str(message.get(name, "")).strip()
@@ -38,7 +38,7 @@ def header(message: EmailMessage, name: str) -> str:
 
 
 def decode(content: bytes, charset: str = "utf-8") -> tuple[str, bool]:
-    """(text, whether it is in the charset it names); no byte of it is lost."""
+    """(text, True if it is in the charset it names); no byte is lost."""
     for number, name in enumerate((charset, "utf-8", "cp1252")):
         try:
             return content.decode(name), number == 0
@@ -49,13 +49,13 @@ def decode(content: bytes, charset: str = "utf-8") -> tuple[str, bool]:
 
 def attachments(message: EmailMessage) -> list[EmailMessage]:
     """The parts beside the body: attachments, then calendar entries and pictures of the body."""
-    found = list(message.iter_attachments()) if message.is_multipart() else []
-    known = {id(inner) for part in found for inner in part.walk()}
+    parts = list(message.iter_attachments()) if message.is_multipart() else []
+    known = {id(inner) for part in parts for inner in part.walk()}
     body = {"text/plain", "text/html"}
     for part in _leaves(message):
         if id(part) not in known and part is not message and part.get_content_type() not in body:
-            found.append(part)
-    return found
+            parts.append(part)
+    return parts
 
 
 def _leaves(message: EmailMessage) -> Iterator[EmailMessage]:
@@ -83,16 +83,16 @@ def title_of(part: EmailMessage) -> str:
 
 
 class Texts:
-    """Reads the texts of parts and counts what its owner should know of."""
+    """Reads the texts of parts and counts the problems to report."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
 
     def notes(self) -> list[str]:
-        return [said.format(count) for said, count in self._counts.items()]
+        return [note.format(count) for note, count in self._counts.items()]
 
     def of_part(self, part: object) -> str:
-        """The text of a part; empty if it has none that can be read."""
+        """The text of a part; empty if it has no readable text."""
         assert isinstance(part, EmailMessage)
         kind = part.get_content_type()
         if kind == FORWARDED and part.is_multipart():
@@ -111,7 +111,7 @@ class Texts:
 
     def _forwarded(self, message: EmailMessage) -> str:
         names = ("From", "To", "Date", "Subject")
-        lines = [f"{name}: {told}" for name in names if (told := header(message, name.lower()))]
+        lines = [f"{name}: {value}" for name in names if (value := header(message, name.lower()))]
         body = message.get_body(("plain", "html"))
         return "\n".join([*lines, "", self.of_part(body) if body is not None else ""])
 
@@ -124,7 +124,7 @@ class Texts:
                 "PDF attachments stored without their text: {}. To read it: pip install 'rung[pdf]'"
             ] += 1
             return ""
-        logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # what matters is raised, and counted
+        logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # failures are raised, and counted
         try:
             pages = PdfReader(io.BytesIO(content)).pages
             return "\n\n".join(page.extract_text() for page in pages[:PDF_PAGES]).strip()
@@ -135,12 +135,12 @@ class Texts:
 
 def _calendar(text: str) -> str:
     """The entries of an iCalendar file that people read, a line each."""
-    found = []
+    lines = []
     for line in _FOLD.sub("", text).splitlines():
         entry = _ENTRY.fullmatch(line)
         if entry and entry[1].lower() in _CALENDAR:
-            told = _ESCAPED.sub(lambda one: "\n" if one[1] in "nN" else one[1], entry[3])
+            value = _ESCAPED.sub(lambda one: "\n" if one[1] in "nN" else one[1], entry[3])
             name = re.search(r';CN="?([^;":]+)', entry[2])
-            who = f"{name[1]} <{told}>" if name else told
-            found.append(f"{entry[1].capitalize()}: {who}")
-    return "\n".join(found)
+            who = f"{name[1]} <{value}>" if name else value
+            lines.append(f"{entry[1].capitalize()}: {who}")
+    return "\n".join(lines)

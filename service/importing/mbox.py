@@ -117,17 +117,17 @@ def read(source: Source) -> Iterator[Item]:
 
 
 def _split(file: BinaryIO) -> Iterator[tuple[int, bytes, str]]:
-    """(line number, raw message, date of its `From ` line), parted at these lines.
+    """(line number, raw message, date of its `From ` line), split at these lines.
 
-    A blank line stands before each. It belongs to the parting, not to the message before it.
+    The blank line before each belongs to the separator, not to the message above.
     """
     lines: list[bytes] = []
     start, blank, at = 1, True, ""
     for number, line in enumerate(file, start=1):
-        if blank and (found := _FROM_LINE.match(line)):
+        if blank and (match := _FROM_LINE.match(line)):
             if lines:
                 yield start, b"".join(lines[:-1]), at
-            lines, start, at = [], number, found[1].decode("latin-1").strip()
+            lines, start, at = [], number, match[1].decode("latin-1").strip()
         elif lines or line.strip():
             lines.append(line)
         blank = not line.strip()
@@ -171,19 +171,19 @@ def _rows(raw: bytes, at: str, source: Source, texts: Texts) -> Iterator[Row]:
 
 
 def _readable_headers(raw: bytes) -> bytes:
-    """A message whose headers are UTF-8: bare bytes that are not are read as cp1252."""
+    """A message whose headers are UTF-8: other bare bytes are read as cp1252."""
     head, blank, rest = raw.partition(b"\n\n")
     return head if head.isascii() and not blank else decode(head)[0].encode() + blank + rest
 
 
 def _labels(message: EmailMessage) -> list[str]:
-    found = ",".join(header(message, name) for name in _LABELS).split(",")
-    return list(dict.fromkeys(label.strip() for label in found if label.strip()))
+    labels = ",".join(header(message, name) for name in _LABELS).split(",")
+    return list(dict.fromkeys(label.strip() for label in labels if label.strip()))
 
 
 def _addresses(message: EmailMessage, name: str) -> list[str]:
-    found = getaddresses([header(message, name)])
-    return [f"{label} <{address}>" if label else address for label, address in found if address]
+    addresses = getaddresses([header(message, name)])
+    return [f"{label} <{address}>" if label else address for label, address in addresses if address]
 
 
 def _sent_at(message: EmailMessage, at: str) -> str | None:

@@ -18,7 +18,7 @@ Item = tuple[int, Row | str]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How an owner wants files to be read; None is detected."""
+    """The owner's choices for reading files; None means detect."""
 
     encoding: str | None = None
     delimiter: str | None = None
@@ -29,7 +29,7 @@ class Reading:
 class Source:
     """A file that is being read: its name, its format, and the repairs made to its text.
 
-    `notes` are what its owner should know of how it was read; `comma` is whether its numbers are
+    `notes` are reports for its owner on how it was read; `comma` is True if its numbers are
     likely to have a decimal comma.
     """
 
@@ -48,6 +48,6 @@ class Source:
 
     @property
     def stream(self) -> str:
-        """The stream of rows that name none: the file's name, or its folder's if that is a day."""
+        """The default stream of rows: the file's name, or its folder's if that is a day."""
         path = Path(self.name)
         return path.parent.name or path.stem if _DAY.fullmatch(path.stem) else path.stem

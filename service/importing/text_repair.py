@@ -1,4 +1,4 @@
-"""Characters no text may hold: NUL is replaced by U+FFFD, undecodable bytes only if asked for."""
+"""Replaces characters no text may hold: NUL by U+FFFD, undecodable bytes only on request."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class Undecodable(ValueError):
 
 @dataclass(slots=True)
 class Repair:
-    """Replaces what no text may hold and counts it.
+    """Replaces characters no text may hold, and counts them.
 
     Bytes that cannot be decoded arrive as lone surrogates. They raise `Undecodable` unless
     `replace` is set.

@@ -1,4 +1,4 @@
-"""Files that cannot be imported, known by how they begin, and what to do with them."""
+"""Recognizes files that cannot be imported by their first bytes, with advice."""
 
 import re
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 _TABLE: Final = "Save it as CSV there, and import that."
 _DAY = rb"\d{1,4}[./-]\d{1,2}[./-]\d{2,4}"
 
-#: How a file begins, what it is, and what to do with it.
+#: (first bytes, what the file is, what to do with it).
 KNOWN: Final = (
     (
         rb"\[?" + _DAY + rb",? \d{1,2}:\d\d.{0,12}?(\]| -) ",
@@ -41,6 +41,6 @@ _MARK = re.compile(rb"^\xef\xbb\xbf|\xe2\x80[\x8e\x8f]")
 
 
 def looks_like(head: bytes) -> str | None:
-    """What a file that begins so is, and what to do with it; None if it is not known."""
+    """What a file with these first bytes is, and what to do with it; None if unknown."""
     head = _MARK.sub(b"", head)
     return next((what for pattern, what in _PATTERNS if pattern.match(head)), None)

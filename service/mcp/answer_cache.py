@@ -2,7 +2,7 @@
 
 An answer is kept with the version of what was read, and returned only to a session of the same
 version: the same grant, with no commit since. Answers of sessions without a version, errors, and
-answers that leave something out because time was over are not kept.
+answers that are incomplete because time ran out are not kept.
 """
 
 from collections import OrderedDict
@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-#: What an answer takes beside its bytes and its arguments, about.
+#: The approximate overhead of an answer beside its bytes and arguments.
 ENTRY_BYTES: Final = 512
 
 
@@ -43,12 +43,12 @@ class AnswerCache:
         return Call(version, revision, name, orjson.dumps(arguments))
 
     def find(self, call: Call) -> bytes | None:
-        """The result that was kept for this call."""
+        """The cached result of this call, or None."""
         with self._lock:
-            found = self._known.get(call)
-            if found is not None:
+            answer = self._known.get(call)
+            if answer is not None:
                 self._known.move_to_end(call)
-            return found
+            return answer
 
     def keep(self, call: Call, session: Any, result: bytes) -> None:
         """Keeps a result, unless something was committed meanwhile."""
@@ -66,8 +66,8 @@ class AnswerCache:
 
 def version_of(session: Any) -> Hashable | None:
     """The version of what a session has read, if it has one."""
-    found: Hashable | None = getattr(session, "version", None)
-    return found
+    version: Hashable | None = getattr(session, "version", None)
+    return version
 
 
 def _size(call: Call, result: bytes) -> int:

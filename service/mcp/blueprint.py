@@ -21,7 +21,7 @@ from evidence.errors import EvidenceError, Internal, InvalidRequest
 from service import http_edge
 from service.access.guard import Guard, peer
 from service.mcp.dispatch import Server
-from service.mcp.faults import INTERNAL_ERROR, INVALID_REQUEST, Fault, told
+from service.mcp.faults import INTERNAL_ERROR, INVALID_REQUEST, Fault, full_message
 from service.mcp.protocol import Reply, handle, refused
 from service.mcp.answer_cache import AnswerCache
 from service.mcp.surface import Surface
@@ -36,7 +36,7 @@ Extra = dict[str, str]
 
 ALLOW: Final = "POST, OPTIONS"
 ALWAYS: Final = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
-#: Who compresses JSON finds said what it would have to say.
+#: Vary lists Accept-Encoding already, for whoever compresses JSON.
 OF_JSON: Final = (("Content-Type", "application/json"), ("Vary", "Origin, Accept-Encoding"))
 ALLOWED_HEADERS: Final = (
     "content-type, authorization, accept, mcp-protocol-version, mcp-method, mcp-name, "
@@ -61,25 +61,25 @@ def blueprint(
     `name` tells several of these apart within one application. `answers` keeps answers.
     """
     endpoint = Endpoint(Server(surface, answers), guard, open_session)
-    found = Blueprint(name, __name__)
+    routes = Blueprint(name, __name__)
 
     def mount(state: BlueprintSetupState) -> None:
-        # A rule without methods matches verbs Flask has no name for, so that they too are
-        # told 405 by us, behind the origin check. The slash is optional and never redirected.
+        # A rule without methods matches verbs unknown to Flask, so that they too get
+        # our 405, after the origin check. The slash is optional and never redirected.
         rule = state.app.url_rule_class(
             path.rstrip("/") or "/", endpoint=f"{name}.endpoint", strict_slashes=False
         )
         state.app.url_map.add(rule)
         state.app.view_functions[rule.endpoint] = endpoint
 
-    found.record(mount)
-    return found
+    routes.record(mount)
+    return routes
 
 
 class Endpoint:
     """The one view: turns a Flask request into bytes and headers, and a reply into a response.
 
-    `checks_host`: it checks `Host` after origin and verb, so nothing else has to.
+    `checks_host`: it checks `Host` itself, after origin and verb.
     """
 
     checks_host = True
@@ -90,7 +90,7 @@ class Endpoint:
         self._open_session = open_session
 
     def __call__(self) -> Response:
-        """The answer to whatever was sent here. Its id is `g.request_id` for all that logs."""
+        """The answer to any request. Sets its id, `g.request_id`, for the logs."""
         environ = request.environ
         headers = SentHeaders(environ)
         id = g.request_id = http_edge.request_id(environ)
@@ -121,10 +121,12 @@ class Endpoint:
     def _refusal(
         self, error: EvidenceError, headers: "SentHeaders", id: str
     ) -> tuple[Reply, Extra]:
-        """An error as a reply, with the headers that HTTP wants beside its status."""
+        """An error as a reply, with the headers that its status requires."""
         status = status_of(error.kind, error.code)
         code = INTERNAL_ERROR if status == 500 else INVALID_REQUEST
-        fault = Fault(code, told(error), status=status, data={**error.body(), "request_id": id})
+        fault = Fault(
+            code, full_message(error), status=status, data={**error.body(), "request_id": id}
+        )
         authorization = headers.get("Authorization")
         extra = http_edge.refusal_headers(error, status, self._guard, authorization)
         if status == 405:
@@ -167,8 +169,8 @@ class SentHeaders:
 
     def get(self, name: str, /) -> str | None:
         """The value of a header, by its name in any case; None without it."""
-        found: str | None = self._environ.get(_key(name))
-        return found
+        value: str | None = self._environ.get(_key(name))
+        return value
 
 
 @lru_cache(maxsize=256)
@@ -197,7 +199,7 @@ def check_content_type(found: str) -> None:
 
 
 def preflight(headers: SentHeaders) -> Extra:
-    """What a page may send here, for the browser that asks first. A foreign page is past none."""
+    """The answer to a CORS preflight. A page of a foreign origin is refused."""
     if headers.get("Origin") is None:
         return {"Allow": ALLOW}
     asked = (headers.get("Access-Control-Request-Headers") or "").lower().split(",")

@@ -1,6 +1,6 @@
 """From a valid request to its result, in the shape of its revision.
 
-A `Server` is one surface made ready to answer. Whatever cannot change between two requests
+A `Server` is one surface, ready to answer. Whatever cannot change between two requests
 (discovery, the tools, the templates) is serialised when the server is built.
 """
 
@@ -22,7 +22,7 @@ from service.mcp.faults import (
     Fault,
     invalid_params,
     shown,
-    told,
+    full_message,
 )
 from service.mcp.headers import check_mirrors, mirrors
 from service.mcp.validation import Request
@@ -32,7 +32,7 @@ from service.mcp.surface import NEEDS_CAPABILITY, Surface, UnknownTool
 CAPABILITIES: Final[dict[str, Any]] = {"tools": {}, "resources": {}}
 SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 
-#: How long clients may keep an answer: fixed lists, and what a public surface reads.
+#: How long clients may cache an answer: fixed lists, and resources of a public surface.
 LIST_TTL_MS: Final = 3_600_000
 READ_TTL_MS: Final = 300_000
 
@@ -74,7 +74,7 @@ class Server:
         """The result of one request. Raises `Fault` for protocol errors."""
         methods = self._modern if request.modern else self._legacy
         method = methods.get(request.method)
-        _tell(request, known=method is not None)
+        _log_operation(request, known=method is not None)
         if method is None:
             raise Fault(
                 METHOD_NOT_FOUND,
@@ -85,7 +85,7 @@ class Server:
         try:
             return method(request, session)
         except EvidenceError as error:
-            raise Fault(INTERNAL_ERROR, told(error), data=error.body()) from error
+            raise Fault(INTERNAL_ERROR, full_message(error), data=error.body()) from error
 
     def _complete(self, result: Mapping[str, Any]) -> dict[str, Any]:
         """A modern result, with its completion status and the server's name."""
@@ -195,20 +195,20 @@ class Server:
             result = {"contents": self.surface.read(uri, session)}
         except EvidenceError as error:
             code = INVALID_PARAMS if request.modern else RESOURCE_NOT_FOUND
-            raise Fault(code, told(error), data={**error.body(), "uri": uri}) from error
+            raise Fault(code, full_message(error), data={**error.body(), "uri": uri}) from error
         return self._cacheable(result, self._read_ttl()) if request.modern else result
 
     def _read_ttl(self) -> int:
         return 0 if self.surface.private else READ_TTL_MS
 
 
-def _tell(request: Request, *, known: bool) -> None:
+def _log_operation(request: Request, *, known: bool) -> None:
     """Records the operation and the trace context of the message."""
-    told, meta = request_log.current(), request.params.get("_meta")
-    told.operation = request.method if known else request_log.UNKNOWN
-    told.era = "modern" if request.modern else "legacy"
+    log, meta = request_log.current(), request.params.get("_meta")
+    log.operation = request.method if known else request_log.UNKNOWN
+    log.era = "modern" if request.modern else "legacy"
     if isinstance(meta, dict):
-        told.join(meta.get("traceparent"))
+        log.join(meta.get("traceparent"))
 
 
 def refuse_cursor(request: Request) -> None:

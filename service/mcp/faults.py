@@ -1,7 +1,7 @@
 """JSON-RPC errors of the protocol, with the HTTP status of each.
 
-A tool that fails is not a fault: it answers with a result that says `isError`. Faults are for
-frames nobody can act on, and for resources, which have no other way to fail.
+A tool that fails is not a fault: its result has `isError`. Faults are for
+invalid messages, and for resources, which have no other way to fail.
 """
 
 from collections.abc import Mapping
@@ -35,8 +35,8 @@ class Fault(Exception):
         self.data = data
 
     @property
-    def told(self) -> str:
-        """Its code for the log: that of the error behind it, or else the number."""
+    def log_code(self) -> str:
+        """The code to log: that of the underlying error, else the number."""
         code = (self.data or {}).get("code")
         return code if isinstance(code, str) else str(self.code)
 
@@ -58,7 +58,7 @@ def invalid_params(message: str, **data: Any) -> Fault:
     return Fault(INVALID_PARAMS, message, data=data or None)
 
 
-def told(error: EvidenceError) -> str:
+def full_message(error: EvidenceError) -> str:
     """An error on one line with its hint, because many clients show only the message."""
     return f"{error.message} {error.hint}" if error.hint else error.message
 

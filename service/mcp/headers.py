@@ -1,7 +1,7 @@
 """Routing headers: they repeat parts of the body for proxies, so they must agree with it.
 
-`Mcp-Method` and `Mcp-Name` repeat what is asked. `Mcp-Param-*` repeat arguments that a tool's
-schema marks with `x-mcp-header`. A value no header can carry as it is comes wrapped:
+`Mcp-Method` and `Mcp-Name` repeat the method and its target. `Mcp-Param-*` repeat arguments that a
+tool's schema marks with `x-mcp-header`. A value no header can carry as it is comes wrapped:
 `=?base64?<base64 of the UTF-8>?=`.
 """
 
@@ -19,7 +19,7 @@ _CLOSING: Final = "?="
 #: The parameter that names what a method acts on.
 NAMED_BY: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
-#: Header and the way from the arguments to the value it repeats.
+#: A header, and the path of the argument it repeats.
 Mirror = tuple[str, tuple[str, ...]]
 
 
@@ -57,10 +57,10 @@ def check_routing(headers: Headers, method: str, params: Mapping[str, Any]) -> N
         _check("Mcp-Name", decoded("Mcp-Name", name) if name is not None else None, params.get(key))
 
 
-def _check(header: str, told: str | None, meant: Any) -> None:
-    if told == meant:
+def _check(header: str, sent: str | None, expected: Any) -> None:
+    if sent == expected:
         return
-    if told is None:
+    if sent is None:
         raise mismatch(header, "is missing; it must repeat the request body")
     raise mismatch(header, "differs from the request body")
 
@@ -85,19 +85,19 @@ def check_mirrors(
         value: Any = arguments
         for key in path:
             value = value.get(key) if isinstance(value, Mapping) else None
-        told = headers.get(header)
-        if value is None and told is not None:
+        sent = headers.get(header)
+        if value is None and sent is not None:
             raise mismatch(header, "repeats an argument that the request body does not have")
-        if value is not None and (told is None or not _same(decoded(header, told), value)):
+        if value is not None and (sent is None or not _same(decoded(header, sent), value)):
             raise mismatch(header, "is missing or differs from the argument in the request body")
 
 
-def _same(told: str, value: Any) -> bool:
-    """Text is compared as it is, numbers by value, truth only with truth."""
+def _same(sent: str, value: Any) -> bool:
+    """Compares text exactly, numbers by value, booleans only with booleans."""
     if isinstance(value, str):
-        return told == value
+        return sent == value
     try:
-        found = orjson.loads(told)
+        parsed = orjson.loads(sent)
     except orjson.JSONDecodeError:
         return False
-    return isinstance(found, bool) == isinstance(value, bool) and bool(found == value)
+    return isinstance(parsed, bool) == isinstance(value, bool) and bool(parsed == value)

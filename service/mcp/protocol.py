@@ -20,7 +20,7 @@ from evidence.errors import Internal
 from evidence.limits import BUDGETS
 from service.mcp import versions
 from service.mcp.dispatch import Server
-from service.mcp.faults import INTERNAL_ERROR, PARSE_ERROR, Fault, invalid_request, told
+from service.mcp.faults import INTERNAL_ERROR, PARSE_ERROR, Fault, invalid_request, full_message
 from service.mcp.headers import Headers
 from service.mcp.validation import (
     VERSION_HEADER,
@@ -34,7 +34,7 @@ from service.mcp.validation import (
 
 logger = logging.getLogger(__name__)
 
-#: What a batch is called in the log, where a single message has its method or tool.
+#: The name of a batch in the log, in place of a method or tool.
 BATCH: Final = "batch"
 
 Validate = Callable[[Any], Request | None]
@@ -90,7 +90,7 @@ def handle(
 def handle_line(
     server: Server, raw: bytes, session: Any, dialogue: Dialogue, *, request_id: str = ""
 ) -> bytes | None:
-    """The answer to one line of a pipe, without its newline; None if there is none."""
+    """The answer to one line of a pipe, without its newline, or None."""
     try:
         message = parsed(raw)
     except Fault as fault:
@@ -114,7 +114,7 @@ def parsed(raw: bytes) -> Any:
 
 def refused(fault: Fault, id: str | int | None = None) -> Reply:
     """A fault as a reply. The id is null if the request had none."""
-    request_log.current().error = fault.told
+    request_log.current().error = fault.log_code
     return Reply(fault.status, orjson.dumps(fault.body(id)))
 
 
@@ -161,7 +161,7 @@ def _answer_batch(
 
 
 def _readable_id(message: Any) -> str | int | None:
-    """The id an answer can repeat; None where the message has none that could be one."""
+    """The id to repeat in the answer; None if the message has no valid one."""
     id = message.get("id") if isinstance(message, dict) and "method" in message else None
     return id if isinstance(id, (str, int)) and not isinstance(id, bool) else None
 
@@ -169,4 +169,6 @@ def _readable_id(message: Any) -> str | int | None:
 def internal(request_id: str) -> Fault:
     """An internal error. Its text is fixed; the log has the cause with the request id."""
     error = Internal()
-    return Fault(INTERNAL_ERROR, told(error), data={**error.body(), "request_id": request_id})
+    return Fault(
+        INTERNAL_ERROR, full_message(error), data={**error.body(), "request_id": request_id}
+    )

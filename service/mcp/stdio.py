@@ -3,9 +3,9 @@
     with take_stdout() as out:
         serve(surface, open_session, sys.stdin.buffer, out)
 
-A session is opened anew for each message that reads something, so a grant that is revoked reads
-nothing more. What opening raises is told as what the message reads would tell its own errors: a
-tool result with `isError`, or the error of a resource.
+Each message that reads something opens a new session, so a revoked grant reads nothing more.
+Errors of opening are reported like those of the read itself: as a tool result with `isError`,
+or as the error of a resource.
 """
 
 import os
@@ -21,7 +21,7 @@ from evidence.errors import TooLarge
 from evidence.limits import BUDGETS
 from service.access.guard import request_id
 from service.mcp.dispatch import Server
-from service.mcp.faults import INVALID_REQUEST, Fault, told
+from service.mcp.faults import INVALID_REQUEST, Fault, full_message
 from service.mcp.protocol import Dialogue, handle_line, refused
 from service.mcp.surface import Surface
 
@@ -29,8 +29,8 @@ STDOUT, STDERR = 1, 2
 
 
 def take_stdout() -> FileIO:
-    """The real stdout. From here on, whatever else is printed goes to stderr."""
-    if sys.stderr is None:  # it is closed, and its number the next that is given away
+    """The real stdout. From now on, all other output goes to stderr."""
+    if sys.stderr is None:  # it is closed, and its descriptor is the next to be reused
         sys.stderr = open(os.devnull, "w")
     out = open(os.dup(STDOUT), "wb", buffering=0)
     os.dup2(STDERR, STDOUT)
@@ -63,7 +63,7 @@ def serve(
 
 
 def lines(source: BinaryIO, most: int) -> Iterator[bytes | None]:
-    """Each line that is not blank; None for one of more than `most` bytes, which is not kept."""
+    """Each line that is not blank; None for one of more than `most` bytes, which is dropped."""
     while line := source.readline(most + 1):
         if len(line) > most and not line.endswith(b"\n"):
             while (piece := source.readline(BUDGETS.piece_bytes)) and not piece.endswith(b"\n"):
@@ -74,7 +74,7 @@ def lines(source: BinaryIO, most: int) -> Iterator[bytes | None]:
 
 
 class OnDemand:
-    """A session that is opened when something is first asked of it."""
+    """A session that is opened on first use."""
 
     def __init__(self, open_session: Callable[[], Any]) -> None:
         self._open = open_session
@@ -99,5 +99,5 @@ def _too_long(id: str) -> bytes | None:
     error = TooLarge(
         f"The message is longer than {limit} bytes.", hint="Send a smaller message.", limit=limit
     )
-    fault = Fault(INVALID_REQUEST, told(error), data={**error.body(), "request_id": id})
+    fault = Fault(INVALID_REQUEST, full_message(error), data={**error.body(), "request_id": id})
     return refused(fault).body

@@ -11,7 +11,7 @@ NEEDS_CAPABILITY: Final = "rung/needs-capability"
 def instructions(name: str) -> str:
     """The text of `instructions/`, a line for each paragraph.
 
-    The first 512 characters must do alone: some hosts cut there.
+    The first 512 characters must suffice: some hosts cut there.
     """
     file = Path(__file__).with_name("instructions") / f"{name}.md"
     paragraphs = file.read_text(encoding="utf-8").strip().split("\n\n")
@@ -37,8 +37,8 @@ class Surface(Protocol):
     """A fixed set of tools and resources. `session` is what the transport opened for a caller.
 
     `tools` and `templates` are complete list entries in the order they are shown. They are
-    serialised once, so they must not change afterwards. `private` says that answers depend on
-    who asks, so no shared cache may keep them.
+    serialised once, so they must not change afterwards. `private` means that answers depend on
+    the caller, so no shared cache may keep them.
     """
 
     @property

@@ -25,7 +25,7 @@ class OperationTools:
         self.tools: Sequence[Mapping[str, Any]] = tuple(op.tool for op in operations)
 
     def resources(self, session: Any) -> list[dict[str, Any]]:
-        """None are listed: what there is, is found by search, not by browsing."""
+        """None: resources are found by search, not by browsing."""
         return []
 
     def call(self, name: str, arguments: dict[str, Any], session: Caller) -> dict[str, Any]:
@@ -45,7 +45,7 @@ class OperationTools:
             }
 
     def rendered(self, operation: Operation, given: dict[str, Any], session: Caller) -> Rendering:
-        """Both channels of what an operation answers to unchecked arguments."""
+        """Both channels of the answer of an operation to unchecked arguments."""
         arguments = operation.load(given)
         reading = run_bounded(operation, session, arguments)
         request_log.current().incomplete |= heavy.timed_out(reading)

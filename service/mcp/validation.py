@@ -33,31 +33,31 @@ class Request:
 
 
 def claimed(message: Any) -> Any:
-    """The revision a message names in its own body; None where it names none."""
+    """The revision a message names in its own body, or None."""
     params = message.get("params") if isinstance(message, dict) else None
     meta = params.get("_meta") if isinstance(params, dict) else None
     return meta.get(VERSION_KEY) if isinstance(meta, dict) else None
 
 
 def validate_http(message: Any, headers: Headers) -> Request | None:
-    """The request in a posted message; None if there is nothing to answer."""
-    told, own = headers.get(VERSION_HEADER), claimed(message)
+    """The request in a posted message; None if it needs no answer."""
+    sent, own = headers.get(VERSION_HEADER), claimed(message)
     if own in versions.LEGACY:
-        if told not in (None, own):
+        if sent not in (None, own):
             raise mismatch(VERSION_HEADER, "differs from the revision in the request body")
         return validate_legacy(message, own, headers)
-    if own is not None or told in versions.MODERN:
+    if own is not None or sent in versions.MODERN:
         return validate_modern(message, headers)
-    return validate_legacy(message, header_version(told), headers)
+    return validate_legacy(message, header_version(sent), headers)
 
 
-def header_version(told: str | None) -> str:
+def header_version(value: str | None) -> str:
     """The revision the header names, else the assumed one. Refuses a revision unknown here."""
-    if told is None:
+    if value is None:
         return versions.ASSUMED_VERSION
-    if told not in versions.SUPPORTED:
-        raise unsupported(told)
-    return told
+    if value not in versions.SUPPORTED:
+        raise unsupported(value)
+    return value
 
 
 def validate_modern(message: Any, headers: Headers | None) -> Request | None:
@@ -68,14 +68,14 @@ def validate_modern(message: Any, headers: Headers | None) -> Request | None:
             "request."
         )
     method = method_of(message)
-    told = headers.get(VERSION_HEADER) if headers is not None else None
+    sent = headers.get(VERSION_HEADER) if headers is not None else None
     if "id" not in message:
-        if told is not None and told not in versions.SUPPORTED:
-            raise unsupported(told)
+        if sent is not None and sent not in versions.SUPPORTED:
+            raise unsupported(sent)
         return None
     id = id_of(message)
     params, version, capabilities = _claims(message)
-    if headers is not None and told != version:
+    if headers is not None and sent != version:
         raise mismatch(VERSION_HEADER, "is missing or differs from the revision in the body")
     if version not in versions.MODERN:
         raise unsupported(version)
@@ -101,7 +101,7 @@ def validate_legacy(message: Any, version: str, headers: Headers | None) -> Requ
 
 
 def is_response(message: Any) -> bool:
-    """Whether a message answers a request of ours. There are none, but clients may think so."""
+    """True if a message answers a request of ours. There are none, but clients may think so."""
     return (
         isinstance(message, dict)
         and "method" not in message

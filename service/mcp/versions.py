@@ -11,7 +11,7 @@ MODERN: Final = ("2026-07-28",)
 LEGACY: Final = ("2025-11-25", "2025-06-18", "2025-03-26")
 SUPPORTED: Final = (*MODERN, *LEGACY)
 
-#: Of a request over HTTP that names none: clients of that revision know no version header.
+#: The revision of an HTTP request without one: its clients predate the version header.
 ASSUMED_VERSION: Final = "2025-03-26"
 
 #: Over HTTP this name means another transport, so only a pipe may settle on it.

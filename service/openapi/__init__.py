@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of what is mounted, made from the operations and their schemas.
+"""The OpenAPI 3.1 document of the mounted routes, made from the operations and their schemas.
 
 `parts/` has what does not depend on an operation: the schemas of bodies, the headers, and the
 routes of the server itself.
@@ -22,7 +22,7 @@ PARTS = Path(__file__).with_name("parts")
 
 @dataclass(frozen=True, slots=True)
 class Mounted:
-    """What a server serves: records, papers or both; papers that are `closed` need a token."""
+    """The surfaces of a server: records, papers or both; `closed` papers need a token."""
 
     records: bool
     papers: bool
@@ -53,8 +53,8 @@ def document(mounted: Mounted) -> dict[str, Any]:
 
 def _part(name: str) -> dict[str, Any]:
     """A fresh copy of a file in `parts/`."""
-    found: dict[str, Any] = orjson.loads((PARTS / f"{name}.json").read_bytes())
-    return found
+    part: dict[str, Any] = orjson.loads((PARTS / f"{name}.json").read_bytes())
+    return part
 
 
 def _pruned(found: dict[str, Any]) -> dict[str, Any]:

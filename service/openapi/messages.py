@@ -1,6 +1,6 @@
 """Describes `/mcp` as HTTP; the protocol itself defines the schema of its messages."""
 
-from service.openapi.paths import SECURED, Paths, headers, said
+from service.openapi.paths import SECURED, Paths, headers, operation_info
 from service.openapi.shapes import Shape, ref
 from service.statuses import STATUS
 
@@ -13,8 +13,8 @@ REFUSED_MESSAGES = (
 
 def of_messages(of_records: bool, of_papers: bool, closed: bool) -> Paths:
     """The paths `/mcp` and `/mcp/papers`, as they are mounted."""
-    found = {"/mcp": _mcp("mcp", of_records or closed)}
-    return found | ({"/mcp/papers": _mcp("mcp_papers", closed)} if of_papers else {})
+    paths = {"/mcp": _mcp("mcp", of_records or closed)}
+    return paths | ({"/mcp/papers": _mcp("mcp_papers", closed)} if of_papers else {})
 
 
 def _mcp(name: str, secured: bool) -> Shape:
@@ -31,7 +31,7 @@ def _mcp(name: str, secured: bool) -> Shape:
     refused = {status: {"description": why, **shown} for status, why in statuses.items()}
     return {
         "post": {
-            **said(
+            **operation_info(
                 name,
                 "Call tools over MCP",
                 "Accepts one JSON-RPC message of the Model Context Protocol and returns one "

@@ -38,17 +38,17 @@ def template(path: str) -> str:
 
 def components() -> dict[str, Shape]:
     """The shared parameters."""
-    found: dict[str, Shape] = {
-        name: {"name": name, "in": "query", "schema": {"type": "string"}, **said}
-        for name, said in SHARED.items()
+    shapes: dict[str, Shape] = {
+        name: {"name": name, "in": "query", "schema": {"type": "string"}, **spec}
+        for name, spec in SHARED.items()
     }
-    found[CONNECTION] = {
+    shapes[CONNECTION] = {
         "name": CONNECTION,
         "in": "query",
         "description": arguments.connection_id().metadata["description"],
         "schema": NAME,
     }
-    return found
+    return shapes
 
 
 def shared() -> list[Shape]:
@@ -93,24 +93,24 @@ def of_operation(operation: Operation, path: str, fixed: dict[str, Any]) -> list
     }
     if "record_id" in bound:
         schemas["record_id"] = property_of("id", operation.arguments.fields["id"])
-    found = in_path(path, schemas, example)
+    listed = in_path(path, schemas, example)
     for name, field in operation.arguments.fields.items():
         if name in bound or name in fixed or (name == "id" and "record_id" in bound):
             continue
         if name == CONNECTION:
-            found.append(connection(example))
+            listed.append(connection(example))
             continue
-        found.append(_in_query(operation.route, name, field, example))
+        listed.append(_in_query(operation.route, name, field, example))
     for name, field in operation.route.extra.items():
-        found.append(_named(name, field, field.metadata["description"], {}))
-    return found
+        listed.append(_named(name, field, field.metadata["description"], {}))
+    return listed
 
 
 def posted(operation: Operation) -> Shape:
     """The JSON body of a POST: the same arguments as typed members."""
     route, fields = operation.route, operation.arguments.fields
     members = {route.names.get(name, name): _typed(route, name, fields[name]) for name in fields}
-    members |= {name: {"type": "string", **said} for name, said in SHARED.items()}
+    members |= {name: {"type": "string", **spec} for name, spec in SHARED.items()}
     required = [route.names.get(name, name) for name in fields if fields[name].required]
     example = {route.names.get(name, name): v for name, v in operation.examples[0].items()}
     return {
@@ -152,21 +152,21 @@ def _in_query(route: Route, name: str, field: Any, example: dict[str, Any]) -> S
     schema = _typed(route, name, field)
     description = schema.pop("description")
     spelled = route.names.get(name, name)
-    found = _named(spelled, field, description, schema)
+    parameter = _named(spelled, field, description, schema)
     if field.required or name in route.needs:
-        found["required"] = True
+        parameter["required"] = True
     if spelled in example:
-        found["example"] = example[spelled]
-    return found
+        parameter["example"] = example[spelled]
+    return parameter
 
 
 def _named(name: str, field: Any, description: str, schema: Shape) -> Shape:
     schema = schema or property_of(name, field)
-    found: Shape = {"name": name, "in": "query", "description": description, "schema": schema}
+    parameter: Shape = {"name": name, "in": "query", "description": description, "schema": schema}
     if isinstance(field, (arguments.TypedFilter, arguments.ExpandLimit)):
-        # An object of no members is no parameter at all, and what a form begins with.
-        found |= {"style": "deepObject", "explode": True, "example": {}}
-        found["schema"] = {k: v for k, v in schema.items() if k != "minProperties"}
+        # An empty object sends no parameter, so forms start with it.
+        parameter |= {"style": "deepObject", "explode": True, "example": {}}
+        parameter["schema"] = {k: v for k, v in schema.items() if k != "minProperties"}
     elif isinstance(field, arguments.Names):
-        found |= {"style": "form", "explode": True}
-    return found
+        parameter |= {"style": "form", "explode": True}
+    return parameter

@@ -49,53 +49,55 @@ def headers(*names: str) -> dict[str, Shape]:
 
 def of_records() -> Paths:
     """The routes below /v1."""
-    found: Paths = {}
+    paths: Paths = {}
     for operation in OPERATIONS:
         path = operation.route.path
         asked = [*parameters.of_operation(operation, path, {}), *parameters.shared()]
         item = {"get": {**_of(operation, asked), **_record_answers(operation.name)}}
         if operation.route.posted:
             item["post"] = _posted(operation)
-        found[parameters.template(path)] = item
+        paths[parameters.template(path)] = item
     for listing in LISTINGS:
         asked = parameters.in_path(listing.path, {}, listing.example)
-        told = said(listing.name, listing.title, listing.description, "records")
+        info = operation_info(listing.name, listing.title, listing.description, "records")
         asked += [parameters.connection(listing.example), *parameters.shared()]
         answers = _record_answers(listing.name)
-        found[parameters.template(listing.path)] = {"get": {**told, "parameters": asked, **answers}}
-    return found | {parameters.template(BLOB_PATH): {"get": _blob()}}
+        paths[parameters.template(listing.path)] = {"get": {**info, "parameters": asked, **answers}}
+    return paths | {parameters.template(BLOB_PATH): {"get": _blob()}}
 
 
 def of_papers(closed: bool) -> Paths:
     """The routes below /papers/v1."""
-    found: Paths = {}
+    paths: Paths = {}
     kinds = failures.CLOSED_PAPERS if closed else failures.PAPERS
     kept = (*USUAL, "Link") if closed else (*USUAL, "Link", "ETag")
     for operation in PAPER_OPERATIONS:
         variants = {operation.route.path: dict[str, Any](), **operation.route.variants}
         for number, (path, fixed) in enumerate(variants.items()):
             asked = parameters.of_operation(operation, path, fixed)
-            told = _of(operation, asked, f"_{path.rpartition('/')[2]}" if number else "")
-            item = {**told, **_answers(told["operationId"], kinds, *kept, secured=closed)}
+            described = _of(operation, asked, f"_{path.rpartition('/')[2]}" if number else "")
+            item = {**described, **_answers(described["operationId"], kinds, *kept, secured=closed)}
             item["responses"] |= {} if closed else KEPT
-            found[parameters.template(path)] = {"get": item}
-    return found
+            paths[parameters.template(path)] = {"get": item}
+    return paths
 
 
 def _of(operation: Operation, asked: list[Shape], beside: str = "") -> Shape:
     tag = "records" if isinstance(operation, RecordOperation) else "papers"
-    told = said(f"{operation.name}{beside}", operation.title, operation.description, tag)
-    return {**told, "parameters": asked}
+    info = operation_info(f"{operation.name}{beside}", operation.title, operation.description, tag)
+    return {**info, "parameters": asked}
 
 
-def said(name: str, title: str, description: str, tag: str) -> Shape:
+def operation_info(name: str, title: str, description: str, tag: str) -> Shape:
     return {"operationId": name, "summary": title, "description": description, "tags": [tag]}
 
 
 def _posted(operation: RecordOperation) -> Shape:
     content = {"application/json": {"schema": parameters.posted(operation)}}
-    told = said(f"{operation.name}_posted", operation.title, operation.description, "records")
-    item = {**told, "requestBody": {"required": True, "content": content}}
+    info = operation_info(
+        f"{operation.name}_posted", operation.title, operation.description, "records"
+    )
+    item = {**info, "requestBody": {"required": True, "content": content}}
     item |= _record_answers(operation.name)
     item["responses"]["415"] = {**failures.unsupported(), "headers": headers("Request-Id")}
     return item
@@ -146,7 +148,7 @@ def _blob() -> Shape:
     }
     responses = {"200": whole, "206": part, **KEPT, "416": outside}
     return {
-        **said("blob", BLOB_TITLE, BLOB_DESCRIPTION, "records"),
+        **operation_info("blob", BLOB_TITLE, BLOB_DESCRIPTION, "records"),
         "parameters": asked,
         "security": SECURED,
         "responses": {**responses, **failures.responses(failures.RECORDS)},

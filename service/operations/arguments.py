@@ -15,16 +15,16 @@ def _described(description: str, **more: Any) -> dict[str, Any]:
 
 
 def renamed(given: dict[str, Any], **aliases: str) -> dict[str, Any]:
-    """Arguments with aliases replaced by the names they stand for; a declared name wins."""
-    found = {name: value for name, value in given.items() if name not in aliases}
+    """Arguments with aliases replaced by declared names; a declared name wins."""
+    arguments = {name: value for name, value in given.items() if name not in aliases}
     for alias, name in aliases.items():
         if alias in given:
-            found.setdefault(name, given[alias])
-    return found
+            arguments.setdefault(name, given[alias])
+    return arguments
 
 
 def with_id(given: dict[str, Any]) -> dict[str, Any]:
-    """Arguments with the `id` that a `stream` and a `record_id` stand for."""
+    """Arguments with the `id` made from a `stream` and a `record_id`."""
     parts = given.get("stream"), given.get("record_id")
     if "id" in given or not all(isinstance(part, str) for part in parts):
         return given
@@ -75,16 +75,16 @@ class Choice(fields.String):
     """One of a few words, which its errors list."""
 
     def __init__(self, description: str, words: tuple[str, ...], **more: Any):
-        told = f"Use one of {', '.join(words)}."
-        known = validate.OneOf(words, error=told)
-        errors: dict[str, Any] = {"invalid": told}
+        message = f"Use one of {', '.join(words)}."
+        known = validate.OneOf(words, error=message)
+        errors: dict[str, Any] = {"invalid": message}
         super().__init__(validate=known, error_messages=errors, **_described(description), **more)
 
 
 class Number(fields.Integer):
     """A whole number between two bounds. `5.0` is one, `"5"` and `true` are not.
 
-    Its errors say all there is to say.
+    Its errors name both bounds.
     """
 
     def __init__(
@@ -97,11 +97,11 @@ class Number(fields.Integer):
         **more: Any,
     ):
         self.most = most
-        said = _described(description, **(rest or {}))
-        told = f"{least:,} to {most:,}."
-        errors: dict[str, Any] = {"invalid": f"Use a whole number, {told}"}
-        bounds = validate.Range(least, most, error=f"Use a number from {told}")
-        super().__init__(strict=True, validate=bounds, error_messages=errors, **said, **more)
+        shown = _described(description, **(rest or {}))
+        between = f"{least:,} to {most:,}."
+        errors: dict[str, Any] = {"invalid": f"Use a whole number, {between}"}
+        bounds = validate.Range(least, most, error=f"Use a number from {between}")
+        super().__init__(strict=True, validate=bounds, error_messages=errors, **shown, **more)
 
     def _validated(self, value: Any) -> Any:
         if isinstance(value, (bool, str)):
@@ -188,7 +188,7 @@ def _is_count(value: Any) -> bool:
 
 
 def over_rest(field: Any, default: Any = None) -> str:
-    """What an argument means, in the words of REST, with the default it has there."""
+    """The description of an argument over REST, with its default there."""
     meant: str = field.metadata.get("rest", field.metadata["description"])
     default = field.metadata.get("default") if default is None else default
     return meant if default is None else f"{meant} {default} by default."

@@ -29,7 +29,7 @@ class Arguments(Schema):
 
 
 class Caller(Protocol):
-    """What rendering for a caller depends on."""
+    """What rendering needs to know of the caller."""
 
     @property
     def base_url(self) -> str: ...
@@ -53,7 +53,7 @@ class Session:
 
     @property
     def version(self) -> Hashable | None:
-        """The version of what was read, for sources that have one; answers of it can be cached."""
+        """The version of the data, if the source has one; its answers can be cached."""
         version = getattr(self.rs, "version", None)
         return None if version is None else version()
 
@@ -73,12 +73,12 @@ class PaperSession:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where REST serves an operation, and in which words.
+    """The REST route of an operation, and its names there.
 
     `names` are REST names of arguments, `defaults` apply over REST only, `extra` are parameters
     only REST has, as marshmallow fields, `needs` are arguments only REST cannot go without; `link`
     adds addresses to the body. `variants` are further paths of the same
-    operation, each with the arguments it stands for. `posted` routes take their arguments as the
+    operation, each with its fixed arguments. `posted` routes take their arguments as the
     JSON body of a POST too, for those that are too long for an address. `clamped` arguments are
     lowered to their maximum instead of refused. `synonyms` are words of an argument that only REST
     takes, each with the word it means.
@@ -103,7 +103,7 @@ def always_fits(reading: Any, budgets: Budgets) -> int | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
-    """One thing that can be asked.
+    """One operation of a surface.
 
     `run` gives a reading, `render` both channels of it. `fits` says how many items of a reading
     fit its budget (None: all); `fit`, if an operation has it, returns a reading that fits, with
@@ -126,8 +126,8 @@ class Operation:
     undeclared: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def told(self) -> str:
-        """The description as tools/list has it."""
+    def tool_description(self) -> str:
+        """The description for tools/list."""
         return self.description
 
     @cached_property
@@ -136,7 +136,7 @@ class Operation:
         return {
             "name": self.name,
             "title": self.title,
-            "description": self.told,
+            "description": self.tool_description,
             "inputSchema": tool_schema(self.arguments),
             "annotations": {
                 "title": self.title,
@@ -150,7 +150,7 @@ class Operation:
     def load(
         self, given: dict[str, Any], spelled: Mapping[str, str] = MappingProxyType({})
     ) -> dict[str, Any]:
-        """The validated arguments; raises `InvalidRequest` that names the argument and the way.
+        """The validated arguments; raises `InvalidRequest` with the argument and its fix.
 
         `spelled` are the names arguments have where the caller is.
         """
@@ -169,7 +169,7 @@ class Operation:
         return self.rewrite({name: one for name, one in given.items() if one is not None})
 
     def load_rest(self, given: dict[str, Any]) -> dict[str, Any]:
-        """The same for REST: its names, its defaults, and what its route cannot go without."""
+        """The same for REST: its names, its defaults, and the arguments its route requires."""
         route = self.route
         try:
             loaded = self.load(given, route.names)
@@ -191,9 +191,9 @@ class Operation:
         return checked(name, self.route.extra[name], given)
 
     def _rest_hint(self, name: str) -> str:
-        route, found = self.route, self.arguments.fields[name]
-        said = over_rest(found, route.defaults.get(name))
-        return f"{route.names.get(name, name)}: {said}"
+        route, argument = self.route, self.arguments.fields[name]
+        hint = over_rest(argument, route.defaults.get(name))
+        return f"{route.names.get(name, name)}: {hint}"
 
     def _explain(self, error: ValidationError, spelled: Mapping[str, str]) -> InvalidRequest:
         messages = error.normalized_messages()  # type: ignore[no-untyped-call]
@@ -226,7 +226,7 @@ class Operation:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordOperation(Operation):
-    """`ask` returns what the source answered, which REST serves; `run` the reading of it."""
+    """`ask` returns the answer of the source, which REST serves; `run` its reading."""
 
     ask: Callable[..., Answer[Any]]
 
@@ -238,8 +238,8 @@ class PaperOperation(Operation):
     wire: Callable[[Any, Steps], dict[str, Any]]
 
     @property
-    def told(self) -> str:
-        """With an example: the schemas of tools have no member for one that all vendors take."""
+    def tool_description(self) -> str:
+        """The description with an example, because not all vendors support one in the schema."""
         example = {**self.examples[0]}
         if "paper_id" in example:  # no paper is in every library
             example["paper_id"] = "paper_id of a hit"
@@ -256,7 +256,7 @@ def checked(name: str, field: Any, given: Any) -> Any:
 
 
 def _is_clear(field: Any) -> bool:
-    """Whether the errors of an argument list what it takes."""
+    """True if the errors of an argument list its valid values."""
     return isinstance(field, (Choice, Number))
 
 
@@ -292,7 +292,7 @@ def retries(
 def run_bounded(
     operation: Operation, session: Caller, args: dict[str, Any], budgets: Budgets = BUDGETS
 ) -> Any:
-    """The reading, asked again for a smaller page where the first would pass its budget."""
+    """The reading; asked again for a smaller page if the first is over its budget."""
     reading = operation.run(session, **args)
     fitted, kept = _fitted(operation, reading, budgets, session.each)
     size = _size(reading)
@@ -308,7 +308,7 @@ def run_bounded(
 def _fitted(
     operation: Operation, reading: Any, budgets: Budgets, each: Each
 ) -> tuple[Any, int | None]:
-    """The reading as it fits, and how many of its items do."""
+    """(the reading cut to fit, the number of its items that do)."""
     if operation.fit is None:
         return reading, operation.fits(reading, budgets)
     fitted = operation.fit(reading, budgets, each)
@@ -316,7 +316,7 @@ def _fitted(
 
 
 def _size(reading: Any) -> int:
-    """How many items a page holds; nothing else is asked for twice."""
+    """The number of items on a page; only pages are asked for twice."""
     lists = (getattr(reading, name, None) for name in ("hits", "records", "groups", "values"))
     items: Sized = next((found for found in lists if found), ())
     return len(items)

@@ -31,7 +31,7 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a body stands: path and query, both encoded. A `posted` one has no next address."""
+    """The address of a body: path and query, both encoded. A `posted` one has no next address."""
 
     path: str
     query: str = ""
@@ -41,7 +41,7 @@ class Address:
         return f"{self.path}?{self.query}" if self.query else self.path
 
     def next(self, cursor: str | None) -> str | None:
-        """The address of the next page; None where it would be too long or this was posted."""
+        """The address of the next page; None if it is too long or this was posted."""
         if cursor is None or self.posted:
             return None
         pairs = parse_qsl(self.query, keep_blank_values=True)
@@ -57,7 +57,7 @@ def body(
     here: Address,
     extra: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """What the operation answers to unchecked arguments, with its links and `meta`.
+    """The answer of the operation to unchecked arguments, with its links and `meta`.
 
     `extra` are the parameters only REST has.
     """
@@ -65,10 +65,10 @@ def body(
     given, warnings = _lenient(operation, given)
     asked = operation.load_rest(given)
     more = _more(operation, extra, asked)
-    found = served(operation.ask(session, **asked, **more))
+    envelope = served(operation.ask(session, **asked, **more))
     if operation.route.link:
-        found = operation.route.link(found)
-    return linked(found, here, [*warnings, *alias_warnings(extra)])
+        envelope = operation.route.link(envelope)
+    return linked(envelope, here, [*warnings, *alias_warnings(extra)])
 
 
 def served(answer: Answer[Any]) -> Body:
@@ -81,14 +81,14 @@ def alias_warnings(extra: Mapping[str, str]) -> list[Body]:
     return [ALIAS_WARNING] if "deprecated_alias" in extra else []
 
 
-def linked(found: Body, here: Address, warnings: Sequence[Body] = ()) -> Body:
+def linked(envelope: Body, here: Address, warnings: Sequence[Body] = ()) -> Body:
     """Return the envelope with its links, its `meta` and further warnings."""
     links: dict[str, Any] = {"self": str(here)}
-    if "has_more" in found or "next_cursor" in found:
-        links["next"] = here.next(found.get("next_cursor"))
-    meta = {"count": {"kind": "none"}, "warnings": [], **found.get("meta", {})}
+    if "has_more" in envelope or "next_cursor" in envelope:
+        links["next"] = here.next(envelope.get("next_cursor"))
+    meta = {"count": {"kind": "none"}, "warnings": [], **envelope.get("meta", {})}
     meta["warnings"] = [*meta["warnings"], *warnings]
-    return {**found, "links": links, "meta": meta}
+    return {**envelope, "links": links, "meta": meta}
 
 
 def _lenient(operation: Operation, given: Body) -> tuple[Body, list[Body]]:
@@ -127,18 +127,18 @@ def narrowed(session: Session, given: dict[str, Any], extra: Mapping[str, str]) 
     if wanted is None or "connection_id" in given:
         return given
     listed = session.rs.schema(SchemaQuery()).value.connectors
-    found = [
+    connections = [
         one for connector in listed if wanted in connector.names for one in connector.connection_ids
     ]
-    if not found:
+    if not connections:
         raise NotFound(
             f"No connector {wanted!r} in this grant.",
             code="connection_not_found",
             param="connector_id",
         )
-    if len(found) > 1 and len(listed) > 1:
+    if len(connections) > 1 and len(listed) > 1:
         raise Ambiguous("Several connections have this connector.", retry_with="connection_id")
-    return {**given, "connection_id": found[0]} if len(found) == 1 else given
+    return {**given, "connection_id": connections[0]} if len(connections) == 1 else given
 
 
 def address(operation: Operation, given: Mapping[str, Any]) -> Address:
@@ -160,20 +160,20 @@ def address(operation: Operation, given: Mapping[str, Any]) -> Address:
 
 def _more(operation: Operation, extra: Mapping[str, str], asked: dict[str, Any]) -> dict[str, Any]:
     """The arguments that only REST has, as arguments of the port."""
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     if operation.name in WITH_WHOLE_VALUES:
-        found["whole"] = True
-    told = {
+        arguments["whole"] = True
+    values = {
         name: operation.rest_value(name, extra[name])
         for name in operation.route.extra
         if name in extra
     }
-    found |= {name: told[name] for name in ("order", "window") if name in told}
-    if "cursor" in told:
+    arguments |= {name: values[name] for name in ("order", "window") if name in values}
+    if "cursor" in values:
         if asked.get("offset_chars") is not None:
             raise InvalidRequest("Use cursor or offset_chars, not both.", param="cursor")
-        found["offset_chars"] = int(told["cursor"])
+        arguments["offset_chars"] = int(values["cursor"])
     if operation.name == "schema" and asked.get("detail") != "full":
-        compact = told.get("view") == "compact" or "detail" in asked
+        compact = values.get("view") == "compact" or "detail" in asked
         asked["detail"] = "compact" if compact else "document"
-    return found
+    return arguments

@@ -38,21 +38,21 @@ def run(session: Session, *, id: str, connection_id: str | None = None, **args: 
     ref = handles.parse(id, connection_id=connection_id)
     record = ask(session, id=id, connection_id=connection_id, **args).value
     owner = record.ref.connection_id
-    found = ref._replace(connection_id=owner)
+    owned = ref._replace(connection_id=owner)
     text, name = None, record.text_field
     if name and isinstance(record.data[name], Preview):
         window = WindowRequest(limit_chars=CONTRACT.document_chars)
-        text = session.rs.field_window(found, pointer.path_of(name), window).value.text
+        text = session.rs.field_window(owned, pointer.path_of(name), window).value.text
     where = f"?connection_id={routes.segment(owner)}" if owner else ""
     url = routes.record(ref.stream, ref.record_id) + where
-    following = _following(session, found, args.get("fields", ()))
+    following = _following(session, owned, args.get("fields", ()))
     return lay_out(record, url=url, body_text=text, following=following)
 
 
 def _following(session: Session, ref: handles.RecordRef, fields: Sequence[str]) -> list[str]:
-    """The fields of the record after the last one asked for, if no more could be named.
+    """The fields of the record after the last requested one, if no more could be named.
 
-    So the call for the fields that were left out of a wide record leads to all of them.
+    The call for the fields left out of a wide record then leads to all of them.
     """
     if len(fields) < CONTRACT.names_in_list:
         return []

@@ -80,18 +80,18 @@ def property_of(name: str, field: Any) -> dict[str, Any]:
 
 
 def _property(converter: Any, name: str, field: Any) -> dict[str, Any]:
-    found = SPECIAL.get(type(field))
-    if found is None:
-        found = converter.field2property(field)
+    schema = SPECIAL.get(type(field))
+    if schema is None:
+        schema = converter.field2property(field)
     else:
-        found = {**found, "description": field.metadata["description"]}
-    if not isinstance(found.get("type"), str):
+        schema = {**schema, "description": field.metadata["description"]}
+    if not isinstance(schema.get("type"), str):
         raise TypeError(f"{name}: {type(field).__name__} has no JSON Schema; map it in SPECIAL")
-    return _narrow(found)
+    return _narrow(schema)
 
 
-def _narrow(found: dict[str, Any]) -> dict[str, Any]:
-    kept = {key: found[key] for key in KEPT if key in found}
+def _narrow(schema: dict[str, Any]) -> dict[str, Any]:
+    kept = {key: schema[key] for key in KEPT if key in schema}
     if kept.get("maximum") == CONTRACT.whole_number:
         del kept["maximum"]
     if "items" in kept:

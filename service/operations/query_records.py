@@ -44,7 +44,7 @@ def run(session: Session, **args: Any) -> RecordPage:
 
 
 def _ordered(given: dict[str, Any]) -> dict[str, Any]:
-    """`order` is PDPP's: a direction, on its own or beside `sort`; or what `sort` takes."""
+    """`order` is PDPP's: a direction, on its own or beside `sort`; or a value of `sort`."""
     order, sort = given.get("order"), given.get("sort")
     if order not in ORDERS:
         return arguments.renamed(given, order="sort")

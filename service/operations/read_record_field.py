@@ -65,9 +65,9 @@ def ask(session: Session, **args: Any) -> Answer[FieldRead]:
 
 def run(session: Session, **args: Any) -> FieldRead:
     target, window = resolve(**args)
-    found = _ask(session, target, _around(window)).value
-    args = {"id": found.id, "field_path": found.field_path, **window}
-    return renderer.fit(replace(found, args=args), BUDGETS)
+    read = _ask(session, target, _around(window)).value
+    args = {"id": read.id, "field_path": read.field_path, **window}
+    return renderer.fit(replace(read, args=args), BUDGETS)
 
 
 def _ask(session: Session, target: FieldRef, window: dict[str, Any]) -> Answer[FieldRead]:

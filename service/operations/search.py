@@ -32,7 +32,7 @@ class SearchArguments(Arguments):
 
 
 def ask(session: Session, *, query: str, **args: Any) -> Answer[SearchPage]:
-    """Return what the source found."""
+    """Return the page of the source."""
     names: dict[str, Any] = {name: tuple(args.pop(name)) for name in ("streams",) if name in args}
     return session.rs.search(SearchQuery(query, **names, **args))
 

@@ -12,9 +12,9 @@ _HOST: Final = re.compile(r"([a-z0-9_.-]{1,253}|\[[0-9a-f:.]{2,45}\])(:[0-9]{1,5
 
 
 def here(services: Services) -> str:
-    """The public address where one is set, else the one the browser used, without a slash.
+    """The public address if set, else the one the browser used, without a slash.
 
-    A host that is none is not repeated: the address is then that of this machine to itself.
+    An invalid host is not repeated: the address is then a loopback one.
     """
     settings = services.settings
     if settings.public_url:

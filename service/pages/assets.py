@@ -1,4 +1,4 @@
-"""The files pages are made with, held in memory, at addresses that change when a file does."""
+"""The static files of pages, held in memory, at addresses that change with the files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ TYPES = {
 
 @dataclass(frozen=True)
 class Asset:
-    """One file as it goes out."""
+    """One file as served."""
 
     content: bytes
     media_type: str
@@ -30,12 +30,12 @@ class Assets:
     @cached_property
     def files(self) -> Mapping[str, Asset]:
         """Name to file."""
-        found = sorted(
+        paths = sorted(
             files("service.pages").joinpath("static").iterdir(), key=lambda one: one.name
         )
         return {
             one.name: Asset(one.read_bytes(), TYPES[ending])
-            for one in found
+            for one in paths
             if (ending := "." + one.name.rpartition(".")[2]) in TYPES
         }
 
@@ -48,6 +48,6 @@ class Assets:
         return whole.hexdigest()[:DIGEST_CHARS]
 
     def address(self, name: str) -> str:
-        """Where a page finds a file; raises `KeyError` for one that is not there."""
+        """The address of a file; raises `KeyError` for an unknown one."""
         self.files[name]
         return f"{PREFIX}/{self.digest}/{name}"

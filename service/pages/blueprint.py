@@ -1,4 +1,4 @@
-"""The pages of a deployment and the files they are made with."""
+"""The pages of a deployment and their static files."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ ICON = "icon.svg"
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """The pages at addresses that give programs JSON: `/`, and all if nothing is."""
+    """The pages at addresses that give programs JSON: `/`, and the page for missing addresses."""
 
     front: Callable[[], Response]
     missing: Callable[[], Response]

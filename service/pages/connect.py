@@ -14,13 +14,13 @@ from service.pages.layout import Layout
 from service.running.readiness import readiness
 
 PATH: Final = "/connect"
-#: Stands where the token goes. To the clients it is one, so that every line has a place for it.
+#: The placeholder of the token. Clients get it as a token, so that every line has room for one.
 PLACEHOLDER: Final = "YOUR_TOKEN"
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One thing to paste. `parts` are its text, split where a token is to stand.
+    """Text to paste. `parts` are its pieces, split where a token goes.
 
     The visitor may type one into the page, which then fills the gaps.
     """
@@ -45,7 +45,7 @@ def add(routes: Blueprint, layout: Layout) -> None:
 
 
 def _page(layout: Layout) -> Response:
-    """The page for the surface that `?for=` names, the first one without it."""
+    """The page for the surface that `?for=` names, by default the first."""
     mounted = holdings(layout, readiness(layout.services))
     wanted = request.args.get("for")
     chosen = next((each for each in mounted if each.name == wanted), mounted[0])
@@ -62,8 +62,8 @@ def _page(layout: Layout) -> Response:
         entries=[_entry(client, url, chosen) for client in CLIENTS],
         placeholder=PLACEHOLDER,
         commands={
-            name: _shell(f"rung {told}")
-            for name, told in (
+            name: _shell(f"rung {arguments}")
+            for name, arguments in (
                 ("grant", "grant create --connection NAME --expires 30d"),
                 ("connect", f"connect {url}"),
                 ("doctor", f"doctor {url}"),
@@ -79,8 +79,8 @@ def recommended(base: str, holding: Holding) -> tuple[Block, ...]:
 
 def _entry(client: Client, url: str, holding: Holding) -> Entry:
     written = client.config is not None
-    told = Snippet("Or write it with rung", "sh", f"rung connect {url} --client {client.name}")
-    command = _block(told) if written else None
+    snippet = Snippet("Or write it with rung", "sh", f"rung connect {url} --client {client.name}")
+    command = _block(snippet) if written else None
     return Entry(client, tuple(_blocks(client, url, holding)), command)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from evidence.text import json_line
 from service.operations.base import Operation
 
-#: How a field is typed in, by the JSON type of the argument. One with an `enum` is a "choice".
+#: The input of a field, by the JSON type of the argument. One with an `enum` is a "choice".
 KINDS: Final = {
     "string": "text",
     "integer": "number",

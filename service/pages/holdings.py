@@ -13,9 +13,9 @@ RECORDS, PAPERS = "records", "papers"
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """One surface: what it reads, who may, and the paths of MCP and REST. `open` takes no token.
+    """One surface: its data, its readers, and the paths of MCP and REST. `open` needs no token.
 
-    In `about`, backticks stand around code.
+    In `about`, backticks mark code.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Holding:
 def holdings(layout: Layout, state: Mapping[str, Any]) -> tuple[Holding, ...]:
     """The surfaces of this server, at least one.
 
-    Nothing that a token guards is among it: neither names nor counts.
+    It holds nothing that a token guards: neither names nor counts.
     """
     return (*_records(layout), *_papers(layout, state))
 
@@ -58,11 +58,11 @@ def _papers(layout: Layout, state: Mapping[str, Any]) -> Iterator[Holding]:
     services = layout.services
     if services.papers is None:
         return
-    closed, found = bool(services.settings.papers_tokens), state["papers"]
+    closed, papers = bool(services.settings.papers_tokens), state["papers"]
     about = "Research papers from a snapshot."
-    if not closed and found["status"] == READY:
-        noun = "paper" if found["papers"] == 1 else "papers"
-        about = f"{found['papers']:,} {noun}, snapshot `{found['snapshot']}`."
+    if not closed and papers["status"] == READY:
+        noun = "paper" if papers["papers"] == 1 else "papers"
+        about = f"{papers['papers']:,} {noun}, snapshot `{papers['snapshot']}`."
     yield Holding(
         PAPERS,
         "Research papers",
@@ -75,15 +75,15 @@ def _papers(layout: Layout, state: Mapping[str, Any]) -> Iterator[Holding]:
 
 
 def health(services: Services, state: Mapping[str, Any]) -> tuple[bool, tuple[str, ...]]:
-    """Whether everything is available, with messages about problems."""
-    said = []
+    """(True if everything is available, messages about problems)."""
+    messages = []
     if "reason" in state:
-        said.append(f"Records cannot be read: {state['reason']}")
-    found = state.get("papers", {})
-    if found.get("status") not in (None, READY):
-        said.append(f"Papers cannot be read: {found['refused']}")
-    elif "refused" in found:
-        said.append(f"A newer snapshot is there and was refused: {found['refused']}")
+        messages.append(f"Records cannot be read: {state['reason']}")
+    papers = state.get("papers", {})
+    if papers.get("status") not in (None, READY):
+        messages.append(f"Papers cannot be read: {papers['refused']}")
+    elif "refused" in papers:
+        messages.append(f"A newer snapshot is there and was refused: {papers['refused']}")
     if state.get("upstream", {}).get("failing"):
-        said.append("The upstream resource server does not answer at the moment.")
-    return state["status"] == READY, tuple(said)
+        messages.append("The upstream resource server does not answer at the moment.")
+    return state["status"] == READY, tuple(messages)

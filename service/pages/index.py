@@ -1,4 +1,4 @@
-"""`/`: what is on this server, whether it is ready, and how to connect."""
+"""`/`: the contents of this server, its state, and how to connect."""
 
 from flask import Response
 
@@ -15,7 +15,7 @@ def page(layout: Layout) -> Response:
     """The page. It needs no token, so it has no information that requires one."""
     state = readiness(layout.services)
     mounted = holdings(layout, state)
-    ready, said = health(layout.services, state)
+    ready, messages = health(layout.services, state)
     base = address.here(layout.services)
     return layout.page(
         "index.html",
@@ -24,7 +24,7 @@ def page(layout: Layout) -> Response:
         revisions=SUPPORTED,
         holdings=mounted,
         ready=ready,
-        said=said,
+        messages=messages,
         recommended=connect.recommended(base, mounted[0]),
         placeholder=connect.PLACEHOLDER,
     )

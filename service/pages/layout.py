@@ -40,8 +40,8 @@ PLACES: Final = (("/", "Home"), ("/connect", "Connect"), ("/try", "Try"), ("/doc
 class Layout:
     """Renders templates of `templates/` into answers. The paths are those of the MCP endpoints.
 
-    Each template is compiled when it is first shown: together they take longer than all else at
-    the start of a server.
+    Each template is compiled when it is first shown: compiling all would dominate the start of a
+    server.
     """
 
     services: Services
@@ -51,15 +51,15 @@ class Layout:
 
     @cached_property
     def _environment(self) -> Environment:
-        found = Environment(
+        environment = Environment(
             loader=PackageLoader("service.pages"),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        found.globals |= {"asset": self.assets.address, "places": PLACES, "version": VERSION}
-        return found
+        environment.globals |= {"asset": self.assets.address, "places": PLACES, "version": VERSION}
+        return environment
 
     def page(self, template: str, *, here: str, status: int = 200, **context: Any) -> Response:
         """A page as an answer. `here` is its path, which the header marks."""

@@ -1,6 +1,6 @@
 """`/try`: a form for every tool, made from its schema; the browser makes the calls itself.
 
-Nothing typed into the page comes back here, and the token goes nowhere but into the header of the
+This route receives nothing typed into the page; the token goes only into the header of the
 calls.
 """
 
@@ -21,7 +21,7 @@ from service.running.readiness import readiness
 
 PATH: Final = "/try"
 TOOLS: Final[dict[str, Sequence[Operation]]] = {RECORDS: OPERATIONS, PAPERS: PAPER_OPERATIONS}
-#: The tools the page begins with: the first that is there.
+#: Tools to show first: the page opens the first one available.
 BEGINNING: Final = ("search", "search_papers")
 
 
@@ -39,7 +39,7 @@ def add(routes: Blueprint, layout: Layout) -> None:
 
 
 def _page(layout: Layout) -> Response:
-    """The page with the form that `?tool=` names, else that of a search."""
+    """The page with the form that `?tool=` names, by default a search."""
     mounted = holdings(layout, readiness(layout.services))
     surfaces = [
         Surface(each, tuple(form(operation) for operation in TOOLS[each.name])) for each in mounted

@@ -18,7 +18,7 @@ FILES: Final = {
     "swagger-ui.css": "text/css; charset=utf-8",
     "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
 }
-#: The version stands in the address, so the files there never change.
+#: The address has the version, so its files never change.
 PREFIX: Final = f"/static/swagger/{VERSION}"
 FOREVER: Final = "public, max-age=31536000, immutable"
 
@@ -43,5 +43,5 @@ def _file(name: str) -> Response:
 
 @cache
 def _asset(name: str) -> Asset:
-    found = files(PACKAGE).joinpath("dist", name)
-    return Asset(found.read_bytes(), FILES[name])
+    path = files(PACKAGE).joinpath("dist", name)
+    return Asset(path.read_bytes(), FILES[name])

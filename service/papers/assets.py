@@ -1,12 +1,12 @@
-"""The files of a paper in the static tree of a snapshot, and how they are found on this machine.
+"""The files of a paper in the static tree of a snapshot, and their lookup on this machine.
 
     md/HASH.md                       the source
     md_translate/LANG/HASH.md        a translation
     summary/PAPER.json               the summary by the preferred template
     summary/PAPER/TEMPLATE.json      the summary by a template
 
-Names come from the rows of a snapshot, which anybody may have written: a name is used only where
-it is plain, and a file only where it lies in the folder and is what the row promises.
+Names come from the rows of a snapshot, which anybody may have written: a name is used only if
+it is plain, and a file only if it is inside the folder and matches its row.
 """
 
 import io
@@ -34,7 +34,7 @@ JSON = "application/json"
 NAME_BYTES = 255
 CHECKS_KEPT = 256
 
-# What is wrong with a file, as the end of a sentence.
+# Faults of a file, as the end of a sentence.
 MISSING = "is missing"
 BAD_NAME = "has an invalid file name"
 OUTSIDE = "is outside its directory"
@@ -112,7 +112,7 @@ def summary(
     """The summary by a template, or by the preferred one.
 
     `resource_path` and `content_hash` are those of the row of the template, where it has them.
-    The preferred summary is a file of its own, so the hash says nothing of it.
+    The preferred summary is a separate file, so the hash does not apply to it.
     """
     places: list[Parts] = [tuple(resource_path.split("/"))] if resource_path else []
     if template is None:
@@ -143,7 +143,7 @@ class AssetStore(ABC):
 
     @abstractmethod
     def _opened(self, asset: Asset, parts: Parts, deadline: Deadline) -> TextFile:
-        """One file; raises `FileNotFoundError` or `NotFound` if there is none."""
+        """One file; raises `FileNotFoundError` or `NotFound` if it is missing."""
 
     @abstractmethod
     def size(self, asset: Asset) -> int | None:
@@ -159,11 +159,11 @@ class LocalAssets(AssetStore):
     def size(self, asset: Asset) -> int | None:
         for parts in asset.places():
             try:
-                found = os.stat(self._path(asset, parts))
+                status = os.stat(self._path(asset, parts))
             except (OSError, Unavailable):
                 continue
-            if stat.S_ISREG(found.st_mode):
-                return found.st_size
+            if stat.S_ISREG(status.st_mode):
+                return status.st_size
         return None
 
     def _opened(self, asset: Asset, parts: Parts, deadline: Deadline) -> TextFile:
@@ -194,7 +194,7 @@ def open_file(path: str | Path) -> io.FileIO:
 
 
 def verified(file: io.FileIO, asset: Asset, deadline: Deadline) -> TextFile:
-    """The asset in an open file, which is closed where it is not what it should be.
+    """The asset in an open file, which is closed if verification fails.
 
     The bytes are read once for each file of this process; raises `Unavailable`.
     """
@@ -212,10 +212,10 @@ def verified(file: io.FileIO, asset: Asset, deadline: Deadline) -> TextFile:
 
 
 def _checked(file: io.FileIO, asset: Asset, deadline: Deadline) -> TextIndex:
-    found = os.fstat(file.fileno())
-    if not stat.S_ISREG(found.st_mode):
+    status = os.fstat(file.fileno())
+    if not stat.S_ISREG(status.st_mode):
         raise failed(asset, NOT_PLAIN)
-    if found.st_size > asset.most_bytes:
+    if status.st_size > asset.most_bytes:
         raise failed(asset, TOO_LARGE)
     index = text_index.index(file, deadline)
     if asset.sha256 is not None and index.sha256 != asset.sha256.lower():
@@ -239,7 +239,7 @@ def failed(asset: Asset, why: str, *, code: str = "asset_fetch_failed") -> Unava
 
 
 def _is_plain(part: str) -> bool:
-    """Whether `part` names something in its folder and nothing else."""
+    """True if `part` names something in its folder and nothing else."""
     if part in ("", ".", "..") or any(sign in part for sign in "/\\\0"):
         return False
     try:

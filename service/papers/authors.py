@@ -1,7 +1,7 @@
-"""Who wrote a paper, in the order and spelling of the paper.
+"""The authors of a paper, in the order and spelling of the paper.
 
 The author table keeps neither. But the metadata text of the full-text index begins with the
-title and goes on with the authors as they were given; the table says where each name ends.
+title and goes on with the authors as they were given; the table tells where each name ends.
 """
 
 import re
@@ -81,7 +81,7 @@ def _metadata(
 def in_order(text: str, title: str, names: list[str]) -> list[str] | None:
     """The authors in the order and spelling of a metadata text.
 
-    None where the text does not begin with the title. Names that are not where they should be
+    None where the text does not begin with the title. Names out of place
     follow at the end, as the table has them.
     """
     letters, places = _letters(text)
@@ -90,7 +90,7 @@ def in_order(text: str, title: str, names: list[str]) -> list[str] | None:
         return None
     spelled = {_letters(name)[0]: name for name in sorted(names, key=len)}
     sizes = sorted({len(name) for name in spelled} - {0}, reverse=True)
-    found = []
+    authors = []
     start = len(heading)
     while start < len(letters):
         # The longest name first: `jan li` also begins `jan lind`.
@@ -99,9 +99,9 @@ def in_order(text: str, title: str, names: list[str]) -> list[str] | None:
         if end is None:
             break
         name = spelled.pop(letters[start:end])
-        found.append(_cased(name, text[places[start] : places[end - 1] + 1]))
+        authors.append(_cased(name, text[places[start] : places[end - 1] + 1]))
         start = end
-    return found + sorted(spelled.values())
+    return authors + sorted(spelled.values())
 
 
 def _cased(name: str, text: str) -> str:

@@ -10,9 +10,9 @@ from evidence.limits import BUDGETS
 from evidence.ranking import Group, Ranker, Text
 from service.papers.names import values_of
 
-#: What an occurrence counts, by where it stands.
+#: The weight of an occurrence, by its field.
 TITLE, SUMMARY, NAMES, ELSEWHERE = 9, 3, 2, 1
-#: How much a title that is the query, and nothing else, lifts a score.
+#: The factor for a title that equals the query.
 TITLE_LIFT = 0.25
 
 _TEXTS = (
@@ -20,7 +20,7 @@ _TEXTS = (
     "coalesce(substr(CAST(c2 AS BLOB), 1, ?), x''), c0 FROM paper_fts_content "
     "WHERE id IN (SELECT value FROM json_each(?))"
 )
-#: What the index calls metadata.
+#: The index column of metadata.
 METADATA = ("author", "venue", "keyword", "institution")
 
 

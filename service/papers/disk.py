@@ -1,7 +1,7 @@
 """Reads a snapshot from disk, with a stamp that detects changes.
 
 Snapshots have the write-ahead log switched on, so opening one the usual way leaves files beside it
-or fails in a read-only folder; opening it `immutable` overlooks what waits in the log.
+or fails in a read-only folder; opening it `immutable` ignores its log.
 """
 
 import os
@@ -28,7 +28,7 @@ class SnapshotRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What changes when a file or its logs do: (device, inode, size, mtime in ns) of each."""
+    """The identity of a file and its logs: (device, inode, size, mtime in ns) of each."""
 
     file: str  # the real one, behind links
     mark: Mark
@@ -36,22 +36,22 @@ class Stamp:
 
 
 def look(path: str | Path) -> Stamp:
-    """The stamp of a file, with links resolved. Raises `SnapshotRefused` if there is none."""
+    """The stamp of a file, with links resolved. Raises `SnapshotRefused` without a file."""
     real = os.path.realpath(path)
     try:
-        found = os.stat(real)
+        status = os.stat(real)
     except OSError as error:
         raise SnapshotRefused(f"it cannot be read: {reason(error)}") from error
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise SnapshotRefused("it is not a regular file")
     if not os.access(real, os.R_OK):
         raise SnapshotRefused("it cannot be read: permission denied")
     logs = ((ending, _log(real + ending)) for ending in LOGS)
-    return Stamp(real, mark(found), tuple((ending, seen) for ending, seen in logs if seen))
+    return Stamp(real, mark(status), tuple((ending, seen) for ending, seen in logs if seen))
 
 
-def mark(found: os.stat_result) -> Mark:
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+def mark(status: os.stat_result) -> Mark:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def reason(error: OSError) -> str:
@@ -63,8 +63,8 @@ def reason(error: OSError) -> str:
 def whole(stamp: Stamp) -> Iterator[Path]:
     """A file with all content: the file itself, or a private copy into which its log is folded.
 
-    The copy is gone at the end; connections to it stay usable. Raises `SnapshotRefused`, at the
-    end too, where the file changed since the stamp was taken.
+    The copy is removed at the end; connections to it stay usable. Raises `SnapshotRefused`, also
+    at the end, if the file changed since the stamp was taken.
     """
     if not stamp.logs:
         yield Path(stamp.file)
@@ -118,7 +118,7 @@ def _fold(copy: Path) -> None:
 
 def _log(path: str) -> Mark | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return mark(found) if found.st_size else None
+    return mark(status) if status.st_size else None

@@ -1,4 +1,4 @@
-"""The most frequent values of a category, counted as the papers are that carry them."""
+"""The most frequent values of a category, counted by their papers."""
 
 from evidence.errors import InvalidRequest
 from evidence.limits import CONTRACT
@@ -8,7 +8,7 @@ from service.papers.snapshot import Snapshot
 
 # A longer value could not be searched for.
 LONGEST = CONTRACT.query_chars // 2
-# Nor could a value of nothing else: blanks, quotes, dots and what cannot be seen.
+# Nor could a value of only these: blanks, quotes, dots and invisible characters.
 BLANK = ' \t\n\v\f\r\u00a0".' + "".join(map(chr, (*range(0x200B, 0x2010), *range(0x202A, 0x202F))))
 
 #: category -> SQL of (value, papers)
@@ -25,9 +25,9 @@ CATEGORIES = tuple(_COUNTED)
 
 
 def facets(snapshot: Snapshot, category: str, *, limit: int, offset: int) -> PaperFacets:
-    """A page of values, those of most papers first, then by value; unknown ones are left out.
+    """A page of values, most papers first, then by value, without "unknown".
 
-    Raises `InvalidRequest` for a category that is none.
+    Raises `InvalidRequest` for an unknown category.
     """
     if category not in _COUNTED:
         raise InvalidRequest(

@@ -1,7 +1,7 @@
 """Matches query words to the snapshot's words: inflected forms and spelling corrections.
 
 Forms are words of the index with the same Snowball stem, in the languages of the papers. A word of
-five letters or more that occurs in no form also stands for the words one edit away.
+five letters or more that occurs in no form also matches the words one edit away.
 """
 
 import sqlite3
@@ -30,9 +30,9 @@ from service.lru import LruCache
 from service.papers.snapshot import Snapshot
 from service.papers.vocabulary import Vocabulary, tokens_table, vocabulary
 
-#: Forms of one word that are looked for, the most frequent first.
+#: The forms of one word to search, the most frequent first.
 FORMS_MAX = 24
-#: Words whose forms begin with fewer letters have none: too many words of the index begin so.
+#: Words whose forms begin with fewer letters have none: too many words share the prefix.
 BEGIN_CHARS = 3
 #: Papers whose language is detected. Their ids are hashes, so the first ones are a fair sample.
 SAMPLED_PAPERS = 500
@@ -51,8 +51,8 @@ def languages(snapshot: Snapshot) -> tuple[str, ...]:
                 "SELECT title || ' ' || summary_preview FROM paper ORDER BY paper_id LIMIT ?",
                 (SAMPLED_PAPERS,),
             )
-            found = detect(text for (text,) in rows)
-        return found if _ENGLISH in found else (*found, _ENGLISH)
+            detected = detect(text for (text,) in rows)
+        return detected if _ENGLISH in detected else (*detected, _ENGLISH)
 
     return snapshot.once("languages", read)
 
@@ -62,14 +62,14 @@ def groups(snapshot: Snapshot, db: sqlite3.Connection, query: PaperQuery) -> lis
     lexicon = _Lexicon(db, vocabulary(snapshot), languages(snapshot))
     recent = snapshot.once("forms", lambda: LruCache[str, Group](WORDS_KEPT))
     strict = {*query.required, *query.titles}
-    found = []
+    listed = []
     for term in query.terms:
         if term in strict or len(term.words) > 1 or not term.words[0].isalpha():
-            found.append(Group(term))
+            listed.append(Group(term))
             continue
         group = recent.once(term.words[0], lambda: lexicon.group(term))  # noqa: B023
-        found.append(replace(group, word=term))
-    return found
+        listed.append(replace(group, word=term))
+    return listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +107,11 @@ class _Lexicon:
             return counts
 
         words = list(words)
-        found = inflected(words, self.languages, beginning, least=BEGIN_CHARS)
-        return self._known(words) | {word: counts[word] for word in found}
+        forms = inflected(words, self.languages, beginning, least=BEGIN_CHARS)
+        return self._known(words) | {word: counts[word] for word in forms}
 
     def _known(self, words: Iterable[str]) -> dict[str, int]:
-        """Those of these words that occur, and in how many papers."""
+        """The words among these that occur, and their numbers of papers."""
         wanted = list(words)
         rows = self.db.execute(
             f"SELECT term, doc FROM json_each(?) CROSS JOIN {tokens_table(self.db)} "
@@ -121,13 +121,13 @@ class _Lexicon:
         return {word: 1 for word in wanted if word in self.tokens.tokens} | dict(rows)
 
     def _beginning(self, begin: str) -> dict[str, int]:
-        """The words that begin so, and in how many papers they occur."""
+        """The words with this prefix, and their numbers of papers."""
         rows = self.db.execute(
             f"SELECT term, doc FROM {tokens_table(self.db)} WHERE term >= ? AND term < ? LIMIT ?",
             (begin, begin + _LAST, BUDGETS.prefix_words_read),
         )
-        found = {word: 1 for word in self.tokens.beginning(begin)}
-        return found | {token: count for token, count in rows if token in fold(token).split()}
+        counts = {word: 1 for word in self.tokens.beginning(begin)}
+        return counts | {token: count for token, count in rows if token in fold(token).split()}
 
 
 def _frequent(known: dict[str, int], most: int) -> list[str]:

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Refusal:
-    """A file that was not taken, and how long it is not looked at again if it stays as it is."""
+    """A refused file, and until when it is not checked again unless it changes."""
 
     stamp: Stamp | None
     reason: str
@@ -45,8 +45,8 @@ class Snapshots:
     def current(self, wanted: str | None = None) -> Snapshot:
         """The snapshot for one request; a newer file is opened in the background.
 
-        `wanted` is the tag a cursor names: if it is not the current one, a newer file may be
-        what it names, and is waited for briefly. Raises `Unavailable` (`snapshot_unavailable`)
+        `wanted` is the tag a cursor names: if it is not the current one, it may name
+        a newer file, which is waited for briefly. Raises `Unavailable` (`snapshot_unavailable`)
         with the reason if there is nothing to answer from.
         """
         state = self._state()
@@ -68,9 +68,9 @@ class Snapshots:
             snapshot = self.current()
         except Unavailable as error:
             return {"status": "unavailable", "refused": error.details["reason"]}
-        found = {"status": "ready", "snapshot": snapshot.build_id, "papers": snapshot.papers}
+        status = {"status": "ready", "snapshot": snapshot.build_id, "papers": snapshot.papers}
         refusal = self._state().refusal
-        return {**found, "refused": refusal.reason} if refusal else found
+        return {**status, "refused": refusal.reason} if refusal else status
 
     def _state(self) -> _Generations:
         process = os.getpid()

@@ -22,7 +22,7 @@ _ARXIV_DOI = "10.48550/arxiv."
 
 
 def is_paper_id(text: object) -> bool:
-    """Whether a paper with this id is served; ids of another form would not survive a URI."""
+    """True if a paper with this id is served; ids of another form would not survive a URI."""
     return isinstance(text, str) and _PAPER_ID.fullmatch(text) is not None
 
 
@@ -42,7 +42,7 @@ def named(snapshot: Snapshot, db: sqlite3.Connection, given: str) -> str | None:
 
 
 def is_number(given: str) -> bool:
-    """Whether a text is spelled as a DOI, an arXiv id or a built paper id, and so is no words."""
+    """True if a text is spelled as a DOI, an arXiv id or a built paper id."""
     given = given.strip()
     return any(pattern.fullmatch(given) for pattern in (_DOI, _ARXIV, _BUILT_ID))
 
@@ -60,12 +60,12 @@ def by_title(snapshot: Snapshot, given: str) -> tuple[str, ...]:
 
 def doi_in(given: str) -> str | None:
     """The canonical form of a DOI; None if the text is not a DOI."""
-    found = _DOI.fullmatch(unquote(given.strip()))
-    return found[1].lower().rstrip(".,;)") if found else None
+    match = _DOI.fullmatch(unquote(given.strip()))
+    return match[1].lower().rstrip(".,;)") if match else None
 
 
 def _alias(db: sqlite3.Connection, key: str) -> str | None:
-    if not key.isprintable():  # and so cannot be bound, or is no key
+    if not key.isprintable():  # which cannot be bound, or is no key
         return None
     row = db.execute(
         "SELECT paper_id FROM paper_key_alias AS alias JOIN paper USING (paper_id) "
@@ -93,12 +93,12 @@ def _dois(snapshot: Snapshot) -> dict[str, str]:
 
 def _titles(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
     def read() -> dict[str, tuple[str, ...]]:
-        found: dict[str, tuple[str, ...]] = {}
+        ids: dict[str, tuple[str, ...]] = {}
         with snapshot.connection() as db:
             for paper_id, title in db.execute("SELECT paper_id, title FROM paper ORDER BY 1"):
                 if words := _words(title):
-                    found[words] = (*found.get(words, ()), paper_id)
-        return found
+                    ids[words] = (*ids.get(words, ()), paper_id)
+        return ids
 
     return snapshot.once("titles", read)
 

@@ -1,4 +1,4 @@
-"""Papers by a part of their keywords or tags."""
+"""Finds papers by a part of their keywords or tags."""
 
 import re
 import sqlite3
@@ -19,7 +19,7 @@ _GAPS = re.compile(r"[\s\u2010-\u2015-]+")  # `pre-training` is `pre training`
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A keyword or tag: its table and number there, and what a text is compared with."""
+    """A keyword or tag: its table, its number there, and its form for comparison."""
 
     field: str
     number: int
@@ -44,7 +44,7 @@ def values(snapshot: Snapshot) -> list[Value]:
 def papers(snapshot: Snapshot, db: sqlite3.Connection, text: str) -> list[str]:
     """The ids of the papers with a keyword or tag that holds `text`.
 
-    Papers with a value that is no more than the text come first; then as papers are listed.
+    Papers with a value equal to the text come first; then in the order of the list.
     Raises `InvalidRequest` (`invalid_query`).
     """
     wanted = key_of(text)
@@ -57,10 +57,10 @@ def papers(snapshot: Snapshot, db: sqlite3.Connection, text: str) -> list[str]:
     exact: set[str] = set()
     others: set[str] = set()
     for field in FIELDS:
-        found = [each for each in values(snapshot) if each.field == field and wanted in each.key]
-        same = [each.number for each in found if each.key == wanted]
+        matching = [each for each in values(snapshot) if each.field == field and wanted in each.key]
+        same = [each.number for each in matching if each.key == wanted]
         exact |= names.papers_of(db, field, same)
-        others |= names.papers_of(db, field, [each.number for each in found])
+        others |= names.papers_of(db, field, [each.number for each in matching])
     listed = catalogue(snapshot).listed
     return listed(exact) + listed(others - exact)
 

@@ -1,6 +1,6 @@
-"""Whether a file is a snapshot of deepresearch-flow, and which tables and columns it has.
+"""Checks that a file is a snapshot of deepresearch-flow, and reads its tables and columns.
 
-Snapshots carry no version number: releases differ by columns, and what they share is asked for.
+Snapshots carry no version number: releases differ by columns, so the common ones are required.
 """
 
 import os
@@ -79,9 +79,9 @@ def check_content(db: sqlite3.Connection, columns: Columns) -> None:
 
 
 def check_values(db: sqlite3.Connection, columns: Columns) -> None:
-    """Refuses what is not text where text is read, and text that no paper has.
+    """Refuses non-text values in text columns, and text without a paper.
 
-    SQLite keeps anything in any column. What holds here is relied on everywhere else.
+    SQLite allows any value in any column. All other code relies on these checks.
     """
     for table in filter(columns.__contains__, SHORT):
         for column in NEEDED.get(table, ()):
@@ -89,8 +89,8 @@ def check_values(db: sqlite3.Connection, columns: Columns) -> None:
             if not all(map(_is_number if is_number else _is_short, _values(db, table, column))):
                 raise SnapshotRefused(f"table {table} has an invalid value in column {column}")
         for column in columns[table].intersection(OPTIONAL.get(table, ())):
-            found = (value for value in _values(db, table, column) if value is not None)
-            if not all(map(_is_text if column == "bibtex_raw" else _is_short, found)):
+            values = (value for value in _values(db, table, column) if value is not None)
+            if not all(map(_is_text if column == "bibtex_raw" else _is_short, values)):
                 raise SnapshotRefused(f"table {table} has an invalid value in column {column}")
     if "paper_fts_trigram_content" in columns:
         for column in ("c0", "c1", "c2"):
@@ -134,10 +134,10 @@ def read_columns(db: sqlite3.Connection) -> Columns:
 
 
 def read_build_id(db: sqlite3.Connection) -> str:
-    found = db.execute("SELECT value FROM snapshot_meta WHERE key = 'snapshot_build_id'").fetchone()
-    if found is None or not isinstance(found[0], str) or not found[0]:
+    row = db.execute("SELECT value FROM snapshot_meta WHERE key = 'snapshot_build_id'").fetchone()
+    if row is None or not isinstance(row[0], str) or not row[0]:
         raise SnapshotRefused("it has no snapshot_build_id, so its build did not finish")
-    return found[0]
+    return row[0]
 
 
 def _columns(db: sqlite3.Connection, table: str) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
-"""Which papers a query finds, and in which order: candidates by the index, ranked in blocks.
+"""Finds and orders the papers of a query: candidates by the index, ranked in blocks.
 
-A paper matches if it holds every required part, none that is refused, and at least one wanted word.
+A paper matches if it holds every required part, no refused one, and at least one wanted word.
 The index gives the full-text rows of each word. Their order is that of the rarity of what they
-hold, more if it stands in the title or in the summary. Each block of a hundred is then ranked by
+hold, more if it is in the title or in the summary. Each block of a hundred is then ranked by
 its texts, so a page costs the same however far it is.
 """
 
@@ -22,7 +22,7 @@ from service.papers.query import PaperQuery, is_pair
 from service.papers.snapshot import Snapshot
 from service.papers.vocabulary import vocabulary
 
-#: What a word in the title, and one in the title, summary or metadata, adds to a candidate.
+#: The weight of a word in the title, and of one in the title, summary or metadata.
 TITLE_SHARE = 2.0
 HEAD_SHARE = 1.0
 HEAD = "{title summary metadata}"
@@ -46,7 +46,7 @@ class Rows:
 
 
 class Matches:
-    """What a query finds in a snapshot; the paper that it names comes first.
+    """The matches of a query in a snapshot; a paper that it names comes first.
 
     `groups` are its terms with their forms and counts. `count` papers match, `all` of them hold
     every term.
@@ -102,7 +102,7 @@ class Matches:
         return f"({' OR '.join(self._known.expression(term, fused=True) for term in terms)})"
 
     def report(self, found: Candidate, shown: Container[str]) -> PaperMatch | None:
-        """Which words of the query a paper holds, and in which form; None without words.
+        """The words of the query a paper holds, with their forms; None without words.
 
         Of several forms it names one that is `shown`.
         """
@@ -141,7 +141,7 @@ class Matches:
         return sorted(block, key=lambda one: (*key[one], *self._tie(one)))
 
     def _tie(self, found: Candidate) -> tuple[int, str]:
-        """What orders papers of one score: the newer first, then by id."""
+        """The sort key of papers with equal scores: newer first, then by id."""
         return -self._catalogue.year_of[found.paper_id], found.paper_id
 
     def _holding(self, group: Group) -> Rows:
@@ -153,17 +153,17 @@ class Matches:
         return Rows(self._matching(expression), self._matching(f"{HEAD} : {expression}"), title)
 
     def _matching(self, expression: str) -> frozenset[int]:
-        found = self._db.execute(
+        rows = self._db.execute(
             "SELECT rowid FROM paper_fts WHERE paper_fts MATCH ?", (expression,)
         )
-        return frozenset(row for (row,) in found) & self._catalogue.paper_of.keys()
+        return frozenset(row for (row,) in rows) & self._catalogue.paper_of.keys()
 
     def _holds(self, rowid: int, term: Term) -> bool:
-        found = self._db.execute(
+        row = self._db.execute(
             "SELECT 1 FROM paper_fts WHERE paper_fts MATCH ? AND rowid = ?",
             (self.spelled(term), rowid),
         )
-        return found.fetchone() is not None
+        return row.fetchone() is not None
 
     def _ordered(self, allowed: set[str]) -> list[Candidate]:
         """Every paper that matches, once, in the order of the candidates."""
@@ -197,7 +197,7 @@ class Matches:
         return sets[0].intersection(*sets[1:]) if sets else frozenset()
 
     def _allowed(self, snapshot: Snapshot) -> set[str]:
-        """The papers that have what the fields ask for, and nothing that is refused."""
+        """The papers that match the fields, and no refused value."""
         allowed = set(self._catalogue.place_of)
         for name in self._query.names:
             fitting = names.papers_with(snapshot, self._db, name)

@@ -1,4 +1,4 @@
-"""Papers by the values of a field: authors, venues, years and so on, never by SQL patterns."""
+"""Finds papers by the values of a field: authors, venues, years and so on, without SQL patterns."""
 
 import re
 import sqlite3
@@ -25,20 +25,20 @@ _RANGE = re.compile(r"\s*(\d{1,4})?\s*\.\.\s*(\d{1,4})?\s*", re.ASCII)
 
 
 def papers_with(snapshot: Snapshot, db: sqlite3.Connection, name: Name) -> set[str]:
-    """The ids of the papers whose values fit, whether the name is excluded or not."""
+    """The ids of the papers whose values match, also for an excluded name."""
     fits = _rule(name)
     if name.field in LISTED:
         wanted = [number for number, value in values(snapshot, name.field) if fits(value)]
         return papers_of(db, name.field, wanted)
     rows = db.execute(_OF_PAPERS[name.field])
     known: dict[str, bool] = {}
-    found = set()
+    ids = set()
     for value, paper_id in rows:
         if value not in known:
             known[value] = fits(_key(value))
         if known[value]:
-            found.add(paper_id)
-    return found
+            ids.add(paper_id)
+    return ids
 
 
 def values(snapshot: Snapshot, field: str) -> list[tuple[int, str]]:
@@ -78,7 +78,7 @@ def papers_of(db: sqlite3.Connection, field: str, numbers: Iterable[int]) -> set
 
 
 def _rule(name: Name) -> Callable[[str], bool]:
-    """Whether a folded value matches a field."""
+    """The test of a folded value against a field."""
     if name.field == "year" and (span := _RANGE.fullmatch(name.value)):
         return _year_range(name, span)
     wanted = _key(name.value)

@@ -34,7 +34,7 @@ _NOTABLE = re.compile(
     ) (?P<rest> [^\n]* )""",
     re.VERBOSE,
 )
-# How a line begins that is no paragraph: a line of dashes below it is a rule.
+# The beginning of a line that is no paragraph: a line of dashes below it is a rule.
 _NO_PARAGRAPH = re.compile(r"[ ]{4}|[ ]{0,3}(?:\t|>|\||<|[-+*](?:\s|$)|\d{1,9}[.)]\s|```|~~~)")
 
 
@@ -58,19 +58,19 @@ def outline(file: TextFile, offset: int, limit: int) -> tuple[list[Heading], int
     for an offset behind the end, `TimedOut` for a text that takes too long.
     """
     file.check(offset)
-    found = _outlined(file)
-    first = bisect_left(found.starts, offset)
+    whole = _outlined(file)
+    first = bisect_left(whole.starts, offset)
     after = first + limit
-    shown = range(first, min(after, len(found.starts)))
+    shown = range(first, min(after, len(whole.starts)))
     headings = [
-        Heading(_title(file, found.starts[at]), found.levels[at], found.starts[at], found.sizes[at])
+        Heading(_title(file, whole.starts[at]), whole.levels[at], whole.starts[at], whole.sizes[at])
         for at in shown
     ]
-    return headings, found.starts[after] if after < len(found.starts) else None
+    return headings, whole.starts[after] if after < len(whole.starts) else None
 
 
 def heading_above(file: TextFile, place: int) -> str | None:
-    """The heading above a position; None if there is none or finding it takes too long."""
+    """The heading above a position; None without one, or if finding it takes too long."""
     if file.total > CHEAP_CHARS and _outlines.get(file.identity) is None:
         return None
     try:
@@ -111,15 +111,15 @@ def _headings(file: TextFile) -> Iterator[tuple[int, int]]:
     reader = _Reader()
     for base, text, own, end in _stretches(file):
         for line in _NOTABLE.finditer(text, own - 1, end):
-            found = reader.heading(base, text, line)
-            if found is not None:
-                yield found
+            heading = reader.heading(base, text, line)
+            if heading is not None:
+                yield heading
 
 
 def _stretches(file: TextFile) -> Iterator[tuple[int, str, int, int]]:
     """(offset, text, own, end): the lines from `own` to `end`, after two that were given before.
 
-    The text begins with a line end, unless what it begins with lies far inside a very long line.
+    The text begins with a line end, unless it begins far inside a very long line.
     """
     deadline = Deadline.after(BUDGETS.store_seconds)
     text, base, own = "\n", -1, 1
@@ -152,7 +152,7 @@ def _line_ends(text: str) -> str:
 
 
 class _Reader:
-    """Tells headings from similar lines; `after` is the end of the last relevant line."""
+    """Distinguishes headings from similar lines; `after` is the end of the last relevant line."""
 
     def __init__(self) -> None:
         self._fence = ""
@@ -197,8 +197,8 @@ def _paragraph_above(base: int, text: str, place: int, after: int) -> int | None
 
 def _title(file: TextFile, start: int) -> str:
     line = _line_ends(file.read(start, start + LINE_CHARS)).partition("\n")[0]
-    found = _NOTABLE.match(f"\n{line}")
-    title = _bare(found["rest"]) if found and found["atx"] else line.strip()
+    match = _NOTABLE.match(f"\n{line}")
+    title = _bare(match["rest"]) if match and match["atx"] else line.strip()
     size = BUDGETS.title_chars
     return title if len(title) <= size else f"{title[: size - 1]}…"
 

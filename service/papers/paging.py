@@ -30,7 +30,7 @@ class Paging:
 
     @staticmethod
     def of(snapshot: Snapshot, operation: str, word: str, wanted: PaperSearch) -> "Paging":
-        """The page that is wanted; `word` is the name of its text among the arguments.
+        """The requested page; `word` is the name of its text among the arguments.
 
         Raises `InvalidRequest` (`invalid_cursor`, or `invalid_request` past the deepest page)
         and `Gone` (`cursor_expired`) for a cursor of another generation.
@@ -48,9 +48,9 @@ class Paging:
             )
         return Paging(operation, args, snapshot.tag, offset, limit)
 
-    def cut(self, found: Iterable[T]) -> list[T]:
+    def cut(self, items: Iterable[T]) -> list[T]:
         """The items of the page, plus one if more follow."""
-        return list(islice(found, self.offset, self.offset + self.limit + 1))
+        return list(islice(items, self.offset, self.offset + self.limit + 1))
 
     def page(self, hits: list[PaperHit], *, more: bool, did_you_mean: list[str]) -> PaperPage:
         """The page. Past the deepest page it has no cursor."""
@@ -69,8 +69,8 @@ class Paging:
 
 def _opened(tag: str, cursor: str, again: Continuation) -> int:
     """The offset in a cursor."""
-    found = _CURSOR.fullmatch(cursor)
-    if found is None:
+    match = _CURSOR.fullmatch(cursor)
+    if match is None:
         raise InvalidRequest(
             "The cursor is invalid. Send it exactly as it was returned, or leave it out to "
             "start over.",
@@ -78,11 +78,11 @@ def _opened(tag: str, cursor: str, again: Continuation) -> int:
             param="cursor",
             calls=(again,),
         )
-    if found[1] != tag:
+    if match[1] != tag:
         raise Gone(
             "The papers have changed since this cursor was issued.",
             code="cursor_expired",
             hint="Search again from the start.",
             calls=(again,),
         )
-    return int(found[2])
+    return int(match[2])

@@ -18,14 +18,14 @@ from service.papers.snapshot import Snapshot
 SHOWN_CHARS = 100
 """Characters shown of a name that no paper has."""
 
-TRIGRAMS_OF_NEAR = 5  # a shorter text shares as much with any title
+TRIGRAMS_OF_NEAR = 5  # a shorter text resembles any title
 SHARE_OF_NEAR = 0.5
 """Share of the letters given, three at a time, that a title near to it has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the paper table; what an older snapshot has not, or has empty, is None."""
+    """A row of the paper table; a column that is missing or empty is None."""
 
     paper_id: str
     title: str
@@ -59,12 +59,12 @@ def identify(snapshot: Snapshot, given: str) -> Row:
     with snapshot.connection() as db:
         paper_id = identity.named(snapshot, db, given) or identity.by_bibtex_key(db, given)
         named = (paper_id,) if paper_id else identity.by_title(snapshot, given)
-        found = [each for each in named if identity.is_paper_id(each)]
-        if not found:
+        ids = [each for each in named if identity.is_paper_id(each)]
+        if not ids:
             raise _not_found(snapshot, db, given)
-        if len(found) > 1:
-            raise _ambiguous(db, found)
-        return _row(snapshot, db, found[0])
+        if len(ids) > 1:
+            raise _ambiguous(db, ids)
+        return _row(snapshot, db, ids[0])
 
 
 def templates(snapshot: Snapshot, row: Row) -> list[Template]:
@@ -96,7 +96,7 @@ def translations(snapshot: Snapshot, row: Row) -> dict[str, str]:
 
 
 def read(snapshot: Snapshot, row: Row, source_bytes: int | None) -> Paper:
-    """All that is known of a paper, lists cut to `paper_names`; the size of its source is given."""
+    """The metadata of a paper, lists cut to `paper_names`; the size of its source is given."""
     with snapshot.connection() as db:
         about = authors.read(snapshot, db, {row.paper_id: row.title})[row.paper_id]
         left_out = {"authors": about.authors_total - len(about.authors)}
@@ -145,8 +145,8 @@ def _row(snapshot: Snapshot, db: sqlite3.Connection, paper_id: str) -> Row:
         (f"nullif({text}, '')" if name in optional else text) if name in known else "NULL"
         for name, text in ((name, f"CAST({name} AS TEXT)") for name in wanted)
     ]
-    found = db.execute(f"SELECT {', '.join(columns)} FROM paper WHERE paper_id = ?", (paper_id,))
-    return Row(*found.fetchone())
+    cursor = db.execute(f"SELECT {', '.join(columns)} FROM paper WHERE paper_id = ?", (paper_id,))
+    return Row(*cursor.fetchone())
 
 
 def _aliases(db: sqlite3.Connection, paper_id: str) -> dict[str, str]:
@@ -165,12 +165,12 @@ def _bibtex(
     """The BibTeX entry of a paper, unless it is long, and its key."""
     if "paper_bibtex" not in snapshot.columns:
         return None, None
-    found = db.execute(
+    row = db.execute(
         "SELECT iif(length(bibtex_raw) <= ?, bibtex_raw, NULL), bibtex_key "
         "FROM paper_bibtex WHERE paper_id = ?",
         (BUDGETS.paper_bibtex_chars, paper_id),
     ).fetchone()
-    return found or (None, None)
+    return row or (None, None)
 
 
 def _ambiguous(db: sqlite3.Connection, found: Iterable[str]) -> Ambiguous:
@@ -199,7 +199,7 @@ def _not_found(snapshot: Snapshot, db: sqlite3.Connection, given: str) -> NotFou
 
 
 def _near(snapshot: Snapshot, db: sqlite3.Connection, given: str) -> list[str]:
-    """The ids of the papers whose titles share most with what was given, at least half of it."""
+    """The ids of the papers whose titles share most with the given text, at least half of it."""
     wanted = suggest.trigrams(given)
     if len(wanted) < TRIGRAMS_OF_NEAR:
         return []
@@ -219,5 +219,5 @@ def _brief(db: sqlite3.Connection, papers: Iterable[str], columns: str) -> list[
         f"SELECT {columns} FROM paper WHERE paper_id IN (SELECT value FROM json_each(?))",
         (orjson.dumps(wanted).decode(),),
     )
-    found = [dict(zip(columns.split(", "), map(line, row))) for row in rows]
-    return sorted(found, key=lambda paper: wanted.index(paper["paper_id"]))
+    briefs = [dict(zip(columns.split(", "), map(line, row))) for row in rows]
+    return sorted(briefs, key=lambda paper: wanted.index(paper["paper_id"]))

@@ -1,7 +1,7 @@
 """A paper search as typed: wanted words, required parts, and fields with a value.
 
     graph neural networks       words; a paper with any of them is found, one with more comes first
-    "deep learning" transform*  a phrase, and words that begin so, which the paper must hold
+    "deep learning" transform*  a phrase, and a prefix, which the paper must hold
     -survey -"a survey"         a word and a phrase that it must not hold
     10.1038/nature14539         a number is required as it is
     title:attention             a word or "a phrase" of the title
@@ -121,7 +121,7 @@ def _indexed(found: Iterable[Term]) -> list[Term]:
 
 
 def is_pair(term: Term) -> bool:
-    """Whether a term is two adjacent characters of a script without spaces."""
+    """True if a term is two adjacent characters of a script without spaces."""
     return len(term.words) == 2 and all(map(question.is_unspaced, term.words))
 
 

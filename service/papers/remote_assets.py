@@ -28,7 +28,7 @@ NOT_FETCHED = "cannot be downloaded"
 class RemoteAssets(AssetStore):
     """Assets below an HTTP(S) address.
 
-    `generation` names the snapshot whose rows are asked with: what has no hash is cached for it
+    `generation` names the snapshot of the rows: assets without a hash are cached for it
     alone. The cache is a folder of its own under the temporary folder unless one is given.
     Raises `ValueError` for an address that nothing can be appended to.
     """
@@ -70,7 +70,7 @@ class RemoteAssets(AssetStore):
         return self._cache / hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
     def _cached(self, asset: Asset, deadline: Deadline) -> TextFile | None:
-        """The cached asset; None if there is none. Deletes an altered one."""
+        """The cached asset, or None. Deletes an altered one."""
         path = self._path(asset)
         try:
             _check_private(self._cache)
@@ -87,7 +87,7 @@ class RemoteAssets(AssetStore):
             return None
 
     def _opened(self, asset: Asset, parts: Parts, deadline: Deadline) -> TextFile:
-        """The asset as its server has it, verified, and cached from now on."""
+        """The asset from its server, verified and cached."""
         try:
             part, name = _new_part(self._cache)
         except OSError as error:
@@ -99,7 +99,7 @@ class RemoteAssets(AssetStore):
                 self._fill(part, parts, asset, deadline)
                 text = assets.verified(part, asset, deadline)
                 opened.pop_all()
-            with suppress(OSError):  # the text is open, whatever becomes of its name
+            with suppress(OSError):  # the text stays open, even if its name is lost
                 self._make_room()
                 os.replace(name, self._path(asset))
             return text
@@ -123,14 +123,14 @@ class RemoteAssets(AssetStore):
 
     def _make_room(self) -> None:
         """Removes what was used longest ago until the cache is within its bounds."""
-        found = []
+        files = []
         with os.scandir(self._cache) as entries:
             for entry in entries:
                 with suppress(FileNotFoundError):  # another process made room
                     about = entry.stat(follow_symlinks=False)
-                    found.append((about.st_ctime_ns, about.st_size, entry.path))
-        surplus = sum(size for _, size, _ in found) - self._cache_bytes
-        for _, size, path in sorted(found):
+                    files.append((about.st_ctime_ns, about.st_size, entry.path))
+        surplus = sum(size for _, size, _ in files) - self._cache_bytes
+        for _, size, path in sorted(files):
             if surplus <= 0:
                 break
             _remove(path)
@@ -152,17 +152,17 @@ def _new_part(cache: Path) -> tuple[io.FileIO, str]:
 
 def _check_private(cache: Path) -> None:
     """Raises `OSError` unless the folder is ours alone: others could lay links into it."""
-    found = cache.lstat()
-    ours = found.st_uid == os.geteuid() and not found.st_mode & 0o077
-    if not (ours and stat.S_ISDIR(found.st_mode)):
+    status = cache.lstat()
+    ours = status.st_uid == os.geteuid() and not status.st_mode & 0o077
+    if not (ours and stat.S_ISDIR(status.st_mode)):
         raise PermissionError
 
 
 def _touch(file: io.FileIO) -> None:
     """Marks the file as used last, by its change time; its other times are part of its identity."""
-    found = os.fstat(file.fileno())
+    status = os.fstat(file.fileno())
     with suppress(OSError):
-        os.utime(file.fileno(), ns=(found.st_atime_ns, found.st_mtime_ns))
+        os.utime(file.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def _remove(path: str | Path) -> None:

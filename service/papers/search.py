@@ -19,7 +19,7 @@ from service.ports import PaperSearch
 
 
 class _Shown(NamedTuple):
-    """What a hit shows of a paper, as it is stored."""
+    """The stored values that a hit shows of a paper."""
 
     paper_id: str
     title: str
@@ -86,14 +86,14 @@ def _hits(
     matches: Matches,
     page: Sequence[Candidate],
 ) -> list[PaperHit]:
-    shown = _shown(db, [found.paper_id for found in page])
+    shown = _shown(db, [candidate.paper_id for candidate in page])
     about = authors.read(snapshot, db, {each.paper_id: each.title for each in shown.values()})
     in_title = {*query.titles} - {*query.words, *query.required}
     hits = []
-    for found in page:
-        paper, metadata = shown[found.paper_id], about[found.paper_id]
-        held = matches.held(found.rowid)
-        texts = Texts(db, matches.spelled, found.rowid, paper.title, metadata.text)
+    for candidate in page:
+        paper, metadata = shown[candidate.paper_id], about[candidate.paper_id]
+        held = matches.held(candidate.rowid)
+        texts = Texts(db, matches.spelled, candidate.rowid, paper.title, metadata.text)
         proven = snippet(
             texts,
             [group for group in held if group.word not in in_title],
@@ -101,7 +101,7 @@ def _hits(
             paper.preview,
         )
         hits.append(_hit(paper, metadata, proven))
-        hits[-1].match = matches.report(found, proven.words)
+        hits[-1].match = matches.report(candidate, proven.words)
     return hits
 
 

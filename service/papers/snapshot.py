@@ -31,8 +31,8 @@ TAG_DIGITS = 10
 class Snapshot:
     """One generation of papers. Safe to share between threads, not with a forked process.
 
-    `tag` is made from the content: the same for the same file on two hosts, another after any
-    change. The connections close when nobody holds the snapshot any more.
+    `tag` is a digest of the content: equal for the same file on two hosts, different after any
+    change. The connections close with the last reference to the snapshot.
     """
 
     def __init__(
@@ -71,8 +71,8 @@ class Snapshot:
         """A read-only connection; statements past `seconds` raise `TimedOut`.
 
         Inside it the same thread gets the same connection again. Temporary tables may be made.
-        Raises `Unavailable` (`snapshot_unavailable`) where the file cannot be read, or was
-        written to meanwhile: then what was read is worth nothing.
+        Raises `Unavailable` (`snapshot_unavailable`) if the file cannot be read, or was
+        written to meanwhile, which invalidates what was read.
         """
         held: sqlite3.Connection | None = getattr(self._held, "db", None)
         with _typed_errors():
@@ -94,19 +94,19 @@ class Snapshot:
     def once(self, key: str, build: Callable[[], T]) -> T:
         """The result of `build`, computed once on first use within `store_seconds`."""
         if key not in self._values:
-            # Always in this order, so that nobody waits for a connection with the lock in hand.
+            # Always in this order, so that no thread waits for a connection with the lock held.
             with self.connection(), self._building:
                 if key not in self._values:
                     self._values[key] = build()
-        found: T = self._values[key]
-        return found
+        value: T = self._values[key]
+        return value
 
     def intact(self) -> bool:
-        """Whether the open file is unmodified. Renaming or removing it is allowed."""
+        """True if the open file is unmodified. Renaming or removing it is allowed."""
         return mark(os.fstat(self._source)) == self._mark
 
     def close(self) -> None:
-        """Closes the connections, those in use when they come back."""
+        """Closes the connections; those in use when they are returned."""
         self._closed = True
         _close_all(self._idle)
 

@@ -34,7 +34,7 @@ DEFAULT_CHARS = {SUMMARY: CONTRACT.summary_chars, SOURCE: CONTRACT.source_chars}
 
 
 class Papers:
-    """The snapshot at a path, whichever generation of it; `static` are its texts, if elsewhere."""
+    """The snapshot at a path in its current generation; `static` are its texts, if elsewhere."""
 
     def __init__(self, snapshot: Path, static: str | None = None) -> None:
         self._snapshots = Snapshots(snapshot)
@@ -45,12 +45,12 @@ class Papers:
         return SnapshotLibrary(self._snapshots, self._static)
 
     def status(self) -> dict[str, Any]:
-        """What is served, and why a newer file is not; see `Snapshots.status`."""
+        """The served snapshot, and why a newer file is refused; see `Snapshots.status`."""
         return self._snapshots.status()
 
 
 class SnapshotLibrary:
-    """What one request sees: the generation it met first. See `ports.PaperLibrary`."""
+    """The library of one request, at one generation. See `ports.PaperLibrary`."""
 
     def __init__(self, snapshots: Snapshots, static: str | None) -> None:
         self._snapshots = snapshots
@@ -164,7 +164,7 @@ class SnapshotLibrary:
             )
 
     def _text(self, paper_id: str, lang: str | None) -> tuple[Row, Asset]:
-        """The source of a paper, or its translation; raises `NotFound` with what there is."""
+        """The source of a paper, or its translation; raises `NotFound` with the available ones."""
         row = papers.identify(self._snapshot(), paper_id)
         return row, _source(row) if lang is None else self._translation(row, lang)
 
@@ -186,9 +186,9 @@ class SnapshotLibrary:
 
     def _summary(self, row: Row, template: str | None) -> Asset:
         """A summary by its template; by default the preferred one."""
-        there = {found.tag: found for found in papers.templates(self._snapshot(), row)}
-        found = there.get(template or row.preferred_summary_template)
-        if template is not None and found is None:
+        there = {known.tag: known for known in papers.templates(self._snapshot(), row)}
+        known = there.get(template or row.preferred_summary_template)
+        if template is not None and known is None:
             raise NotFound(
                 f"This paper has no summary {template!r}.",
                 code="template_not_available",
@@ -203,8 +203,8 @@ class SnapshotLibrary:
             row.paper_id,
             template,
             preferred=row.preferred_summary_template,
-            resource_path=found.resource_path if found and template else None,
-            content_hash=found.content_hash if found and template else None,
+            resource_path=known.resource_path if known and template else None,
+            content_hash=known.content_hash if known and template else None,
         )
 
 
@@ -221,12 +221,12 @@ def _source(row: Row) -> Asset:
 
 
 def _first(names: Collection[str]) -> list[str]:
-    """As many names as an error lists."""
+    """The first names, as many as an error lists."""
     return list(islice(names, CONTRACT.candidates))
 
 
 def _has(names: Collection[str]) -> str:
-    """The available names, escaped on one line; empty if there are none."""
+    """The available names, escaped on one line, or ""."""
     shown = [name if name.isprintable() else repr(name) for name in _first(names)]
     more = len(names) - len(shown)
     tail = f" and {more} more, which get_paper_metadata lists" if more else ""

@@ -27,15 +27,15 @@ _SCRIPTS = {
     "zh": re.compile("[\u4e00-\u9fff]"),
 }
 
-#: Bytes of a long text that are looked at before it is read up to `paper_proof_bytes`.
+#: Bytes of a long text to read first, before up to `paper_proof_bytes`.
 FIRST_BYTES = (16_384, 131_072)
-#: Code points after which no better passage is looked for.
+#: Code points after which the search for a better passage stops.
 ENOUGH_CHARS = 16_384
 
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """Marked text and where it stands; without a proof `place` is None.
+    """Marked text and its place; without a proof `place` is None.
 
     `words` are the marked words as they are spelled there, by their folded spelling.
     """
@@ -82,10 +82,10 @@ class Texts:
 
     def _indexed(self, place: Place, group: Group) -> bool:
         match = f"{place} : {self.spelled(*group.spellings)}"
-        found = self.db.execute(
+        row = self.db.execute(
             "SELECT 1 FROM paper_fts WHERE paper_fts MATCH ? AND rowid = ?", (match, self.rowid)
         )
-        return found.fetchone() is not None
+        return row.fetchone() is not None
 
     def _beginning(self, column: str, size: int) -> tuple[str, bool]:
         """At most `size` bytes of a text without a word that is cut, and whether this is all."""
@@ -112,7 +112,7 @@ class _Proof(NamedTuple):
 def snippet(
     texts: Texts, groups: Sequence[Group], in_title: Sequence[Group], preview: str
 ) -> Snippet:
-    """The best passage of the first text that holds most of what the paper holds.
+    """The best passage of the first text that holds most of the paper's groups.
 
     `in_title` are groups that count in the title only.
     """

@@ -16,7 +16,7 @@ from service.papers.snapshot import Snapshot
 from service.papers.vocabulary import vocabulary
 
 CLOSENESS = 0.75  # of difflib: two letters of eight may differ
-TITLES_READ = 100  # the titles that have most in common with a word
+TITLES_READ = 100  # titles most similar to a word
 TRIED = 8  # changed queries
 
 Finds = Callable[[str], bool]
@@ -25,7 +25,7 @@ Finds = Callable[[str], bool]
 def queries(
     snapshot: Snapshot, db: sqlite3.Connection, query: PaperQuery, finds: Finds
 ) -> list[str]:
-    """Whole queries with the misspelt words put right, each of which `finds` something."""
+    """Whole queries with corrected words, each of which `finds` something."""
     words = dict.fromkeys(word for term in query.terms for word in term.words)
     unknown = [word for word in words if trigrams(word) and not _indexed(snapshot, db, word)]
     choices = [close_words(snapshot, db, word) for word in unknown]
@@ -34,7 +34,7 @@ def queries(
 
 
 def values(snapshot: Snapshot, text: str, finds: Finds) -> list[str]:
-    """Keywords and tags that read nearly like `text`, each of which `finds` something."""
+    """Keywords and tags spelled nearly like `text`, each of which `finds` something."""
     known = {value.key: value.text for value in keywords.values(snapshot)}
     close = get_close_matches(keywords.key_of(text), known, n=TRIED, cutoff=CLOSENESS)
     return _working((known[key] for key in close), text, finds)
@@ -66,19 +66,19 @@ def similar(
 
 
 def trigrams(text: str) -> set[str]:
-    """The letters of a text in lower case, three at a time, none across words."""
+    """The trigrams of a text in lower case, none across words."""
     words = re.findall(r"\w+", text.lower())
     return {word[at : at + 3] for word in words for at in range(len(word) - 2)}
 
 
 def _indexed(snapshot: Snapshot, db: sqlite3.Connection, word: str) -> bool:
     match = vocabulary(snapshot).expression(Term((word,)), fused=True)
-    found = db.execute("SELECT 1 FROM paper_fts WHERE paper_fts MATCH ? LIMIT 1", (match,))
-    return found.fetchone() is not None
+    row = db.execute("SELECT 1 FROM paper_fts WHERE paper_fts MATCH ? LIMIT 1", (match,))
+    return row.fetchone() is not None
 
 
 def _changed(text: str, words: Iterable[str], others: Iterable[str]) -> str:
-    """A text with the first place of each of the words read by another word."""
+    """A text with the first occurrence of each of the words replaced."""
     for word, other in zip(words, others):
         for span in spans(text, Query(word, (Term((word,)),)), limit=1):
             text = text[: span.start] + other + text[span.end :]
@@ -86,6 +86,6 @@ def _changed(text: str, words: Iterable[str], others: Iterable[str]) -> str:
 
 
 def _working(texts: Iterable[str], given: str, finds: Finds) -> list[str]:
-    """The first few that differ from what was given and find something."""
+    """The first few that differ from the given text and find something."""
     working = (text for text in dict.fromkeys(texts) if text != given and finds(text))
     return list(islice(working, BUDGETS.paper_suggestions))

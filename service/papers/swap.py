@@ -1,4 +1,4 @@
-"""Installing a new snapshot under a running server: checked first, then renamed into place."""
+"""Installs a new snapshot under a running server: checks it, then renames it into place."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ from service.papers.snapshot import SnapshotRefused, open_snapshot
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """What is served from now on."""
+    """The installed snapshot."""
 
     build_id: str
     tag: str
@@ -24,9 +24,9 @@ class Installed:
 
 
 def swap(new: Path, target: Path) -> Installed:
-    """Copies the snapshot `new` to `target` in one step, with what waits in its log.
+    """Replaces `target` by the snapshot `new` atomically, including its log.
 
-    `new` is left as it is. Where `target` is a link, the file behind it is replaced. Raises
+    `new` stays unchanged. If `target` is a link, the file behind it is replaced. Raises
     `InvalidRequest` (`snapshot_refused`) for a file that is no good snapshot or is `target`
     itself, `Unavailable` (`snapshot_unavailable`) where the folder cannot be written.
     """
@@ -47,7 +47,7 @@ def swap(new: Path, target: Path) -> Installed:
 
 @contextmanager
 def _draft(new: Stamp, real: Path) -> Iterator[Path]:
-    """A copy of `new` in the folder of the target, on disk for certain; removed if still there."""
+    """A synced copy of `new` in the folder of the target; removed at the end if still there."""
     handle, name = tempfile.mkstemp(dir=real.parent, prefix=f".{real.name}.", suffix=".new")
     draft = Path(name)
     try:
@@ -72,9 +72,9 @@ def _give_away(draft: Path, like: Path) -> None:
 
 def _describe(draft: Path) -> Installed:
     snapshot = open_snapshot(draft)
-    found = Installed(snapshot.build_id, snapshot.tag, snapshot.papers, draft.stat().st_size)
+    installed = Installed(snapshot.build_id, snapshot.tag, snapshot.papers, draft.stat().st_size)
     snapshot.close()
-    return found
+    return installed
 
 
 def _replace(draft: Path, real: Path) -> None:

@@ -13,10 +13,10 @@ VERSION_DIGITS = 12
 
 
 class TextFile:
-    """An open UTF-8 file with its index, and what the file was when it was indexed.
+    """An open UTF-8 file with its index, and its identity when it was indexed.
 
     Close it, or use it in a `with`. `about` are the details of its errors. No character is
-    translated: line ends, NUL and U+FEFF stay as they are. Threads may read at the same time.
+    converted: line ends, NUL and U+FEFF stay as they are. Threads may read at the same time.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ KEPT = 256
 
 
 class Identity(NamedTuple):
-    """What stays the same of a file as long as its bytes do, whatever it is called."""
+    """Attributes of a file that change with its bytes, but not with its name."""
 
     device: int
     inode: int
@@ -31,7 +31,7 @@ class Identity(NamedTuple):
 class TextIndex:
     """`starts` has the byte offset of every 8,192nd code point, `total` counts code points.
 
-    Both are 0 and empty where the bytes are no UTF-8; the digest is that of the bytes in any case.
+    Both are empty and 0 if the bytes are not UTF-8; the digest is always that of the bytes.
     """
 
     sha256: str
@@ -44,8 +44,8 @@ _indexes: LruCache[Identity, TextIndex] = LruCache(KEPT)
 
 
 def identity(file: io.FileIO) -> Identity:
-    found = os.fstat(file.fileno())
-    return Identity(found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)
+    status = os.fstat(file.fileno())
+    return Identity(status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
 
 
 def index(file: io.FileIO, deadline: Deadline) -> TextIndex:

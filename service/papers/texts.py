@@ -1,4 +1,4 @@
-"""Finding in a text, piece by piece, in the order of the text."""
+"""Finds a query in a text, piece by piece, in the order of the text."""
 
 from collections.abc import Iterable, Iterator
 
@@ -21,7 +21,7 @@ OVERLAP_CHARS = 4_096
 MARGIN_CHARS = BUDGETS.excerpt_chars + 32
 KEPT = 256
 
-#: From where on a text is known to hold no exact place of a query.
+#: The offset from which a text has no exact place of a query.
 _inexact: LruCache[tuple[Identity, str], int] = LruCache(KEPT)
 
 
@@ -35,10 +35,10 @@ def find(
 ) -> tuple[list[TextMatch], int]:
     """(matches, searched_to): at most `limit` matches from `offset` on, in the order of the text.
 
-    A match is a place that reads as the query does, whatever its case, accents and width; where
-    there is none, the tightest spans of all its words. `searched_to` is where to go on: the end of
-    the last match where more follow, the length of the text where nothing does, else how far the
-    deadline let it come, which is always some way. Going on from there gives every match once.
+    A match is a place that reads as the query does, whatever its case, accents and width; without
+    one, the tightest spans of all its words. `searched_to` is where to resume: the end of
+    the last match if more follow, the length of the text if none do, else the position at the
+    deadline, which always advances. Resuming from there gives every match once.
     """
     file.check(offset)
     found, searched_to = _search(file, queries.parse(query), offset, deadline, limit)
@@ -53,7 +53,7 @@ def _search(
     look_exact = inexact_from is None or offset < inexact_from
     exact, spread = _Found(offset, limit), _Found(offset, limit)
     reached = offset
-    # Pieces lie where they lie, wherever a search begins: so all searches see the same spans.
+    # Pieces have fixed positions, so that all searches see the same spans.
     for base in range(offset - offset % PIECE_CHARS, file.total, PIECE_CHARS):
         piece = file.read(base, base + PIECE_CHARS + OVERLAP_CHARS)
         if look_exact:
@@ -65,10 +65,10 @@ def _search(
             break
     if look_exact and not exact.spans and reached == file.total:
         _inexact.put(asked, offset)
-    found = exact if exact.spans else spread
-    if found.full:
-        return found.spans[:limit], found.spans[limit - 1].end
-    return found.spans, max(reached, found.end)
+    result = exact if exact.spans else spread
+    if result.full:
+        return result.spans[:limit], result.spans[limit - 1].end
+    return result.spans, max(reached, result.end)
 
 
 class _Found:

@@ -1,4 +1,4 @@
-"""How the words of a query are spelled in the full-text index of a snapshot.
+"""Maps the words of a query to their spellings in the full-text index of a snapshot.
 
 The index keeps letters that our fold does not (`łukasz`, `русский`), and where Latin letters
 touch CJK ones it has both in one token (`与transformer之`). Such tokens are collected once; a term
@@ -37,16 +37,16 @@ class Vocabulary:
         """The FTS5 expression of a term; uses tokens of several words only if `fused`."""
         last, _ = _plain(term, _last(term))
         star = term.prefix or (fused and self._goes_on(term))
-        found: list[str] = []
+        plain: list[str] = []
         starred: list[str] = []
         for row in islice(self._rows(term, star, fused), SPELLINGS_MAX):
             phrase = f'"{" ".join(row)}"'
             if star and row[-1] == last:
                 starred.append(f"{phrase} *")
             else:
-                found.append(phrase)
-        found = starred[:STARRED_MAX] + found
-        return f"({' OR '.join(found)})" if len(found) > 1 else found[0]
+                plain.append(phrase)
+        plain = starred[:STARRED_MAX] + plain
+        return f"({' OR '.join(plain)})" if len(plain) > 1 else plain[0]
 
     def _rows(self, term: Term, star: bool, fused: bool) -> Iterator[tuple[str, ...]]:
         """Every row of tokens that reads the term, plain ones first."""
@@ -76,7 +76,7 @@ class Vocabulary:
                 yield token, read
 
     def beginning(self, begin: str) -> Iterator[str]:
-        """The words in these tokens that begin so, at most `TOKENS_MAX`."""
+        """The words in these tokens with this prefix, at most `TOKENS_MAX`."""
         first = bisect_left(self.words, begin)
         for word in islice(self.words, first, first + TOKENS_MAX):
             if not word.startswith(begin):
@@ -92,7 +92,7 @@ class Vocabulary:
             yield from self.tokens[longer]
 
     def _goes_on(self, term: Term) -> bool:
-        """Whether the term ends with a CJK character that longer tokens begin with."""
+        """True if the term ends with a CJK character that longer tokens begin with."""
         last = _last(term)
         if not fold(term.words[last]).startswith(" "):
             return False
@@ -133,7 +133,7 @@ def _read(snapshot: Snapshot) -> Vocabulary:
 
 
 def _is_base(word: str) -> bool:
-    """Whether a word is more than marks such as a vowel sign or the voicing of a kana."""
+    """True if a word is not only marks such as a vowel sign or the voicing of a kana."""
     return any(map(str.isalnum, word))
 
 
@@ -155,7 +155,7 @@ def _plain(term: Term, start: int) -> tuple[str, int]:
 
 
 def _words_read(spelled: list[str], term: Term, start: int) -> int:
-    """How many words of the term from `start` on a token reads; 0 where it does not fit in.
+    """The number of words of the term from `start` on that a token covers; 0 if it does not fit.
 
     Only the first token may begin before the term, and only the last may go on after it.
     """

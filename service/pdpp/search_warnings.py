@@ -2,7 +2,7 @@
 
 from typing import Final
 
-#: `left_out`: how many matching records `sort=newest` does not show.
+#: `left_out`: the number of matching records that `sort=newest` does not show.
 LEFT_OUT: Final = "newest_page_only"
 #: `retry_arguments`: in place of those given they have hits; null leaves an argument out.
 NO_HITS: Final = "no_hits"

@@ -41,8 +41,8 @@ def read(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """(arguments of the operation, other parameters) of a query string.
 
-    The others are those only the route has and those `known` on every route. `fixed` are the
-    arguments the path stands for.
+    The others are those of the route only and those `known` on every route. `fixed` are the
+    arguments of the path.
     """
     route = operation.route
     bound = [*_PATH_NAMES.findall(route.path), *fixed]
@@ -68,7 +68,7 @@ def read(
 def read_posted(
     operation: Operation, body: dict[str, Any], *, known: tuple[str, ...] = ()
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The same of a JSON body, whose members have their types already."""
+    """The same for a JSON body, whose members are typed already."""
     names = operation.route.names
     spelled = {names.get(name, name): name for name in operation.arguments.fields}
     given: dict[str, Any] = dict(operation.route.defaults)
@@ -86,7 +86,7 @@ def read_posted(
 
 
 def read_listing(query_string: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """The same of a listing, which takes a connection and what is known on every route."""
+    """The same for a listing, which takes a connection and the parameters of every route."""
     given, extra = dict[str, Any](), dict[str, str]()
     for name, path, value in _parameters(query_string):
         if name not in KNOWN_BY_LISTINGS:
@@ -103,7 +103,7 @@ def read_listing(query_string: str) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def unknown(name: str, known: Collection[str]) -> InvalidRequest:
-    """The refusal of a parameter, with the one it may be and all there are."""
+    """The error for an unknown parameter, with the closest name and all valid ones."""
     near = get_close_matches(name, known, n=1)
     guess = f"Did you mean {near[0]!r}? " if near else ""
     return InvalidRequest(
@@ -124,10 +124,10 @@ def _parameters(query_string: str) -> Iterable[tuple[str, list[str], str]]:
             f"At most {BUDGETS.query_parameters} query parameters are allowed."
         ) from error
     for key, value in pairs:
-        found = _BRACKETS.fullmatch(key)
-        if found is None:
+        match = _BRACKETS.fullmatch(key)
+        if match is None:
             raise InvalidRequest(f"Malformed query parameter: {key}", param=key)
-        yield found[1], _PART.findall(found[2]), value
+        yield match[1], _PART.findall(match[2]), value
 
 
 def _merge(
@@ -138,7 +138,7 @@ def _merge(
     value: str,
     defaults: dict[str, Any],
 ) -> Any:
-    """The argument's value with one more parameter taken in."""
+    """The argument's value with one more parameter merged."""
     before = None if argument in defaults else given.get(argument)
     if path and isinstance(before, str):
         raise InvalidRequest(f"{argument} is given with and without brackets.", param=argument)
@@ -182,7 +182,7 @@ def _number(value: str, most: int | None = None) -> Any:
 
 
 def take_alias(given: dict[str, Any], extra: dict[str, str]) -> None:
-    """The deprecated name of connection_id; both may stand if they agree."""
+    """The deprecated name of connection_id; both may be given if they agree."""
     alias = extra.pop("connector_instance_id", None)
     if alias is None:
         return

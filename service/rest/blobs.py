@@ -53,9 +53,9 @@ def respond(blob: Blob, headers: dict[str, str]) -> Response:
 
 
 def _is_still(tag: str | None) -> bool:
-    """Whether a part of the blob fits the parts that the client has; a date is never sure."""
-    told = request.headers.get("If-Range")
-    return told is None or told.strip() == tag
+    """True if If-Range matches the blob; a date never does."""
+    if_range = request.headers.get("If-Range")
+    return if_range is None or if_range.strip() == tag
 
 
 def _outside(size: int, request_id: str) -> Response:

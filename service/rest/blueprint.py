@@ -81,21 +81,21 @@ def _posted_view(operation: RecordOperation) -> Callable[..., Response]:
 
 
 def _asked(operation: RecordOperation, given: dict[str, Any], extra: dict[str, str]) -> Response:
-    """The answer to arguments that were read, whichever way they came."""
+    """The answer to parsed arguments of a GET or a POST."""
     arguments.take_alias(given, extra)
     return web.page(bodies.body(operation, g.session, given, _here(), extra))
 
 
 def _here() -> Address:
-    """Where the answer stands, as it was asked for."""
+    """The requested address of the answer."""
     return Address(request.environ["PATH_INFO"], web.query(), posted=request.method == "POST")
 
 
 def _listing_view(listing: Listing) -> Callable[..., Response]:
     def view(**path: str) -> Response:
         connection_id, warnings = _connection()
-        found = listing.ask(g.session, connection_id=connection_id, **path)
-        return web.page(bodies.linked(bodies.served(found), _here(), warnings))
+        answer = listing.ask(g.session, connection_id=connection_id, **path)
+        return web.page(bodies.linked(bodies.served(answer), _here(), warnings))
 
     return view
 

@@ -8,7 +8,7 @@ from service import llms, openapi
 from service.bootstrap import Services
 from service.openapi import Mounted
 
-#: Caches may keep them and have to ask: what is mounted changes with a deployment.
+#: Caches may keep them but must revalidate: routes change with a deployment.
 HEADERS = {"Cache-Control": "no-cache"}
 
 

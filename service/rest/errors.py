@@ -13,7 +13,7 @@ def body(error: EvidenceError, request_id: str) -> tuple[int, dict[str, Any]]:
     return status, wrapped(status, wire.failure(error)["error"], request_id)
 
 
-def wrapped(status: int, found: dict[str, Any], request_id: str) -> dict[str, Any]:
+def wrapped(status: int, error: dict[str, Any], request_id: str) -> dict[str, Any]:
     """`{"error": {type, code, message, request_id, …}}`."""
     kind = TYPES.get(status, "api_error")
-    return {"error": {"type": kind, **found, "request_id": request_id}}
+    return {"error": {"type": kind, **error, "request_id": request_id}}

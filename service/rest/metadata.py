@@ -18,7 +18,7 @@ from service.running.readiness import READY, readiness
 def mount(app: Flask, services: Services, mcp_path: str, page: Callable[[], Response]) -> None:
     """Adds `/`, `/healthz`, `/readyz` and, where servers are named, the well-known documents.
 
-    `page` is what `/` is to a browser, which prefers HTML; programs get the discovery index.
+    Browsers, which prefer HTML, get `page` at `/`; programs get the discovery index.
     """
     routes = Blueprint("metadata", __name__)
     routes.add_url_rule("/", "index", lambda: _front(services, page))
@@ -41,7 +41,7 @@ def _front(services: Services, page: Callable[[], Response]) -> Response:
 
 
 def _index(services: Services) -> Response:
-    """What is served here, and where."""
+    """The served surfaces and their addresses."""
     links: dict[str, str] = {}
     if services.papers is not None:
         links |= {"papers": "/papers/v1", "papers_mcp": "/mcp/papers", "mcp": "/mcp"}
@@ -60,7 +60,7 @@ def _index(services: Services) -> Response:
 
 
 def _search() -> dict[str, Any]:
-    """What the search of a store takes beyond PDPP, for servers in front of it."""
+    """The search arguments of a store beyond PDPP, for servers in front of it."""
     known = search.OPERATION.arguments.fields
     return {
         "supported": True,
@@ -71,7 +71,7 @@ def _search() -> dict[str, Any]:
 
 
 def _ready(services: Services) -> Response:
-    """200 when everything here answers, else 503 with the reason."""
+    """200 if everything here answers, else 503 with the reason."""
     body = readiness(services)
     return _json(body, 200 if body["status"] == READY else 503)
 

@@ -13,7 +13,7 @@ from service.rest import arguments, web
 
 PREFIX = "/papers/v1"
 HEADERS: dict[str, str] = {}
-#: Of an open library: a snapshot changes rarely, and a minute late does no harm.
+#: For an open library: snapshots change rarely, and a minute of delay does no harm.
 OPEN_HEADERS = {
     "Cache-Control": "public, max-age=60, stale-while-revalidate=600",
     "Vary": "Origin",

@@ -1,6 +1,6 @@
 """Shared by all REST routes: path decoding, headers and the error body.
 
-Path segments are decoded here, from the address as it was sent: an id may hold `/`.
+Path segments are decoded here, from the raw address, because an id may hold `/`.
 """
 
 import logging
@@ -29,9 +29,9 @@ ALWAYS = {
 
 MOUNTS = "rung-rest"
 MISSING = "rung-missing"
-#: What is meant for programs: their errors are JSON, whatever a browser prefers.
+#: Paths for programs: their errors are JSON, whatever a browser prefers.
 FOR_PROGRAMS = ("/v1", "/papers/v1", "/mcp")
-#: What an address can answer with, in the order in which a client without a preference gets it.
+#: The media types of an address, in the order for clients without a preference.
 KINDS = ("application/json", "text/html")
 
 logger = logging.getLogger(__name__)
@@ -63,12 +63,12 @@ def prepare(app: Flask, mounts: dict[str, dict[str, str]]) -> None:
 
 
 def show_missing(app: Flask, page: Callable[[], Response]) -> None:
-    """Answers browsers that ask for an address nothing is at with `page`."""
+    """Answers browsers with `page` at unknown addresses."""
     app.extensions[MISSING] = page
 
 
 def prefers_page() -> bool:
-    """Whether the client prefers a page for people to JSON."""
+    """True if the client prefers a page for people to JSON."""
     return request.accept_mimetypes.best_match(KINDS, default=KINDS[0]) == KINDS[1]
 
 
@@ -86,7 +86,7 @@ def _raw_paths(application: Any, prefixes: tuple[str, ...]) -> Any:
 
 
 def begin(guard: Guard) -> str | None:
-    """Checks who asks; returns the bearer token.
+    """Checks the caller; returns the bearer token.
 
     Raises `Forbidden` for a foreign page and `Unauthenticated` without a token where one is needed.
     """
@@ -103,7 +103,7 @@ def query() -> str:
 def json_body() -> dict[str, Any]:
     """The body of a POST, which must be a JSON object.
 
-    The media type is asked for, so that no form of a foreign page can send one.
+    The media type is required, so that no form of a foreign page can send one.
     """
     if request.mimetype != "application/json":
         raise UnsupportedMediaType(
@@ -121,7 +121,7 @@ def json_body() -> dict[str, Any]:
 
 
 def headers() -> dict[str, str]:
-    """The headers of an answer. The request id is made once: body and headers agree."""
+    """The headers of an answer. The request id is created once, so body and headers agree."""
     if "request_id" not in g:
         g.request_id = http_edge.request_id(request.environ)
     mounts = current_app.extensions[MOUNTS].items()
@@ -142,7 +142,7 @@ def reply(body: dict[str, Any], status: int = 200, **more: str) -> Response:
 
 
 def page(body: dict[str, Any]) -> Response:
-    """A JSON answer with the next page in the header `Link` too, where that is short enough."""
+    """A JSON answer with the next page also in the header `Link`, if that is short enough."""
     following = body["links"].get("next")
     if not isinstance(following, str) or len(following) > BUDGETS.link_header_bytes:
         return reply(body)
@@ -159,7 +159,7 @@ def _failure(error: EvidenceError) -> Response:
 
 
 def _http_failure(error: HTTPException, prefixes: tuple[str, ...]) -> Response:
-    """What the framework refuses (unknown path, wrong verb) in the same body."""
+    """The framework's own errors (unknown path, wrong verb) in the same body."""
     status = error.code or 500
     if status == 404 and MISSING in current_app.extensions and _is_visit():
         page: Response = current_app.extensions[MISSING]()
@@ -177,7 +177,7 @@ def _http_failure(error: HTTPException, prefixes: tuple[str, ...]) -> Response:
 
 
 def _is_visit() -> bool:
-    """Whether somebody looks for a page."""
+    """True if a browser navigates to a page."""
     below = any(request.path == one or request.path.startswith(f"{one}/") for one in FOR_PROGRAMS)
     return request.method in ("GET", "HEAD") and not below and prefers_page()
 

@@ -1,7 +1,7 @@
 """Adds the HTTP headers and validators that all responses need.
 
-Pages of allowed origins may read it, caches are told what they may keep, a body that is known
-already is not sent again, and one that is large is compressed.
+Pages of allowed origins may read it, caches learn what they may keep, a body the client has
+is not sent again, and a large one is compressed.
 """
 
 import gzip
@@ -17,9 +17,9 @@ from evidence.limits import BUDGETS
 from service.access.guard import Guard
 from service.http_edge import preflight
 
-#: Documents any page may read: they say what anybody can find out.
+#: Documents any page may read: their content is public.
 PUBLIC_PREFIXES: Final = ("/.well-known/", "/openapi.json", "/llms.txt")
-#: (as it is looked up, as it is sent, value)
+#: (name in lower case, name as sent, value)
 SECURITY: Final = (
     ("x-content-type-options", "X-Content-Type-Options", "nosniff"),
     ("referrer-policy", "Referrer-Policy", "no-referrer"),
@@ -49,7 +49,7 @@ TAG_BYTES: Final = 12
 def options(app: Flask, guard: Guard) -> Response | None:
     """The answer to OPTIONS on a route that does not answer itself; None for other requests.
 
-    A page that asks whether it may call is told so, and a foreign one is refused.
+    Answers CORS preflights; a foreign page is refused.
     """
     if request.method != "OPTIONS" or request.url_rule is None or request.url_rule.methods is None:
         return None
@@ -67,9 +67,9 @@ def options(app: Flask, guard: Guard) -> Response | None:
 
 
 def finish(asked: Request, response: Response, guard: Guard, allowance: Allowance | None) -> None:
-    """Puts the headers on, and makes the body 304 or smaller where that can be done."""
+    """Adds the headers, and makes the answer a 304 or compresses it if possible."""
     headers, environ, status = response.headers, asked.environ, response.status_code
-    sent = {name.lower(): value for name, value in headers}  # looked up often: one walk for all
+    sent = {name.lower(): value for name, value in headers}  # read once, because lookups are slow
     for known, name, value in SECURITY:
         if known not in sent:
             headers.add(name, value)
@@ -111,15 +111,15 @@ def _public(path: str) -> bool:
 
 
 def _kept(sent: dict[str, str]) -> bool:
-    """Whether caches may keep the answer: where a token was used, none may."""
-    told = sent.get("cache-control", "")
-    return "public" in told or told == "no-cache"
+    """True if caches may keep the answer, which they may not if a token was used."""
+    policy = sent.get("cache-control", "")
+    return "public" in policy or policy == "no-cache"
 
 
 def _tag(environ: dict[str, Any], response: Response, sent: dict[str, str]) -> None:
-    """An ETag for what caches may keep, and 304 for who has it already.
+    """Adds an ETag to cacheable answers, and makes them a 304 if the client has them.
 
-    It is made of the body, hence weak where the body may be compressed; a route can give its own.
+    It is a digest of the body, hence weak if the body may be compressed; a route can set its own.
     """
     tag = sent.get("etag")
     if tag is None and _kept(sent) and not response.is_streamed:

@@ -80,7 +80,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
             connection.polled = False
 
     def _dispatch(self, connection: Connection, _sock: Any = None) -> None:
-        # An earlier event of the same turn may have ended the wait.
+        # An earlier event of the same round may have ended the wait.
         if connection in self._waiting:
             self._run(connection.on_ready, connection)
 
@@ -95,7 +95,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
             self._drop(connection)
 
     def murder_keepalived(self, force: bool = False) -> None:
-        """Closes connections that have waited too long, or with `force` all of them."""
+        """Closes connections that have waited too long, or all with `force`."""
         super().murder_keepalived(force)
         if not force and not self._next_check.expired():
             return
@@ -207,7 +207,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
             self._refuse(oldest, Overloaded())
 
     def _free_answers(self, newest: Connection) -> None:
-        """Cuts answers off, those first whose client received nothing for longest."""
+        """Cuts answers off, starting with the client that received nothing for longest."""
         unsent: Iterator[Connection] = (each for each in list(self._waiting) if each.unsent)
         while self._unsent > self.bounds.unsent_bytes:
             longest = next(unsent, newest)
@@ -246,7 +246,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
     # Sending what a client did not accept at once, and what follows.
 
     def finish_request(self, conn: Any, fs: "Future[bool]") -> None:
-        """A thread is done with a connection for now."""
+        """Continues on the main thread after a thread is done with a connection."""
         if not isinstance(conn, Connection):
             super().finish_request(conn, fs)
             return
@@ -272,7 +272,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
             self._continue(connection)
             return
         self._count(connection, 0, connection.response.held)
-        del self._waiting[connection]  # to the end: it is the last that received something
+        del self._waiting[connection]  # to the end, as the latest that received something
         self._waiting[connection] = None
 
     def _check_pace(self, connection: Connection) -> None:
@@ -337,5 +337,5 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
         connection.close(discard=discard)
         self.nr_conns -= 1
         if connection.answer is not None:
-            with suppress(RuntimeError):  # no thread is left at the end of the worker
+            with suppress(RuntimeError):  # no thread is left when the worker ends
                 self.tpool.submit(wsgi_calls.end, self, connection)

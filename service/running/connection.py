@@ -16,7 +16,7 @@ from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.running.request_buffer import RequestBuffer
 
-#: Pieces given to the system at once; it accepts at least 16 anywhere, 1,024 on Linux.
+#: Pieces per system call; systems accept at least 16, Linux 1,024.
 _PIECES: Final = 16
 #: SO_LINGER with no time: the system discards what was not sent.
 _DISCARD: Final = struct.pack("ii", 1, 0)
@@ -63,7 +63,7 @@ class ResponseBuffer:
 
     @property
     def held(self) -> int:
-        """Bytes of memory, with those of the same pieces that were sent already."""
+        """Bytes of memory, including the sent part of pieces still held."""
         return sum(len(piece.obj) for piece in self._pieces)
 
     def clear(self) -> None:
@@ -95,7 +95,7 @@ class Connection:
     """A connection, and what the worker waits for: `on_ready` runs on an event, `on_late` later.
 
     `received` and `unsent` are the bytes that count towards the bounds of the worker. `keep` is
-    whether another request may follow the answer.
+    True if another request may follow the answer.
     """
 
     __slots__ = (
@@ -119,11 +119,11 @@ class Connection:
         self.on_late: Callable[["Connection"], None]
         self.received = self.unsent = self.discarded = 0
         self.pace: Deadline | None = None  # when the rate of the client is measured next
-        self.pace_start = 0  # what it had received at the start of this interval
+        self.pace_start = 0  # bytes it had received at the start of this interval
 
     @property
     def closed(self) -> bool:
-        """Whether `close` was called."""
+        """True if `close` was called."""
         return self.sock.fileno() < 0
 
     def close(self, *, discard: bool = False) -> None:

@@ -1,7 +1,7 @@
 """A worker that stops without losing a request, and refuses malformed requests in JSON.
 
-Told to stop, by SIGTERM, it goes on accepting for a while: the router in front needs a moment to
-see `/readyz` say 503, and new connections are then made elsewhere. Answers meanwhile close their
+After SIGTERM it keeps accepting for a while, until the router in front has seen the 503 of
+`/readyz` and makes new connections elsewhere. Meanwhile answers close their
 connection. SIGINT and SIGQUIT end it at once.
 
 This relies on gunicorn's internals: its version is pinned to one major.
@@ -92,10 +92,10 @@ class DrainingWorker(BufferingWorker):
         if self._drained is not None:
             return
         self._drained = Deadline.after(settings.load().drain_seconds)
-        self.max_keepalived = 0  # every answer from now on closes its connection
+        self.max_keepalived = 0  # from now on every answer closes its connection
         if self.app.callable is not None:
             self.app.callable.extensions["rung"].closing.set()
-        self.method_queue.defer(self.notify)  # what waits for events looks at the time again
+        self.method_queue.defer(self.notify)  # wakes the event loop, which checks the time
 
     def notify(self) -> None:
         """The heartbeat; the first after the drain ends the worker as gunicorn does."""
@@ -111,13 +111,13 @@ class DrainingWorker(BufferingWorker):
             self.log.error("request %s failed before its answer", id, exc_info=exc)
         else:
             self.log.info("request %s refused unread: %s", id, type(exc).__name__)
-        found = {
+        error = {
             "type": _type(status),
             "code": statuses.CODES.get(status, "invalid_request"),
             "message": advice,
             "request_id": id,
         }
-        body = orjson.dumps({"error": found})
+        body = orjson.dumps({"error": error})
         head = (
             f"HTTP/1.1 {status} {reason}\r\nConnection: close\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(body)}\r\nCache-Control: no-store\r\nRequest-Id: {id}\r\n"
@@ -135,4 +135,4 @@ def _type(status: int) -> str:
 
 
 def _refusal(exc: BaseException) -> tuple[int, str, str]:
-    return next((told for kinds, told in _REFUSALS if isinstance(exc, kinds)), _FAILED)
+    return next((refusal for kinds, refusal in _REFUSALS if isinstance(exc, kinds)), _FAILED)

@@ -1,7 +1,7 @@
 """Request hooks: start a request record, then write it to the log and the metrics.
 
-This is on the way of every request: headers are looked up in the WSGI environment, and nothing is
-worked out that is not told.
+Every request passes here, so headers are read from the WSGI environment, and nothing is
+computed that is not logged.
 """
 
 import ipaddress
@@ -19,18 +19,18 @@ from evidence.request_log import RequestLog, Trace, continued
 from service.running import answers, metrics
 from service.access.guard import Guard, peer
 from service.http_edge import sent_request_id
-from service.running.logs import tell_request
+from service.running.logs import log_request
 from service.settings import Settings
 
 VERBS: Final = frozenset({"GET", "HEAD", "POST", "OPTIONS", "PUT", "PATCH", "DELETE"})
-#: What machines ask every few seconds; told at debug level only.
+#: Paths that machines poll every few seconds; logged at debug level only.
 PROBES: Final = frozenset({"/healthz", "/readyz", metrics.PATH})
 NOWHERE: Final = "none"
 
 
-def prepare(app: Flask, guard: Guard, found: Settings) -> None:
+def prepare(app: Flask, guard: Guard, settings: Settings) -> None:
     """Readies an application to be operated."""
-    counting = found.metrics != "off"
+    counting = settings.metrics != "off"
 
     def after(response: Response) -> Response:
         asked: Request = request._get_current_object()  # type: ignore[attr-defined]
@@ -38,9 +38,9 @@ def prepare(app: Flask, guard: Guard, found: Settings) -> None:
         answers.finish(asked, response, guard, opened.allowance)
         if response.is_streamed:
             opened.streams = True
-            response.call_on_close(lambda: _tell(asked, response, opened, counting))
+            response.call_on_close(lambda: _log_request(asked, response, opened, counting))
         else:
-            _tell(asked, response, opened, counting)
+            _log_request(asked, response, opened, counting)
         return response
 
     app.before_request(lambda: _check_host(app, guard))
@@ -50,7 +50,7 @@ def prepare(app: Flask, guard: Guard, found: Settings) -> None:
 
 
 def _check_host(app: Flask, guard: Guard) -> None:
-    """Check `Host` on every route; a view with `checks_host` does so in an order of its own."""
+    """Checks `Host` on every route; a view with `checks_host` does so in its own order."""
     view = app.view_functions.get(request.endpoint or "")
     if not getattr(view, "checks_host", False):
         guard.check_host(request.environ.get("HTTP_HOST"), peer(request.environ))
@@ -66,13 +66,13 @@ def _logged(application: Any, counting: bool) -> Any:
             metrics.ended()
 
     def wrapped(environ: dict[str, Any], start_response: Any) -> Any:
-        began, told = perf_counter(), environ.get
-        trace = continued(told("HTTP_TRACEPARENT"))
+        began, header = perf_counter(), environ.get
+        trace = continued(header("HTTP_TRACEPARENT"))
         opened = RequestLog(
             sent_request_id(environ),
-            told("REMOTE_ADDR", ""),
+            header("REMOTE_ADDR", ""),
             trace or Trace.begun(),
-            told=trace is not None,
+            traced=trace is not None,
             asked=asked,
             began=began,
         )
@@ -92,8 +92,8 @@ def _logged(application: Any, counting: bool) -> Any:
     return wrapped
 
 
-def _tell(asked: Request, response: Response, opened: RequestLog, counting: bool) -> None:
-    """One line and its counts, once the answer is ready; of a stream, once it was sent."""
+def _log_request(asked: Request, response: Response, opened: RequestLog, counting: bool) -> None:
+    """Logs and counts a request once the answer is ready, or once a stream was sent."""
     seconds = perf_counter() - opened.began
     rule = asked.url_rule
     route, surface, operation = _place(rule.rule, rule.endpoint) if rule else _UNPLACED
@@ -118,7 +118,7 @@ def _tell(asked: Request, response: Response, opened: RequestLog, counting: bool
         line["era"] = opened.era
     if opened.error:
         line["error"] = opened.error
-    tell_request(line, probe=route in PROBES and status < 400)
+    log_request(line, probe=route in PROBES and status < 400)
 
 
 def _size(asked: Request, response: Response) -> int:
@@ -133,9 +133,9 @@ _UNPLACED: Final = (NOWHERE, NOWHERE, NOWHERE)
 
 @lru_cache(maxsize=None)
 def _place(rule: str, endpoint: str) -> tuple[str, str, str]:
-    """(route, surface, operation) of a rule: all of them are ours.
+    """(route, surface, operation) of a rule, all of them declared by us.
 
-    `/v1/blobs/{blob_id}` is a route: the address as it is declared, not as it was asked for.
+    The route is the declared address, such as `/v1/blobs/{blob_id}`, not the requested one.
     """
     route = re.sub("<(?:[^<>:]+:)?([^<>]+)>", r"{\1}", rule)
     surface, _, name = endpoint.partition(".")
@@ -143,9 +143,9 @@ def _place(rule: str, endpoint: str) -> tuple[str, str, str]:
 
 
 @lru_cache(maxsize=1_024)
-def _address(told: str) -> str:
+def _address(text: str) -> str:
     """The IP address in a header, or None."""
     try:
-        return str(ipaddress.ip_address(told))
+        return str(ipaddress.ip_address(text))
     except ValueError:
         return request_log.UNKNOWN

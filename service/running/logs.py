@@ -1,7 +1,7 @@
 """Logs on stdout: a JSON line for each event, or plain text for a person at a terminal.
 
-What logs say is ours alone. The message of an exception is left out, since it may quote what was
-read: its type and the places it passed are told, without the values of variables.
+Logs contain our own words only. The message of an exception is left out, because it may quote
+data: its type and stack are logged, without the values of variables.
 """
 
 import logging
@@ -22,23 +22,23 @@ from service import settings
 CAUSES_MAX: Final = 5
 FIRST: Final = ("time", "level", "event", "request_id")
 
-Told = dict[str, Any]
+Event = dict[str, Any]
 
-#: What every record has, and no event tells.
+#: Attributes of every record, which no event shows.
 _USUAL: Final = logging.makeLogRecord({}).__dict__.keys()
 _requests: Final = logging.getLogger("rung.request")
-_written: Callable[[Told], None] | None = None
+_written: Callable[[Event], None] | None = None
 
 
-def tell_request(told: Told, *, probe: bool = False) -> None:
-    """One line about a request; about a probe at debug level only."""
+def log_request(event: Event, *, probe: bool = False) -> None:
+    """Logs one line for a request; for a probe at debug level only."""
     level = logging.DEBUG if probe else logging.INFO
     if not _requests.isEnabledFor(level):
         return
     if _written is not None and not probe:
-        _written(told)
+        _written(event)
     else:
-        _requests.log(level, "request", extra=told)
+        _requests.log(level, "request", extra=event)
 
 
 def configure(format: str | None, level: str) -> None:
@@ -47,16 +47,16 @@ def configure(format: str | None, level: str) -> None:
     Without a format it is text on a terminal, else JSON. A second call replaces the first.
     """
     terminal = sys.stdout.isatty()
-    told = format or ("text" if terminal else "json")
+    chosen = format or ("text" if terminal else "json")
     handler = logging.StreamHandler(sys.stdout)
-    handler.setFormatter(_Lines(_text(terminal) if told == "text" else _json))
+    handler.setFormatter(_Lines(_text(terminal) if chosen == "text" else _json))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
     logging.captureWarnings(True)
     global _written
-    _written = None if told == "text" else _writer(sys.stdout.fileno())
-    # Its debug lines hold addresses that are asked for, query and all.
+    _written = None if chosen == "text" else _writer(sys.stdout.fileno())
+    # Its debug lines hold whole URLs, with queries.
     logging.getLogger("urllib3").setLevel(logging.WARNING)
 
 
@@ -65,18 +65,18 @@ class GunicornLog(glogging.Logger):  # type: ignore[misc]
 
     def setup(self, cfg: Any) -> None:
         super().setup(cfg)
-        found = settings.load()
-        configure(found.log_format, found.log_level)
+        effective = settings.load()
+        configure(effective.log_format, effective.log_level)
         self.error_log.handlers.clear()
         self.error_log.propagate = True
 
 
-def _writer(stdout: int) -> Callable[[Told], None]:
-    """Writes a line of JSON as `configure` does it, in a tenth of the time."""
+def _writer(stdout: int) -> Callable[[Event], None]:
+    """A writer of the same JSON lines as `configure`, ten times as fast."""
 
-    def write(told: Told) -> None:
-        line = orjson.dumps({"time": _now(), "level": "info", "event": "request", **told})
-        with suppress(OSError):  # nobody reads it: no reason not to answer
+    def write(event: Event) -> None:
+        line = orjson.dumps({"time": _now(), "level": "info", "event": "request", **event})
+        with suppress(OSError):  # if nobody reads logs, requests are still answered
             os.write(stdout, line + b"\n")
 
     return write
@@ -89,21 +89,21 @@ def _now() -> str:
 class _Lines(logging.Formatter):
     """Formats log records as text."""
 
-    def __init__(self, written: Callable[[Told], str]) -> None:
+    def __init__(self, written: Callable[[Event], str]) -> None:
         super().__init__()
         self._written = written
 
     def format(self, record: logging.LogRecord) -> str:
-        """The stack of an exception; see the module for what is left out."""
-        told: Told = {"event": record.getMessage()}
+        """The record as a line; see the module for what it omits."""
+        event: Event = {"event": record.getMessage()}
         if record.stack_info:
-            told["stack_info"] = record.stack_info
-        told |= {"level": record.levelname.lower(), "logger": record.name}
-        told |= {name: value for name, value in record.__dict__.items() if name not in _USUAL}
-        told["time"] = _now()
+            event["stack_info"] = record.stack_info
+        event |= {"level": record.levelname.lower(), "logger": record.name}
+        event |= {name: value for name, value in record.__dict__.items() if name not in _USUAL}
+        event["time"] = _now()
         if record.exc_info and record.exc_info[1] is not None:
-            told["exception"] = stack(record.exc_info[1])
-        return self._written(told)
+            event["exception"] = stack(record.exc_info[1])
+        return self._written(event)
 
 
 def stack(error: BaseException) -> str:
@@ -121,25 +121,25 @@ def _places(trace: TracebackType | None) -> str:
     return "".join(StackSummary.extract(walk_tb(trace), capture_locals=False).format())
 
 
-def _json(told: Told) -> str:
-    first = {name: told.pop(name) for name in FIRST if name in told}
-    return orjson.dumps({**first, **told}, default=lambda value: type(value).__name__).decode()
+def _json(event: Event) -> str:
+    first = {name: event.pop(name) for name in FIRST if name in event}
+    return orjson.dumps({**first, **event}, default=lambda value: type(value).__name__).decode()
 
 
-def _text(colors: bool) -> Callable[[Told], str]:
+def _text(colors: bool) -> Callable[[Event], str]:
     # Loads much that a server without a terminal never uses.
     from structlog.dev import ConsoleRenderer, plain_traceback
 
     render = ConsoleRenderer(
         colors=colors, timestamp_key="time", exception_formatter=plain_traceback
     )
-    return lambda told: str(render(None, "", _short(told)))
+    return lambda event: str(render(None, "", _short(event)))
 
 
-def _short(told: Told) -> Told:
+def _short(event: Event) -> Event:
     """A request as a person reads it: `GET /v1/search 200 4.5 ms`."""
-    if told.get("logger") != _requests.name:
-        return told
-    said = f"{told['method']} {told['route']} {told['status']} {told['ms']} ms"
+    if event.get("logger") != _requests.name:
+        return event
+    summary = f"{event['method']} {event['route']} {event['status']} {event['ms']} ms"
     kept = ("time", "level", "operation", "error", "request_id")
-    return {"event": said, **{name: told[name] for name in kept if name in told}}
+    return {"event": summary, **{name: event[name] for name in kept if name in event}}

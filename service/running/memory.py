@@ -6,16 +6,16 @@ import gc
 # Options of mallopt, in glibc's malloc.h.
 _ARENAS_MAX = -8
 _MMAP_THRESHOLD = -3
-#: From this size on memory is given back when it is free, whatever lies behind it.
+#: Blocks of this size use mmap, so that free() returns them to the system.
 _APART_BYTES = 65_536
 
 
 def spare() -> None:
-    """Makes all threads of this process and of its children share one heap, without the large.
+    """Makes all threads of this process and its children share one heap; large blocks use mmap.
 
-    Each thread would get a heap of its own, and keep for itself what its largest answer took;
-    threads of a worker take turns in Python anyway. What is large would leave holes in it that only
-    something smaller fits into. Systems without glibc know none of this.
+    Otherwise each thread has its own heap, which stays as large as its largest answer;
+    threads of a worker take turns in Python anyway. Large blocks would leave holes that fit only
+    smaller ones. Does nothing without glibc.
     """
     try:
         libc = ctypes.CDLL(None)
@@ -26,6 +26,6 @@ def spare() -> None:
 
 
 def settle() -> None:
-    """Leaves all there is now out of later collections: workers go on sharing it after a fork."""
+    """Excludes all current objects from garbage collection, so that forked workers share them."""
     gc.collect()
     gc.freeze()

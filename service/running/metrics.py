@@ -1,7 +1,7 @@
 """`GET /metrics` in the Prometheus format. Labels come from closed sets only.
 
-Where several workers run, each counts in files of a folder that `serving` names before the first
-count; the worker that is asked adds them up. Without a folder a worker tells its own counts.
+Several workers count in files of a folder that `serving` names before the first
+count; the worker that answers adds them up. Without a folder it reports its own counts.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from service.bootstrap import Services
 PATH: Final = "/metrics"
 OTHER: Final = "other"
 FOLDER_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
-#: The codes of errors that are told apart; others are what an upstream calls its own.
+#: The error codes with their own label; all others are codes of upstreams.
 CODES: Final = frozenset("""
     ambiguous_connection ambiguous_paper ambiguous_schema_detail api_error asset_fetch_failed
     asset_parse_failed authentication_error blob_not_found conflicting_connection_id
@@ -89,7 +89,7 @@ def ended() -> None:
 
 
 def count(surface: str, operation: str, status: int, seconds: float, size: int, error: str) -> None:
-    """One answer. `error` is its code, or empty."""
+    """Counts one answer. `error` is its code, or ""."""
     requests, latency, sent = _counters(surface, operation, f"{status // 100}xx")
     requests.inc()
     latency.observe(seconds)
@@ -128,7 +128,7 @@ def exposition(services: Services) -> bytes:
 
 
 class _State:
-    """What is served, from the view of this worker."""
+    """The state of this worker."""
 
     def __init__(self, services: Services, *, shared: bool) -> None:
         self._services, self._shared = services, shared
@@ -145,8 +145,8 @@ class _State:
         yield closing
         papers = self._services.papers
         if papers is not None:
-            told = papers.status()
-            kept = {name: str(told[name]) for name in SNAPSHOT if told.get(name)}
+            status = papers.status()
+            kept = {name: str(status[name]) for name in SNAPSHOT if status.get(name)}
             yield InfoMetricFamily("rung_snapshot", "The papers snapshot that is served.", kept)
 
 
@@ -166,13 +166,13 @@ def _view(services: Services) -> Response:
     return Response(body, 200, headers)
 
 
-def check_reader(found: settings.Settings) -> None:
+def check_reader(options: settings.Settings) -> None:
     """Raises `Forbidden` unless metrics are open, the token is right, or the peer is local."""
-    if found.metrics == "open":
+    if options.metrics == "open":
         return
-    told = request.headers.get("Authorization", "")
-    known = found.metrics_token
-    if known and told and compare_digest(guard.bearer(told).encode(), known.encode()):
+    header = request.headers.get("Authorization", "")
+    known = options.metrics_token
+    if known and header and compare_digest(guard.bearer(header).encode(), known.encode()):
         return
     forwarded = any(name in request.headers for name in FORWARDED)
     if not forwarded and guard.is_loopback(request.remote_addr):

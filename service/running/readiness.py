@@ -6,19 +6,19 @@ from evidence.errors import EvidenceError
 from service.bootstrap import Services
 
 READY, CLOSING = "ready", "closing"
-TOLD = frozenset({"status", "refused"})  # of papers that are not for everybody
+PUBLIC = frozenset({"status", "refused"})  # of papers that need a token
 
 
 def readiness(services: Services) -> dict[str, Any]:
-    """{status, reason?, papers?, upstream?}; everything here answers where `status` is `ready`.
+    """{status, reason?, papers?, upstream?}; everything here answers if `status` is `ready`.
 
-    An upstream that is away is told and fails nothing: nobody is asked for this, and the errors of
-    its callers say more than a router would.
+    An unreachable upstream is reported but does not fail readiness. No request is made to find out,
+    and the errors of its callers explain more than a router would.
     """
     body: dict[str, Any] = {"status": READY}
     if services.papers is not None:
-        found, closed = services.papers.status(), services.settings.papers_tokens
-        body["papers"] = {key: told for key, told in found.items() if key in TOLD or not closed}
+        papers, closed = services.papers.status(), services.settings.papers_tokens
+        body["papers"] = {key: fact for key, fact in papers.items() if key in PUBLIC or not closed}
         body["status"] = body["papers"]["status"]
     if services.upstream is not None:
         body["upstream"] = {"failing": services.upstream.breaker.resting}

@@ -18,9 +18,9 @@ _FRAMING: Final = re.compile(
 _LENGTH: Final = re.compile(rb"[0-9]{1,18}")
 _CHUNK_SIZE: Final = re.compile(rb"[0-9A-Fa-f]{1,15}")
 _END_OF_HEAD: Final = b"\r\n\r\n"
-#: As long as gunicorn lets the line with the size of a chunk be.
+#: gunicorn's limit of the line with the size of a chunk.
 _CHUNK_LINE_BYTES: Final = 8_190
-#: The framing of a chunked body may take as much as its content.
+#: The framing of a chunked body may be as large as its content.
 _FRAMING_SHARE: Final = 2
 
 
@@ -69,7 +69,7 @@ class RequestBuffer:
         self.ready = self.body_start > 0
 
     def body_deadline(self) -> Deadline:
-        """When a body that has come this far is too slow."""
+        """The time at which a body received this far is too slow."""
         bounds = self._bounds
         if self._deadline is None:
             self._deadline = Deadline.after(bounds.body_seconds)
@@ -95,7 +95,7 @@ class RequestBuffer:
             self.refusal = LimitRequestHeaders("head")
 
     def _read_framing(self, head: bytes) -> None:
-        """Finds out how the end of the body is announced."""
+        """Determines how the end of the body is announced."""
         fields = [(match[1].lower(), match[2]) for match in _FRAMING.finditer(head)]
         if not fields:
             self.ready = self.complete = True
@@ -121,7 +121,7 @@ class RequestBuffer:
         self.expects = expected is not None and not self.ready and b" HTTP/1.1\r\n" in head
 
     def _skip_chunks(self) -> None:
-        """Walks over the chunks that are there; ready at the end, or where one is malformed."""
+        """Skips the received chunks; ready at the end, or at a malformed one."""
         data, most = self.data, self._bounds.body_bytes
         while not self.ready:
             line_end = data.find(b"\r\n", self._chunk)

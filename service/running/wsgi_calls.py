@@ -43,7 +43,7 @@ def begin(worker: Any, connection: Connection, request: Any) -> None:
 
 
 def write(worker: Any, connection: Connection) -> None:
-    """Sends the answer, until the client accepts no more for now. Call it again to go on."""
+    """Sends the answer until the client accepts no more. Call it again to continue."""
     answer = connection.answer
     assert answer is not None, "an answer was begun"
     response = answer.response

@@ -12,7 +12,7 @@ from service.settings import parsing
 from service.settings.operating import ROWS
 
 HIDDEN = "(hidden)"
-THREADS, WAITING_THREADS = 2, 16  # over a store, and where they wait for an upstream
+THREADS, WAITING_THREADS = 2, 16  # over a store, and over an upstream
 
 
 class SettingsError(ValueError):
@@ -34,7 +34,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of this deployment; see `SETTINGS` for what each means."""
+    """The settings of this deployment; `SETTINGS` explains each."""
 
     store: Place
     database_url: str | None = field(repr=False)
@@ -274,7 +274,7 @@ def announce(**changes: str) -> None:
     os.environ.update(changes)
 
 
-#: Credentials of the owner. Where one stands in the environment, nothing starts.
+#: Credentials of the owner. With one in the environment, nothing starts.
 OWNER_VARIABLES = ("RUNG_OWNER_TOKEN", "PDPP_OWNER_TOKEN", "PDPP_OWNER_SESSION_COOKIE")
 
 
@@ -289,27 +289,27 @@ class InForce:
 
 def load(environ: Mapping[str, str] | None = None) -> Settings:
     """The settings of the environment; raises `SettingsError` with every fault in it."""
-    found, faults = examine(environ)
+    effective, faults = examine(environ)
     if faults:
         raise SettingsError("\n".join(faults))
-    return Settings(**{each.setting.name: each.value for each in found})
+    return Settings(**{each.setting.name: each.value for each in effective})
 
 
 def examine(environ: Mapping[str, str] | None = None) -> tuple[list[InForce], list[str]]:
     """Every setting in the order of `SETTINGS`, and a line for every fault.
 
-    A setting at fault has its default here.
+    An invalid setting has its default here.
     """
-    found = os.environ if environ is None else environ
+    variables = os.environ if environ is None else environ
     faults = [
         f"{name} is an owner credential. Owner tokens are refused: unset it and use a client "
         "token (rung grant create)."
         for name in OWNER_VARIABLES
-        if found.get(name)
+        if variables.get(name)
     ]
     values: dict[str, Any] = {}
     for setting in SETTINGS:
-        text = found.get(setting.variable, "").strip()
+        text = variables.get(setting.variable, "").strip()
         try:
             if text:
                 values[setting.name] = setting.read(text)
@@ -321,7 +321,7 @@ def examine(environ: Mapping[str, str] | None = None) -> tuple[list[InForce], li
                 f"{setting.variable} is {shown}: it {error}, for example {setting.example}."
             )
     faults += _missing(values)
-    rules = {name: (value, why) for name, value, why in _rules(values, found)}
+    rules = {name: (value, why) for name, value, why in _rules(values, variables)}
     in_force = []
     for setting in SETTINGS:
         value, origin = rules.get(setting.name, (setting.default, "default"))
@@ -344,7 +344,7 @@ def _rules(values: Mapping[str, Any], environ: Mapping[str, str]) -> Iterator[tu
         yield "threads", THREADS, "default"
 
 
-#: Settings that are nothing without another: (of these, needs this one).
+#: Settings that need another: (one of these, needs this one).
 _NEEDS = (
     ("store_url", "store_sha256"),
     ("papers_url", "papers_sha256"),
@@ -358,7 +358,7 @@ _NEEDS = (
 
 
 def _missing(values: Mapping[str, Any]) -> list[str]:
-    """A line for each setting that needs one which is not there."""
+    """A line for each setting that needs a missing one."""
     rows = {setting.name: setting for setting in SETTINGS}
     return [
         f"{rows[name].variable} requires {rows[other].variable}, for example {rows[other].example}."

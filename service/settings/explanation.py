@@ -31,7 +31,7 @@ def shown(found: InForce) -> str:
 
 
 def line(found: InForce) -> str:
-    """A setting as a line of a file of variables; commented out if there is none."""
+    """A setting as a line of a file of variables; commented out without a value."""
     if found.value in (None, ()):
         return f"#{found.setting.variable}="
     return f"{found.setting.variable}={shown(found)}"

@@ -1,4 +1,4 @@
-"""The settings of operations: logs, metrics, limits, answers kept, the end of a worker.
+"""The settings of operations: logs, metrics, limits, the answer cache, worker shutdown.
 
 Rows of `SETTINGS`.
 """

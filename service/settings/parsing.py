@@ -33,11 +33,11 @@ def port(value: str) -> int:
 
 
 def _number(value: str, least: int, most: int | None) -> int:
-    found = int(value) if re.fullmatch("[0-9]{1,18}", value) else None
-    if found is None or found < least or (most is not None and found > most):
+    number = int(value) if re.fullmatch("[0-9]{1,18}", value) else None
+    if number is None or number < least or (most is not None and number > most):
         until = "" if most is None else f" to {most}"
         raise ValueError(f"must be a whole number from {least}{until}")
-    return found
+    return number
 
 
 def url(value: str) -> str:
@@ -49,10 +49,10 @@ def url(value: str) -> str:
 
 def address(value: str) -> str:
     """A URL to which paths can be appended, without credentials."""
-    found = url(value)
+    parsed = url(value)
     if "?" in value or "#" in value or "@" in urlsplit(value).netloc:
         raise ValueError("must be a URL without user, ? and #")
-    return found
+    return parsed
 
 
 def urls(value: str) -> tuple[str, ...]:
@@ -69,10 +69,10 @@ def assets(value: str) -> str:
 
 
 def tokens(value: str) -> tuple[str, ...]:
-    found = words(value)
-    if any(len(token) < TOKEN_CHARS for token in found):
+    given = words(value)
+    if any(len(token) < TOKEN_CHARS for token in given):
         raise ValueError(f"must be a list of tokens of at least {TOKEN_CHARS} characters")
-    return found
+    return given
 
 
 def sha256(value: str) -> str:
@@ -108,7 +108,7 @@ def one_of(*words: str) -> Callable[[str], str]:
 
 
 def token(value: str) -> str:
-    """One token, as a bearer header can carry it."""
+    """One token that fits a bearer header."""
     if not re.fullmatch(rf"[A-Za-z0-9._~+/-]{{{TOKEN_CHARS},}}=*", value):
         raise ValueError(f"must be a token of at least {TOKEN_CHARS} letters, digits or ._~+/-")
     return value
@@ -130,7 +130,7 @@ def storage(value: str) -> str:
 
 
 def _has_port(value: str) -> bool:
-    """Whether the port of an address is one, where it names any."""
+    """True if the port of an address is valid, or missing."""
     try:
         return urlsplit(value).port != 0
     except ValueError:

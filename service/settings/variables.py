@@ -13,7 +13,7 @@ class Variable:
     help: str
 
 
-#: Read by click where a command has the option, or by what the service stands on.
+#: Read by click for commands with the option, or by the platform.
 BESIDE: tuple[Variable, ...] = (
     Variable(
         "RUNG_URL",

@@ -214,7 +214,7 @@ def test_a_server_that_hangs_is_left_alone_and_the_step_is_named(server: Server)
             until.set()
     finally:
         until.set()
-    assert steps["search"].verdict == "FAIL" and "timed out after 0.5" in steps["search"].told
+    assert steps["search"].verdict == "FAIL" and "timed out after 0.5" in steps["search"].message
     assert [name for name, found in steps.items() if found.verdict == "FAIL"] == ["search"]
 
 

@@ -12,7 +12,7 @@ from service.ports import ResourceServer
 
 T = TypeVar("T")
 
-#: Codes of `Unavailable` for what is over in a moment.
+#: Codes of `Unavailable` for transient failures.
 TRANSIENT = ("upstream_unreachable", "upstream_busy")
 
 
@@ -44,11 +44,11 @@ class Asker:
         raise AssertionError("the last attempt returns or raises")
 
     def _wait(self, error: EvidenceError, tried: int) -> float | None:
-        """Seconds until the same may work; None where it is not worth waiting."""
+        """Seconds to wait before a retry; None if a retry is not worthwhile."""
         if tried == BUDGETS.export_tries - 1:
             return None
         if isinstance(error, Unavailable) and error.code not in TRANSIENT:
             return None
-        told = error.details.get("retry_after")
-        seconds = float(told) if told is not None else BUDGETS.export_pause_seconds * 2**tried
+        wait = error.details.get("retry_after")
+        seconds = float(wait) if wait is not None else BUDGETS.export_pause_seconds * 2**tried
         return seconds if seconds <= BUDGETS.export_wait_seconds else None

@@ -1,6 +1,6 @@
 """`rung export`: whole fields, records, streams, blobs and papers in files.
 
-An interrupted export leaves `FILE.part`, and the same command goes on where it stopped.
+An interrupted export leaves `FILE.part`, and the same command resumes it.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ from evidence import handles
 from evidence.errors import EvidenceError, Gone
 from evidence.limits import BUDGETS
 from service.cli import output
-from service.cli.commands import Entry, Spelling, teaching
+from service.cli.commands import Entry, Spelling, report_errors
 from service.cli.export import streams, work
 from service.cli.export.asking import Asker
 from service.cli.export.fields import FieldText, blob_of
@@ -32,7 +32,7 @@ from service.ports import RecordQuery
 
 Work = Callable[[Sink, Meter], Any]
 
-#: How a page of a stream is asked for is the export's own business; related records have streams.
+#: Arguments of paging, which the export sets itself, and of related records, which have streams.
 NOT_ASKED = ("limit", "cursor", "count", "changes_since", "expand", "expand_limit")
 FORMATS = ("ndjson", "csv")
 GROUP = ("rung",)
@@ -153,7 +153,7 @@ def _stream_command(entry: Entry[Any]) -> click.Command:
     """A command with the arguments of query_records."""
     params = [
         param
-        for param in entry.params(Spelling(GROUP, ENTRIES).told)
+        for param in entry.params(Spelling(GROUP, ENTRIES).with_commands)
         if param.name not in NOT_ASKED
     ]
     params += [
@@ -232,7 +232,7 @@ def _run(
 
 
 def _place(source: Source) -> str:
-    """Where a source is, in one spelling."""
+    """The address of a source, in one spelling."""
     if source.url is not None:
         return rung_url(source.url)
     return source.provider_url or str(source.store.absolute())
@@ -259,7 +259,7 @@ def _write(target: Target, what: State, unit: str, does: Work) -> None:
 def _with_way_on(
     error: EvidenceError, sink: Sink, target: Target, *, resumed: bool
 ) -> EvidenceError:
-    """The error, with how the export can be gone on with."""
+    """The error, with the way to resume the export."""
     lost = isinstance(error, Gone) or error.details.get("param") == "cursor"
     if lost and resumed:
         return type(error)(
@@ -279,10 +279,10 @@ def _with_way_on(
 def _explained(target: Target, spelling: Spelling, *, asked: str | None = None) -> Iterator[None]:
     """Converts an error that ends an export into a message and an exit code."""
     try:
-        with teaching(spelling, asked=asked):
+        with report_errors(spelling, asked=asked):
             yield
     except BrokenPipeError:
-        raise  # whoever read has enough
+        raise  # the reader closed the pipe
     except OSError as error:
         name = "standard output" if target.output == "-" else target.output
         raise click.ClickException(f"{error.filename or name}: {error.strerror}.") from error

@@ -1,4 +1,4 @@
-"""Fields of records, read whole: as text by windows, or as the bytes they mean."""
+"""Fields of records, read whole: as text by windows, or as bytes."""
 
 import base64
 import binascii
@@ -23,7 +23,7 @@ from service.ports import Blob, RecordRead, ResourceServer, WindowRequest
 
 @dataclass(frozen=True, slots=True)
 class FieldText:
-    """The text of a field. Values that are no strings are read as JSON."""
+    """The text of a field. Values other than strings are read as JSON."""
 
     asker: Asker
     ref: RecordRef
@@ -32,23 +32,23 @@ class FieldText:
     def window(self, offset: int, limit: int | None = None) -> Window:
         """Reads a window; raises `NotText` for a binary field, and the errors of the source."""
         asked = WindowRequest(offset_chars=offset, limit_chars=limit or CONTRACT.window_chars_max)
-        found = self.asker.ask(lambda rs: rs.field_window(self.ref, self.path, asked)).value
-        if found.binary is not None:
+        window = self.asker.ask(lambda rs: rs.field_window(self.ref, self.path, asked)).value
+        if window.binary is not None:
             raise NotText(
                 f"{self.path} is a binary field, not text.",
                 hint="Export its bytes: "
                 + shlex.join(["rung", "export", "blob", str(self.ref), self.path]),
             )
-        return Window(found.text, found.start, found.total, found.type)
+        return Window(window.text, window.start, window.total, window.type)
 
     def version(self) -> str:
         """The record's `emitted_at`; empty if the source has none."""
         try:
             # Without `fields`: large values that are named come whole over HTTP.
-            found = self.asker.ask(lambda rs: rs.record(RecordRead(self.ref))).value
+            record = self.asker.ask(lambda rs: rs.record(RecordRead(self.ref))).value
         except TooLarge:  # a server that gives no previews
             return ""
-        return found.emitted_at or ""
+        return record.emitted_at or ""
 
 
 def value_of(rs: ResourceServer, ref: RecordRef, name: str) -> Any:
@@ -58,7 +58,7 @@ def value_of(rs: ResourceServer, ref: RecordRef, name: str) -> Any:
 
 
 def blob_of(rs: ResourceServer, ref: RecordRef, path: str) -> Blob:
-    """The bytes a field means: those of its blob, or of its base64 text."""
+    """The bytes of a field: those of its blob, or of its base64 text."""
     name = pointer.top_level(path)
     body = body_of(rs.record(RecordRead(ref, (name,))))
     value = body["data"].get(name)
@@ -80,7 +80,7 @@ def blob_of(rs: ResourceServer, ref: RecordRef, path: str) -> Blob:
 
 
 def is_cut(value: Any) -> bool:
-    """Whether a value of a record is a preview or a reference."""
+    """True if a value of a record is a preview or a reference."""
     if not isinstance(value, dict):
         return False
     sizes = {"field_preview": ("size_chars",), "binary_field": ("size_bytes", "size_chars")}

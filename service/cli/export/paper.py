@@ -17,8 +17,8 @@ class PaperSource:
     lang: str | None
 
     def window(self, offset: int, limit: int | None = None) -> Window:
-        found = self._read(offset, limit or CONTRACT.source_chars_max)
-        return Window(found.text, found.start, found.total)
+        window = self._read(offset, limit or CONTRACT.source_chars_max)
+        return Window(window.text, window.start, window.total)
 
     def version(self) -> str:
         return self._read(0, 1).version

@@ -20,10 +20,10 @@ from evidence.errors import Unavailable
 from service.cli.output import say
 
 READ_BYTES = 1 << 20
-#: Records are their reader's: nobody else on the machine gets to see them.
+#: Records are private: no other user of the machine may read them.
 MODE = 0o600
 
-#: Other names of standard output: opened by name, what `>>` has in it would be cut off.
+#: Other names of standard output. Opening them by name would truncate the target of `>>`.
 STDOUT = ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 
 State = dict[str, Any]
@@ -66,10 +66,10 @@ class Sink:
 
 @contextmanager
 def destination(output: str, what: State, *, force: bool, restart: bool) -> Iterator[Sink]:
-    """The sink of `-o OUTPUT`; the file is there once the block has ended well.
+    """The sink of `-o OUTPUT`; the file exists once the block ends without an error.
 
-    `what` says what is exported: only the same goes on where an earlier run stopped. Raises
-    `click.ClickException` where OUTPUT cannot be written without a loss.
+    `what` identifies the export: only the same export resumes an earlier run. Raises
+    `click.ClickException` if OUTPUT cannot be written without a loss.
     """
     path = Path(output)
     if output == "-":
@@ -183,7 +183,7 @@ class Part(Sink):
             self.restart()
 
     def _holds(self, size: int, sha256: str) -> bool:
-        """Whether the file begins with these bytes; if so, seeks to the position after them."""
+        """True if the file begins with these bytes; if so, seeks to the position after them."""
         left = size
         while left and (piece := self._file.read(min(left, READ_BYTES))):
             self._hash.update(piece)
@@ -195,7 +195,7 @@ class Part(Sink):
 
 
 def _is_line(path: Path) -> bool:
-    """Whether it is a device, a named pipe or an open descriptor, which cannot be replaced."""
+    """True if it is a device, a named pipe or an open descriptor, which cannot be replaced."""
     if not path.exists() or path.is_dir():
         return False
     return not path.is_file() or str(path.parent) in ("/dev", "/dev/fd", "/proc/self/fd")
@@ -211,7 +211,7 @@ def _check(path: Path, force: bool) -> None:
 
 
 def _locked(path: Path) -> BinaryIO:
-    """The part, made if there is none, for this run alone."""
+    """The part, created if missing and locked for this run."""
     file = open(path, "r+b", opener=_made)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -235,10 +235,10 @@ def _private(path: str, flags: int) -> int:
 def _notes(path: Path) -> dict[str, Any] | None:
     """The notes of a part file; None if they are missing or unreadable."""
     try:
-        found = orjson.loads(path.read_bytes())
+        notes = orjson.loads(path.read_bytes())
     except (FileNotFoundError, orjson.JSONDecodeError):
         return None
     known: dict[str, type] = {"of": dict, "bytes": int, "sha256": str, "state": dict}
-    if isinstance(found, dict) and all(isinstance(found.get(one), known[one]) for one in known):
-        return found
+    if isinstance(notes, dict) and all(isinstance(notes.get(one), known[one]) for one in known):
+        return notes
     return None

@@ -1,4 +1,4 @@
-"""Streams that are written to a file, page by page, and the forms records are written in."""
+"""Writes streams to a file, page by page, in one of several formats."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -31,7 +31,7 @@ PAGE = CONTRACT.page_items
 
 
 class Form(Protocol):
-    """How records are written down."""
+    """A file format for records."""
 
     def head(self) -> bytes: ...
 
@@ -90,15 +90,15 @@ class Table:
 class Progress:
     """Detects endless paging: repeated cursors, repeated records and empty pages."""
 
-    said: set[str] = field(default_factory=set)
+    printed: set[str] = field(default_factory=set)
     seen: set[int] = field(default_factory=set)  # hashes: a stream may have many pages
     empty: int = 0
 
     def say(self, message: str) -> None:
         """Prints a message once."""
-        if message not in self.said:
+        if message not in self.printed:
             say(message)
-        self.said.add(message)
+        self.printed.add(message)
 
     def check(self, cursor: str, refs: list[RecordRef]) -> None:
         """Raises `Unavailable` if pages repeat or too many in a row are empty."""
@@ -115,7 +115,7 @@ class Progress:
 def copy(asker: Asker, query: RecordQuery, form: Form, sink: Sink, meter: Meter) -> None:
     """All records of a stream, page by page.
 
-    Raises `InvalidRequest` where the source gives no way to its further pages.
+    Raises `InvalidRequest` if the source gives no way to its further pages.
     """
     progress = Progress()
 
@@ -135,11 +135,11 @@ def _page(asker: Asker, query: RecordQuery, sink: Sink, form: Form, progress: Pr
         sink.write(form.head())
     cursor, total = state.get("cursor"), state.get("total")
     body, total = _asked(asker, replace(query, cursor=cursor), total, counted=not state)
-    for told in warnings_of(body):
-        progress.say(warning(told))
-    found = rows(body, "data", "records")
+    for each in warnings_of(body):
+        progress.say(warning(each))
+    page_rows = rows(body, "data", "records")
     refs = list[RecordRef]()
-    for row in found:
+    for row in page_rows:
         ref = reference(row, query.stream, source_of(row))
         if ref is None:
             progress.say("warning: a row without a record id was skipped")
@@ -157,14 +157,14 @@ def _page(asker: Asker, query: RecordQuery, sink: Sink, form: Form, progress: Pr
         )
     if more and following is not None:
         progress.check(following, refs)
-    records = state.get("records", 0) + len(found)
+    records = state.get("records", 0) + len(page_rows)
     sink.keep({"cursor": following, "records": records, "total": total, "ended": not more})
 
 
 def _asked(
     asker: Asker, query: RecordQuery, total: int | None, *, counted: bool
 ) -> tuple[Body, int | None]:
-    """(page, how many records there are in all, where the source counts them)."""
+    """(page, total number of records if the source counts them)."""
     if not counted:
         return _body(asker, query), total
     try:
@@ -197,13 +197,13 @@ def fields_of(asker: Asker, query: RecordQuery) -> tuple[str, ...]:
         return query.fields
     asked = SchemaQuery(stream=query.stream, connection_id=query.connection_id)
     rows_of = asker.ask(lambda rs: rs.schema(asked)).value.rows
-    found = [row.stream for row in rows_of if row.stream.name == query.stream]
-    names = [name for stream in found for name in stream.fields if not _is_inside(name, stream)]
+    streams = [row.stream for row in rows_of if row.stream.name == query.stream]
+    names = [name for stream in streams for name in stream.fields if not _is_inside(name, stream)]
     if query.view:
-        views = [view for stream in found for view in stream.views if view.id == query.view]
+        views = [view for stream in streams for view in stream.views if view.id == query.view]
         names = [name for view in views for name in view.fields]
         if not views:
-            return ()  # the source says so, and which views there are
+            return ()  # the source validates them, and names its views
     if not names:
         raise InvalidRequest(
             "The source does not list the fields of this stream. Name them with --fields, or "
@@ -214,5 +214,5 @@ def fields_of(asker: Asker, query: RecordQuery) -> tuple[str, ...]:
 
 
 def _is_inside(name: str, stream: StreamSchema) -> bool:
-    """Whether it is the path of something inside another field, which has a column of its own."""
+    """True if it is the path of something inside another field, which has a column of its own."""
     return is_nested(name) and top_level(name) in stream.fields

@@ -23,12 +23,12 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Large:
-    """A value that is read separately. `told` is its preview in the record."""
+    """A value that is read separately. `preview` is its preview in the record."""
 
     asker: Asker
     ref: RecordRef
     name: str
-    told: Body
+    preview: Body
 
     @property
     def text(self) -> FieldText:
@@ -37,18 +37,18 @@ class Large:
     @property
     def size(self) -> int:
         """The size in bytes, or else in characters, if the source reports it."""
-        told = number_of(self.told, "size_bytes") or number_of(self.told, "size_chars") or 0
-        return max(0, told)
+        size = number_of(self.preview, "size_bytes") or number_of(self.preview, "size_chars") or 0
+        return max(0, size)
 
     @property
     def is_text(self) -> bool:
-        """Whether it can be read by windows; bytes cannot."""
-        return bool(self.told["object"] == "field_preview")
+        """True if it can be read by windows; bytes cannot."""
+        return bool(self.preview["object"] == "field_preview")
 
     def value(self) -> Any:
         """The value if one read returns it, else its preview."""
         if self.is_text and self.size > CONTRACT.whole_bytes:
-            return self.told
+            return self.preview
         try:
             return self.asker.ask(lambda rs: value_of(rs, self.ref, self.name))
         except TooLarge:
@@ -57,7 +57,7 @@ class Large:
                     f"{self.name} of {self.ref} is a binary field over 32 MB; only its "
                     "metadata is exported."
                 )
-            return self.told
+            return self.preview
 
 
 Segment = bytes | Large
@@ -65,7 +65,7 @@ Segment = bytes | Large
 
 def segments(asker: Asker, record: Body, ref: RecordRef) -> list[Segment]:
     """A record as a line of JSON in pieces, with the values that are read separately."""
-    found: list[Segment] = []
+    pieces: list[Segment] = []
     text = bytearray()
     for number, (name, value) in enumerate(record.items()):
         text += (b"," if number else b"{") + orjson.dumps(name) + b":"
@@ -76,12 +76,12 @@ def segments(asker: Asker, record: Body, ref: RecordRef) -> list[Segment]:
         for place, (field, inner) in enumerate(value.items()):
             text += (b"," if place else b"") + orjson.dumps(field) + b":"
             if is_cut(inner):
-                found += [bytes(text), Large(asker, ref, field, inner)]
+                pieces += [bytes(text), Large(asker, ref, field, inner)]
                 text = bytearray()
             else:
                 text += orjson.dumps(inner)
         text += b"}"
-    return [*found, bytes(text) + b"}\n"]
+    return [*pieces, bytes(text) + b"}\n"]
 
 
 def as_json(segment: Segment, state: State) -> Iterator[tuple[bytes, State]]:

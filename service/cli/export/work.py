@@ -41,13 +41,13 @@ def record(asker: Asker, ref: RecordRef, sink: Sink, meter: Meter) -> None:
     def work() -> None:
         answer = asker.ask(lambda rs: rs.record(RecordRead(ref, whole=True)))
         body = body_of(answer)
-        found = whole.segments(asker, body, ref)
+        segments = whole.segments(asker, body, ref)
         is_of = hashlib.sha256(orjson.dumps(body)).hexdigest()
         if sink.state and sink.state["record"] != is_of:
             raise Changed
         begin, within = sink.state.get("segment", 0), sink.state.get("within", {})
-        total = sum(len(one) if isinstance(one, bytes) else one.size for one in found)
-        for number, segment in enumerate(found[begin:], begin):
+        total = sum(len(one) if isinstance(one, bytes) else one.size for one in segments)
+        for number, segment in enumerate(segments[begin:], begin):
             for data, state in whole.as_json(segment, within):
                 sink.write(data)
                 sink.keep({"record": is_of, "segment": number, "within": state})

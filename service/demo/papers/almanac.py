@@ -1,6 +1,6 @@
-"""Sun, Moon and tide of one place for any day, as good as simple astronomy gives them.
+"""Sun, Moon and tide of one place for any day, by simple astronomy.
 
-Times are minutes after midnight of the sun's own time there. The place is invented.
+Times are minutes after midnight, local solar time. The place is invented.
 """
 
 from dataclasses import dataclass

@@ -46,8 +46,8 @@ def log() -> Iterator[tuple[str, str]]:
     random = Random(SEED)
     remarks = Remarks(random)
     days = weather(random, FIRST, LAST)
-    for (year, month), found in groupby(days, key=lambda day: (day.day.year, day.day.month)):
-        kept = list(found)
+    for (year, month), nights in groupby(days, key=lambda day: (day.day.year, day.day.month)):
+        kept = list(nights)
         entries = [_entry(remarks, random, day) for day in kept]
         yield f"{calendar.month_name[month]} {year}", "\n\n".join((*entries, _table(kept)))
 
@@ -55,14 +55,14 @@ def log() -> Iterator[tuple[str, str]]:
 def _entry(remarks: Remarks, random: Random, day: Weather) -> str:
     night = almanac.night(day.day)
     waters = " and ".join(map(almanac.clock, almanac.high_waters(day.day)))
-    said = LAST_ENTRY if day.day == LAST else _remark(remarks, random, day)
+    remark = LAST_ENTRY if day.day == LAST else _remark(remarks, random, day)
     return (
         f"**{calendar.day_abbr[day.day.weekday()]} {day.day.day}.** {day.wind} {day.force},"
         f" sea {day.sea}, {day.sky}. Glass {day.glass:.2f}, {day.tendency}."
         f" Lamp out {almanac.clock(night.sunrise)}, lit {almanac.clock(night.sunset)},"
         f" oil {night.hours * LITRES_AN_HOUR:.1f} l. High water {waters},"
         f" {almanac.high_water_metres(day.day):.1f} m; Moon {almanac.moon_age(day.day):.0f} days."
-        f" {said}"
+        f" {remark}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Markdown as a full-text table wants it: one line of words, CJK characters apart."""
+"""Markdown for a full-text table: one line of words, CJK characters apart."""
 
 import re
 

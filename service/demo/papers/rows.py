@@ -1,4 +1,4 @@
-"""What a snapshot holds of each paper, put into its tables."""
+"""Writes the papers of a snapshot into its tables."""
 
 import sqlite3
 from collections import Counter
@@ -14,7 +14,7 @@ OWN_TABLES = ("author", "keyword", "institution", "tag", "venue")
 
 
 def put(db: sqlite3.Connection, paper: DemoPaper, index: int) -> None:
-    """Everything of one paper but its facets; `index` is its place among all ids, from 1."""
+    """Writes one paper without its facets; `index` is its place among all ids, from 1."""
     _put_paper(db, paper, index)
     paper_id = paper.paper_id
     db.executemany(
@@ -111,7 +111,7 @@ def _put_words(db: sqlite3.Connection, paper: DemoPaper) -> None:
 
 
 def _put_own_table(db: sqlite3.Connection, name: str) -> None:
-    """A facet's own two tables hold what the common ones do."""
+    """Copies a facet into its own two tables, which repeat the common ones."""
     db.execute(
         f"INSERT INTO {name} (value, paper_count) SELECT value, paper_count FROM facet_node"
         " WHERE facet_type = ? ORDER BY node_id",
@@ -141,5 +141,5 @@ def _facets(paper: DemoPaper) -> list[tuple[str, str]]:
         "prompt_template": (PREFERRED,),
         "translation_lang": tuple(paper.translations),
     }
-    found = [(kind, folded(value)) for kind, all_of in values.items() for value in all_of]
-    return [facet for facet in dict.fromkeys(found) if facet[1] not in ("", UNKNOWN)]
+    facets = [(kind, folded(value)) for kind, all_of in values.items() for value in all_of]
+    return [facet for facet in dict.fromkeys(facets) if facet[1] not in ("", UNKNOWN)]

@@ -40,7 +40,7 @@ class DemoPaper:
 
     @property
     def key(self) -> str:
-        """What names the paper for ever: its DOI, else its BibTeX key."""
+        """The permanent key of the paper: its DOI, else its BibTeX key."""
         return f"doi:{self.doi}" if self.doi else f"bib:{self.bibtex_key}"
 
     @property
@@ -55,24 +55,24 @@ class DemoPaper:
     def fingerprint(self) -> str:
         """Title, authors, venue and year, in one spelling, as JSON."""
         words = re.sub(r"[\W_]+", " ", unicodedata.normalize("NFKC", self.title).lower())
-        found = {
+        members = {
             "authors": sorted(map(folded, self.authors)),
             "title": words.strip(),
             "venue": folded(self.venue),
             "year": self.year,
         }
-        return orjson.dumps(found, option=orjson.OPT_SORT_KEYS).decode()
+        return orjson.dumps(members, option=orjson.OPT_SORT_KEYS).decode()
 
     @property
     def bibtex(self) -> str:
-        found = {
+        fields = {
             "author": " and ".join(self.authors),
             "title": self.title,
             "journal": self.venue,
             "year": self.year,
             "doi": self.doi or UNKNOWN,
         }
-        lines = [f"  {name} = {{{value}}}" for name, value in found.items() if value != UNKNOWN]
+        lines = [f"  {name} = {{{value}}}" for name, value in fields.items() if value != UNKNOWN]
         return ",\n".join((f"@article{{{self.bibtex_key}", *lines)) + "\n}\n"
 
 

@@ -1,4 +1,4 @@
-"""Invented weather that hangs together: each day follows from the day before."""
+"""Invented, consistent weather: each day follows from the day before."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""From PDPP bodies to typed values: the only place that knows how upstreams spell things."""
+"""From PDPP bodies to typed values: the only place that knows the spellings of upstreams."""
 
 from functools import lru_cache
 from typing import Any
@@ -9,7 +9,7 @@ from evidence.model import Source
 
 
 def pick(body: Any, *names: str) -> Any:
-    """The first of `names` that is there and not None."""
+    """The first member of `names` that is not None."""
     if isinstance(body, dict):
         for name in names:
             value = body.get(name)
@@ -19,7 +19,7 @@ def pick(body: Any, *names: str) -> Any:
 
 
 def text_of(body: Any, name: str, *others: str) -> str | None:
-    """The first of the names that holds text, where that is not empty."""
+    """The first member of the names that holds text, unless it is empty."""
     value = body.get(name) if isinstance(body, dict) else None
     if value is None and others:
         value = pick(body, *others)
@@ -33,7 +33,7 @@ def rows(body: Any, *names: str) -> list[dict[str, Any]]:
 
 
 def object_of(body: dict[str, Any], name: str) -> dict[str, Any]:
-    """The object under a name, empty if there is none."""
+    """The object under a name, or {}."""
     value = body.get(name)
     return value if isinstance(value, dict) else {}
 
@@ -45,7 +45,7 @@ def number_of(body: Any, name: str) -> int | None:
 
 
 def source_of(body: dict[str, Any]) -> Source:
-    """Which connection a row came from."""
+    """The source of a row."""
     return _source(
         text_of(body, "connection_id", "connector_instance_id"),
         text_of(body, "connector_key", "connector_id"),
@@ -54,7 +54,7 @@ def source_of(body: dict[str, Any]) -> Source:
 
 
 def short(text: str | None, most: int) -> str | None:
-    """A label, with `…` where it was cut."""
+    """A label, with `…` if it was cut."""
     return text if text is None or len(text) <= most else text[: most - 1] + "…"
 
 

@@ -17,10 +17,10 @@ def decode_page(body: Body, stream: str, *, whole: bool = False) -> RecordPage:
     `whole` leaves base64 text as it is.
     """
     meta = body.get("meta") or {}
-    found = [_row(row, stream, None, whole) for row in rows(body, "data", "records")]
+    records = [_row(row, stream, None, whole) for row in rows(body, "data", "records")]
     return RecordPage(
         stream=stream,
-        records=[record for record in found if record],
+        records=[record for record in records if record],
         has_more=bool(body.get("has_more")),
         next_cursor=text_of(body, "next_cursor") or text_of(meta, "next_cursor"),
         next_changes_since=text_of(body, "next_changes_since")
@@ -35,12 +35,12 @@ def decode_record(body: Body, ref: RecordRef, *, whole: bool = False) -> Record:
     """The record of a detail body. `ref` is the record that was asked for."""
     source = source_of(body)
     key = text_of(body, "record_key", "record_id", "id") or ref.record_id
-    found = RecordRef(ref.stream, key, source.connection_id or ref.connection_id)
-    return _record(body, found, source, whole)
+    owned = RecordRef(ref.stream, key, source.connection_id or ref.connection_id)
+    return _record(body, owned, source, whole)
 
 
 def _row(row: Body, stream: str | None, parent: RecordRef | None, whole: bool) -> Record | None:
-    """A record of a list; related records are of the connection of their parent by default."""
+    """A record of a list; related records default to the connection of their parent."""
     source = source_of(row)
     ref = reference(row, stream, source)
     if ref is None:

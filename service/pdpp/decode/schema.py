@@ -25,7 +25,7 @@ from evidence.schema import (
 )
 from service.pdpp.decode import number_of, object_of, pick, rows, source_of, text_of, warnings_of
 
-#: Members that only full descriptions have, and those that all but names have.
+#: Members of full descriptions only, and those of all but names.
 _FULL = ("schema", "query", "selection")
 _COMPACT = ("field_capabilities", "primary_key", "cursor_field", "expand_capabilities", "views")
 
@@ -55,8 +55,8 @@ def connectors(body: Body) -> ConnectorList:
 
 def streams(body: Body) -> StreamList:
     """The list of streams; rows without a name are left out."""
-    found = (_count(row) for row in rows(body, "data", "streams"))
-    return StreamList(tuple(row for row in found if row.name), warnings_of(body))
+    counts = (_count(row) for row in rows(body, "data", "streams"))
+    return StreamList(tuple(row for row in counts if row.name), warnings_of(body))
 
 
 def stream(body: Body) -> StreamDetails:
@@ -65,7 +65,7 @@ def stream(body: Body) -> StreamDetails:
 
 
 def _unwrapped(body: Body, name: str) -> Body:
-    """What some servers put into `data`."""
+    """The document inside `data`, as some servers wrap it."""
     inner = body.get("data")
     return inner if isinstance(inner, dict) and name not in body else body
 
@@ -86,12 +86,12 @@ def _by_key(found: Iterable[StreamRow]) -> list[Connector]:
 def _connector(body: Body) -> Connector:
     key = text_of(body, "connector_key", "connector_id")
     shared = rows(body, "granted_connections")
-    found = (_row(stream, key, shared) for stream in rows(body, "streams"))
+    stream_rows = (_row(stream, key, shared) for stream in rows(body, "streams"))
     return Connector(
         key,
         text_of(body, "connector_id"),
         text_of(body.get("source"), "id"),
-        tuple(row for row in found if row.stream.name),
+        tuple(row for row in stream_rows if row.stream.name),
     )
 
 

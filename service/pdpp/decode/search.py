@@ -1,4 +1,4 @@
-"""PDPP search body -> `SearchPage`: hits with their proven windows, tolerant of what is missing."""
+"""PDPP search body -> `SearchPage`: hits with their proven windows, tolerant of missing members."""
 
 from dataclasses import replace
 from typing import Any
@@ -30,7 +30,7 @@ _EXCERPTS = ("evidence_excerpts", "match_windows", "field_windows", "matches")
 
 def read(body: dict[str, Any]) -> SearchPage:
     """The page that a source answered `search` with; rows that name no record are left out."""
-    found = rows(body, "data", "results", "hits")
+    hit_rows = rows(body, "data", "results", "hits")
     meta = object_of(body, "meta")
     warnings = warnings_of(body)
     left_out = number_of(_detail(warnings, LEFT_OUT), "left_out")
@@ -38,7 +38,7 @@ def read(body: dict[str, Any]) -> SearchPage:
     read = {LEFT_OUT: left_out is not None, NO_HITS: retry is not None}
     return SearchPage(
         args={},
-        hits=[hit for row in found if (hit := _hit(row))],
+        hits=[hit for row in hit_rows if (hit := _hit(row))],
         has_more=bool(body.get("has_more", text_of(body, "next_cursor"))),
         next_cursor=text_of(body, "next_cursor"),
         counts=_counts(meta),
@@ -58,7 +58,7 @@ def read(body: dict[str, Any]) -> SearchPage:
 
 
 def within(page: SearchPage, query: str) -> SearchPage:
-    """The page of a source that is not ours, with no other words than the query can explain."""
+    """The page of a foreign source, with only words that the query can explain."""
     nearest = {
         word: kept
         for word, near in page.nearest_words.items()
@@ -92,7 +92,7 @@ def _is_word(text: str) -> bool:
 
 
 def _counts(meta: dict[str, Any]) -> Counts | None:
-    """How many records match; `some` is PDPP's count."""
+    """The counts of matching records; `some` is PDPP's count."""
     counts, count = object_of(meta, "counts"), meta.get("count")
     some = number_of(counts, "some")
     if some is None:
@@ -112,24 +112,24 @@ def _words(listed: Any) -> list[str]:
 
 
 def _detail(warnings: list[dict[str, Any]], code: str) -> dict[str, Any]:
-    """What the first warning of a code has beside its text."""
+    """The `detail` of the first warning with a code."""
     return next((object_of(one, "detail") for one in warnings if one.get("code") == code), {})
 
 
 def _retry(given: Any) -> dict[str, Any] | None:
-    """The arguments that a source offers instead: words, times, and None for what limits them."""
+    """The arguments that a source offers instead: words, times, and None to drop a limit."""
     if not isinstance(given, dict):
         return None
-    found: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         ours: text for theirs, ours in _RETRIED.items() if (text := text_of(given, theirs))
     }
-    found |= {name: None for name in LIMITING if name in given and given[name] is None}
-    short_enough = all(len(text) <= CONTRACT.query_chars for text in found.values() if text)
-    return found if found and short_enough else None
+    arguments |= {name: None for name in LIMITING if name in given and given[name] is None}
+    short_enough = all(len(text) <= CONTRACT.query_chars for text in arguments.values() if text)
+    return arguments if arguments and short_enough else None
 
 
 def _fan_in(package: Any) -> FanIn | None:
-    """Who of a package answered; None where one grant was asked."""
+    """The sources of a package that answered; None for a single grant."""
     if not isinstance(package, dict):
         return None
     reports = [
@@ -178,21 +178,21 @@ def _hit(row: dict[str, Any]) -> Hit | None:
     )
 
 
-def address(told: str, ref: RecordRef) -> str:
-    """The path of the record, with the connection where an upstream left it out."""
-    if not told.startswith("/") or ref.connection_id is None or "connection_id=" in told:
-        return told
-    joint = "&" if "?" in told else "?"
-    return f"{told}{joint}connection_id={quote(ref.connection_id, safe='')}"
+def address(path: str, ref: RecordRef) -> str:
+    """The path of the record, with the connection if the upstream left it out."""
+    if not path.startswith("/") or ref.connection_id is None or "connection_id=" in path:
+        return path
+    joint = "&" if "?" in path else "?"
+    return f"{path}{joint}connection_id={quote(ref.connection_id, safe='')}"
 
 
 def _matches(row: dict[str, Any], id: str) -> list[Match]:
     """The proven windows of a hit; a marked snippet with its field counts as one."""
     for name in _EXCERPTS:
         if name in row:
-            found = [match for part in rows(row, name) if (match := _match(part, id))]
-            if found:
-                return found[: CONTRACT.windows_per_hit]
+            matches = [match for part in rows(row, name) if (match := _match(part, id))]
+            if matches:
+                return matches[: CONTRACT.windows_per_hit]
     snippet = row.get("snippet")
     match = _match(snippet, id) if isinstance(snippet, dict) else None
     return [match] if match and "<mark>" in match.shown else []
@@ -210,7 +210,7 @@ def _match(part: dict[str, Any], id: str) -> Match | None:
         window = _around_marks(shown)
     return Match(
         field_path=path,
-        # Who says where it stands has marked it as we do, or pretends to.
+        # A server that sends positions marks text as we do, or pretends to.
         shown=shown if start is not None and is_marked(shown) else balanced(shown),
         start=start,
         end=number_of(part, "end_chars"),
@@ -230,7 +230,7 @@ def _window(read: Any) -> dict[str, Any]:
 
 
 def _around_marks(shown: str) -> dict[str, Any]:
-    """The read of the words that are marked first, for upstreams that do not say where they are."""
+    """The read of the first marked words, for upstreams that send no positions."""
     text, marks = split(shown, escaped=False)
     if not marks:
         return {}

@@ -66,7 +66,7 @@ def _expanded(record: Record) -> Body:
 
 
 def source_members(source: Source) -> Body:
-    """Which connection a row is from."""
+    """The members that name the source of a row."""
     id = source.connection_id
     named = {"display_name": source.display_name} if source.display_name else {}
     return {"connection_id": id, "connector_instance_id": id, **named}

@@ -13,7 +13,7 @@ _REST_NAMES = {"query": "q"}
 
 
 def encode(page: SearchPage) -> Body:
-    """The PDPP body of a page; what the page does not have is left out."""
+    """The PDPP body of a page; absent members are left out."""
     body: Body = {
         "object": "list",
         "url": "/v1/search",
@@ -32,7 +32,7 @@ def _meta(page: SearchPage) -> Body:
         counts = meta["counts"] = hits_wire.counts(page.counts)
         meta |= {"count": counts["some"], "count_accuracy": counts["accuracy"]}
     meta["recall"] = page.recall
-    meta["warnings"] = [*page.warnings, *_told(page)]
+    meta["warnings"] = [*page.warnings, *_end_warnings(page)]
     optional = {
         "absent_words": page.absent_words or None,
         "nearest_words": page.nearest_words or None,
@@ -41,8 +41,8 @@ def _meta(page: SearchPage) -> Body:
     return meta | known(optional)
 
 
-def _told(page: SearchPage) -> Iterator[Body]:
-    """What a page says of its end, as warnings; REST never cuts its tail."""
+def _end_warnings(page: SearchPage) -> Iterator[Body]:
+    """The end of a page as warnings; REST never cuts its tail."""
     if page.left_out is not None:
         yield {
             "code": LEFT_OUT,
@@ -124,5 +124,5 @@ def _read(hit: Hit, match: Match) -> Body:
         if name not in ("id", "field_path")
     }
     ref = hit.ref
-    found = routes.field_window_read(ref.stream, ref.record_id, ref.connection_id, "", **window)
-    return known({**found, "field": match.field_path})
+    read = routes.field_window_read(ref.stream, ref.record_id, ref.connection_id, "", **window)
+    return known({**read, "field": match.field_path})

@@ -1,8 +1,8 @@
 """A package: one bearer over several grants, each at a resource server of its own.
 
-Search and the lists fan in over all children. Everything else asks exactly one, chosen by what the
-grants hold, so that its paging, bookmarks and counts keep their meaning. Where one child holds all
-that is asked about, its answer is given as it is.
+Search and the lists fan in over all children. Everything else asks exactly one, chosen by the
+content of the grants, so that its paging, bookmarks and counts stay valid. If one child holds all
+the requested data, its answer is returned unchanged.
 """
 
 from collections.abc import Callable, Sequence
@@ -73,37 +73,37 @@ class PackageResourceServer:
             return self._server(children[0]).schema(query)
         if query.detail == "full":
             raise ambiguous_detail(places)
-        found = self._gather(children, lambda rs: rs.schema(query))
-        known = [connector for schema in found.values for connector in schema.connectors]
-        connectors = merged([*known, *schemas.by_membership(found.silent, places)])
+        gathered = self._gather(children, lambda rs: rs.schema(query))
+        known = [connector for schema in gathered.values for connector in schema.connectors]
+        connectors = merged([*known, *schemas.by_membership(gathered.silent, places)])
         bearer = Bearer("package", "client")
-        return Answer(Schema(connectors, query.detail == "compact", bearer, found.warnings))
+        return Answer(Schema(connectors, query.detail == "compact", bearer, gathered.warnings))
 
     def streams(self, *, connection_id: str | None = None) -> Answer[StreamList]:
         children = children_of(self._members.within(connection_id))
         if len(children) == 1:
             return self._server(children[0]).streams(connection_id=connection_id)
-        found = self._gather(children, lambda rs: rs.streams(connection_id=connection_id))
-        rows = (row for listed in found.values for row in listed.rows)
+        gathered = self._gather(children, lambda rs: rs.streams(connection_id=connection_id))
+        rows = (row for listed in gathered.values for row in listed.rows)
         ordered = sorted(rows, key=lambda row: (row.name, row.source.connection_id or ""))
-        return Answer(StreamList(tuple(ordered), found.warnings))
+        return Answer(StreamList(tuple(ordered), gathered.warnings))
 
     def stream(self, name: str, *, connection_id: str | None = None) -> Answer[StreamDetails]:
         places = self._members.stream(name, connection_id)
         children = children_of(places)
         if len(children) == 1:
             return self._server(children[0]).stream(name, connection_id=connection_id)
-        found = self._gather(children, lambda rs: rs.stream(name, connection_id=connection_id))
-        return Answer(schemas.stream(found, places))
+        gathered = self._gather(children, lambda rs: rs.stream(name, connection_id=connection_id))
+        return Answer(schemas.stream(gathered, places))
 
     def connectors(self) -> Answer[ConnectorList]:
         children = self._members.children
         if len(children) == 1:
             return self._server(children[0]).connectors()
-        found = self._gather(children, lambda rs: rs.connectors())
-        known = [connector for listed in found.values for connector in listed.connectors]
-        silent = schemas.by_membership(found.silent, self._members.places)
-        return Answer(ConnectorList(merged([*known, *silent]), found.warnings))
+        gathered = self._gather(children, lambda rs: rs.connectors())
+        known = [connector for listed in gathered.values for connector in listed.connectors]
+        silent = schemas.by_membership(gathered.silent, self._members.places)
+        return Answer(ConnectorList(merged([*known, *silent]), gathered.warnings))
 
     def records(self, query: RecordQuery) -> Answer[RecordPage]:
         places = self._members.stream(query.stream, query.connection_id)
@@ -122,7 +122,7 @@ class PackageResourceServer:
         return self._point(ref, lambda rs: rs.field_window(ref, field_path, window))
 
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob:
-        """Without `connection_id` only where the package has one child: blobs name no stream."""
+        """Without `connection_id` only in a package of one child, because blobs name no stream."""
         places = self._members.within(connection_id)
         self._one(places, connection_id)
         return self._first(places, lambda rs: rs.blob(blob_id, connection_id=connection_id))
@@ -135,14 +135,14 @@ class PackageResourceServer:
         return Search(places, query, self._sealer).page(self._each, self._deadline)
 
     def _one(self, places: Sequence[Place], connection_id: str | None) -> Child:
-        """The child to ask; 409 `ambiguous_connection` where the caller has to choose."""
+        """The child to ask; 409 `ambiguous_connection` if the caller has to choose."""
         children = children_of(places)
         if len(children) > 1 and connection_id is None:
             raise ambiguous(places)
         return children[0]
 
     def _point(self, ref: RecordRef, ask: Callable[[ResourceServer], T]) -> T:
-        """The answer of the first holder of a record that has it; grants may overlap."""
+        """The answer of the first child that has the record; grants may overlap."""
         places = self._members.stream(ref.stream, ref.connection_id)
         self._one(places, ref.connection_id)
         return self._first(places, ask)

@@ -1,8 +1,8 @@
 """The cursor of a package: how far each of its sources was read, in under 4,096 bytes.
 
-A source is at its `taken`-th hit. Where there is room, the cursor also keeps the source's own
-cursor and the hit it opens at; without it the source is read again from its start, up to where it
-was. So what gives way for want of room costs time, never a hit. Sources are paged through in
+A source is at its `taken`-th hit. If there is room, the cursor also keeps the source's own
+cursor and the hit it opens at; otherwise the source is read again from its start to its
+position. A lack of room therefore costs time, never a hit. Sources are read in
 groups: those that wait for their turn need only their number.
 """
 
@@ -27,10 +27,10 @@ END, LOST = -1, -2
 
 @dataclass(slots=True)
 class Progress:
-    """How far one source was read: `taken` hits; `cursor` opens its hit number `at`.
+    """The progress in one source: `taken` hits were read; `cursor` opens its hit number `at`.
 
-    `tries` is how many pages in a row it brought nothing for. `state` is 0 while something may be
-    left, `END` once all is read, `LOST` where it did not answer too often.
+    `tries` counts the pages in a row for which it returned nothing. `state` is 0 while hits may be
+    left, `END` once all are read, `LOST` if it failed too often.
     """
 
     taken: int = 0
@@ -41,7 +41,7 @@ class Progress:
 
     @property
     def fresh(self) -> bool:
-        """Whether nothing of it was shown yet."""
+        """True if none of its hits was shown yet."""
         return not self.state and not self.taken
 
     def forget(self) -> None:
@@ -66,7 +66,7 @@ class Progress:
 
 @dataclass(slots=True)
 class State:
-    """What the next page must know.
+    """The state that the next page needs.
 
     `counts` are the records that match in the sources of which something was shown, None where
     grants overlap. `shown` is the number of hits on earlier pages. `seen` are marks of hits that
@@ -80,12 +80,12 @@ class State:
 
     @property
     def left(self) -> bool:
-        """Whether a next page may have something."""
+        """True if a next page may have hits."""
         return any(not progress.state for progress in self.sources)
 
 
 def seal(state: State, sealer: Sealer, bound: Any) -> str:
-    """The state as a cursor: own cursors as far as there is room, then what was seen lately.
+    """The state as a cursor: own cursors that fit, then the latest marks.
 
     Short ones go first: more of them have room.
     """

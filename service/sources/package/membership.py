@@ -1,4 +1,4 @@
-"""Who of a package holds what, known without asking: grants do not change.
+"""The streams of each child of a package, known without a request: grants do not change.
 
 The refusals are those of a single grant, word for word: a package is one token to its reader.
 """
@@ -19,8 +19,8 @@ from service.ports import Held, ResourceServer
 class Child:
     """One grant of a package.
 
-    `open` gives its resource server, which waits for nothing past the deadline, or raises what
-    hinders it.
+    `open` gives its resource server, which never waits past the deadline, or raises the error
+    of opening it.
     """
 
     name: str
@@ -63,8 +63,8 @@ class Membership:
         """The places of one connection, or all; 404 `connection_not_found` for any other name."""
         if connection_id is None:
             return self.places
-        found = tuple(p for p in self.places if p.held.connection_id == connection_id)
-        if not found:
+        places = tuple(p for p in self.places if p.held.connection_id == connection_id)
+        if not places:
             known = sorted({place.held.connection_id for place in self.places})
             raise NotFound(
                 f"No connection {connection_id!r} in this grant. Call schema for the connections.",
@@ -72,15 +72,15 @@ class Membership:
                 param="connection_id",
                 did_you_mean=get_close_matches(connection_id, known, n=3) or None,
             )
-        return found
+        return places
 
     def stream(
         self, name: str, connection_id: str | None = None, *, param: str = "stream"
     ) -> tuple[Place, ...]:
         """The places of one stream; 403 `grant_stream_not_allowed` where nobody holds it."""
         places = self.within(connection_id)
-        found = tuple(place for place in places if place.held.stream == name)
-        if not found:
+        holders = tuple(place for place in places if place.held.stream == name)
+        if not holders:
             known = sorted({place.held.stream for place in places})
             raise Forbidden(
                 f"The stream {name!r} is not in this grant. Call schema for the granted streams.",
@@ -88,7 +88,7 @@ class Membership:
                 param=param,
                 did_you_mean=get_close_matches(name, known, n=3) or None,
             )
-        return found
+        return holders
 
 
 def children_of(places: Iterable[Place]) -> list[Child]:
@@ -108,17 +108,17 @@ def ambiguous(places: Sequence[Place]) -> Ambiguous:
 
 def ambiguous_detail(places: Sequence[Place]) -> Ambiguous:
     """The same for `schema` in full, which is about one connection."""
-    found = _candidates(places)
-    for entry in found["available_connections"]:
+    candidates = _candidates(places)
+    for entry in candidates["available_connections"]:
         entry["stream"] = places[0].held.stream
     return Ambiguous(
-        f"{found['available_connection_count']} connections have the stream "
+        f"{candidates['available_connection_count']} connections have the stream "
         f"{places[0].held.stream!r}. Retry with one connection_id (at most "
         f"{CONTRACT.candidates} are listed).",
         code="ambiguous_schema_detail",
         retry_with="connection_id",
         calls=(Continuation("schema", {}, "all_connections"),),
-        **found,
+        **candidates,
     )
 
 

@@ -1,4 +1,4 @@
-"""From the pages of many sources to one page: best coverage first, no record twice."""
+"""Merges the pages of many sources: best coverage first, no record twice."""
 
 import hashlib
 import math
@@ -32,7 +32,7 @@ class Page:
     found: SearchPage | None = None
 
     def size(self, taken: int, limit: int) -> int:
-        """How many hits to ask for: enough for a page of them behind those that were taken."""
+        """The number of hits to request: a page of them after the taken ones."""
         return min(CONTRACT.page_items, taken - self.at + limit)
 
     @property
@@ -51,14 +51,14 @@ class Page:
 
 
 class SourceReader:
-    """One source during one request: the hits it brought that are not shown yet."""
+    """One source during one request, with its hits that are not shown yet."""
 
     def __init__(self, child: Child, progress: Progress) -> None:
         self.child, self.progress = child, progress
         self.hits: deque[Hit] = deque()
         self.begun = self.asked = self.stuck = False
         self.shown = 0
-        #: Its next hit with its place in the order, once that was looked at.
+        #: Its next hit with its place in the order, once computed.
         self.judged: tuple[Order, Hit] | None = None
         self.error: EvidenceError | None = None
         self.late = False
@@ -70,36 +70,36 @@ class SourceReader:
 
     @property
     def unmet(self) -> bool:
-        """Whether none of its hits was shown yet and this request has not asked it."""
+        """True if none of its hits was shown yet and this request has not asked it."""
         return self.progress.fresh and not self.asked
 
     @property
     def failed(self) -> bool:
-        """Whether it did not answer when it was asked last."""
+        """True if its last request failed."""
         return self.late or self.error is not None
 
     @property
     def is_open(self) -> bool:
-        """Whether it answered and goes on after the hits that were taken of it."""
+        """True if it answered and has hits after the taken ones."""
         return self.asked and not (self.hits or self.failed or self.progress.state or self.stuck)
 
     def absorb(self, page: Page) -> None:
         """Adds the hits of a page, without those already taken."""
         progress = self.progress
         progress.cursor, progress.at = page.cursor, page.at
-        found, skip = page.hits, progress.taken - page.at
-        self.stuck = page.has_more and page.following() is None and skip >= len(found)
+        hits, skip = page.hits, progress.taken - page.at
+        self.stuck = page.has_more and page.following() is None and skip >= len(hits)
         self._page = page
-        self.hits.extend(self._named(hit) for hit in found[skip:])
+        self.hits.extend(self._named(hit) for hit in hits[skip:])
         if not self.hits:
-            self._turn()
+            self._advance_page()
 
     def take(self) -> Hit:
         """The next hit. After the last of a page the next one opens."""
         hit, self.judged = self.hits.popleft(), None
         self.progress.taken += 1
         if not self.hits:
-            self._turn()
+            self._advance_page()
         return hit
 
     def refuse(self, error: EvidenceError) -> None:
@@ -125,15 +125,15 @@ class SourceReader:
 
     @property
     def uncounted(self) -> bool:
-        """Whether it answered and has shown nothing yet; the cursor counts its hits later."""
+        """True if it answered and has shown nothing yet; the cursor counts its hits later."""
         return self.progress.fresh and self._page.found is not None
 
     @property
     def counts(self) -> Counts | None:
-        """The records that match in it, as far as it counts them."""
+        """The number of its matching records, if it counts them."""
         return None if self._page.found is None else self._page.found.counts
 
-    def _turn(self) -> None:
+    def _advance_page(self) -> None:
         """Moves to the page after a used-up one, or sets END. Otherwise stays on this page."""
         following = self._page.following()
         if not self._page.has_more or self.stuck:
@@ -142,7 +142,7 @@ class SourceReader:
             self.progress.cursor, self.progress.at = following.cursor, following.at
 
     def _named(self, hit: Hit) -> Hit:
-        """The hit with its connection, where only one of the child can be meant."""
+        """The hit with its connection, if the child has only one with the stream."""
         held = self._names.get(hit.ref.stream)
         if held is None or hit.source.connection_id or self._shared[hit.ref.stream] > 1:
             return hit
@@ -175,17 +175,17 @@ def added(known: Counts | None, more: Counts | None) -> Counts | None:
 
 
 class Turns:
-    """Which source gives the next hit of a page; each keeps its own order.
+    """Chooses the source of the next hit of a page; each keeps its own order.
 
-    The best hit comes first, as `Order` has it. Of equal ones that of a source which has shown
-    nothing yet comes first, then that of the source with the fewest hits on the page.
+    The best hit comes first, by `Order`. Of equal ones that of a source without
+    shown hits comes first, then that of the source with the fewest hits on the page.
     """
 
     def __init__(self, query: str) -> None:
         self._judge = Judge(query)
 
     def next(self, readers: Sequence[SourceReader]) -> SourceReader | None:
-        """The source whose turn it is; None if there is none, or if it cannot be known yet."""
+        """The next source; None if no hits are left, or if the order is not known yet."""
         able = [reader for reader in readers if reader.hits]
         return min(able, key=self._turn, default=None)
 
@@ -203,7 +203,7 @@ class Turns:
 
 
 class NewestFirst(Turns):
-    """The same in the order of event times. Waits for sources whose next hit is not known."""
+    """The turns in the order of event times. Waits for sources whose next hit is not known."""
 
     def next(self, readers: Sequence[SourceReader]) -> SourceReader | None:
         if any(reader.is_open for reader in readers):
@@ -233,7 +233,7 @@ def fill(
     seen: "Seen",
     tail: float = 0.0,
 ) -> bool:
-    """Takes hits in turns, until the page is full or no turn is left.
+    """Takes hits in turns until the page is full or no source has any.
 
     Returns whether it stopped early, after the hits shown in full, at one whose coverage is below
     the share `tail` of the first.
@@ -258,7 +258,7 @@ class Seen:
         self._marks = set(state.seen)
 
     def first(self, hit: Hit, child: Child) -> bool:
-        """Whether the record is new. Remembers it."""
+        """True if the record is new. Remembers it."""
         ref = hit.ref
         owner = ref.connection_id or f"\0{child.grant_id}"
         raw = orjson.dumps([owner, ref.stream, ref.record_id])

@@ -24,7 +24,7 @@ def sources(readers: Sequence[SourceReader]) -> list[SourceReport]:
 
 
 def failure(child: Child, error: EvidenceError | None) -> dict[str, Any]:
-    """The warning of a source that is missing from a list; no error means that it was late."""
+    """The warning of a source that is missing from a list; without an error it was late."""
     row = _why(error)
     what = "does not answer in time" if error is None else f"fails ({row['code']})"
     message = f"{child.name} {what}. {row['next_step']}"
@@ -36,13 +36,13 @@ def failure(child: Child, error: EvidenceError | None) -> dict[str, Any]:
 
 
 def first_error(errors: Iterable[EvidenceError | None]) -> EvidenceError:
-    """What is raised where no source answers: the first error, or that all were late."""
+    """The error if no source answers: the first one, or that all were late."""
     late = TimedOut("No source of this package answered in time. Try again later.")
     return next((error for error in errors if error is not None), late)
 
 
 def stuck(child: Child) -> dict[str, Any]:
-    """The warning of a source that has more hits and no way to them."""
+    """The warning of a source that has more hits but no cursor to them."""
     message = (
         f"{child.name} has more hits but no next page. Narrow the query, or search only this "
         "source."

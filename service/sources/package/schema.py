@@ -1,4 +1,4 @@
-"""The descriptions of many sources as one; those that do not answer are listed by name."""
+"""Merges the descriptions of many sources; those that do not answer are listed by name."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
@@ -56,13 +56,13 @@ def stream(gathered: Gathered[StreamDetails], places: Sequence[Place]) -> Stream
 
 
 def by_membership(children: Sequence[Child], places: Iterable[Place]) -> list[Connector]:
-    """What is known of children without asking: the names of their streams and connections."""
+    """The names of the streams and connections of children, known without a request."""
     silent = {id(child) for child in children}
-    found = []
+    connectors = []
     for place in places:
         if id(place.child) in silent:
             held, key = place.held, place.held.connector_key or ""
             source = Source(held.connection_id, held.connector_key, held.display_name or None)
             row = StreamRow(StreamSchema(held.stream, NAMED), key, (source,))
-            found.append(Connector(key, key, key, (row,)))
-    return found
+            connectors.append(Connector(key, key, key, (row,)))
+    return connectors

@@ -1,7 +1,7 @@
-"""Search over many sources: one limit, one order, one cursor, and a report of who answered.
+"""Search over many sources: one limit, one order, one cursor, and a report for each source.
 
 A page asks the sources that have shown nothing yet, and a first group of those that have more.
-What they bring is merged by coverage and passage. So every source with hits is met as early as the
+Their hits are merged by coverage and passage. So every source with hits appears as early as the
 limit and better hits of others allow, and the cursor holds the cursors of one group only.
 """
 
@@ -43,7 +43,7 @@ def covered(members: Membership, request: SearchQuery) -> tuple[Place, ...]:
 
 
 def narrowed(request: SearchQuery, child: Child, places: Sequence[Place]) -> SearchQuery:
-    """The request as one child is asked: with those of the named streams that it holds."""
+    """The request for one child: with those of the named streams that it holds."""
     held = {place.held.stream for place in places if place.child is child}
     return replace(request, streams=tuple(name for name in request.streams if name in held))
 
@@ -71,7 +71,7 @@ class Search:
         self._answers: list[SearchPage] = []
 
     def page(self, each: Each, deadline: Deadline) -> Answer[SearchPage]:
-        """The merged page; raises the first error where every source fails."""
+        """The merged page; raises the first error if every source fails."""
         pairs = Counter((p.held.stream, p.held.connection_id) for p in self._places)
         shared = {pair for pair, holders in pairs.items() if holders > 1}
         if shared:
@@ -99,7 +99,7 @@ class Search:
         return Answer(replace(self._merged(hits), tail_cut=cut))
 
     def _wanted(self, room: int) -> list[SourceReader]:
-        """Whom to ask next, where so much of the page is not taken."""
+        """The sources to ask next for the free part of the page."""
         if room <= 0:
             return []
         able = [r for r in self._readers if not (r.progress.state or r.failed or r.hits)]
@@ -114,7 +114,7 @@ class Search:
     def _ask(self, wanted: Sequence[SourceReader], each: Each, deadline: Deadline) -> None:
         answer = partial(self._answer, deadline)
         for reader, outcome in zip(wanted, each(answer, wanted, deadline)):
-            if not reader.begun:  # others held every thread: nothing is known of it yet
+            if not reader.begun:  # others held every thread: it was not asked
                 continue
             reader.asked = True
             if isinstance(outcome, Done):
@@ -127,7 +127,7 @@ class Search:
                 reader.late = True
 
     def _answer(self, deadline: Deadline, reader: SourceReader) -> Page:
-        """The page of a source that has its next hit; pages before that are passed over."""
+        """The page of a source that has its next hit; earlier pages are skipped."""
         deadline.check("waiting for a turn")
         reader.begun = True
         taken, server = reader.progress.taken, reader.child.open(deadline)
@@ -141,7 +141,7 @@ class Search:
         return page
 
     def _read(self, server: ResourceServer, reader: SourceReader, page: Page) -> Page:
-        """A page of a source. Only what nobody has read of it yet may be widened."""
+        """A page of a source. Only its first page may be widened."""
         request = narrowed(self._request, reader.child, self._places)
         taken = reader.progress.taken
         request = replace(
@@ -155,13 +155,13 @@ class Search:
         return replace(page, cursor=answer.reopen or page.cursor, found=answer.value)
 
     def _merged(self, hits: list[Hit]) -> SearchPage:
-        """The page around the hits: what the sources report, taken together."""
+        """The page with these hits and the combined reports of the sources."""
         state, readers, answers = self._state, self._readers, self._answers
         before, state.shown = state.shown, state.shown + len(hits)
         waiting = sum(reader.unmet for reader in readers)
         silent = sum(reader.failed or reader.progress.state == LOST for reader in readers)
         missing = bool(waiting or silent)
-        warnings = [found for answer in answers for found in answer.warnings]
+        warnings = [notice for answer in answers for notice in answer.warnings]
         warnings += [reports.stuck(reader.child) for reader in readers if reader.stuck]
         absent = [] if missing or self._request.cursor else _in_all(a.absent_words for a in answers)
         left_out = [answer.left_out for answer in answers if answer.left_out is not None]
@@ -181,19 +181,19 @@ class Search:
         )
 
     def _counts(self, *, exact: bool) -> Counts | None:
-        """What all sources that answered count, added up."""
-        found = self._state.counts
+        """The sum of the counts of all sources that answered."""
+        counts = self._state.counts
         for reader in self._readers:
             if reader.uncounted:
-                found = added(found, reader.counts)
-        return found and replace(found, exact=found.exact and exact)
+                counts = added(counts, reader.counts)
+        return counts and replace(counts, exact=counts.exact and exact)
 
 
 def _recall(answers: Sequence[SearchPage], searched: int, *, complete: bool) -> dict[str, Any]:
-    """How far the sources looked, taken together; `searched` is the number that answered."""
+    """The combined recall of the sources; `searched` is the number that answered."""
     given = [answer.recall for answer in answers]
     bounded = [each for each in given if each.get("complete") is False]
-    found: dict[str, Any] = {
+    recall: dict[str, Any] = {
         "complete": complete and not bounded,
         "ranking_scope": "candidate_window" if bounded else "all_matches",
         "truncated": bool(bounded),
@@ -203,20 +203,20 @@ def _recall(answers: Sequence[SearchPage], searched: int, *, complete: bool) -> 
         each["candidate_window_limit"] for each in bounded if "candidate_window_limit" in each
     ]
     if limits:
-        found["candidate_window_limit"] = min(limits)
+        recall["candidate_window_limit"] = min(limits)
     narrower = [query for each in given for query in each.get("narrower_searches", ())]
     if narrower:
-        found["narrower_searches"] = list(dict.fromkeys(narrower))
-    return found
+        recall["narrower_searches"] = list(dict.fromkeys(narrower))
+    return recall
 
 
 def _in_all(lists: Iterable[Sequence[str]]) -> list[str]:
-    """The words that are in every list, in the order of the first."""
+    """The words common to all lists, in the order of the first."""
     first, *others = [*lists] or [()]
     return [word for word in first if all(word in other for other in others)]
 
 
 def _nearest(answers: Sequence[SearchPage], word: str) -> list[str]:
-    """What the sources have that is spelled most like a word, in turn, each once."""
-    found = (near for answer in answers for near in answer.nearest_words.get(word, ()))
-    return list(dict.fromkeys(found))[: CONTRACT.candidates]
+    """The closest spellings of a word from the sources in turn, each once."""
+    words = (near for answer in answers for near in answer.nearest_words.get(word, ()))
+    return list(dict.fromkeys(words))[: CONTRACT.candidates]

@@ -23,36 +23,36 @@ HITS = ("data", "results", "hits")
 def rows(body: Body, names: Sequence[str]) -> tuple[str, list[Body]]:
     """(name, rows) of the list a body holds; every row is an object."""
     for name in names:
-        found = body.get(name)
-        if isinstance(found, list) and all(isinstance(row, dict) for row in found):
-            return name, found
+        listed = body.get(name)
+        if isinstance(listed, list) and all(isinstance(row, dict) for row in listed):
+            return name, listed
     raise invalid("returned a list without rows")
 
 
 def require(good: bool, what: str) -> None:
-    """Raises `upstream_invalid_response` where a body lacks what makes it one of its kind."""
+    """Raises `upstream_invalid_response` if a body lacks a required member."""
     if not good:
         raise invalid(f"returned no {what}")
 
 
 def page(body: Body, query: RecordQuery) -> Body:
-    """A list of records; where several connections are listed one after the other, a share of each.
+    """A list of records; if several connections are listed in turn, a share of each.
 
     Such a list has no cursor: a warning says which connections to ask alone.
     """
     body = _forward(body, query.cursor)
-    name, found = rows(body, LISTS)
-    if len(found) > query.limit and (body.get("next_cursor") or query.connection_id):
+    name, records = rows(body, LISTS)
+    if len(records) > query.limit and (body.get("next_cursor") or query.connection_id):
         return _cut(body, name, query.limit)
-    kept = _shared(found, query.limit) if len(found) > query.limit else found
-    more = bool(body.get("has_more")) or len(kept) < len(found)
+    kept = _shared(records, query.limit) if len(records) > query.limit else records
+    more = bool(body.get("has_more")) or len(kept) < len(records)
     if not more or body.get("next_cursor"):
         return body
     return notices.warned(
         {**body, name: kept, "has_more": True},
         "partial_results",
         "This source cannot page over several connections at once. Retry with one as connection_id "
-        f"to read all its records: {', '.join(_connections(found)) or 'schema lists them'}.",
+        f"to read all its records: {', '.join(_connections(records)) or 'schema lists them'}.",
         param="connection_id",
         instead=True,
     )
@@ -88,7 +88,7 @@ def _cut_groups(body: Body, inner: Body, most: int) -> Body:
 
 
 def _without_cursor(body: Body, inner: Body, query: AggregateQuery) -> Body:
-    """Groups of a source that gives no cursor; if it has more, a warning says how to reach them."""
+    """Groups of a source without a cursor; if it has more, a warning tells how to reach them."""
     limit = query.limit or CONTRACT.groups_default
     others, known = inner.get("other_count"), inner.get("group_count")
     if isinstance(others, int):
@@ -127,7 +127,7 @@ def _forward(body: Body, cursor: str | None) -> Body:
 def _cut(body: Body, name: str, limit: int) -> Body:
     """The requested number of rows, and a warning about the others.
 
-    A cursor that came with them leads past all of them.
+    The cursor of the answer leads past all of them.
     """
     count = len(body[name])
     return notices.warned(
@@ -140,7 +140,7 @@ def _cut(body: Body, name: str, limit: int) -> Body:
 
 
 def _larger(count: int, limit: int) -> str:
-    """How to see the rows that are left out."""
+    """The advice on reaching the rows that are left out."""
     if limit >= CONTRACT.page_items:
         return "Narrow the call to see them."
     more = min(count, CONTRACT.page_items)
@@ -170,8 +170,8 @@ def _connection(row: Body) -> str:
 def hits(body: Body, query: SearchQuery) -> Body:
     """A search page. If it promises more than can be asked for, a warning has the fix."""
     body = _forward(body, query.cursor)
-    name, found = rows(body, HITS)
-    cut = len(found) > query.limit
+    name, listed = rows(body, HITS)
+    cut = len(listed) > query.limit
     body = _cut(body, name, query.limit) if cut else body
     body = {**body, name: [_hit(row) for row in body[name]]}
     if isinstance(body.get("meta"), dict) and not isinstance(body["meta"].get("recall"), dict):
@@ -246,12 +246,12 @@ def _whole(value: Any) -> int:
 
 
 def schema(body: Body, query: SchemaQuery) -> Body:
-    """A schema document, capabilities by field. If it has none, a warning lists what works."""
+    """A schema document, capabilities by field. Without any, a warning lists what works."""
     described = streams(body) or []
     for stream in described:
         if isinstance(stream, dict):
             _tidy(stream)
-    if query.stream is None or any(_tells(stream) for stream in described):
+    if query.stream is None or any(_has_capabilities(stream) for stream in described):
         return body
     return notices.warned(
         body,
@@ -262,13 +262,15 @@ def schema(body: Body, query: SchemaQuery) -> Body:
 
 
 def _tidy(stream: Body) -> None:
-    """Capabilities by the name of the field, where a server lists them; relations with names."""
-    found = stream.get("field_capabilities") or {}
-    if not isinstance(found, dict):
-        listed = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    """Turns lists of capabilities into objects by field name, and names relations."""
+    fields = stream.get("field_capabilities") or {}
+    if not isinstance(fields, dict):
+        listed = (
+            [one for one in fields if isinstance(one, dict)] if isinstance(fields, list) else []
+        )
         names = [one.get("name") or one.get("field") or one.get("path") for one in listed]
-        found = {name: one for name, one in zip(names, listed) if isinstance(name, str)}
-        stream["field_capabilities"] = found
+        fields = {name: one for name, one in zip(names, listed) if isinstance(name, str)}
+        stream["field_capabilities"] = fields
     relations = stream.get("expand_capabilities")
     if relations:
         stream["expand_capabilities"] = [
@@ -279,24 +281,24 @@ def _tidy(stream: Body) -> None:
 
 
 def streams(body: Body) -> list[Any] | None:
-    """The streams of a schema document, in any of its shapes; None where it is none."""
+    """The streams of a schema document, in any of its shapes; None for other bodies."""
     inner = unwrapped(body)
     connectors = inner.get("connectors")
     if isinstance(connectors, list):
-        found = [one.get("streams") for one in connectors if isinstance(one, dict)]
-        return [one for listed in found if isinstance(listed, list) for one in listed]
+        lists = [one.get("streams") for one in connectors if isinstance(one, dict)]
+        return [one for listed in lists if isinstance(listed, list) for one in listed]
     listed = inner.get("streams")
     return listed if isinstance(listed, list) else None
 
 
 def unwrapped(body: Body) -> Body:
-    """What some servers put into `data`."""
+    """The document inside `data`, as some servers wrap it."""
     inner = body.get("data")
     return inner if isinstance(inner, dict) else body
 
 
-def _tells(stream: Any) -> bool:
-    """Whether any field of a stream has a capability that can be used."""
+def _has_capabilities(stream: Any) -> bool:
+    """True if any field of a stream has a capability that can be used."""
     fields = stream.get("field_capabilities") if isinstance(stream, dict) else None
     return any(_usable(one) for one in (fields or {}).values())
 

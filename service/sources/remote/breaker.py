@@ -1,4 +1,4 @@
-"""Keeps an upstream that fails, or that many wait for, from holding every thread.
+"""Keeps a failing or busy upstream from occupying every thread.
 
 Both are made before workers fork, and used by all threads of one.
 """
@@ -16,9 +16,9 @@ BUSY_SECONDS = 1
 
 
 class Breaker:
-    """Lets nobody ask an upstream that failed several times in a row, until a while has passed.
+    """Blocks requests to an upstream that failed several times in a row, for a while.
 
-    Then one request tries it; if that works, all may ask again. `after` makes deadlines.
+    Then one request tries it; if it succeeds, all are allowed again. `after` makes deadlines.
     """
 
     def __init__(self, after: Callable[[float], Deadline] = Deadline.after) -> None:
@@ -30,13 +30,13 @@ class Breaker:
 
     @property
     def resting(self) -> bool:
-        """Whether the upstream is left alone now."""
+        """True if requests to the upstream are blocked now."""
         rest = self._rest
         return rest is not None and not rest.expired()
 
     @contextmanager
     def guard(self) -> Iterator[None]:
-        """Counts what comes of the request inside; raises `Unavailable` where none is let in."""
+        """Counts the outcome of the request inside; raises `Unavailable` if it is blocked."""
         trying = self._enter()
         try:
             yield
@@ -44,13 +44,13 @@ class Breaker:
             self._count(failed=isinstance(error, (TimedOut, Unavailable)))
             raise
         except BaseException:
-            if trying:  # nothing was learned, somebody else may try
+            if trying:  # no outcome: another request may try
                 self._trying = False
             raise
         self._count(failed=False)
 
     def _enter(self) -> bool:
-        """Whether this request is the one that tries a closed way."""
+        """True if this request is the one that tries a blocked upstream."""
         with self._lock:
             if self._rest is None:
                 return False
@@ -73,13 +73,13 @@ class Breaker:
 
 
 class Bulkhead:
-    """Seats for the requests of a worker that wait on upstreams: all its threads but a few."""
+    """Permits for requests of a worker that wait on upstreams: all its threads but a few."""
 
     def __init__(self, threads: int) -> None:
         self._free = threading.BoundedSemaphore(max(1, threads - BUDGETS.spare_threads))
 
     def take(self) -> None:
-        """Takes a permit; raises `Unavailable` (`upstream_busy`) at once where none is free."""
+        """Takes a permit; raises `Unavailable` (`upstream_busy`) at once if none is free."""
         if not self._free.acquire(blocking=False):
             raise Unavailable(
                 "Too many requests are waiting for upstream servers. Try again in a second.",

@@ -23,7 +23,7 @@ from evidence.work import Deadline
 
 HOSTS_KEPT = 64  # connections a thread keeps: one to each source of a large package
 
-#: All that requests and what lies under it may raise.
+#: All errors of requests and the libraries below it.
 FAULTS = (requests.RequestException, HTTPError, OSError, ValueError)
 TOO_LATE = (requests.Timeout, TimeoutError)
 UNTRUSTED = requests.exceptions.SSLError
@@ -49,8 +49,8 @@ def send(
 ) -> requests.Response:
     """The answer to one request, its body unread.
 
-    Servers close idle connections at any time; one that was kept and proves dead is replaced.
-    Nothing is asked here that may not be asked twice.
+    Servers close idle connections at any time; a kept one that proves dead is replaced.
+    Every request must be safe to repeat.
     """
     request = requests.PreparedRequest()
     sent = {**_HEADERS, **request_log.headers(), **(headers or {})}
@@ -77,9 +77,9 @@ def _with_dots(url: str, prepared: str) -> str:
 
 def way(url: str) -> tuple[str | None, str]:
     """(the proxy that requests to `url` take, the file of the certificates they trust)."""
-    found = _session().merge_environment_settings(url, {}, True, None, None)
-    trusted = found["verify"] if isinstance(found["verify"], str) else DEFAULT_CA_BUNDLE_PATH
-    return select_proxy(url, found["proxies"]), trusted
+    merged = _session().merge_environment_settings(url, {}, True, None, None)
+    trusted = merged["verify"] if isinstance(merged["verify"], str) else DEFAULT_CA_BUNDLE_PATH
+    return select_proxy(url, merged["proxies"]), trusted
 
 
 def connected(
@@ -138,15 +138,15 @@ class _Bounded(HTTPConnection):
     response_class = _Response
 
     def _new_conn(self) -> socket.socket:
-        """A connected socket. The addresses of the host share the time that is left."""
+        """A connected socket. The addresses of the host share the remaining time."""
         deadline: Deadline = _thread.deadline
-        found = socket.getaddrinfo(self._dns_host, self.port, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(self._dns_host, self.port, type=socket.SOCK_STREAM)
         failed = OSError()
-        for number, (family, kind, protocol, _, address) in enumerate(found):
+        for number, (family, kind, protocol, _, address) in enumerate(addresses):
             with ExitStack() as stack:
                 try:
                     line = stack.enter_context(socket.socket(family, kind, protocol))
-                    line.settimeout(seconds_left(deadline) / (len(found) - number))
+                    line.settimeout(seconds_left(deadline) / (len(addresses) - number))
                     line.connect(address)
                     line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                     line.settimeout(seconds_left(deadline))
@@ -177,7 +177,7 @@ class _Adapter(HTTPAdapter):
 
 
 class _Session(requests.Session):
-    """Keeps connections, and nothing else, from one request to the next."""
+    """Keeps only connections from one request to the next."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -189,7 +189,7 @@ class _Session(requests.Session):
         """The answer, its body unread; without the cookies, hooks and redirects of `send`."""
         url = str(request.url)
         place = origin(url)
-        if place not in self._environment:  # reading the environment takes long
+        if place not in self._environment:  # reading the environment is slow
             self._environment[place] = self.merge_environment_settings(url, {}, True, None, None)
         return self.get_adapter(url).send(request, timeout=seconds, **self._environment[place])
 
@@ -215,6 +215,6 @@ class _AsGiven(AuthBase):
 
 
 def auth(url: str) -> AuthBase:
-    """The name and password that an address carries, if any."""
+    """The name and password in an address, if any."""
     user, password = get_auth_from_url(url)
     return HTTPBasicAuth(user, password) if user or password else _AsGiven()

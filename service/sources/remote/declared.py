@@ -1,4 +1,4 @@
-"""What a server declares of its search beyond PDPP, asked where a request depends on it."""
+"""The search extensions a server declares beyond PDPP, fetched when a request needs them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from evidence.work import Deadline
 from service.pdpp.decode import object_of
 from service.ports import SEARCH_EXTENSIONS
 
-#: Where servers declare it: the metadata that PDPP asks of all, then the index of the front page.
+#: The places of the declaration: the metadata that PDPP requires, then the discovery index.
 PATHS: Final = ("/.well-known/oauth-protected-resource", "/")
 Read = Callable[[str], dict[str, Any]]
 
 
 @dataclass(slots=True)
 class Declared:
-    """The further arguments that the search of an origin takes. Shared by threads."""
+    """The search extensions of an origin. Shared by threads."""
 
     _known: tuple[frozenset[str], Deadline] | None = None
 
     def arguments(self, read: Read) -> frozenset[str]:
-        """Those of `SEARCH_EXTENSIONS` that it takes; raises what keeps the server from telling.
+        """The supported `SEARCH_EXTENSIONS`; raises the error of the server.
 
         `read` returns the JSON object at a path.
         """
@@ -35,7 +35,7 @@ class Declared:
 
 
 def _listed(read: Read, path: str) -> list[Any]:
-    """The arguments a document names; none if there is no such document."""
+    """The arguments a document names; empty without a document."""
     try:
         body = read(path)
     except (TimedOut, RateLimited):

@@ -18,7 +18,7 @@ from cryptography import x509
 from evidence.work import Deadline
 
 PORTS = {"http": 80, "https": 443}
-#: How the library reports a proxy that refuses a tunnel.
+#: The library's message for a proxy that refuses a tunnel.
 REFUSED = "Tunnel connection failed: "
 #: Raised for a certificate without alternative names, or with ones that cannot be read.
 UNREAD = (
@@ -64,13 +64,13 @@ def endpoint(url: str) -> tuple[str, int]:
 
 def addresses(host: str, port: int, deadline: Deadline) -> tuple[str, ...]:
     """The addresses of a host; raises `TimeoutError` if a name server does not answer in time."""
-    found: list[str] = []
+    names: list[str] = []
     failed: list[OSError | UnicodeError] = []
 
     def look() -> None:
         try:
             listed = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            found.extend(dict.fromkeys(str(address[0]) for *_, address in listed))
+            names.extend(dict.fromkeys(str(address[0]) for *_, address in listed))
         except (OSError, UnicodeError) as error:
             failed.append(error)
 
@@ -79,9 +79,9 @@ def addresses(host: str, port: int, deadline: Deadline) -> tuple[str, ...]:
     thread.join(deadline.left())
     if failed:
         raise OSError(str(getattr(failed[0], "strerror", None) or failed[0]))
-    if not found:
+    if not names:
         raise TimeoutError("the DNS server does not answer")
-    return tuple(found)
+    return tuple(names)
 
 
 def connect(host: str, port: int, deadline: Deadline) -> None:
@@ -122,7 +122,7 @@ def free(host: str, port: int) -> str | None:
 
 @contextmanager
 def _opened(url: str, proxy: str | None, deadline: Deadline) -> Iterator[socket.socket]:
-    """A connection to an address, by way of a proxy if there is one."""
+    """A connection to an address, through a proxy if one is used."""
     from service.sources.remote.connections import connected
 
     try:
@@ -138,14 +138,14 @@ def _opened(url: str, proxy: str | None, deadline: Deadline) -> Iterator[socket.
 
 
 def _certificate(line: ssl.SSLSocket) -> Certificate:
-    found = x509.load_der_x509_certificate(line.getpeercert(binary_form=True) or b"")
+    parsed = x509.load_der_x509_certificate(line.getpeercert(binary_form=True) or b"")
     names: list[str] = []
     with suppress(*UNREAD):
-        alternatives = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        alternatives = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         names += alternatives.get_values_for_type(x509.DNSName)
         names += [str(address) for address in alternatives.get_values_for_type(x509.IPAddress)]
-    own = found.issuer == found.subject
-    return Certificate(tuple(names), _called(found.issuer), own, found.not_valid_after_utc)
+    own = parsed.issuer == parsed.subject
+    return Certificate(tuple(names), _called(parsed.issuer), own, parsed.not_valid_after_utc)
 
 
 def _called(name: x509.Name) -> str:

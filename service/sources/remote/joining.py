@@ -17,11 +17,11 @@ from service.access.registry import Member
 def remote_member(url: str, token: str, deadline: Deadline) -> Member:
     """The grant of a client token at the resource server at `url`.
 
-    Raises what that server says, `Forbidden` for owner tokens, and `InvalidRequest` for a grant
+    Raises the errors of that server, `Forbidden` for owner tokens, and `InvalidRequest` for a grant
     that names no connections.
     """
     server = RemoteAuthority(Origin(url), reserved=None).open(token, deadline)
-    found = server.schema(SchemaQuery()).value
+    schema = server.schema(SchemaQuery()).value
     held = dict.fromkeys(
         Held(
             row.stream.name,
@@ -29,7 +29,7 @@ def remote_member(url: str, token: str, deadline: Deadline) -> Member:
             source.connector_key,
             short(source.display_name, BUDGETS.label_chars),
         )
-        for row in found.rows
+        for row in schema.rows
         for source in row.connections
         if source.connection_id
     )
@@ -38,6 +38,6 @@ def remote_member(url: str, token: str, deadline: Deadline) -> Member:
             "The schema of that token has no connections, so there is nothing to read. Use a "
             "grant with at least one stream."
         )
-    named = found.bearer.grant_id if found.bearer else None
+    named = schema.bearer.grant_id if schema.bearer else None
     grant_id = named or f"grt_{hashlib.sha256(token.encode()).hexdigest()[:16]}"
     return Member(name_of(tuple(held)), grant_id, tuple(held), url, token)

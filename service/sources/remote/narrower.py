@@ -1,9 +1,9 @@
-"""Narrower searches: what a source finds that requires every word, asked for fewer of them.
+"""Repeats a query with fewer words at a source that requires every word.
 
     where did the quorum meet      as typed; then: quorum meet · quorum · meet
 
-The hits of all of them are one list, ordered by what their own windows prove. A cursor says which
-searches make the list, so that every page of it is cut from the same one.
+The hits of all of them are one list, ordered by the coverage their windows prove. A cursor names
+the searches of the list, so that every page comes from the same list.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ _CURSOR: Final = re.compile(r"~(\d{1,3})\.(\d)\.(\d{1,4})\.([0-9a-f]{8})")
 
 
 class Place(NamedTuple):
-    """A place in a list: `size` hits were asked of each search, the `narrower` first were made."""
+    """A place in a list: `size` hits of each search, and the number of `narrower` searches."""
 
     size: int
     narrower: int
@@ -37,7 +37,7 @@ class Place(NamedTuple):
 
 
 def helps(query: SearchQuery, found: SearchPage) -> bool:
-    """Whether the page is all that the query finds, and fewer words may find more."""
+    """True if the page has all hits of the query, and fewer words may find more."""
     if not query.widen or query.cursor or query.words != "any" or query.sort != "relevance":
         return False
     return not found.has_more and len(found.hits) < query.limit
@@ -46,38 +46,38 @@ def helps(query: SearchQuery, found: SearchPage) -> bool:
 def queries(text: str) -> list[str]:
     """At most three queries with fewer words than a text, narrowest first; none for a single word.
 
-    Names and long words stay longest: how rare a word is at the source is not known. Parts in
-    quotes and the like stay in all of them.
+    Names and long words stay longest: their rarity at the source is unknown. Required
+    parts, such as quotes, stay in all of them.
     """
     question = parse(text, languages_of(text))
     words = [spelling(word) for word in question.words]
-    telling = sorted(dict.fromkeys(words), key=_tells(text), reverse=True)
-    chosen = [words, telling[:2], *([word] for word in telling)] if words else []
+    by_worth = sorted(dict.fromkeys(words), key=_worth_of_words(text), reverse=True)
+    chosen = [words, by_worth[:2], *([word] for word in by_worth)] if words else []
     required = [part.term.typed for part in question.required]
     typed = sorted(fold(text).split())
-    found = dict[str, None]()
+    narrower = dict[str, None]()
     for kept in chosen:
         pieces = [*(word for word in words if word in kept), *required]
         if sorted(fold(" ".join(pieces)).split()) != typed:
-            found[" ".join(pieces)] = None
-    return list(found)[: BUDGETS.narrower_searches]
+            narrower[" ".join(pieces)] = None
+    return list(narrower)[: BUDGETS.narrower_searches]
 
 
 def pooled(text: str, pages: Sequence[SearchPage]) -> list[Hit]:
     """The hits of the search as typed and of narrower ones, each once, best first.
 
-    A hit of a narrower search has to prove that it holds a word.
+    A hit of a narrower search must prove that it holds a word.
     """
     judge, best = Judge(text), dict[tuple[str, ...], tuple[Order, int, Hit]]()
     for number, page in enumerate(pages):
         for hit in page.hits:
-            order, told = judge.judged(hit)
-            if number and not (told.matches and told.coverage):
+            order, judged = judge.judged(hit)
+            if number and not (judged.matches and judged.coverage):
                 continue
             known = best.get(_identity(hit))
             if known is None or order < known[0]:
-                best[_identity(hit)] = order, number, told
-    # What is equal stays in the order it came in.
+                best[_identity(hit)] = order, number, judged
+    # Equal hits keep their order.
     ranked = sorted(best.values(), key=lambda one: one[:2])
     return [replace(hit, rank=rank) for rank, (_, _, hit) in enumerate(ranked, start=1)]
 
@@ -86,11 +86,11 @@ def page(
     query: SearchQuery, place: Place, pages: Sequence[SearchPage], asked: Sequence[str]
 ) -> SearchPage:
     """The page of the list at a place; `asked` are the narrower queries that make it."""
-    found = pooled(query.query, pages)
+    ranked = pooled(query.query, pages)
     stop = place.offset + query.limit
-    more = stop < len(found)
-    some = max([len(found), *(one.counts.some for one in pages if one.counts)])
-    told = {
+    more = stop < len(ranked)
+    some = max([len(ranked), *(one.counts.some for one in pages if one.counts)])
+    warning = {
         "code": "narrower_searches",
         "message": "This source requires every word, and few records have all. Also searched: "
         + ", ".join(asked)
@@ -98,7 +98,7 @@ def page(
     }
     return SearchPage(
         args={},
-        hits=found[place.offset : stop],
+        hits=ranked[place.offset : stop],
         has_more=more,
         next_cursor=cursor(query, place._replace(offset=stop)) if more else None,
         counts=Counts(None, some, False),
@@ -108,15 +108,15 @@ def page(
             "truncated": True,
             "narrower_searches": list(asked),
         },
-        warnings=[*distinct(one for page in pages for one in page.warnings), told],
+        warnings=[*distinct(one for page in pages for one in page.warnings), warning],
     )
 
 
 def cut(query: SearchQuery, place: Place, found: SearchPage) -> SearchPage:
     """The first page without the hits at its end that cover far less of the question.
 
-    Other servers tell no scores: coverage, which orders these hits, stands for it. A source may
-    rank by more, so hits that cover little before a better one stay.
+    Other servers send no scores, so coverage, which orders these hits, replaces them. A source may
+    rank by more, so hits of little coverage before a better one stay.
     """
     judge = Judge(query.query)
     covered = [judge.coverage(hit) for hit in found.hits]
@@ -137,7 +137,7 @@ def cut(query: SearchQuery, place: Place, found: SearchPage) -> SearchPage:
 
 
 def rest(query: SearchQuery, place: Place, found: SearchPage) -> SearchPage:
-    """The hits of a page of the source behind those that a cut page has shown."""
+    """The hits of a source's page after those that a cut page has shown."""
     ranked = [replace(hit, rank=hit.rank or number) for number, hit in enumerate(found.hits, 1)]
     stop = place.offset + query.limit
     page = replace(found, hits=ranked[place.offset : stop])
@@ -153,18 +153,18 @@ def cursor(query: SearchQuery, place: Place) -> str:
 
 
 def opened(query: SearchQuery) -> Place | None:
-    """The place a cursor stands for; None for cursors of the source itself."""
-    found = _CURSOR.fullmatch(query.cursor or "")
-    if found is None:
+    """The place of a cursor; None for cursors of the source itself."""
+    match = _CURSOR.fullmatch(query.cursor or "")
+    if match is None:
         return None
-    if found[4] != _bound(query):
+    if match[4] != _bound(query):
         raise InvalidRequest(
             "This cursor is not valid for this call. Send it exactly as it was returned, with "
             "the same arguments, or leave it out to start over.",
             code="invalid_cursor",
             param="cursor",
         )
-    return Place(int(found[1]), int(found[2]), int(found[3]))
+    return Place(int(match[1]), int(match[2]), int(match[3]))
 
 
 def _bound(query: SearchQuery) -> str:
@@ -172,8 +172,8 @@ def _bound(query: SearchQuery) -> str:
     return hashlib.blake2b(raw, digest_size=4).hexdigest()
 
 
-def _tells(text: str) -> Callable[[str], tuple[bool, bool, int]]:
-    """How much a word of a text is likely to say: a date less than others, a name more."""
+def _worth_of_words(text: str) -> Callable[[str], tuple[bool, bool, int]]:
+    """A sort key for the likely worth of a word in a text: dates least, names most."""
     outside = fold(find_period(text)[1]).split()
     first = next(iter(text.split()), "")
 

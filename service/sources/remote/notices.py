@@ -1,4 +1,4 @@
-"""Warnings in the `meta` of a body: bounded where a source sends them, added where we have one."""
+"""Warnings in the `meta` of a body: those of the source bounded, and our own added."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ Body = dict[str, Any]
 
 
 def bounded(body: Body) -> Body:
-    """The body with at most 20 warnings, each shortened; a `meta` that is no object is dropped."""
+    """The body with at most 20 warnings, each shortened; drops a `meta` that is not an object."""
     meta = body.get("meta", {})
     if not isinstance(meta, dict):
         return {key: one for key, one in body.items() if key != "meta"}
@@ -33,7 +33,7 @@ def _short(warning: Body) -> Body:
 def warned(
     body: Body, code: str, message: str, *, param: str | None = None, instead: bool = False
 ) -> Body:
-    """The body with one more warning in its `meta`, or one in place of others of its code."""
+    """The body with one more warning in its `meta`, or with those of its code replaced."""
     meta = body.get("meta")
     meta = meta if isinstance(meta, dict) else {}
     before = meta.get("warnings")

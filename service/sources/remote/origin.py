@@ -31,7 +31,7 @@ def _pause(seconds: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a resource server is. One for all requests, shared by threads.
+    """The address of a resource server. One for all requests, shared by threads.
 
     `url` has no path of its own beyond a prefix, and no slash at its end.
     """
@@ -55,7 +55,7 @@ class Origin:
 class Line:
     """One request's connection to an origin: its token is sent there and nowhere else.
 
-    `own` is whether the token is that of the caller, and not one kept for a member of a package.
+    `own` is True if the token is the caller's, and not one stored for a member of a package.
     """
 
     origin: Origin
@@ -67,7 +67,7 @@ class Line:
     def read(
         self, path: str, params: Pairs, *, most_bytes: int = BUDGETS.upstream_bytes
     ) -> dict[str, Any]:
-        """The JSON object at a path; raises what was refused."""
+        """The JSON object at a path; raises the error of a refusal."""
         answer = self.ask("GET", path, params, self.origin.accepts, most_bytes)
         if answer.status != 200:
             raise self.refusal(answer)
@@ -106,7 +106,7 @@ class Line:
     def refusal(self, answer: Answer) -> EvidenceError:
         """The error of an answer, without the token, which some servers repeat.
 
-        For a token that is not the caller's own it is no 401: the caller cannot replace it.
+        A stored token never causes a 401, because the caller cannot replace it.
         """
         error = remote_errors.failure(replace(answer, body=_without(answer.body, self.token)))
         if self.own or not isinstance(error, Unauthenticated):
@@ -126,7 +126,7 @@ class Line:
         )
 
     def _wait(self, seconds: float | None) -> bool:
-        """Waits if the delay is short and leaves time to ask; returns whether it did."""
+        """Waits if the delay is short and leaves time for the request; returns True if it did."""
         if seconds is None or seconds > BUDGETS.retry_wait_seconds:
             return False
         if 2 * seconds > self.deadline.left():
@@ -142,8 +142,8 @@ class Line:
             url = self.origin.url + path
             with outbound.opened(
                 "GET", url, deadline=self.deadline, params=params, headers=sent
-            ) as found:
-                yield found
+            ) as answer:
+                yield answer
 
 
 def _without(body: bytes, token: str) -> bytes:
@@ -154,7 +154,7 @@ def _without(body: bytes, token: str) -> bytes:
 
 
 def _retry_delay(answer: Answer) -> float | None:
-    """Seconds until the same request may work; None where that cannot be known."""
+    """Seconds until a retry may succeed; None if unknown."""
     seconds = remote_errors.retry_after(answer.headers)
     if seconds is not None or answer.status == 429:
         return seconds

@@ -1,13 +1,13 @@
 """The one place that opens connections to other servers.
 
 Every request is bounded: one deadline from the first look-up to the last byte, a cap on the body,
-no redirect to another origin. What goes wrong is an `EvidenceError` whose message names neither
+no redirect to another origin. Errors are `EvidenceError`s whose messages name neither
 address nor path.
 
 HTTP proxies and CA bundles are taken from the environment, as usual. `.netrc` and cookies are not.
 Only a name server that does not answer may hold a request longer than its deadline.
 
-What opens connections is loaded for the first of them: many a server never asks another.
+The HTTP library is loaded on first use, because many servers never call another.
 """
 
 import socket
@@ -32,7 +32,7 @@ Parameters = Sequence[tuple[str, str]]
 
 
 class Cut(Unreached):
-    """A connection that was refused or broke off: the same request may work a moment later."""
+    """A connection that was refused or broken: a retry may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Opened:
         self._deadline = deadline
 
     def read(self, most_bytes: int) -> bytes:
-        """The whole body, held once and not also in pieces; raises as `pieces` does."""
+        """The whole body, without a second copy in pieces; raises as `pieces` does."""
         whole = BytesIO()
         whole.writelines(self.pieces(most_bytes))
         return whole.getvalue()
@@ -76,7 +76,7 @@ class Opened:
 
 
 def prepare() -> None:
-    """Loads what opens connections now: for servers that will, before they fork."""
+    """Loads the HTTP library before a fork, for servers that will need it."""
     from service.sources.remote import connections  # noqa: F401
 
 
@@ -101,8 +101,8 @@ def ask(
     (`upstream_too_large`).
     """
     options: dict[str, Any] = {"params": params, "data": data, "redirects": redirects}
-    with opened(method, url, deadline=deadline, headers=headers, **options) as found:
-        return Answer(found.status, found.headers, found.read(most_bytes))
+    with opened(method, url, deadline=deadline, headers=headers, **options) as answer:
+        return Answer(answer.status, answer.headers, answer.read(most_bytes))
 
 
 @contextmanager
@@ -139,9 +139,9 @@ def way(url: str) -> tuple[str | None, str]:
 def download(url: str, *, seconds: float, most_bytes: int) -> Iterator[bytes]:
     """The body at `url`, in pieces, decoded; the pieces together are at most `most_bytes`.
 
-    The first piece is asked for when it is wanted, and from then on all must be read within
-    `seconds`. Up to three redirects within the same origin are followed. Raises `NotFound` where
-    the server says so, `TooLarge` (`upstream_too_large`), `TimedOut` (`upstream_timeout`) and, for
+    The request starts with the first piece; from then on all must be read within
+    `seconds`. Up to three redirects within the same origin are followed. Raises `NotFound` for
+    a 404,  `TooLarge` (`upstream_too_large`), `TimedOut` (`upstream_timeout`) and, for
     everything else, `Unavailable` (`upstream_unreachable`).
     """
     from service.sources.remote import connections
@@ -156,7 +156,7 @@ def download(url: str, *, seconds: float, most_bytes: int) -> Iterator[bytes]:
 
 @contextmanager
 def _followed(url: str, deadline: Deadline) -> Iterator["Response"]:
-    """The answer at `url` or where it leads, unread; raises unless it is a plain 200."""
+    """The answer at `url` after redirects, unread; raises unless it is a plain 200."""
     from service.sources.remote import connections
 
     auth = connections.auth(url)
@@ -184,7 +184,7 @@ def _check_status(response: "Response") -> None:
 
 def _check_length(response: "Response", most_bytes: int) -> None:
     """Refuses a body by its declared length, before any of it is read."""
-    if response.request.method == "HEAD":  # tells the length of a body it does not have
+    if response.request.method == "HEAD":  # declares the length of a body it does not send
         return
     length = response.headers.get("Content-Length", "")
     if length.isdecimal() and int(length) > most_bytes:
@@ -192,7 +192,7 @@ def _check_length(response: "Response", most_bytes: int) -> None:
 
 
 def _failure(error: Exception, deadline: Deadline) -> EvidenceError:
-    """What a fault of the network means, without where it happened; it is counted."""
+    """The error for a network fault, without its address; counts it."""
     found = _meaning(error, deadline)
     request_log.current().asked(found.code)
     return found
@@ -217,7 +217,7 @@ def _meaning(error: Exception, deadline: Deadline) -> EvidenceError:
 
 
 def _reason(error: BaseException) -> str:
-    """Why there is no connection, by the fault of the system that lies under the others."""
+    """Why the connection failed, by the underlying system error."""
     under: BaseException | None = error
     while under is not None and not isinstance(under, (ConnectionRefusedError, socket.gaierror)):
         under = under.__cause__ or under.__context__
@@ -227,9 +227,9 @@ def _reason(error: BaseException) -> str:
 
 
 def _unreachable(why: str, kind: type[Unreached] = Unreached, code: str | None = None) -> Unreached:
-    found = kind(f"An upstream server {why}. Try again later.", code=code)
-    found.why = why
-    return found
+    error = kind(f"An upstream server {why}. Try again later.", code=code)
+    error.why = why
+    return error
 
 
 def _timed_out() -> Late:

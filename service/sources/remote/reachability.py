@@ -1,4 +1,4 @@
-"""Whether an MCP endpoint answers, and to whom, asked without calling anything there."""
+"""Checks whether an MCP endpoint answers a token, without calling a tool."""
 
 from evidence.errors import EvidenceError
 from evidence.limits import BUDGETS
@@ -9,7 +9,7 @@ _RECORDS = "/mcp"
 
 
 def trouble(url: str, token: str) -> str | None:
-    """What keeps a client with this token from using the endpoint; None where nothing does."""
+    """The problem of a client with this token at the endpoint, or None."""
     deadline = Deadline.after(BUDGETS.start_seconds)
     try:
         answer = ask("GET", url, deadline=deadline, most_bytes=BUDGETS.body_bytes)

@@ -1,4 +1,4 @@
-"""What else works where an upstream refuses what clients of it may not ask."""
+"""Alternatives for requests that an upstream refuses to its clients."""
 
 from dataclasses import fields
 from typing import Any
@@ -19,7 +19,7 @@ NO_EXPAND = (
     "query_records instead."
 )
 
-#: The warning of a source that is not asked for all words of a search.
+#: The warning that a source was not asked for the `words` of a search.
 WORDS = {
     "code": "unsupported_by_source",
     "message": "This source does not support words: it uses its own matching. Put words that must "
@@ -90,7 +90,7 @@ def of_filter(error: EvidenceError, found: Filter) -> EvidenceError:
 
 
 def nothing_there(query: SchemaQuery) -> EvidenceError:
-    """Servers that answer an unknown name with an empty schema leave a reader nowhere."""
+    """The error for servers that answer an unknown name with an empty schema."""
     calls = (Continuation("schema", {}, "streams"),)
     if query.stream is not None:
         return Forbidden(
@@ -110,7 +110,7 @@ def nothing_there(query: SchemaQuery) -> EvidenceError:
 
 
 def first_match_only(ref: RecordRef, field_path: str, found: dict[str, Any]) -> InvalidRequest:
-    """Servers that do not know `match` answer with the first one again."""
+    """The error for servers that ignore `match` and answer with the first one again."""
     start = found.get("match_end_chars") or found.get("end_chars")
     args = {"id": str(ref), "field_path": field_path, "offset_chars": start}
     return InvalidRequest(
@@ -122,23 +122,27 @@ def first_match_only(ref: RecordRef, field_path: str, found: dict[str, Any]) -> 
 
 
 def _refused(error: EvidenceError, **asked: Any) -> str | None:
-    """Which of the arguments that were given the error is about."""
+    """The given argument that the error is about."""
     if not isinstance(error, InvalidRequest) or error.code != "invalid_request":
         return None
     param = str(error.details.get("param") or "")
     given = [name for name, value in asked.items() if value]
-    named = (name for name in given if param.startswith(name) or (not param and _says(error, name)))
+    named = (
+        name
+        for name in given
+        if param.startswith(name) or (not param and _names_argument(error, name))
+    )
     return next(named, None)
 
 
-def _says(error: EvidenceError, name: str) -> bool:
-    """`view`, `views`, `filter[...]`, `expand[]`: but no word that only begins so."""
+def _names_argument(error: EvidenceError, name: str) -> bool:
+    """True for `view`, `views`, `filter[...]`, `expand[]`, but not for longer words."""
     words = error.message.lower().replace("[", " ").split()
     return any(word.strip(".,;:`'\"") in (name, f"{name}s") for word in words)
 
 
 def _searches(query: RecordQuery) -> tuple[Continuation, ...]:
-    """A search for the first text the filter asked for."""
+    """A search for the first text of the filter."""
     texts = [value for value in query.filter.values() if isinstance(value, str) and value]
     if not texts or len(texts[0]) > CONTRACT.query_chars:
         return ()

@@ -1,4 +1,4 @@
-"""Who asks an upstream: the kind of a token, by introspection or by the schema it may read.
+"""Checks the tokens of an upstream by introspection or by the schema they may read.
 
 Tokens are remembered by their SHA-256 only, for a minute at most.
 """
@@ -53,7 +53,7 @@ OTHER_KIND = partial(
 
 @dataclass(frozen=True, slots=True)
 class Introspection:
-    """Where tokens are introspected (RFC 7662), and our credentials there."""
+    """The introspection endpoint (RFC 7662), and our credentials there."""
 
     url: str
     client_id: str
@@ -63,7 +63,7 @@ class Introspection:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Why a token is refused, None if it is not, and for how many seconds this holds."""
+    """Why a token is refused (None if accepted), and for how many seconds this is valid."""
 
     refused: Callable[[], EvidenceError] | None
     seconds: float
@@ -72,7 +72,7 @@ class Verdict:
 class RemoteAuthority:
     """Opens one origin to client tokens. One for all requests, shared by threads.
 
-    `audience` is what tokens must be issued for, if an introspection reports it. Tokens that begin
+    `audience` is the required audience of tokens, if introspection reports one. Tokens that begin
     with `reserved` belong to another source and are never sent there. `after` makes deadlines.
     """
 
@@ -142,18 +142,18 @@ class RemoteAuthority:
                 headers=headers,
                 data={"token": token},
             )
-        said = _introspection_body(answer)
-        if said.get("active") is not True:
-            return _refusal(partial(_dead, said.get("inactive_reason")))
-        if not self._is_for_us(said.get("aud")):
+        claims = _introspection_body(answer)
+        if claims.get("active") is not True:
+            return _refusal(partial(_dead, claims.get("inactive_reason")))
+        if not self._is_for_us(claims.get("aud")):
             return _refusal(FOREIGN)
-        refused = _refused_kind(said, KIND_KEYS[:2])
+        refused = _refused_kind(claims, KIND_KEYS[:2])
         if refused is not None:
             return _refusal(refused)
-        return Verdict(None, min(BUDGETS.token_seconds, _lasts(said.get("exp"), answer.headers)))
+        return Verdict(None, min(BUDGETS.token_seconds, _lasts(claims.get("exp"), answer.headers)))
 
     def _is_for_us(self, audience: Any) -> bool:
-        """Whether the audience is ours, if one is required and reported."""
+        """True if the audience is ours, if one is required and reported."""
         if self._audience is None or audience is None:
             return True
         listed = audience if isinstance(audience, list) else [audience]
@@ -174,11 +174,11 @@ def _kind_by_schema(server: HttpResourceServer) -> Verdict:
 def _introspection_body(answer: outbound.Answer) -> dict[str, Any]:
     """The body of an introspection; raises `Unavailable` if it is not one."""
     try:
-        said = json_text.parse(answer.body) if answer.status == 200 else None
+        body = json_text.parse(answer.body) if answer.status == 200 else None
     except ValueError:
-        said = None
-    if isinstance(said, dict) and isinstance(said.get("active"), bool):
-        return said
+        body = None
+    if isinstance(body, dict) and isinstance(body.get("active"), bool):
+        return body
     raise Unavailable(
         "The token cannot be checked because introspection failed. Try again later; the "
         "operator has to check the introspection URL and credentials.",
@@ -188,10 +188,10 @@ def _introspection_body(answer: outbound.Answer) -> dict[str, Any]:
 
 
 def _refused_kind(
-    said: Mapping[str, Any], keys: tuple[str, ...]
+    claims: Mapping[str, Any], keys: tuple[str, ...]
 ) -> Callable[[], EvidenceError] | None:
     """Why a token of this kind may not read; None for a client token."""
-    kinds = [str(said[key]).strip().lower() for key in keys if said.get(key) is not None]
+    kinds = [str(claims[key]).strip().lower() for key in keys if claims.get(key) is not None]
     if any("owner" in kind for kind in kinds):
         return OWNER
     return None if kinds and all(kind == CLIENT for kind in kinds) else OTHER_KIND

@@ -1,6 +1,6 @@
-"""What an upstream refuses, as our errors: its codes verbatim, its words bounded.
+"""Converts refusals of an upstream to our errors: its codes verbatim, its words bounded.
 
-Bodies come as PDPP spells them, as OAuth does, as a bare object, or as text of some proxy.
+Bodies come in the form of PDPP, of OAuth, as a bare object, or as the text of a proxy.
 """
 
 import math
@@ -52,9 +52,9 @@ KINDS: dict[int, type[EvidenceError]] = {
 #: 401 codes that mean a dead token; other `context.*` codes mean: not granted.
 DEAD_TOKEN = ("context.active_false", "context.expired")
 NOT_GRANTED: dict[str, type[EvidenceError]] = {"context.instance_mismatch": NotFound}
-#: What upstreams call arguments that have another name here.
+#: The upstream names of arguments that have another name here.
 ARGUMENTS = {"q": "query", "expand[]": "expand", "streams[]": "streams"}
-#: Arguments an error may ask for; others are words of some server that nothing here takes.
+#: Arguments an error may name; no operation here takes others.
 RETRIES = ("connection_id", "stream", "streams")
 CONNECTION_KEYS = ("connection_id", "connector_key", "grant_id", "display_name", "stream")
 TEXTS = ("param", "field")
@@ -66,28 +66,28 @@ _CODE = re.compile(r"[\w.:-]{1,100}")
 
 
 def failure(answer: Answer) -> EvidenceError:
-    """The error an answer with a status other than 200 stands for."""
-    said = _error_object(answer.body)
-    code = said.get("code")
+    """The error of an answer with a status other than 200."""
+    body = _error_object(answer.body)
+    code = body.get("code")
     code = code if isinstance(code, str) and _CODE.fullmatch(code) else None
     kind = _kind(answer.status, code)
-    message = _text(said.get("message")) or _words_for(answer.status, code)
-    retry, guidance = _retry_with(said.get("retry_with"))
-    hint = _text(said.get("hint")) or guidance or _hint(kind, code, message)
+    message = _text(body.get("message")) or _words_for(answer.status, code)
+    retry, guidance = _retry_with(body.get("retry_with"))
+    hint = _text(body.get("hint")) or guidance or _hint(kind, code, message)
     error = kind(
         message,
         code=code or (f"http_{answer.status}" if kind is not Unavailable else None),
         hint=hint,
         retry_with=retry,
-        calls=_calls(said.get("next")),
+        calls=_calls(body.get("next")),
         retry_after=retry_seconds(answer.headers),
-        **_details(said),
+        **_details(body),
     )
     return noted(error, answer)
 
 
 def noted(error: EvidenceError, answer: Answer) -> EvidenceError:
-    """The error with a note for who looks at that server: what page of a proxy this was."""
+    """The error with a note for the operator: which page of a proxy this was."""
     if title := _PAGE_TITLE.search(answer.body[: BUDGETS.error_page_bytes]):
         shown = _text(unescape(title[1].decode("utf-8", "replace")))
         error.add_note(f"It returned status {answer.status} and a web page: {shown}")
@@ -95,7 +95,7 @@ def noted(error: EvidenceError, answer: Answer) -> EvidenceError:
 
 
 def invalid(why: str) -> Unavailable:
-    """An answer that cannot be what was asked for."""
+    """The error for an answer that does not fit the request."""
     return Unavailable(
         f"An upstream server {why}. Try again later; its operator has to fix this.",
         code="upstream_invalid_response",
@@ -103,7 +103,7 @@ def invalid(why: str) -> Unavailable:
 
 
 def unbounded(error: json_text.TooManyValues | json_text.TooDeeplyNested) -> EvidenceError:
-    """An answer whose JSON is not parsed, because it would grow too large here or is too deep."""
+    """The error for JSON that is not parsed because it has too many values or levels."""
     if isinstance(error, json_text.TooManyValues):
         return TooLarge(
             f"An upstream server returned JSON that {error}. Request less data.",
@@ -119,13 +119,13 @@ def retry_after(headers: Headers) -> float | None:
 
     Both dates come from the same clock, so ours need not agree with it.
     """
-    told = headers.get("Retry-After", "").strip()
-    if not told:
+    value = headers.get("Retry-After", "").strip()
+    if not value:
         return None
-    if told.isascii() and told.isdigit():
-        return float(min(int(told[:10]), 86_400))
+    if value.isascii() and value.isdigit():
+        return float(min(int(value[:10]), 86_400))
     try:
-        then = parsedate_to_datetime(told)
+        then = parsedate_to_datetime(value)
         now = parsedate_to_datetime(headers.get("Date", ""))
         return min(max(0.0, (then - now).total_seconds()), 86_400.0)
     except (ValueError, TypeError, OverflowError):
@@ -134,8 +134,8 @@ def retry_after(headers: Headers) -> float | None:
 
 def retry_seconds(headers: Headers) -> int | None:
     """The same in whole seconds, for an error."""
-    found = retry_after(headers)
-    return None if found is None else math.ceil(found)
+    seconds = retry_after(headers)
+    return None if seconds is None else math.ceil(seconds)
 
 
 def _error_object(raw: bytes) -> dict[str, Any]:
@@ -173,41 +173,41 @@ def _words_for(status: int, code: str | None) -> str:
 def _hint(kind: type[EvidenceError], code: str | None, message: str) -> str | None:
     if code and code.startswith("context.") and kind is not Unauthenticated:
         return "The grant of your token does not include this. Call schema {} for what it includes."
-    if kind is Unauthenticated and "Ask the owner" not in message:  # ours says so itself
+    if kind is Unauthenticated and "Ask the owner" not in message:  # our own hint is clearer
         return "The token is no longer valid. Ask the owner for a new one."
     return None
 
 
-def _retry_with(told: Any) -> tuple[str | None, str | None]:
+def _retry_with(value: Any) -> tuple[str | None, str | None]:
     """(argument, guidance), from a plain name or from `{field, guidance}`; known names only."""
-    if isinstance(told, dict):
-        return _retry_with(told.get("field"))[0], _text(told.get("guidance"))
-    named = ARGUMENTS.get(told, told) if isinstance(told, str) else None
+    if isinstance(value, dict):
+        return _retry_with(value.get("field"))[0], _text(value.get("guidance"))
+    named = ARGUMENTS.get(value, value) if isinstance(value, str) else None
     return (named, None) if named in RETRIES else (None, None)
 
 
-def _details(said: dict[str, Any]) -> dict[str, Any]:
-    """The further members our own errors have, bounded; anything else is left out."""
-    found: dict[str, Any] = {}
+def _details(body: dict[str, Any]) -> dict[str, Any]:
+    """The details that our own errors have, bounded; all others are left out."""
+    details: dict[str, Any] = {}
     for name in TEXTS:
-        if text := _text(said.get(name)):
-            found[name] = ARGUMENTS.get(text, text)
-    listed = said.get("available_connections")
+        if text := _text(body.get(name)):
+            details[name] = ARGUMENTS.get(text, text)
+    listed = body.get("available_connections")
     if isinstance(listed, list):
         shown = [_connection(one) for one in listed[: CONTRACT.candidates]]
-        found["available_connections"] = [one for one in shown if "connection_id" in one]
-        told = said.get("available_connection_count")
-        total = told if isinstance(told, int) and told > len(listed) else len(listed)
-        if told is not None or total > len(shown):
-            found["available_connection_count"] = total
-    near = said.get("did_you_mean")
+        details["available_connections"] = [one for one in shown if "connection_id" in one]
+        counted = body.get("available_connection_count")
+        total = counted if isinstance(counted, int) and counted > len(listed) else len(listed)
+        if counted is not None or total > len(shown):
+            details["available_connection_count"] = total
+    near = body.get("did_you_mean")
     if isinstance(near, list):
         words = [text for one in near[: BUDGETS.upstream_suggestions] if (text := _text(one))]
-        found["did_you_mean"] = words or None
-    arguments = said.get("retry_arguments")
+        details["did_you_mean"] = words or None
+    arguments = body.get("retry_arguments")
     if isinstance(arguments, dict) and is_small(arguments):
-        found["retry_arguments"] = arguments
-    return found
+        details["retry_arguments"] = arguments
+    return details
 
 
 def _connection(one: Any) -> dict[str, str]:
@@ -220,9 +220,9 @@ def _connection(one: Any) -> dict[str, str]:
     }
 
 
-def _calls(told: Any) -> tuple[Continuation, ...]:
-    """Calls that work instead, where the upstream is one of our kind and names some."""
-    listed = told if isinstance(told, list) else []
+def _calls(calls: Any) -> tuple[Continuation, ...]:
+    """Alternative calls, if the upstream is a Rung and names some."""
+    listed = calls if isinstance(calls, list) else []
     return tuple(
         Continuation(one["tool"], one["args"], one["why"])
         for one in listed[: BUDGETS.retries_shown]
@@ -236,7 +236,7 @@ def _calls(told: Any) -> tuple[Continuation, ...]:
 
 
 def is_small(value: Any) -> bool:
-    """Whether a detail of an upstream is small enough to be passed on."""
+    """True if a detail of an upstream is small enough to be passed on."""
     return len(orjson.dumps(value)) <= BUDGETS.upstream_detail_bytes
 
 

@@ -1,4 +1,4 @@
-"""Search at another server: one query as typed, and narrower ones where callers want them."""
+"""Search at another server: one query as typed, and narrower ones on request."""
 
 from dataclasses import replace
 from typing import Any
@@ -15,7 +15,7 @@ from service.sources.remote.narrower import Place
 from service.sources.remote.origin import Line
 
 Body = dict[str, Any]
-#: What a source that does not know an argument would answer without it.
+#: The values that equal leaving an argument out.
 _DEFAULTS = {"since": None, "until": None, "sort": "relevance", "words": "any"}
 
 
@@ -33,7 +33,7 @@ def search(line: Line, query: SearchQuery) -> Answer[SearchPage]:
         body = notices.warned(body, **warning)
     body = notices.bounded(body)
     found = decode.within(decode.read(body), query.query)
-    # A source that counts the records with some of the words has looked for each of them.
+    # A source that counts the records with some of the words has searched for each word.
     if "counts" not in object_of(body, "meta") and narrower.helps(query, found):
         widened = _widened(line, query, extra, found)
         if widened is not None:
@@ -46,7 +46,7 @@ def search(line: Line, query: SearchQuery) -> Answer[SearchPage]:
 def _widened(
     line: Line, query: SearchQuery, extra: list[Pair], found: SearchPage
 ) -> Answer[SearchPage] | None:
-    """The page with what narrower searches find, as far as there is time for them."""
+    """The page with the hits of narrower searches, as far as time allows."""
     line = replace(
         line, deadline=line.deadline.share(BUDGETS.narrower_share, most=BUDGETS.source_seconds)
     )
@@ -71,7 +71,7 @@ def _widened(
 def _reopened(
     line: Line, query: SearchQuery, extra: list[Pair], place: Place
 ) -> Answer[SearchPage]:
-    """A further page of the same searches; where one of them fails, so does this."""
+    """A further page of the same searches; fails if one of them does."""
     first = replace(query, cursor=None, limit=place.size)
     if not place.narrower:
         return Answer(narrower.rest(query, place, _page(line, first, extra)), reopen=query.cursor)
@@ -112,7 +112,7 @@ def _asked(line: Line, query: SearchQuery, extra: list[Pair]) -> Body:
 
 
 def _extra(line: Line, query: SearchQuery) -> tuple[list[Pair], list[Body]]:
-    """The arguments that PDPP does not have, and a warning of those that are left out."""
+    """The arguments beyond PDPP, and a warning about those that are left out."""
     given = {name: getattr(query, name) for name in _DEFAULTS}
     used = {name: value for name, value in given.items() if value != _DEFAULTS[name]}
     if not used:

@@ -40,11 +40,11 @@ from service.ports import (
     WindowRequest,
 )
 
-#: How a server says that it does not know `view=compact`.
+#: The codes of servers that do not know `view=compact`.
 NO_COMPACT = ("bad_request", "invalid_request", "unsupported_query")
-#: An answer that was not read to its end, or not parsed, because of its size.
+#: The codes of answers not read to the end, or not parsed, because of their size.
 UNREAD = "upstream_too_large"
-#: How a server says that it takes a pointer for the name of a field.
+#: The codes of servers that take a pointer for the name of a field.
 NO_POINTERS = ("field_not_granted", "invalid_field_path", "unknown_field")
 
 _SHA256 = re.compile(r'"([0-9a-f]{64})"')
@@ -56,8 +56,8 @@ Explain = Callable[[EvidenceError], EvidenceError]
 class HttpResourceServer:
     """One token at one origin, for one request. See `ports.ResourceServer`.
 
-    `permit` is shared by all parts of a request that wait on upstreams. `own` is whether the token
-    is the caller's: where it is not, a dead one is `Forbidden`.
+    `permit` is shared by all parts of a request that wait on upstreams. `own` is True if the token
+    is the caller's; otherwise a dead one is `Forbidden`.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class HttpResourceServer:
         return Answer(schema.read(body), body)
 
     def _compact(self, where: list[Pair]) -> Body:
-        """The compact document, or the whole one where the server has no other."""
+        """The compact document, or the whole one if the server has no other."""
         try:
             body = self._line.read("/v1/schema", [("view", "compact"), *where])
             if bodies.streams(body) is not None:
@@ -228,7 +228,7 @@ class HttpResourceServer:
     def _window_of_record(
         self, ref: RecordRef, field_path: str, window: WindowRequest, error: EvidenceError
     ) -> FieldRead:
-        """A window of a value that this server gives whole only; raises `error` without one."""
+        """A window of a value that this server returns only whole; raises `error` without one."""
         read = RecordRead(ref, (pointer.top_level(field_path),), whole=True)
         try:
             answer = self.record(read)
@@ -240,33 +240,33 @@ class HttpResourceServer:
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob:
         path, params = f"/v1/blobs/{_segment(blob_id)}", parameters(connection_id=connection_id)
         answer = self._line.ask("HEAD", path, params, {}, 0)
-        if answer.status != 200:  # the body of a HEAD cannot say why
+        if answer.status != 200:  # a HEAD has no body with the reason
             answer = self._line.ask("GET", path, params, {}, BUDGETS.piece_bytes)
             raise self._line.refusal(answer)
         length = answer.headers.get("Content-Length", "")
         bodies.require(length.isascii() and length.isdigit(), "length of a blob")
         size = int(length)
-        found = _SHA256.fullmatch(answer.headers.get("ETag", ""))
+        match = _SHA256.fullmatch(answer.headers.get("ETag", ""))
         return Blob(
             blob_id,
             answer.headers.get("Content-Type", "application/octet-stream"),
             size,
-            found[1] if found else "",
+            match[1] if match else "",
             lambda start, stop: self._bytes(path, params, size, start, stop),
         )
 
     def _bytes(
         self, path: str, params: list[Pair], size: int, start: int, stop: int
     ) -> Iterator[bytes]:
-        """Bytes `start`..`stop` (exclusive), whether the server knows ranges or not."""
+        """Bytes `start`..`stop` (exclusive), even if the server ignores ranges."""
         if start >= stop:
             return
         asked = {"Range": f"bytes={start}-{stop - 1}"}
-        with self._line.opened(path, params, asked) as found:
-            if found.status not in (200, 206):
+        with self._line.opened(path, params, asked) as answer:
+            if answer.status not in (200, 206):
                 raise remote_errors.invalid("no longer returns a blob that it listed")
-            place = start if found.status == 206 else 0
-            for piece in found.pieces(size):
+            place = start if answer.status == 206 else 0
+            for piece in answer.pieces(size):
                 wanted = piece[max(0, start - place) : max(0, stop - place)]
                 place += len(piece)
                 if wanted:
@@ -319,7 +319,7 @@ def _record(ref: RecordRef) -> str:
 
 
 def _may_be_inside(error: EvidenceError, field_path: str) -> bool:
-    """Whether the value may be there: one that is no text, or one a pointer leads to."""
+    """True if the value may exist: a non-text one, or the target of a pointer."""
     if isinstance(error, NotText):
         return True
     return field_path.startswith("/") and error.code in NO_POINTERS

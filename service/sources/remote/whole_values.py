@@ -1,4 +1,4 @@
-"""Values that come whole: previews where they are large, windows where a server gives none.
+"""Makes previews and windows of values that a server returns whole.
 
 Nested values are read as canonical JSON, as everywhere.
 """
@@ -75,7 +75,7 @@ def _window(read: FieldRead, text: str, asked: WindowRequest) -> FieldRead:
 
 
 def _matches(text: str, needle: str) -> Any:
-    """Ranges that read the query, or where it is nowhere, that hold all its words."""
+    """Ranges that match the query exactly, or without any, those that hold all its words."""
     places = list(islice(literals(text, needle), CONTRACT.page_items))
     if not places:
         places = [(span.start, span.end) for span in spans(text, query.parse(needle))]

@@ -44,11 +44,11 @@ def test_a_trace_that_begins_here_can_be_continued() -> None:
 def test_the_header_wins_over_the_message() -> None:
     in_header, in_message = continued(GOOD), f"00-{'c' * 32}-{PARENT}-01"
     assert in_header is not None
-    told, untold = RequestLog(trace=in_header, told=True), RequestLog()
-    told.join(in_message)
-    untold.join(in_message)
-    untold.join("nonsense")
-    assert (told.trace.trace_id, untold.trace.trace_id) == (TRACE, "c" * 32)
+    traced, untraced = RequestLog(trace=in_header, traced=True), RequestLog()
+    traced.join(in_message)
+    untraced.join(in_message)
+    untraced.join("nonsense")
+    assert (traced.trace.trace_id, untraced.trace.trace_id) == (TRACE, "c" * 32)
 
 
 def test_an_account_is_there_while_it_is_open() -> None:
