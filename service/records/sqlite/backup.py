@@ -182,7 +182,8 @@ def _locked(db: sqlite3.Connection, store: Path) -> Iterator[None]:
     log = store.with_name(f"{store.name}-wal")
     try:
         for _ in range(ATTEMPTS):
-            with explain_locks(store):
+            # In turn, or a writer of many short transactions comes in between the two.
+            with explain_locks(store), files.in_turn(store, LOCK_SECONDS):
                 db.execute(f"PRAGMA busy_timeout = {LOG_SECONDS * 1_000}")
                 db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 db.execute(f"PRAGMA busy_timeout = {LOCK_SECONDS * 1_000}")
