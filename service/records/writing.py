@@ -7,7 +7,6 @@ Checks, comparison and naming live above this border, in `ingest` and `streams`.
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Protocol
 
 from service.records.arrivals import Arrival, Change, Stored
@@ -35,12 +34,7 @@ class Writing(Protocol):
 
     def __enter__(self) -> "Writing": ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *exception: object) -> None: ...
 
     def close(self) -> None:
         """Closes the store."""

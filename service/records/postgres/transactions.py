@@ -6,7 +6,6 @@ commit. What all writers share, the counters, is changed last, so that nobody wa
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Any, Self
 
 from service.records.postgres.connections import Connection, explained
@@ -37,12 +36,7 @@ class Transactions:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -23,11 +23,6 @@ WHERE r.stream = ? ORDER BY r.record_key LIMIT ?
 """
 
 
-def hidden_streams(writer: Transactions) -> int:
-    """How many streams wait to be erased."""
-    return len(writer.db.execute(_HIDDEN).fetchall())
-
-
 def erase_hidden(writer: Transactions) -> None:
     """Erases all hidden streams with everything that is theirs."""
     for stream, connection in writer.db.execute(_HIDDEN).fetchall():
