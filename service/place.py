@@ -9,13 +9,15 @@ SCHEMES = ("postgresql://", "postgres://")
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """A PostgreSQL database. As text it has no password, and no parameters of its address."""
+    """A PostgreSQL database. As text it has its user, but no password or parameters."""
 
     url: str = field(repr=False)
 
     def __str__(self) -> str:
         parts = urlsplit(self.url)
-        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        user, _, host = parts.netloc.rpartition("@")
+        name = user.partition(":")[0]
+        return f"{parts.scheme}://{name}{'@' if name else ''}{host}{parts.path}"
 
     def exists(self) -> bool:
         """True: what does not answer now may be there the next moment."""
