@@ -1,7 +1,7 @@
 """What rows change in a store: found by comparison with what it has, whatever engine keeps it."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 import orjson
 
@@ -10,7 +10,11 @@ from service.records.intake import Refused
 from service.records.large import LargeValue, Place, find_large
 from service.records.scopes import StreamHandle
 
+#: Rows of a batch that are compared or stored together.
+PIECE_RECORDS: Final = 2_000
+
 Holds = Callable[[Place, LargeValue], bool]
+_Row = TypeVar("_Row")
 
 
 class Arrival(NamedTuple):
@@ -66,6 +70,14 @@ def compare(old: Stored, json: bytes, holds: Holds) -> set[str]:
     }
     same |= {name for name in large.keys() & places if holds(places[name], large[name])}
     return names - same
+
+
+def pieces(rows: list[_Row]) -> Iterator[list[_Row]]:
+    """Splits rows into lists of up to 2,000; empties the list, so that memory is freed early."""
+    while rows:
+        piece = rows[:PIECE_RECORDS]
+        del rows[:PIECE_RECORDS]
+        yield piece
 
 
 def split(data: dict[str, Any], json: bytes) -> tuple[dict[str, Any], dict[str, LargeValue]]:

@@ -9,13 +9,22 @@ passed, and `Unavailable` if the store cannot be read.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from evidence.query import Term
 from service.records.manifest import StreamManifest
 
 #: What a scalar of a record is compared as: see `values.sortable`.
 Value = str | int | float
+
+#: Words with one prefix that a search reads.
+WORDS_MOST: Final = 5_000
+#: Rows that each of many fields may fill if they share a limit.
+FIELD_ROWS_LEAST: Final = 10
+#: Fields that are searched one by one for the newest rows of a word.
+FIELDS_APART_MOST: Final = 32
+#: The greatest code point, which follows a prefix in the upper bound of its words.
+LAST: Final = "\U0010ffff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +172,11 @@ class Scope:
         """Whether some records of the streams are outside the scope."""
         return any(one.limit or one.tests for one in self.selections)
 
+    @property
+    def apart(self) -> bool:
+        """Whether the newest rows are searched field by field; many fields are scanned at once."""
+        return self.limited or len(self.fields) <= FIELDS_APART_MOST
+
 
 class Rows(NamedTuple):
     """Rows of the full-text index: `short` of whole values, `passages` of long ones.
@@ -183,6 +197,11 @@ class Rows(NamedTuple):
     def records(self, snapshot: "Snapshot") -> set[int]:
         """The records of all these rows."""
         return {*snapshot.records_of(self.short), *self.passages[0]}
+
+
+def share(limit: int, used: int, fields: int) -> int:
+    """The rows of the next of `fields` that share a limit; unused rows go to the later ones."""
+    return max(FIELD_ROWS_LEAST, (limit - used) // fields)
 
 
 #: Terms any of which will do.
@@ -211,10 +230,7 @@ class Snapshot(Protocol):
         ...
 
     def confine(self, connection_ids: Iterable[str]) -> None:
-        """Names the connections that a request may see, before it reads a record.
-
-        What an engine can, it enforces by itself, beside every check above it.
-        """
+        """Limits the request to some connections; PostgreSQL then enforces this itself."""
         ...
 
     def ahead(self, *calls: Callable[[], object]) -> None:

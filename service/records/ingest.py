@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from service.records.intake import Refused, Row, check_name, check_nesting, record_key
-from service.records.arrivals import Arrival, Change, dump
+from service.records.arrivals import Arrival, Change, dump, pieces
 from service.records.attachments import Attachment, take_attachments
 from service.records.languages import Sample
 from service.records.scopes import StreamHandle
@@ -21,7 +21,6 @@ from service.records.writing import Writing
 #: What is written within half a second, so that no other writer waits for long.
 BATCH_RECORDS = 2_000
 BATCH_BYTES = 1_048_576
-PIECE_RECORDS = 2_000
 REPORTED_REFUSALS = 20
 
 
@@ -86,7 +85,7 @@ class Batch:
             require_current(self.writer, {a.stream.id: a.stream for a in self._rows.values()})
             found = [
                 change
-                for piece in _pieces(list(self._rows.values()))
+                for piece in pieces(list(self._rows.values()))
                 for change in self._decide(piece)
             ]
             self._rows.clear()
@@ -136,11 +135,6 @@ class Batch:
                 yield Change(arrival, live.seq, live._replace(json=b""), frozenset(fields))
             else:
                 self.counts.unchanged += 1
-
-
-def _pieces(arrivals: list[Arrival]) -> Iterator[list[Arrival]]:
-    for start in range(0, len(arrivals), PIECE_RECORDS):
-        yield arrivals[start : start + PIECE_RECORDS]
 
 
 def put(

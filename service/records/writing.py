@@ -7,12 +7,15 @@ Checks, comparison and naming live above this border, in `ingest` and `streams`.
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from service.records.arrivals import Arrival, Change, Stored
 from service.records.languages import Sample
 from service.records.manifest import StreamManifest
 from service.records.scopes import Scopes
+
+#: Random bytes of the secret of a new store.
+SECRET_BYTES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)

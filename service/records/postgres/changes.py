@@ -7,15 +7,13 @@ from typing import Any
 import orjson
 
 from service.records import arrivals, languages
-from service.records.arrivals import Arrival, Change, Stored, dump, split, text_of, times
+from service.records.arrivals import Arrival, Change, Stored, dump, pieces, split, text_of, times
 from service.records.attachments import Attachment
 from service.records.languages import Sample
 from service.records.large import LargeValue, Place
 from service.records.postgres import attachments
 from service.records.postgres.indexing import Index, ordered, read_value
 from service.records.postgres.transactions import Transactions
-
-PIECE_RECORDS = 2_000
 
 _LOCK = "SELECT 1 FROM connection WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
 _FIND = """
@@ -63,9 +61,7 @@ def apply(writer: Transactions, changes: list[Change], sample: Sample) -> None:
             released += [(change.seq, name) for name in change.fields or (None,)]
     index.apply_drops()
     orphans = attachments.release(writer, released)
-    while changes:  # which lets go of what is stored
-        piece = changes[:PIECE_RECORDS]
-        del changes[:PIECE_RECORDS]
+    for piece in pieces(changes):
         _store(writer, piece, index, sample)
         index.apply_adds()
     index.apply_adds()

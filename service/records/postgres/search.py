@@ -5,20 +5,12 @@ the fields of every row that it finds.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any
 
-from service.records.engine import Rows, Scope, Spellings
+from service.records.engine import LAST, WORDS_MOST, Rows, Scope, Spellings, share
 from service.records.postgres.asking import Asking
 from service.records.postgres.conditions import Condition, of_records
 from service.records.postgres.terms import query
-
-WORDS_MOST: Final = 5_000
-#: Rows that each of many fields gives at least where they share a limit.
-FIELD_ROWS_LEAST: Final = 10
-#: Fields of a scope that are sought one by one for the newest rows of a word.
-SOUGHT_MOST: Final = 32
-#: The greatest code point: behind every word that begins with a prefix.
-_LAST: Final = "\U0010ffff"
 
 _STATISTICS = """
 SELECT (SELECT coalesce(sum(records), 0)::bigint FROM stream WHERE id = ANY(%s)),
@@ -67,7 +59,7 @@ class SearchVerbs(Asking):
         return records, words
 
     def words_like(self, fields: Sequence[int], prefixes: Sequence[str]) -> list[str]:
-        firsts, lasts = list(prefixes), [prefix + _LAST for prefix in prefixes]
+        firsts, lasts = list(prefixes), [prefix + LAST for prefix in prefixes]
         rows = self.rows_of(_LIKE, firsts, lasts, list(fields), WORDS_MOST)
         known = self._counts.setdefault(tuple(fields), {})
         for prefix in prefixes:
@@ -97,7 +89,7 @@ class SearchVerbs(Asking):
             return Rows([], ([], [], []))
         wanted = query(groups, self.catalog.scope(self.rows_of, scope.fields))
         # As many of every field that is sought by itself, from which `_shared` takes its part.
-        apart = newest and (scope.limited or len(scope.fields) <= SOUGHT_MOST)
+        apart = newest and scope.apart
         short, values = self._rows(scope, wanted, limit, newest, apart, "term")
         passages, more = self._rows(scope, wanted, limit, newest, apart, "passage")
         found = self.rows_of(f"({short}) UNION ALL ({passages})", *values, *more)
@@ -173,7 +165,7 @@ def _shared(
     """
     short, passages, cut = list[int](), list[tuple[int, int, int]](), False
     for number, field in enumerate(fields):
-        most = max(FIELD_ROWS_LEAST, (limit - len(short)) // (len(fields) - number))
+        most = share(limit, len(short), len(fields) - number)
         rows = [seq for seq, ordinal in whole if ordinal == field][:most]
         pieces = [part for part in parts if part[1] == field][:most]
         short += rows

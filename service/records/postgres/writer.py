@@ -16,9 +16,8 @@ from service.records.postgres.ddl import INDEXES, MIGRATIONS, layout, migrate
 from service.records.postgres.transactions import Transactions
 from service.records.scopes import Scopes
 from service.records.streams import manifests_of, open_stream
-from service.records.writing import StreamCount
+from service.records.writing import SECRET_BYTES, StreamCount
 
-SECRET_BYTES = 32
 #: From so many records on, what the planner knows of the tables is brought up to date at once.
 ANALYZE_RECORDS = 1_000
 

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from service.records import arrivals
-from service.records.arrivals import Arrival, Change, Stored, dump, split, text_of, times
+from service.records.arrivals import Arrival, Change, Stored, dump, pieces, split, text_of, times
 from service.records.attachments import Attachment
 from service.records.derived import order_of
 from service.records.languages import Sample
@@ -23,8 +23,6 @@ from service.records.sqlite.attachments import keep_attachments, release_attachm
 from service.records.sqlite.chunks import read_chunks
 from service.records.sqlite.indexing import Index
 from service.records.sqlite.transactions import Transactions
-
-PIECE_RECORDS = 2_000
 
 _FIND = """
 SELECT r.record_key, r.seq, r.deleted, CAST(d.data AS BLOB), d.big, d.emitted_at, d.changed
@@ -80,9 +78,7 @@ def apply(writer: Transactions, changes: list[Change], sample: Sample) -> None:
             orphans |= release_attachments(db, change.seq, change.fields)
     removed = bool(index.dropped or index.dropped_chunks)
     index.apply_drops()
-    while changes:  # which lets go of what is stored
-        piece = changes[:PIECE_RECORDS]
-        del changes[:PIECE_RECORDS]
+    for piece in pieces(changes):
         _store(writer, piece, index, sample)
     index.apply_adds()
     languages.note(db, sample)

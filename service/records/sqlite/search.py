@@ -6,22 +6,14 @@ the grant acts inside the statement: one range of row ids if its fields are one 
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import orjson
 
 from evidence.query import Term
-from service.records.engine import Rows, Scope, Spellings
+from service.records.engine import LAST, WORDS_MOST, Rows, Scope, Spellings, share
 from service.records.sqlite.conditions import of_records
 from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
-
-WORDS_MOST: Final = 5_000
-#: Rows that each of many fields gives at least where they share a limit.
-FIELD_ROWS_LEAST: Final = 10
-#: Fields of a scope that are sought one by one for the newest rows of a word.
-SOUGHT_MOST: Final = 32
-#: The greatest code point: behind every word that begins with a prefix.
-_LAST: Final = "\U0010ffff"
 
 _STATISTICS = """
 SELECT
@@ -72,7 +64,7 @@ class SearchVerbs:
         inside, values = self._inside(fields, "c.ordinal")
         sql, found = _LIKE.format(fields=inside), list[str]()
         for prefix in prefixes:
-            rows = self.db.execute(sql, (prefix, prefix + _LAST, *values, WORDS_MOST))
+            rows = self.db.execute(sql, (prefix, prefix + LAST, *values, WORDS_MOST))
             found += [text for (text,) in rows]
         return found
 
@@ -90,13 +82,11 @@ class SearchVerbs:
         if not scope.fields:
             return Rows([], ([], [], []))
         match = conjunction(groups)
-        # A seek in every field finds the newest of each; many fields are scanned once instead.
-        apart = newest and (scope.limited or len(scope.fields) <= SOUGHT_MOST)
+        apart = newest and scope.apart
         blocks = [(ordinal,) for ordinal in scope.fields] if apart else [scope.fields]
         short, passages, cut = list[int](), (list[int](), list[int](), list[int]()), False
         for number, fields in enumerate(blocks):
-            # What one field leaves over goes to those after it.
-            most = max(FIELD_ROWS_LEAST, (limit - len(short)) // (len(blocks) - number))
+            most = share(limit, len(short), len(blocks) - number)
             (rows,) = self._rows(scope, fields, match, most, newest, "fts")
             short += rows
             parts = self._rows(scope, fields, match, most, newest, "fts_passage")

@@ -27,12 +27,11 @@ from service.records.sqlite.transactions import (
     tune,
 )
 from service.records.streams import manifests_of, open_stream
-from service.records.writing import StreamCount
+from service.records.writing import SECRET_BYTES, StreamCount
 
 __all__ = ["Writer", "explain_locks", "open_writer"]
 
 WAL_PAGES = 16_384
-SECRET_BYTES = 32
 OWNER_ONLY = 0o600
 
 

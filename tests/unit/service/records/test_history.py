@@ -76,7 +76,7 @@ def test_rows_in_one_batch_leave_what_the_last_of_each_would(
         pytest.MonkeyPatch.context() as patch,
         open_writer(tmp_path_factory.mktemp("history") / "rung.db") as writer,
     ):
-        patch.setattr("service.records.sqlite.changes.PIECE_RECORDS", 2)
+        patch.setattr("service.records.arrivals.PIECE_RECORDS", 2)
         declare(writer, "c", parse({"streams": [NOTES]}))
         notes = open_stream(writer, "c", "notes")
         for steps in batches:

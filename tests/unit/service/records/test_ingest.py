@@ -97,7 +97,7 @@ def test_the_bytes_of_attachments_count_in_what_a_batch_holds(
 def test_a_batch_of_rows_new_and_known_says_what_became_of_each(
     writer: Writer, notes: StreamHandle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("service.records.sqlite.changes.PIECE_RECORDS", 2)
+    monkeypatch.setattr("service.records.arrivals.PIECE_RECORDS", 2)
     put(writer, notes, [Row({"id": name, "text": "owl"}) for name in "abcd"])
     rows = [
         Row({"id": "e", "text": "new"}),
