@@ -13,8 +13,7 @@ from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.doctor.answers import Reply
 from service.doctor.findings import Finding, fail
-from service.mcp.headers import NAMED_BY
-from service.mcp.validation import CAPABILITIES_KEY, VERSION_HEADER, VERSION_KEY
+from service.mcp.validation import CAPABILITIES_KEY, NAMED_BY, VERSION_HEADER, VERSION_KEY
 from service.mcp.versions import LEGACY, MODERN
 from service.sources.remote import outbound
 from service.sources.remote.outbound import Cut

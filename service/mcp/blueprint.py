@@ -20,9 +20,8 @@ from werkzeug.datastructures import Headers
 from evidence.errors import EvidenceError, Internal, InvalidRequest
 from service import http_edge
 from service.access.guard import Guard, peer
-from service.mcp.dispatch import Server
 from service.mcp.faults import INTERNAL_ERROR, INVALID_REQUEST, Fault, full_message
-from service.mcp.protocol import Reply, handle, refused
+from service.mcp.protocol import Reply, Server, handle, refused
 from service.mcp.answer_cache import AnswerCache
 from service.mcp.surface import Surface
 from service.statuses import status_of

@@ -9,8 +9,7 @@ from evidence import paper_uris
 from evidence.limits import CONTRACT
 from evidence.paper_uris import PaperUri
 from evidence.papers import METADATA, SOURCE, SUMMARY
-from service.mcp.surface import instructions, template
-from service.mcp.tools import OperationTools
+from service.mcp.surface import OperationTools, instructions, template
 from service.operations.base import Operation, PaperSession
 from service.operations.papers import PAPER_OPERATIONS
 

@@ -4,33 +4,252 @@
     handle(server, raw, headers, session) -> Reply                HTTP, one post
     handle_line(server, raw, session, dialogue) -> bytes | None   a pipe, one line
 
-Both never raise, whatever the bytes. The era of a message is settled in `validation`, its method
-is answered in `dispatch`; this module parses, batches and serialises.
+Both never raise, whatever the bytes. `validation` settles the era of a message and checks it. A
+`Server` is one surface, ready to answer: whatever cannot change between two requests (discovery,
+the tools, the templates) is serialised when it is built.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
 
-from evidence import request_log, json_text
-from evidence.errors import Internal
-from evidence.limits import BUDGETS
+from evidence import json_text, request_log
+from evidence.errors import EvidenceError, Internal
+from evidence.limits import BUDGETS, CONTRACT
 from service.mcp import versions
-from service.mcp.dispatch import Server
-from service.mcp.faults import INTERNAL_ERROR, PARSE_ERROR, Fault, invalid_request, full_message
-from service.mcp.headers import Headers
+from service.mcp.answer_cache import AnswerCache
+from service.mcp.faults import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    MISSING_CAPABILITY,
+    PARSE_ERROR,
+    RESOURCE_NOT_FOUND,
+    Fault,
+    full_message,
+    invalid_params,
+    invalid_request,
+    shown,
+)
+from service.mcp.surface import NEEDS_CAPABILITY, Surface, UnknownTool
 from service.mcp.validation import (
     VERSION_HEADER,
+    Headers,
     Request,
+    check_mirrors,
     claimed,
+    header_version,
+    mirrors,
     validate_http,
     validate_legacy,
     validate_modern,
-    header_version,
 )
+
+CAPABILITIES: Final[dict[str, Any]] = {"tools": {}, "resources": {}}
+SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
+
+#: How long clients may cache an answer: fixed lists, and resources of a public surface.
+LIST_TTL_MS: Final = 3_600_000
+READ_TTL_MS: Final = 300_000
+
+Result = dict[str, Any] | orjson.Fragment
+Method = Callable[[Request, Any], Result]
+
+
+class Server:
+    """One surface, ready to answer requests of every revision. Keeps `answers` between them."""
+
+    def __init__(self, surface: Surface, answers: AnswerCache | None = None) -> None:
+        self.surface = surface
+        self._answers = answers or AnswerCache(0)
+        info = {"name": surface.name, "title": surface.title, "version": surface.version}
+        self._info = info
+        self._meta = {SERVER_INFO: info}
+        self._scope = "private" if surface.private else "public"
+        self._mirrors = {tool["name"]: found for tool in surface.tools if (found := mirrors(tool))}
+        self._needs = {
+            tool["name"]: tool["_meta"][NEEDS_CAPABILITY]
+            for tool in surface.tools
+            if NEEDS_CAPABILITY in tool.get("_meta", {})
+        }
+        shared: dict[str, Method] = {
+            "tools/list": self._list("tools", surface.tools),
+            "tools/call": self._call,
+            "resources/list": self._resources,
+            "resources/templates/list": self._list("resourceTemplates", surface.templates),
+            "resources/read": self._read,
+        }
+        self._modern: dict[str, Method] = {"server/discover": self._discover(), **shared}
+        self._legacy: dict[str, Method] = {
+            "initialize": self._initialize,
+            "ping": lambda request, session: {},
+            **shared,
+        }
+
+    def answer(self, request: Request, session: Any) -> Result:
+        """The result of one request. Raises `Fault` for protocol errors."""
+        methods = self._modern if request.modern else self._legacy
+        method = methods.get(request.method)
+        _log_operation(request, known=method is not None)
+        if method is None:
+            raise Fault(
+                METHOD_NOT_FOUND,
+                f"Method {shown(request.method)} does not exist in protocol version "
+                f"{request.version}. Methods: {', '.join(methods)}.",
+                status=404 if request.modern else 200,
+            )
+        try:
+            return method(request, session)
+        except EvidenceError as error:
+            raise Fault(INTERNAL_ERROR, full_message(error), data=error.body()) from error
+
+    def _complete(self, result: Mapping[str, Any]) -> dict[str, Any]:
+        """A modern result, with its completion status and the server's name."""
+        meta = {**result["_meta"], **self._meta} if result.get("_meta") else self._meta
+        return {"resultType": "complete", **result, "_meta": meta}
+
+    def _cacheable(self, result: Mapping[str, Any], ttl: int) -> dict[str, Any]:
+        """A modern result that clients may keep for `ttl` milliseconds."""
+        return self._complete({**result, "ttlMs": ttl, "cacheScope": self._scope})
+
+    def _discover(self) -> Method:
+        result = {
+            "supportedVersions": list(versions.SUPPORTED),
+            "capabilities": CAPABILITIES,
+            "instructions": self.surface.instructions,
+        }
+        ready = orjson.Fragment(orjson.dumps(self._cacheable(result, LIST_TTL_MS)))
+        return lambda request, session: ready
+
+    def _list(self, key: str, entries: Any) -> Method:
+        """A list that never changes, serialised once for each era."""
+        result = {key: list(entries)}
+        legacy = orjson.Fragment(orjson.dumps(result))
+        modern = orjson.Fragment(orjson.dumps(self._cacheable(result, LIST_TTL_MS)))
+
+        def ready(request: Request, session: Any) -> Result:
+            refuse_cursor(request)
+            return modern if request.modern else legacy
+
+        return ready
+
+    def _initialize(self, request: Request, session: Any) -> Result:
+        requested = request.params.get("protocolVersion")
+        if not isinstance(requested, str):
+            raise invalid_params("`initialize` needs `protocolVersion`, a string.")
+        also = versions.STDIO_ONLY if request.headers is None else ()
+        return {
+            "protocolVersion": versions.negotiate(requested, also=also),
+            "capabilities": CAPABILITIES,
+            "serverInfo": self._info,
+            "instructions": self.surface.instructions,
+        }
+
+    def _call(self, request: Request, session: Any) -> Result:
+        name, arguments = request.params.get("name"), request.params.get("arguments")
+        if arguments is None:
+            arguments = {}
+        if not isinstance(name, str) or not isinstance(arguments, dict):
+            raise invalid_params("`tools/call` needs `name`, a string, and `arguments`, an object.")
+        if request.modern:
+            self._check_call(request, name, arguments)
+        again = self._answers.call(session, request.version, name, arguments)
+        known = self._answers.find(again) if again else None
+        if known is not None:
+            request_log.current().operation = name
+            return orjson.Fragment(known)
+        result = self._called(request, name, arguments, session)
+        if again is None or result.get("isError") or request_log.current().incomplete:
+            return result
+        ready = orjson.dumps(result)
+        self._answers.keep(again, session, ready)
+        return orjson.Fragment(ready)
+
+    def _called(
+        self, request: Request, name: str, arguments: dict[str, Any], session: Any
+    ) -> dict[str, Any]:
+        """The result of a tool call, in the format of the request's revision."""
+        try:
+            result = self.surface.call(name, arguments, session)
+        except UnknownTool:
+            known = [tool["name"] for tool in self.surface.tools]
+            raise invalid_params(
+                f"Unknown tool: {shown(name)}. Tools: {', '.join(known)}.",
+                tool=shown(name),
+                tools=known,
+            ) from None
+        request_log.current().operation = name
+        if request.modern:
+            return self._complete(result)
+        return without_links(result) if request.version in versions.WITHOUT_LINKS else result
+
+    def _check_call(self, request: Request, name: str, arguments: dict[str, Any]) -> None:
+        """Refuses a modern call whose headers contradict it or whose client cannot follow it."""
+        if request.headers is not None and name in self._mirrors:
+            check_mirrors(request.headers, self._mirrors[name], arguments)
+        needed = self._needs.get(name)
+        if needed is not None and needed not in request.capabilities:
+            raise Fault(
+                MISSING_CAPABILITY,
+                f"{name} works only with clients that declare the `{needed}` capability.",
+                status=400,
+                data={"requiredCapabilities": {needed: {}}},
+            )
+
+    def _resources(self, request: Request, session: Any) -> Result:
+        refuse_cursor(request)
+        result = {"resources": self.surface.resources(session)}
+        return self._cacheable(result, self._read_ttl()) if request.modern else result
+
+    def _read(self, request: Request, session: Any) -> Result:
+        uri = request.params.get("uri")
+        if not isinstance(uri, str):
+            raise invalid_params("`resources/read` needs `uri`, a string.")
+        if len(uri) > CONTRACT.handle_chars:
+            raise invalid_params(f"`uri` is longer than {CONTRACT.handle_chars} characters.")
+        try:
+            result = {"contents": self.surface.read(uri, session)}
+        except EvidenceError as error:
+            code = INVALID_PARAMS if request.modern else RESOURCE_NOT_FOUND
+            raise Fault(code, full_message(error), data={**error.body(), "uri": uri}) from error
+        return self._cacheable(result, self._read_ttl()) if request.modern else result
+
+    def _read_ttl(self) -> int:
+        return 0 if self.surface.private else READ_TTL_MS
+
+
+def _log_operation(request: Request, *, known: bool) -> None:
+    """Records the operation and the trace context of the message."""
+    log, meta = request_log.current(), request.params.get("_meta")
+    log.operation = request.method if known else request_log.UNKNOWN
+    log.era = "modern" if request.modern else "legacy"
+    if isinstance(meta, dict):
+        log.join(meta.get("traceparent"))
+
+
+def refuse_cursor(request: Request) -> None:
+    """Refuses any cursor, because every list has a single page."""
+    if request.params.get("cursor") is not None:
+        raise invalid_params("This list has a single page. Leave out `cursor`.")
+
+
+def without_links(result: dict[str, Any]) -> dict[str, Any]:
+    """The result with each `resource_link` as text, for clients that do not support them."""
+    blocks = result.get("content", [])
+    if not any(block.get("type") == "resource_link" for block in blocks):
+        return result
+    return {**result, "content": [_as_text(block) for block in blocks]}
+
+
+def _as_text(block: dict[str, Any]) -> dict[str, Any]:
+    if block.get("type") != "resource_link":
+        return block
+    words = (block.get("title") or block.get("name"), block.get("description"), block["uri"])
+    return {"type": "text", "text": "\n".join(word for word in words if word)}
+
 
 logger = logging.getLogger(__name__)
 

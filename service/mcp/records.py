@@ -5,8 +5,7 @@ from typing import Any
 
 from evidence import handles
 from evidence.errors import NotFound
-from service.mcp.surface import instructions, template
-from service.mcp.tools import OperationTools
+from service.mcp.surface import OperationTools, instructions, template
 from service.operations import OPERATIONS
 from service.operations.base import Operation, Session
 

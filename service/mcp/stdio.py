@@ -20,9 +20,8 @@ from evidence.request_log import RequestLog
 from evidence.errors import TooLarge
 from evidence.limits import BUDGETS
 from service.access.guard import request_id
-from service.mcp.dispatch import Server
 from service.mcp.faults import INVALID_REQUEST, Fault, full_message
-from service.mcp.protocol import Dialogue, handle_line, refused
+from service.mcp.protocol import Dialogue, Server, handle_line, refused
 from service.mcp.surface import Surface
 
 STDOUT, STDERR = 1, 2

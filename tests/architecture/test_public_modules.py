@@ -27,7 +27,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         *("read_record_field", "search"),
     ),
     "service.mcp": (
-        *("answer_cache", "blueprint", "faults", "headers", "papers", "records", "stdio"),
+        *("answer_cache", "blueprint", "faults", "papers", "records", "stdio"),
         *("surface", "validation", "versions"),
     ),
     "service.rest": ("blueprint", "documents", "metadata", "papers", "web"),

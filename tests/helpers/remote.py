@@ -4,9 +4,8 @@ from collections.abc import Callable
 
 from evidence.limits import BUDGETS
 from evidence.work import Deadline, Each, serial
-from service.mcp.dispatch import Server
-from service.mcp.headers import Headers
-from service.mcp.protocol import handle
+from service.mcp.validation import Headers
+from service.mcp.protocol import Server, handle
 from service.mcp.records import RecordsSurface
 from service.operations.base import Session
 from service.sources.remote.server import HttpResourceServer

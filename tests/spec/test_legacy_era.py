@@ -7,8 +7,7 @@ import orjson
 import pytest
 
 from evidence.limits import BUDGETS
-from service.mcp.dispatch import Server
-from service.mcp.protocol import Dialogue, handle_line
+from service.mcp.protocol import Dialogue, Server, handle_line
 from service.mcp.versions import SUPPORTED
 from tests.helpers.fixture_app import create_app
 from tests.helpers.fixture_surface import FixtureSurface
