@@ -12,6 +12,7 @@ PAPERS = "service/papers/"
 OUR_OWN = ("evidence", "renderers", "service")
 PORTS = ("service.ports", "service.cursors", "service.keys", "service.lru", "service.pdpp")
 ENGINES = ("service.records.engine", "service.records.writing", "service.records.streams")
+TABLES = ("service.records.access_tables", "service.records.postgres.connections")
 OUTBOUND = ("service.sources.remote.outbound", "service.sources.remote.origin")
 CHECKS = ("service.records", "service.papers")
 
@@ -54,6 +55,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         )
         for engine in ("sqlite", "postgres")
     ),
+    ("service/access/sidecar.py", ("evidence", "service.place", *TABLES), "it has no rule"),
     ("service/access/opening.py", ("service.access", *ENGINES), "it chooses a registry"),
     (
         "service/access/packages.py",

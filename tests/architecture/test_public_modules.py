@@ -8,9 +8,19 @@ from tests.architecture.sources import PACKAGES, ROOT, files, imports, inside
 #: What each package offers to code outside it. An empty name is the package's `__init__`.
 PUBLIC: dict[str, tuple[str, ...]] = {
     "service.records.sqlite": (*("backup", "check", "checkup", "failures", "snapshot", "writer"),),
-    "service.records.postgres": ("checkup", "snapshot", "writer"),
+    "service.records.postgres": ("checkup", "connections", "snapshot", "writer"),
     "service.records": (
-        *("decimals", "engine", "forms", "ingest", "intake", "manifest", "opening", "scopes"),
+        *(
+            "access_tables",
+            "decimals",
+            "engine",
+            "forms",
+            "ingest",
+            "intake",
+            "manifest",
+            "opening",
+            "scopes",
+        ),
         *("store", "streams", "values", "writing"),
     ),
     "service.access": (*("grants", "guard", "packages", "rates", "opening", "registry", "tokens"),),

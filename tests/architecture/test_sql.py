@@ -15,6 +15,8 @@ SQL = (
     "service/records/postgres/",
     "service/access/sqlite.py",
     "service/access/postgres.py",
+    "service/access/sidecar.py",
+    "service/records/access_tables.py",
     "service/papers/",
     "service/demo/papers/",
 )

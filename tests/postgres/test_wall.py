@@ -63,7 +63,7 @@ def web(house: House) -> Iterator[Database]:
         known = db.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (ROLE,)).fetchone()
         if known is None:
             db.execute(f"CREATE ROLE {ROLE} LOGIN PASSWORD 'tests'".encode())
-        db.execute(f"{WEB_GRANT} {ROLE}".encode())
+        db.execute(WEB_GRANT.format(ROLE).encode())
         parts = urlsplit(house.path.url)
         host = parts.netloc.rpartition("@")[2]
         yield Database(urlunsplit(parts._replace(netloc=f"{ROLE}:tests@{host}")))

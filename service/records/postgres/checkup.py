@@ -6,7 +6,7 @@ from service.records.postgres.connections import connect, explained
 from service.records.postgres.ddl import WEB_GRANT
 
 #: What makes a role that sees no more than each request names.
-SECOND_ROLE = f"CREATE ROLE rung_web LOGIN; {WEB_GRANT}rung_web;"
+SECOND_ROLE = f"CREATE ROLE rung_web LOGIN; {WEB_GRANT.format('rung_web')};"
 
 
 def sees_everything(url: str) -> bool:

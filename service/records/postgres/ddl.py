@@ -25,6 +25,7 @@ import psycopg
 from evidence.errors import Unavailable
 from evidence.fold import FOLD_VERSION
 from evidence.work import Deadline
+from service.records.access_tables import SCRIPTS, TABLES
 
 #: Numbers of records and large values are taken by so many: the increment of their sequences.
 BLOCK: Final = 1_000
@@ -38,17 +39,18 @@ _POLL_SECONDS: Final = 0.1
 #: What a role of web processes reads by row security, and what by views alone.
 GUARDED: Final = ("record", "document", "tombstone", "chunk", "cell", "change", "blob_use")
 VIEWED: Final = ("term", "passage", "word_count")
-#: What a role of web processes needs, and no more.
+#: What a role of web processes, `{0}`, needs, and no more.
 WEB_GRANT: Final = (
     'GRANT SELECT ON meta, counter, connection, stream, scope, letter, blob, blob_part, "grant", '
-    f"package, member, {', '.join(GUARDED)}, {', '.join(f'{one}_seen' for one in VIEWED)} TO "
+    f"package, member, {', '.join(GUARDED)}, {', '.join(f'{one}_seen' for one in VIEWED)} "
+    f"TO {{0}}; GRANT SELECT, INSERT, UPDATE, DELETE ON {', '.join(TABLES)} TO {{0}}"
 )
 
 MIGRATIONS: Final[tuple[str, ...]] = ((_FOLDER / "layout_1.sql").read_text(encoding="utf-8"),)
 #: The layouts that can be read.
 READABLE: Final = range(1, len(MIGRATIONS) + 1)
 
-_LAYOUT = "SELECT value FROM meta WHERE key = 'layout'"
+_LAYOUT = "SELECT value FROM meta WHERE key = %s"
 #: Notes something about the store under a key.
 KEEP = """
 INSERT INTO meta (key, value) VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value
@@ -61,7 +63,7 @@ def migrate(db: psycopg.Connection[Any], secret: str) -> None:
     The lock of those who migrate is polled: who waited in it would hold back index builds. A
     statement that waits for a table gives way to readers, and is tried again.
     """
-    if layout(db) == len(MIGRATIONS):
+    if layout(db) == len(MIGRATIONS) and layout(db, "access_layout") >= len(SCRIPTS):
         return
     deadline, pause = Deadline.after(_LOCK_SECONDS), Event()
     while not deadline.expired():
@@ -79,19 +81,20 @@ def migrate(db: psycopg.Connection[Any], secret: str) -> None:
 
 
 def _migrate(db: psycopg.Connection[Any], secret: str) -> None:
-    found = layout(db)
-    for script in MIGRATIONS[found:]:
+    found, access = layout(db), layout(db, "access_layout")
+    for script in (*MIGRATIONS[found:], *SCRIPTS[access:]):
         db.execute(script)
     if found == 0:
         for key, value in (("secret", secret), ("fold_version", FOLD_VERSION)):
             db.execute(KEEP, (key, value))
     db.execute(KEEP, ("layout", str(len(MIGRATIONS))))
+    db.execute(KEEP, ("access_layout", str(max(access, len(SCRIPTS)))))
 
 
-def layout(db: psycopg.Connection[Any]) -> int:
-    """The layout of the store; 0 if there is none."""
+def layout(db: psycopg.Connection[Any], key: str = "layout") -> int:
+    """The layout of the store, or with `access_layout` that of its sidecar; 0 if there is none."""
     there = db.execute("SELECT to_regclass('meta')").fetchone()
     if there is None or there[0] is None:
         return 0
-    row = db.execute(_LAYOUT).fetchone()
+    row = db.execute(_LAYOUT, (key,)).fetchone()
     return int(row[0]) if row else 0

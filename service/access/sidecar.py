@@ -1,0 +1,153 @@
+"""The sidecar of a store: small tables that change often, so that an import never delays them.
+
+    with sidecar.transaction() as rows:
+        ((seen,),) = rows("SELECT seen FROM access_clock WHERE id = ?", 1)
+
+For a store in a file it is the SQLite file `<store>.access`, for one in PostgreSQL it is tables in
+the same database. Statements are written once, in SQL that both share, with `?` for each value.
+"""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from evidence.errors import Unavailable
+from evidence.work import Deadline
+from service.place import Database, Place
+from service.records.access_tables import SCRIPTS
+
+#: Runs a statement with its values and returns all rows.
+Rows = Callable[..., list[tuple[Any, ...]]]
+
+BUSY_SECONDS: Final = 5
+_BEGIN: Final = f"BEGIN; SET LOCAL statement_timeout = {BUSY_SECONDS * 1_000}; SELECT 1"
+
+
+class Sidecar:
+    """The sidecar of one store. Opens nothing until it is used. Safe to share between threads.
+
+    On a disk that cannot be written, and beside a `fixed` store, it is off: every transaction
+    raises `Unavailable` (`access_off`) with the reason.
+    """
+
+    def __init__(self, place: Place, *, fixed: bool = False) -> None:
+        self._fixed = fixed
+        self._local = threading.local()
+        self._pool: Any = None
+        self._begin = self._in_file
+        if isinstance(place, Database):
+            from service.records.postgres.connections import Pool
+
+            self._pool, self._begin = Pool(place.url), self._in_database
+        else:
+            self.path, self._store = Path(f"{place}.access"), place
+
+    @contextmanager
+    def transaction(self) -> Iterator[Rows]:
+        """One transaction. Its writes are on the disk when it ends without an exception.
+
+        Raises `Unavailable` if the sidecar is off, or still busy after `BUSY_SECONDS`.
+        """
+        if self._fixed:
+            raise _off("the store is a downloaded file that nobody writes to")
+        with self._begin() as rows:
+            yield rows
+
+    @contextmanager
+    def _in_database(self) -> Iterator[Rows]:
+        from service.records.postgres.connections import explained
+
+        with explained(), self._pool.begun(_BEGIN, Deadline.after(BUSY_SECONDS)) as (db, _):
+
+            def rows(sql: str, *values: Any) -> list[tuple[Any, ...]]:
+                cursor = db.execute(sql.replace("?", "%s"), values)
+                return cursor.fetchall() if cursor.description else []
+
+            yield rows
+            db.commit()
+
+    @contextmanager
+    def _in_file(self) -> Iterator[Rows]:
+        try:
+            db = self._connection()
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield lambda sql, *values: db.execute(sql, values).fetchall()
+                db.execute("COMMIT")
+            finally:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+        except sqlite3.DatabaseError as error:
+            self.close()
+            if "locked" in str(error):
+                raise Unavailable(
+                    f"{self.path.name} has been busy for {BUSY_SECONDS} seconds. Try again.",
+                    code="store_unavailable",
+                ) from error
+            raise _off(f"{self.path.name}: {error}") from error
+        except OSError as error:
+            raise _off(f"{self.path.name}: {error.strerror}") from error
+
+    def close(self) -> None:
+        """Closes this thread's connection to a file, or the pool of a database."""
+        kept = getattr(self._local, "kept", None)
+        if kept is not None:
+            self._local.kept = None
+            kept[1].close()
+        if self._pool is not None:
+            self._pool.close()
+
+    def _connection(self) -> sqlite3.Connection:
+        """This thread's connection to the file that is at the path now."""
+        if not self.path.exists():
+            self._make()
+        seen = os.stat(self.path)
+        stamp = os.getpid(), seen.st_dev, seen.st_ino
+        kept: tuple[Any, sqlite3.Connection] | None = getattr(self._local, "kept", None)
+        if kept is None or kept[0] != stamp:
+            self._local.kept = kept = stamp, _opened(self.path)
+        return kept[1]
+
+    def _make(self) -> None:
+        """Makes an empty file that belongs to the owner of the store, with the same rights."""
+        store = os.stat(self._store)
+        mode = store.st_mode & 0o666
+        with suppress(FileExistsError):
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
+            with suppress(OSError):
+                os.fchown(file, store.st_uid, store.st_gid)
+            os.close(file)
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """A connection to the file, whose tables are brought up to date."""
+    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        if _version(db) != len(SCRIPTS):
+            db.execute("BEGIN IMMEDIATE")
+            for number, script in enumerate(SCRIPTS[_version(db) :], start=_version(db) + 1):
+                for statement in script.split(";"):
+                    db.execute(statement)
+                db.execute(f"PRAGMA user_version = {number}")
+            db.execute("COMMIT")
+        if _version(db) > len(SCRIPTS):
+            raise _off(f"{path.name} was written by a newer Rung. Install that version or later")
+        return db
+    except BaseException:
+        db.close()
+        raise
+
+
+def _version(db: sqlite3.Connection) -> int:
+    with closing(db.execute("PRAGMA user_version")) as rows:
+        return int(rows.fetchone()[0])
+
+
+def _off(why: str) -> Unavailable:
+    return Unavailable(f"Access data cannot be written: {why}.", code="access_off")

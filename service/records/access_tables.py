@@ -1,0 +1,20 @@
+"""The tables of the sidecar: what changes often and must not wait for an import.
+
+Both engines make them from these scripts, in SQL that SQLite and PostgreSQL share. A change is a
+new script at the end. `access/sidecar.py` opens them.
+"""
+
+from typing import Final
+
+#: One script for each version of the layout.
+SCRIPTS: Final[tuple[str, ...]] = (
+    """
+    CREATE TABLE access_clock (id INTEGER PRIMARY KEY, seen TEXT NOT NULL);
+    CREATE TABLE access_use (
+      day TEXT NOT NULL, grant_id TEXT NOT NULL, operation TEXT NOT NULL, stream TEXT NOT NULL,
+      count BIGINT NOT NULL, PRIMARY KEY (day, grant_id, operation, stream)
+    );
+    """,
+)
+#: What a role of web processes may change.
+TABLES: Final = ("access_clock", "access_use")
