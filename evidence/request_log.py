@@ -4,11 +4,11 @@ They hold nothing of what is read or asked: no token, id, query, name or text.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from random import getrandbits
-from typing import Final
+from typing import Any, Final
 
 #: A message of MCP without a method we know.
 UNKNOWN: Final = "other"
@@ -17,6 +17,7 @@ _TRACEPARENT: Final = re.compile(
     "(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?"
 )
 _TRACEPARENT_CHARS: Final = 512
+_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
 #: The only flag passed on is whether the trace is sampled.
 _SAMPLED: Final = 0x01
 
@@ -111,6 +112,22 @@ def end() -> None:
 def current() -> RequestLog:
     """The log of the request being answered; outside of a request, one that is dropped."""
     return _current.get() or RequestLog()
+
+
+def id_of(environ: Mapping[str, Any]) -> str:
+    """The id of a request: the logged one, else its own if well formed, else a new one."""
+    return current().request_id or sent_id(environ)
+
+
+def sent_id(environ: Mapping[str, Any]) -> str:
+    """The id in the header of a request if it is well formed, else a new one."""
+    sent = environ.get("HTTP_REQUEST_ID") or environ.get("HTTP_X_REQUEST_ID")
+    return sent if sent and _REQUEST_ID.fullmatch(sent) else new_id()
+
+
+def new_id() -> str:
+    """A request id of our own."""
+    return f"req_{getrandbits(64):016x}"
 
 
 def headers() -> dict[str, str]:

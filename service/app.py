@@ -3,8 +3,7 @@
 import codecs
 import logging
 import sys
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from flask import Flask
@@ -36,24 +35,17 @@ for codec in ("idna", "unicode-escape"):
     codecs.lookup(codec)
 
 
-class Application(Flask):
-    """Flask for views that are plain functions, without the per-call check of their type."""
-
-    def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        return func
-
-
 def create_app(services: Services | None = None) -> Flask:
     """The application over the given services, or over those of the environment."""
     services = services or _services()
-    app = Application("rung", static_folder=None)
+    app = hooks.Application("rung", static_folder=None)
     app.extensions["rung"] = services
-    hooks.prepare(app, _guard(services, Access.OPEN), services.settings)
     mounts = {}
     if services.authority is not None:
         mounts[rest.PREFIX] = rest.HEADERS
     if services.papers is not None:
         mounts[rest_papers.PREFIX] = _papers_headers(services)
+    hooks.prepare(app, _guard(services, Access.OPEN), services.settings, mounts)
     web.prepare(app, mounts)
     if services.authority is not None:
         _mount_records(app, services)

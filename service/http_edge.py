@@ -1,11 +1,9 @@
-"""Shared by all HTTP surfaces: request ids, bodies, and headers of error responses."""
+"""Shared by all HTTP surfaces: bodies, and headers of error responses."""
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from werkzeug.wsgi import get_content_length, get_input_stream
 
-from evidence import request_log
 from evidence.errors import EvidenceError, InvalidRequest, TooLarge
 from evidence.limits import BUDGETS
 from service.access import guard
@@ -14,17 +12,6 @@ from service.access import guard
 Environ = dict[str, Any]
 
 PREFLIGHT_SECONDS: Final = "7200"
-
-
-def request_id(environ: Mapping[str, Any]) -> str:
-    """The id of a request: the logged one, else its own if well formed, else a new one."""
-    return request_log.current().request_id or sent_request_id(environ)
-
-
-def sent_request_id(environ: Mapping[str, Any]) -> str:
-    """The id in the header of a request if it is well formed, else a new one."""
-    sent = environ.get("HTTP_REQUEST_ID") or environ.get("HTTP_X_REQUEST_ID")
-    return guard.request_id(sent)
 
 
 def read_body(environ: Environ) -> bytes:

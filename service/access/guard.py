@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from random import getrandbits
 from typing import Any, Final
 
 from evidence.errors import Forbidden, Unauthenticated
@@ -23,7 +22,6 @@ EXPOSED_HEADERS: Final = (
 WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
 
 _BEARER: Final = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)
-_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
 class Access(Enum):
@@ -152,13 +150,6 @@ def resource_metadata(
 def metadata_paths(path: str) -> tuple[str, str]:
     """Where clients look for the metadata of the resource at `path`, in their order."""
     return f"{WELL_KNOWN}{path}", WELL_KNOWN
-
-
-def request_id(incoming: str | None) -> str:
-    """The caller's own request id where it is well formed, else a new one."""
-    if incoming is not None and _REQUEST_ID.fullmatch(incoming):
-        return incoming
-    return f"req_{getrandbits(64):016x}"
 
 
 def peer(environ: Mapping[str, Any]) -> str | None:

@@ -10,20 +10,22 @@ share: `code`, `message`, `hint`, `request_id`.
 
 import logging
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, Final
 
 from flask import Blueprint, Response, g, request
 from flask.blueprints import BlueprintSetupState
-from werkzeug.datastructures import Headers
+from werkzeug import datastructures
 
 from evidence.errors import EvidenceError, Internal, InvalidRequest
+from evidence import request_log
 from service import http_edge
 from service.access.guard import Guard, peer
+from service.http_edge import Environ
 from service.mcp.faults import INTERNAL_ERROR, INVALID_REQUEST, Fault, full_message
 from service.mcp.protocol import Reply, Server, handle, refused
 from service.mcp.answer_cache import AnswerCache
 from service.mcp.surface import Surface
+from service.mcp.validation import Headers
 from service.statuses import status_of
 
 logger = logging.getLogger(__name__)
@@ -91,42 +93,42 @@ class Endpoint:
     def __call__(self) -> Response:
         """The answer to any request. Sets its id, `g.request_id`, for the logs."""
         environ = request.environ
-        headers = SentHeaders(environ)
-        id = g.request_id = http_edge.request_id(environ)
+        id = g.request_id = request_log.id_of(environ)
         try:
-            reply, extra = self._answer(environ, headers, id)
+            reply, extra = self._answer(environ, id)
         except EvidenceError as error:
-            reply, extra = self._refusal(error, headers, id)
+            reply, extra = self._refusal(error, environ, id)
         except Exception:
             logger.exception("request %s failed before its body was read", id)
-            reply, extra = self._refusal(Internal(), headers, id)
-        return self._response(reply, extra, headers.get("Origin"), id)
+            reply, extra = self._refusal(Internal(), environ, id)
+        return self._response(reply, extra, environ.get("HTTP_ORIGIN"), id)
 
-    def _answer(
-        self, environ: http_edge.Environ, headers: "SentHeaders", id: str
-    ) -> tuple[Reply, Extra]:
+    def _answer(self, environ: Environ, id: str) -> tuple[Reply, Extra]:
         """The checks in their order, then the protocol. Raises `EvidenceError` to refuse."""
         guard, verb = self._guard, environ["REQUEST_METHOD"]
-        guard.check_origin(headers.get("Origin"))
+        guard.check_origin(environ.get("HTTP_ORIGIN"))
         if verb == "OPTIONS":
-            return Reply(204), preflight(headers)
-        check_verb(verb)
-        guard.check_host(headers.get("Host"), peer(environ))
-        session = self._open_session(guard.token(headers.get("Authorization")))
+            return Reply(204), preflight(environ)
+        if verb != "POST":  # there is no stream to GET and no session to DELETE
+            raise InvalidRequest(
+                "This URL accepts POST only; it has no event streams and no sessions.",
+                code="method_not_allowed",
+                hint="Send a JSON-RPC message with POST. In a browser, open /connect.",
+            )
+        guard.check_host(environ.get("HTTP_HOST"), peer(environ))
+        session = self._open_session(guard.token(environ.get("HTTP_AUTHORIZATION")))
         check_content_type(environ.get("CONTENT_TYPE", ""))
         raw = http_edge.read_body(environ)
-        return handle(self._server, raw, headers, session, request_id=id), {}
+        return handle(self._server, raw, Headers(environ), session, request_id=id), {}
 
-    def _refusal(
-        self, error: EvidenceError, headers: "SentHeaders", id: str
-    ) -> tuple[Reply, Extra]:
+    def _refusal(self, error: EvidenceError, environ: Environ, id: str) -> tuple[Reply, Extra]:
         """An error as a reply, with the headers that its status requires."""
         status = status_of(error.kind, error.code)
         code = INTERNAL_ERROR if status == 500 else INVALID_REQUEST
         fault = Fault(
             code, full_message(error), status=status, data={**error.body(), "request_id": id}
         )
-        authorization = headers.get("Authorization")
+        authorization = environ.get("HTTP_AUTHORIZATION")
         extra = http_edge.refusal_headers(error, status, self._guard, authorization)
         if status == 405:
             extra["Allow"] = ALLOW
@@ -134,7 +136,7 @@ class Endpoint:
             logger.warning(
                 "request %s: origin %.200r refused; to allow it, add it to RUNG_ALLOWED_ORIGINS",
                 id,
-                headers.get("Origin"),
+                environ.get("HTTP_ORIGIN"),
             )
         return refused(fault), extra
 
@@ -154,37 +156,8 @@ class Endpoint:
 class Whole(Response):
     """A response whose body is complete before it is sent."""
 
-    def get_wsgi_headers(self, environ: http_edge.Environ) -> Headers:
+    def get_wsgi_headers(self, environ: Environ) -> datastructures.Headers:
         return self.headers
-
-
-class SentHeaders:
-    """The request's headers, looked up straight in the WSGI environment: a dozen per request."""
-
-    __slots__ = ("_environ",)
-
-    def __init__(self, environ: http_edge.Environ) -> None:
-        self._environ = environ
-
-    def get(self, name: str, /) -> str | None:
-        """The value of a header, by its name in any case; None without it."""
-        value: str | None = self._environ.get(_key(name))
-        return value
-
-
-@lru_cache(maxsize=256)
-def _key(name: str) -> str:
-    return "HTTP_" + name.upper().replace("-", "_")
-
-
-def check_verb(verb: str) -> None:
-    """Refuses every verb but POST. There is no stream to GET and no session to DELETE."""
-    if verb != "POST":
-        raise InvalidRequest(
-            "This URL accepts POST only; it has no event streams and no sessions.",
-            code="method_not_allowed",
-            hint="Send a JSON-RPC message with POST. In a browser, open /connect.",
-        )
 
 
 def check_content_type(found: str) -> None:
@@ -197,11 +170,11 @@ def check_content_type(found: str) -> None:
         )
 
 
-def preflight(headers: SentHeaders) -> Extra:
+def preflight(environ: Environ) -> Extra:
     """The answer to a CORS preflight. A page of a foreign origin is refused."""
-    if headers.get("Origin") is None:
+    if "HTTP_ORIGIN" not in environ:
         return {"Allow": ALLOW}
-    asked = (headers.get("Access-Control-Request-Headers") or "").lower().split(",")
+    asked = environ.get("HTTP_ACCESS_CONTROL_REQUEST_HEADERS", "").lower().split(",")
     mirrored = [name.strip() for name in asked if name.strip().startswith("mcp-param-")]
     allowed = ", ".join([ALLOWED_HEADERS, *mirrored])
     return {"Allow": ALLOW, **http_edge.preflight("POST", allowed)}

@@ -19,7 +19,7 @@ from evidence import request_log
 from evidence.request_log import RequestLog
 from evidence.errors import TooLarge
 from evidence.limits import BUDGETS
-from service.access.guard import request_id
+from evidence.request_log import new_id
 from service.mcp.faults import INVALID_REQUEST, Fault, full_message
 from service.mcp.protocol import Dialogue, Server, handle_line, refused
 from service.mcp.surface import Surface
@@ -44,7 +44,7 @@ def serve(
     """Answers the lines of `source` until it ends, or until nobody reads the answers."""
     server, dialogue = Server(surface), Dialogue()
     for line in lines(source, BUDGETS.body_bytes):
-        id = request_id(None)
+        id = new_id()
         request_log.begin(RequestLog(id))
         try:
             if line is None:

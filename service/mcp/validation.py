@@ -13,7 +13,7 @@ Routing headers repeat parts of the body for proxies, so they must agree with it
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import orjson
 
@@ -37,10 +37,18 @@ NAMED_BY: Final = {"tools/call": "name", "prompts/get": "name", "resources/read"
 Mirror = tuple[str, tuple[str, ...]]
 
 
-class Headers(Protocol):
-    """Request headers, looked up without regard to case."""
+class Headers:
+    """Request headers, looked up in a WSGI environment without regard to case."""
 
-    def get(self, name: str, /) -> str | None: ...
+    __slots__ = ("_environ",)
+
+    def __init__(self, environ: Mapping[str, Any]) -> None:
+        self._environ = environ
+
+    def get(self, name: str) -> str | None:
+        """The value of a header; None without it."""
+        value: str | None = self._environ.get("HTTP_" + name.upper().replace("-", "_"))
+        return value
 
 
 def mismatch(header: str, problem: str) -> Fault:

@@ -1,6 +1,7 @@
 """Shared by all REST routes: path decoding, headers and the error body.
 
-Path segments are decoded here, from the raw address, because an id may hold `/`.
+Path segments are decoded here, from the raw address, because an id may hold `/`. `hooks` leaves the
+address raw.
 """
 
 import logging
@@ -48,7 +49,7 @@ class Segment(BaseConverter):
 
 
 def prepare(app: Flask, mounts: dict[str, dict[str, str]]) -> None:
-    """Readies an application for REST routes: segments, raw paths, error bodies.
+    """Readies an application for REST routes: segments and error bodies.
 
     `mounts` are path prefixes with the headers that go out with every answer below them.
     """
@@ -56,7 +57,6 @@ def prepare(app: Flask, mounts: dict[str, dict[str, str]]) -> None:
     app.extensions[MOUNTS] = mounts
     app.url_map.converters["segment"] = Segment
     app.url_map.merge_slashes = False  # an empty segment is no route, and never a redirect
-    app.wsgi_app = _raw_paths(app.wsgi_app, prefixes)  # type: ignore[method-assign]
     app.register_error_handler(EvidenceError, _failure)
     app.register_error_handler(HTTPException, lambda error: _http_failure(error, prefixes))
     app.register_error_handler(Exception, _unexpected)
@@ -70,19 +70,6 @@ def show_missing(app: Flask, page: Callable[[], Response]) -> None:
 def prefers_page() -> bool:
     """True if the client prefers a page for people to JSON."""
     return request.accept_mimetypes.best_match(KINDS, default=KINDS[0]) == KINDS[1]
-
-
-def _raw_paths(application: Any, prefixes: tuple[str, ...]) -> Any:
-    """Leaves paths under the prefixes percent-encoded, so that `%2F` stays inside its segment."""
-    starts = tuple(f"{prefix}/" for prefix in prefixes)
-
-    def wrapped(environ: dict[str, Any], start_response: Any) -> Any:
-        raw = str(environ.get("RAW_URI") or environ.get("REQUEST_URI") or "").partition("?")[0]
-        if raw.startswith(starts):
-            environ["PATH_INFO"] = raw
-        return application(environ, start_response)
-
-    return wrapped
 
 
 def begin(guard: Guard) -> str | None:
@@ -123,7 +110,7 @@ def json_body() -> dict[str, Any]:
 def headers() -> dict[str, str]:
     """The headers of an answer. The request id is created once, so body and headers agree."""
     if "request_id" not in g:
-        g.request_id = http_edge.request_id(request.environ)
+        g.request_id = request_log.id_of(request.environ)
     mounts = current_app.extensions[MOUNTS].items()
     own: list[dict[str, str]] = [more for path, more in mounts if request.path.startswith(path)]
     return {

@@ -16,7 +16,7 @@ from gunicorn.http import errors
 
 from evidence.work import Deadline
 from service import settings, statuses
-from service.access.guard import request_id
+from evidence.request_log import new_id
 from service.running.buffering import BufferingWorker, Overloaded, RequestTooSlow
 from service.running.request_buffer import BodyTooLarge
 
@@ -106,7 +106,7 @@ class DrainingWorker(BufferingWorker):
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
         """Refuses a malformed request with the JSON error body; its content is not logged."""
         status, reason, advice = _refusal(exc)
-        id = request_id(None)
+        id = new_id()
         if status == 500:
             self.log.error("request %s failed before its answer", id, exc_info=exc)
         else:

@@ -80,14 +80,6 @@ IN_FLIGHT: Final = Gauge(
 )
 
 
-def begun() -> None:
-    IN_FLIGHT.inc()
-
-
-def ended() -> None:
-    IN_FLIGHT.dec()
-
-
 def count(surface: str, operation: str, status: int, seconds: float, size: int, error: str) -> None:
     """Counts one answer. `error` is its code, or ""."""
     requests, latency, sent = _counters(surface, operation, f"{status // 100}xx")

@@ -303,11 +303,11 @@ FENCES: dict[str, tuple[str, ...]] = {
     "orjson": tuple(f"{package}/" for package in PACKAGES),
     "flask": (
         *("service/app.py", "service/mcp/blueprint.py", "service/rest/", "service/pages/"),
-        *("service/running/hooks.py", "service/running/answers.py", "service/running/metrics.py"),
+        *("service/running/hooks.py", "service/running/metrics.py"),
     ),
     "werkzeug": (
         *("service/app.py", "service/http_edge.py", "service/mcp/blueprint.py", "service/rest/"),
-        *("service/running/answers.py", "service/running/hooks.py"),
+        "service/running/hooks.py",
     ),
     "gunicorn": (*WORKER, "service/running/logs.py"),
     "structlog": ("service/running/logs.py",),

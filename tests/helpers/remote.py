@@ -34,15 +34,8 @@ def caller_of(
     server = Server(RecordsSurface())
 
     def post(body: bytes, headers: dict[str, str]) -> bytes:
-        found: Headers = {name.lower(): value for name, value in headers.items()}
+        environ = {f"HTTP_{name.upper().replace('-', '_')}": headers[name] for name in headers}
         session = Session(open(), base_url, fence_key, each)
-        return handle(server, body, _AnyCase(found), session).body or b""
+        return handle(server, body, Headers(environ), session).body or b""
 
     return Caller(post, "not looked at")
-
-
-class _AnyCase(dict[str, str]):
-    """Headers looked up without regard to case, as HTTP has them."""
-
-    def get(self, key: str, default: str | None = None) -> str | None:  # type: ignore[override]
-        return super().get(key.lower(), default)
