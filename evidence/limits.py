@@ -224,6 +224,9 @@ class Budgets:
     client_file_bytes: int = _limit(67_108_864, "a client's own file that rung connect edits")
     import_row_bytes: int = _limit(268_435_456, "NDJSON line or CSV cell of an import")
     import_json_bytes: int = _limit(1_073_741_824, "JSON file that is imported as one value")
+    import_unpacked_bytes: int = _limit(268_435_456, "what any archive of an import may unpack to")
+    import_unpacked_ratio: int = _limit(200, "unpacked to packed bytes of a larger archive")
+    import_attachment_bytes: int = _limit(67_108_864, "file that is attached to an imported record")
     import_sample_rows: int = _limit(
         1_000, "rows from which a manifest or column types are inferred"
     )

@@ -68,7 +68,7 @@ def of_file(source: Source, refusals: list[tuple[int, str]]) -> None:
         count = source.repair.undecodable
         say(f"{source.name}: {count} undecodable bytes are replaced by U+FFFD.")
     for line, message in refusals:
-        say(f"{source.name} line {line}: {message}")
+        say(f"{source.name} line {line}: {message}" if line else message)
 
 
 def report(task: Import) -> None:

@@ -5,6 +5,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -102,15 +103,14 @@ def import_(
     """
     with teaching():
         found = files.find(paths, form)
-        reading = _reading(options)
+        reading = _reading(options, roles=not no_roles)
         if connection is None:
             connection = files.connection_name(paths)
             say(f"Importing into the connection {connection!r}; --connection names another.")
         if written is not None and written.exists():
             raise click.ClickException(f"{written} is there already. Name a new file.")
-    for reason in found.left_out:
-        say(f"Left out: {reason}")
-    large = sum(file.size or AT_ONCE_BYTES for file, _ in found.files) >= AT_ONCE_BYTES
+    say(found.recognized)
+    large = (AT_ONCE_BYTES if found.size is None else found.size) >= AT_ONCE_BYTES
     with (
         teaching(),
         _fewer_collections(),
@@ -128,8 +128,7 @@ def import_(
             connect(writer, connection, connector_key=connector, label=label)
             if manifest is not None:
                 task.declare(read_json(manifest))
-            for file, format in found.files:
-                _import_file(task, file, format, reading, options["replace_undecodable"], full)
+            _import_files(task, found, reading, options["replace_undecodable"])
             if written is not None:
                 _write_manifest(task, written)
 
@@ -232,7 +231,7 @@ def _writing(
             yield writer, True
 
 
-def _reading(options: dict[str, Any]) -> Reading:
+def _reading(options: dict[str, Any], *, roles: bool) -> Reading:
     encoding, delimiter = options["encoding"], options["delimiter"]
     if encoding is not None:
         try:
@@ -244,21 +243,27 @@ def _reading(options: dict[str, Any]) -> Reading:
     delimiter = {"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
     if delimiter is not None and len(delimiter) != 1:
         raise InvalidRequest("--delimiter is one character, or the word tab.")
-    return Reading(encoding, delimiter, options["header"])
+    return Reading(encoding, delimiter, options["header"], roles)
 
 
-def _import_file(
-    task: Import, file: files.File, form: str, reading: Reading, replace: bool, full: bool
-) -> None:
-    if full:
-        say(f"{file.name} is read as {form}.")
-    repair, refused = Repair(replace), len(task.counts.refusals)
-    with file.open() as raw:
-        source = Source(file.name, form, raw, repair, reading)
-        progress = Progress(file.name, raw, file.size)
-        task.read(source, on_row=progress.row)
-        progress.close()
-    import_report.of_file(source, task.counts.refusals[refused:])
+def _import_files(task: Import, found: files.Found, reading: Reading, replace: bool) -> None:
+    """Imports the files. If there are several, one that cannot be read is a refused row."""
+    progress = Progress(task.connection_id, found.size)
+    for file, form in found.files:
+        refused, repair = len(task.counts.refusals), Repair(replace)
+        source = Source(file.name, form, BytesIO(), repair, reading, file.tree)
+        try:
+            with file.open() as source.file:
+                progress.start(source.file, file.size)
+                task.read(source, on_row=progress.row)
+        except InvalidRequest as error:
+            if len(found.files) == 1:
+                raise
+            task.counts.refuse(0, error.message)
+        import_report.of_file(source, task.counts.refusals[refused:])
+    progress.close()
+    for reason in found.left_out:
+        say(f"Left out: {reason}")
 
 
 def _write_manifest(task: Import, path: Path) -> None:

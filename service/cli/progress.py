@@ -16,24 +16,24 @@ SECONDS_BETWEEN_METER_LINES = 5.0  # logs are read later, and exports take long
 
 
 class Progress:
-    """Counts rows and prints the progress at intervals."""
+    """Counts the rows of all files of an import and prints the progress at intervals."""
 
     def __init__(
-        self,
-        name: str,
-        file: BinaryIO,
-        size: int | None,
-        *,
-        clock: Callable[[], float] = time.monotonic,
+        self, name: str, total: int | None, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._name = name
-        self._file = file
-        self._size = size
+        self._total = total
+        self._file: BinaryIO | None = None
+        self._size = self._done = self._rows = 0
         self._clock = clock
         self._tty = sys.stderr.isatty()
         self._pause = SECONDS_BETWEEN_BARS if self._tty else SECONDS_BETWEEN_LINES
         self._started = self._printed_at = clock()
-        self._rows = 0
+
+    def start(self, file: BinaryIO, size: int | None) -> None:
+        """Begins a file; `size` is its bytes, if they are known."""
+        self._done += self._size
+        self._file, self._size = file, size or 0
 
     def row(self) -> None:
         """Counts one row."""
@@ -55,9 +55,9 @@ class Progress:
         sys.stderr.flush()
 
     def _share(self) -> str:
-        if not self._size or self._file.closed:
+        if not self._total or self._file is None or self._file.closed:
             return ""
-        share = min(self._file.tell() / self._size, 1.0)
+        share = min((self._done + min(self._file.tell(), self._size)) / self._total, 1.0)
         filled = round(share * BAR_CHARS)
         bar = f" [{'#' * filled}{'-' * (BAR_CHARS - filled)}]" if self._tty else ","
         return f"{bar} {share:.0%}"

@@ -1,62 +1,20 @@
-"""Finds the files behind the paths of a command line: folders, archives, standard input."""
+"""Finds the files behind the paths of a command line, with their formats."""
 
-import gzip
-import io
-import sys
-import zipfile
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, cast
+from posixpath import dirname, join
 
 from evidence.errors import InvalidRequest
-from service.importing.formats import detect
+from service.importing.formats import FORMATS, detect
+from service.importing.tree import File, Tree, trees
 
-HEAD_BYTES = 4_096
-BUFFER_BYTES = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """A file to import: its name without `.gz`, and the archive it is a member of, if any."""
-
-    path: str
-    name: str
-    member: str | None = None
-
-    @property
-    def size(self) -> int | None:
-        packed = self.member is not None or self.path.endswith(".gz")
-        return None if packed or self.path == "-" else Path(self.path).stat().st_size
-
-    @contextmanager
-    def open(self) -> Iterator[BinaryIO]:
-        """The bytes of the file; raises InvalidRequest if its archive is damaged."""
-        if self.path == "-":
-            yield sys.stdin.buffer  # rows are read as they arrive
-            return
-        try:
-            with self._raw() as raw:
-                yield cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, raw), BUFFER_BYTES))
-        except (gzip.BadGzipFile, zipfile.BadZipFile, EOFError, RuntimeError) as error:
-            raise InvalidRequest(f"{self.path} cannot be unpacked: {error}.") from error
-
-    @contextmanager
-    def _raw(self) -> Iterator[BinaryIO]:
-        if self.member is not None:
-            with zipfile.ZipFile(self.path) as archive, archive.open(self.member) as file:
-                yield cast(BinaryIO, file)
-        else:
-            with (gzip.open if self.path.endswith(".gz") else open)(self.path, "rb") as file:
-                yield cast(BinaryIO, file)
-
-    def format(self, given: str | None) -> str:
-        """The given format, else the detected one."""
-        if given is not None or self.path == "-":
-            return given or detect("-")
-        with self.open() as file:
-            return detect(self.name, file.read(HEAD_BYTES))
+HEAD_BYTES = 16_384
+#: Reasons that are listed one by one.
+LISTED = 10
+#: So many files are named with their formats; more are counted.
+NAMED = 3
 
 
 @dataclass(slots=True)
@@ -64,7 +22,32 @@ class Found:
     """The files behind some paths with their formats, and those left out, with the reason."""
 
     files: list[tuple[File, str]] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
+    _left_out: list[tuple[File, str]] = field(default_factory=list)
+    _trees: list[Tree] = field(default_factory=list)
+
+    @property
+    def recognized(self) -> str:
+        """What the files are, in one sentence."""
+        counts = Counter(form for _, form in self.files)
+        if len(self.files) <= NAMED:
+            return " ".join(f"{file.name} is read as {form}." for file, form in self.files)
+        (first, count), *others = counts.most_common()
+        more = "".join(f", {number} as {form}" for form, number in others)
+        return f"{count} files are read as {first}{more}. --format reads all of them as one."
+
+    @property
+    def size(self) -> int | None:
+        """The bytes of all files; None if those of one are not known."""
+        sizes = [file.size for file, _ in self.files]
+        return None if None in sizes else sum(filter(None, sizes))
+
+    @property
+    def left_out(self) -> list[str]:
+        """Why files are left out, except those that became attachments."""
+        unused = [reason for file, reason in self._left_out if file.name not in file.tree.used]
+        reasons = [reason for tree in self._trees for reason in tree.left_out] + unused
+        more = len(reasons) - LISTED
+        return reasons[:LISTED] + ([f"{more} more files."] if more > 0 else [])
 
 
 def find(paths: tuple[str, ...], form: str | None) -> Found:
@@ -74,36 +57,49 @@ def find(paths: tuple[str, ...], form: str | None) -> Found:
     """
     found = Found()
     for path in paths:
-        files = list(_files(path))
-        for file in files:
-            try:
-                found.files.append((file, file.format(form)))
-            except InvalidRequest as error:
-                if file.path == path and file.member is None:
-                    raise
-                found.left_out.append(error.message)
-        if not files:
+        grown = list(trees(path))
+        found._trees += grown
+        if not grown:
             raise InvalidRequest(f"{path} holds no files.")
+        for tree in grown:
+            for file, format in _formats(tree, form):
+                if format is None:
+                    try:
+                        found.files.append((file, _detected(file)))
+                    except InvalidRequest as error:
+                        if len(paths) == 1 and file.path == path and file.member is None:
+                            raise
+                        found._left_out.append((file, error.message))
+                else:
+                    found.files.append((file, format))
     if not found.files:
         raise InvalidRequest(" ".join(["Nothing here can be imported.", *found.left_out]))
     return found
 
 
-def _files(path: str) -> Iterator[File]:
-    if path == "-":
-        yield File("-", "-")
-    elif Path(path).is_dir():
-        for inner in sorted(Path(path).rglob("*")):
-            hidden = any(part.startswith(".") for part in inner.relative_to(path).parts)
-            if inner.is_file() and not hidden:
-                yield from _files(str(inner))
-    elif path.lower().endswith(".zip") and zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            for member in sorted(archive.namelist()):
-                if not member.endswith("/") and not member.startswith("__MACOSX/"):
-                    yield File(path, member, member)
-    else:
-        yield File(path, path.removesuffix(".gz"))
+def _formats(tree: Tree, form: str | None) -> Iterator[tuple[File, str | None]]:
+    """The files of a tree; those of a folder that is read as one are not listed."""
+    if form is not None and not FORMATS[form].folder:
+        yield from ((file, form) for file in tree.files.values())
+        return
+    whole = {}
+    for format in FORMATS.values():
+        folders = {dirname(name) for name in tree.files} if format.folder else set()
+        for folder in folders:
+            if all(join(folder, name) in tree.files for name in format.folder):
+                whole[folder] = format
+    for folder, format in whole.items():
+        yield tree.files[join(folder, format.folder[0])], format.name
+    for name, file in tree.files.items():
+        if not any(name.startswith(join(folder, "")) for folder in whole):
+            yield file, None
+
+
+def _detected(file: File) -> str:
+    if file.path == "-":
+        return detect("-")
+    with file.open() as opened:
+        return detect(file.name, opened.read(HEAD_BYTES))
 
 
 def connection_name(paths: tuple[str, ...]) -> str:

@@ -1,39 +1,21 @@
 """The formats that can be imported: one row each, with the reader that its module provides."""
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 from evidence.errors import InvalidRequest
 from service.importing import csv_table, json_array, mbox, ndjson, unreadable
-from service.importing.source import Item, Source
+from service.importing.source import Format
 
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """A format: its name, its file extensions, the first bytes of its files, and its reader.
-
-    `manifest` declares its streams if they are always the same; the others are inferred. The values
-    of a `written` format are all text.
-    """
-
-    name: str
-    extensions: tuple[str, ...]
-    begins: re.Pattern[bytes]
-    read: Callable[[Source], Iterator[Item]]
-    manifest: dict[str, Any] | None = None
-    written: bool = False
-
-
+#: The first format that fits a file is its own.
 FORMATS: dict[str, Format] = {
     format.name: format
     for format in (
         Format("ndjson", (".ndjson", ".jsonl"), re.compile(rb"\s*\{.*\}\s*(\n|$)"), ndjson.read),
         Format("json", (".json",), re.compile(rb"\s*[\[{]"), json_array.read),
-        Format("mbox", (".mbox", ".mbx", ".eml"), mbox.BEGINS, mbox.read, mbox.MANIFEST),
+        Format("mbox", (".mbox", ".mbx"), mbox.BEGINS, mbox.read, mbox.MANIFEST),
+        Format("eml", (".eml",), mbox.HEADERS, mbox.read_message, mbox.MANIFEST),
         Format("tsv", (".tsv", ".tab"), re.compile(rb".+\t"), csv_table.read, written=True),
         Format("csv", (".csv",), re.compile(rb".+[,;|]"), csv_table.read, written=True),
     )
@@ -44,12 +26,16 @@ _MARKS = re.compile(rb"^(\xef\xbb\xbf|\xff\xfe|\xfe\xff)|\0")
 
 
 def detect(name: str, head: bytes = b"") -> str:
-    """The format of a file by its extension or a similar one, else by its first bytes.
+    """The format of a file: a sure one by its first bytes, else by its extension or a similar one.
 
     `-`, standard input, is NDJSON. Raises InvalidRequest that describes the file.
     """
     if name == "-":
         return STANDARD_INPUT
+    text = _MARKS.sub(b"", head)
+    for format in FORMATS.values():
+        if format.sure and format.begins.match(text):
+            return format.name
     suffix = Path(name).suffix.lower()
     known = unreadable.looks_like(head)
     if suffix in _SUFFIXES and known is None:
@@ -59,10 +45,9 @@ def detect(name: str, head: bytes = b"") -> str:
         near = longer or get_close_matches(suffix, _SUFFIXES, 1, 0.7)
         if near:
             return _SUFFIXES[near[0]]
-    head = _MARKS.sub(b"", head)
-    if known is None and head:
+    if known is None and text:
         for format in FORMATS.values():
-            if format.begins.match(head):
+            if format.begins.match(text):
                 return format.name
     advice = f" This looks like {known}" if known else ""
     raise InvalidRequest(

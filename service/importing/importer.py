@@ -79,10 +79,12 @@ class Import:
         """Takes in every row of a source; `on_row` is called after each."""
         format = FORMATS[source.format]
         if format.manifest is not None:
-            self._declare_missing(format.manifest)
+            known = format.manifest
+            self._declare_missing(known(source) if callable(known) else known)
         default = self.stream or (source.stream if source.name != "-" else None)
         self._written = format.written
         self._seen.clear()
+        self._waiting.clear()  # those of a file that could not be read to its end
         for line, item in format.read(source):
             self._comma = source.comma
             if isinstance(item, Row):

@@ -4,7 +4,6 @@ A message's id is its Message-ID, else the SHA-256 of the raw message, so import
 changes nothing. Attachments refer to their message and carry their bytes as blobs.
 """
 
-import base64
 import hashlib
 import re
 from collections.abc import Iterator
@@ -12,108 +11,70 @@ from email import message_from_bytes, policy
 from email.errors import MessageError
 from email.message import EmailMessage
 from email.utils import getaddresses, parsedate_to_datetime
-from typing import Any, BinaryIO
+from pathlib import Path
+from typing import BinaryIO
 
-from evidence.limits import CONTRACT
-from service.importing.mail_parts import Texts, attachments, content_of, decode, header, title_of
+from evidence.limits import BUDGETS, CONTRACT
+from service.importing.mail_parts import attachments, content_of, header, text_of_part, title_of
+from service.importing.rows import Attached, manifest, stream
 from service.importing.source import Item, Source
-from service.ports import OPERATORS
+from service.importing.texts import decode
+from service.importing.tree import MAILDIR
 from service.records.forms import FORMS, since_epoch
 from service.records.intake import Row
 from service.records.values import moment
 
 MESSAGES = "messages"
-ATTACHMENTS = "attachments"
 
-_SENT_AT = {"type": "string", "format": "date-time", "x_pdpp_role": "event-time"}
-MANIFEST: dict[str, Any] = {
-    "streams": [
+MANIFEST = manifest(
+    stream(
+        MESSAGES,
         {
-            "name": MESSAGES,
-            "primary_key": ["id"],
-            "cursor_field": "sent_at",
-            "schema": {
-                "type": "object",
-                "properties": {
-                    "id": {"type": "string"},
-                    "thread_id": {"type": "string"},
-                    "subject": {"type": "string", "x_pdpp_role": "primary-title"},
-                    "from": {"type": "string", "x_pdpp_role": "actor"},
-                    "to": {"type": "array"},
-                    "cc": {"type": "array"},
-                    "sent_at": _SENT_AT,
-                    "folder": {"type": "string"},
-                    "labels": {"type": "array"},
-                    "body": {"type": "string", "x_pdpp_role": "primary-text"},
-                },
-            },
-            "query": {
-                "exact_filters": ["id", "thread_id", "from", "folder", "sent_at"],
-                "range_filters": {"sent_at": list(OPERATORS)},
-                "aggregations": {
-                    "min": ["sent_at"],
-                    "max": ["sent_at"],
-                    "group_by": ["from", "folder"],
-                    "group_by_time": ["sent_at"],
-                    "count_distinct": ["from", "thread_id"],
-                },
-                "search": {"lexical_fields": ["subject", "from", "to", "body", "labels"]},
-                "expand": [{"name": "attachments"}],
-            },
-            "relationships": [
-                {
-                    "name": "attachments",
-                    "stream": ATTACHMENTS,
-                    "foreign_key": "message_id",
-                    "cardinality": "has_many",
-                }
-            ],
+            **{"id": "id", "thread_id": "thread", "subject": "title", "from": "actor"},
+            **{"to": "list", "cc": "list", "sent_at": "time", "folder": "group"},
+            **{"labels": "list", "body": "text"},
         },
-        {
-            "name": ATTACHMENTS,
-            "primary_key": ["id"],
-            "cursor_field": "sent_at",
-            "schema": {
-                "type": "object",
-                "properties": {
-                    "id": {"type": "string"},
-                    "message_id": {"type": "string"},
-                    "filename": {"type": "string", "x_pdpp_role": "primary-title"},
-                    "mime_type": {"type": "string"},
-                    "sent_at": _SENT_AT,
-                    "text": {"type": "string", "x_pdpp_role": "primary-text"},
-                    "blob_ref": {"type": "object", "x_pdpp_role": "blob-reference"},
-                },
-            },
-            "query": {
-                "exact_filters": ["id", "message_id", "filename", "mime_type"],
-                "range_filters": {"sent_at": list(OPERATORS)},
-                "aggregations": {"group_by": ["mime_type"], "group_by_time": ["sent_at"]},
-                "search": {"lexical_fields": ["filename", "text"]},
-            },
-        },
-    ]
-}
-
-BEGINS = re.compile(
-    rb"From \S+ .*\d\d:\d\d|(Received|Return-Path|From|Message-ID|Date|Subject): ?\S"
+        attached=True,
+    )
 )
+
+HEADERS = re.compile(
+    rb"(Received|Return-Path|From|Message-ID|Date|Subject|Delivered-To): ?\S", re.I
+)
+BEGINS = re.compile(rb"From \S+ .*\d\d:\d\d")
 
 _FROM_LINE = re.compile(rb"From \S+ (.*\d\d:\d\d.*)")
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
 _MESSAGE_ID = re.compile(r"<([^<>\s]+)>")
+_BLANK_LINE = re.compile(rb"(\r?\n\r?\n)")
 _LABELS = ("x-gmail-labels", "x-keywords", "keywords", "x-mozilla-keys")
 
 
 def read(source: Source) -> Iterator[Item]:
     """The messages of an mbox and their attachments, with the line each message begins on."""
-    texts = Texts()
-    for number, raw, at in _split(source.file):
+    yield from _read(source, _split(source.file), source.folder)
+
+
+def read_message(source: Source) -> Iterator[Item]:
+    """The message of a file of its own: its folder is that of the file, or of its Maildir."""
+    path = Path(source.name)
+    place = path.parent.parent if path.parent.name in MAILDIR else path.parent
+    folder = source.folder if source.tree.path == source.name else place.name
+    raw = source.file.read(BUDGETS.import_row_bytes)
+    yield from _read(source, iter([(1, raw, "")]), folder.strip("."))
+
+
+def _read(
+    source: Source, messages: Iterator[tuple[int, bytes, str]], folder: str
+) -> Iterator[Item]:
+    attached = Attached(source)
+    for number, raw, at in messages:
         try:
-            yield from ((number, row) for row in _rows(raw, at, source, texts))
+            for row in _rows(raw, at, source, folder, attached):
+                yield number, row
         except (MessageError, ValueError, LookupError, AttributeError, IndexError) as error:
             yield number, f"This message cannot be read: {type(error).__name__}: {error}."
-    source.notes += texts.notes()
+    attached.report()
 
 
 def _split(file: BinaryIO) -> Iterator[tuple[int, bytes, str]]:
@@ -135,11 +96,10 @@ def _split(file: BinaryIO) -> Iterator[tuple[int, bytes, str]]:
         yield start, b"".join(lines[:-1] if blank else lines), at
 
 
-def _rows(raw: bytes, at: str, source: Source, texts: Texts) -> Iterator[Row]:
-    repair = source.repair
-    message = message_from_bytes(
-        _readable_headers(_QUOTED_FROM.sub(rb"\1", raw)), policy=policy.default
-    )
+def _rows(raw: bytes, at: str, source: Source, folder: str, attached: Attached) -> Iterator[Row]:
+    repair, texts = source.repair, attached.texts
+    unquoted = _QUOTED_FROM.sub(rb"\1", raw) if at else raw
+    message = message_from_bytes(_readable_headers(unquoted), policy=policy.default)
     assert isinstance(message, EmailMessage)
     ids = _MESSAGE_ID.findall(header(message, "message-id"))
     usable = bool(ids) and len(ids[0].encode()) <= CONTRACT.record_id_bytes - len("#000")
@@ -149,9 +109,9 @@ def _rows(raw: bytes, at: str, source: Source, texts: Texts) -> Iterator[Row]:
     )
     sent_at = _sent_at(message, at)
     body = message.get_body(("plain", "html"))
-    text = texts.of_part(body) if body is not None else ""
+    text = text_of_part(body, texts) if body is not None else ""
     if not text.strip() and (page := message.get_body(("html",))) is not None:
-        body, text = page, texts.of_part(page)
+        body, text = page, text_of_part(page, texts)
     data = {
         "id": message_id,
         "thread_id": references[0] if references else message_id,
@@ -160,19 +120,20 @@ def _rows(raw: bytes, at: str, source: Source, texts: Texts) -> Iterator[Row]:
         "to": _addresses(message, "to"),
         "cc": _addresses(message, "cc"),
         "sent_at": sent_at,
-        "folder": source.folder,
+        "folder": folder,
         "labels": _labels(message),
         "body": text,
     }
     yield Row(repair.value(data), stream=MESSAGES)
     for number, part in enumerate(attachments(message), start=1):
-        row = _attachment(part, number, message_id, sent_at, texts)
-        yield Row(repair.value(row), stream=ATTACHMENTS)
+        name = part.get_filename() or title_of(part) or f"attachment-{number}"
+        kind, text, content = part.get_content_type(), text_of_part(part, texts), content_of(part)
+        yield attached.row(message_id, number, name, content, at=sent_at, kind=kind, text=text)
 
 
 def _readable_headers(raw: bytes) -> bytes:
     """A message whose headers are UTF-8: other bare bytes are read as cp1252."""
-    head, blank, rest = raw.partition(b"\n\n")
+    head, blank, rest = (*_BLANK_LINE.split(raw, 1), b"", b"")[:3]
     return head if head.isascii() and not blank else decode(head)[0].encode() + blank + rest
 
 
@@ -194,22 +155,3 @@ def _sent_at(message: EmailMessage, at: str) -> str | None:
     except (ValueError, TypeError, IndexError, OverflowError):
         found = read(at)
     return None if found is None else moment(found)
-
-
-def _attachment(
-    part: EmailMessage, number: int, message_id: str, sent_at: str | None, texts: Texts
-) -> dict[str, Any]:
-    content = content_of(part)
-    text = texts.of_part(part)
-    return {
-        "id": f"{message_id}#{number}",
-        "message_id": message_id,
-        "filename": part.get_filename() or title_of(part) or f"attachment-{number}",
-        "mime_type": part.get_content_type(),
-        "sent_at": sent_at,
-        **({"text": text} if text else {}),
-        "blob_ref": {
-            "mime_type": part.get_content_type(),
-            "data_base64": base64.b64encode(content).decode(),
-        },
-    }

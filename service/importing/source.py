@@ -1,17 +1,22 @@
-"""A file that is imported, and what a reader yields: (line number, row), or (line number, message).
+"""Formats, the files they read, and what a reader yields: (line, row), or (line, message).
 
-A message explains why the row of a line is refused.
+A message explains why the row of a line is refused. Another package that adds a format imports from
+here, and `Row` from `service.records.intake`.
 """
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from service.importing.text_repair import Repair
+from service.importing.tree import Tree
 from service.records.intake import Row
 
-_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+#: Names that say nothing of the rows: days, numbers, hashes.
+_NAMELESS = re.compile(r"[\W\d_]+|[0-9a-f-]{32,}", re.IGNORECASE)
+NAMELESS = "records"
 
 Item = tuple[int, Row | str]
 
@@ -23,6 +28,7 @@ class Reading:
     encoding: str | None = None
     delimiter: str | None = None
     header: bool | None = None
+    roles: bool = True
 
 
 @dataclass(slots=True)
@@ -30,7 +36,7 @@ class Source:
     """A file that is being read: its name, its format, and the repairs made to its text.
 
     `notes` are reports for its owner on how it was read; `comma` is True if its numbers are
-    likely to have a decimal comma.
+    likely to have a decimal comma. `tree` has the files beside it.
     """
 
     name: str
@@ -38,6 +44,7 @@ class Source:
     file: BinaryIO
     repair: Repair
     reading: Reading = Reading()
+    tree: Tree = field(default_factory=lambda: Tree(""))
     notes: list[str] = field(default_factory=list)
     comma: bool | None = None
 
@@ -48,6 +55,26 @@ class Source:
 
     @property
     def stream(self) -> str:
-        """The default stream of rows: the file's name, or its folder's if that is a day."""
-        path = Path(self.name)
-        return path.parent.name or path.stem if _DAY.fullmatch(path.stem) else path.stem
+        """The default stream of rows: the file's name, or its folder's if that says nothing."""
+        names = (Path(self.name).stem, Path(self.name).parent.name, Path(self.tree.path).stem)
+        return next((name for name in names if name and not _NAMELESS.fullmatch(name)), NAMELESS)
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format: its name, its file extensions, the first bytes of its files, and its reader.
+
+    If `sure`, the first bytes identify a file whatever its extension is. A folder with all files of
+    `folder` is read as one, from the first of them. `manifest` declares the streams if they are
+    always the same, or returns them for a source; the others are inferred. The values of a
+    `written` format are all text.
+    """
+
+    name: str
+    extensions: tuple[str, ...]
+    begins: re.Pattern[bytes]
+    read: Callable[[Source], Iterator[Item]]
+    manifest: dict[str, Any] | Callable[[Source], dict[str, Any]] | None = None
+    written: bool = False
+    sure: bool = False
+    folder: tuple[str, ...] = ()

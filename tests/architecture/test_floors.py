@@ -316,7 +316,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "clevercsv": ("service/importing/csv_table.py",),
     "inscriptis": ("service/importing/html_text.py",),
     "lxml": ("service/importing/html_text.py",),
-    "pypdf": ("service/importing/mail_parts.py",),
+    "pypdf": ("service/importing/texts.py",),
     "limits": ("service/access/rates.py",),
     "requests": ("service/sources/remote/connections.py", "service/sources/remote/outbound.py"),
     "urllib3": ("service/sources/remote/connections.py",),

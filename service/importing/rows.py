@@ -1,0 +1,151 @@
+"""Streams of known formats, declared field by field, and the attachments of their records."""
+
+import base64
+import mimetypes
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from evidence.errors import InvalidRequest
+from service.importing.source import Source
+from service.importing.texts import Texts
+from service.importing.tree import File
+from service.ports import OPERATORS
+from service.records.intake import Row
+
+_STRING: Final = {"type": "string"}
+_TIME: Final = {"type": "string", "format": "date-time"}
+_NUMBER: Final = {"type": "integer"}
+#: What a field is -> (its schema, its role, the questions that may be asked of it).
+_KINDS: Final[dict[str, tuple[dict[str, str], str, str]]] = {
+    "title": (_STRING, "primary-title", "search"),
+    "text": (_STRING, "primary-text", "search"),
+    "actor": (_STRING, "actor", "search filter group"),
+    "thread": (_STRING, "thread", "filter distinct"),
+    "time": (_TIME, "event-time", "range"),
+    "position": (_NUMBER, "position", "range"),
+    "id": (_STRING, "", "filter"),
+    "group": (_STRING, "", "filter group"),
+    "label": (_STRING, "", "search filter group"),
+    "words": (_STRING, "", "search"),
+    "list": ({"type": "array"}, "", "search"),
+    "when": (_TIME, "", "range"),
+    "number": (_NUMBER, "", "range"),
+    "flag": ({"type": "boolean"}, "", "filter group"),
+    "object": ({"type": "object"}, "", ""),
+    "blob": ({"type": "object"}, "blob-reference", ""),
+}
+ATTACHMENTS: Final = "attachments"
+
+
+def stream(name: str, fields: Mapping[str, str], *, attached: bool = False) -> dict[str, Any]:
+    """The document of a stream with the key `id`, from {field: kind}.
+
+    If `attached`, records of `attachments` refer to its records.
+    """
+    asked: dict[str, list[str]] = {
+        word: [field for field, kind in fields.items() if word in _KINDS[kind][2].split()]
+        for word in ("search", "filter", "group", "distinct", "range")
+    }
+    properties = {
+        field: {**_KINDS[kind][0], **({"x_pdpp_role": role} if (role := _KINDS[kind][1]) else {})}
+        for field, kind in fields.items()
+    }
+    times = [field for field, kind in fields.items() if _KINDS[kind][0] is _TIME]
+    document: dict[str, Any] = {
+        "name": name,
+        "primary_key": ["id"],
+        "schema": {"type": "object", "properties": properties},
+        "query": {
+            "exact_filters": asked["filter"] + times,
+            "range_filters": {field: list(OPERATORS) for field in asked["range"]},
+            "aggregations": {
+                "min": asked["range"],
+                "max": asked["range"],
+                "group_by": asked["group"],
+                "group_by_time": times,
+                "count_distinct": asked["group"] + asked["distinct"],
+            },
+            "search": {"lexical_fields": asked["search"]},
+        },
+    }
+    if cursor := next((field for field, kind in fields.items() if kind == "time"), None):
+        document["cursor_field"] = cursor
+    if attached:
+        relation = {"name": ATTACHMENTS, "stream": ATTACHMENTS, "foreign_key": "message_id"}
+        document["query"]["expand"] = [{"name": ATTACHMENTS}]
+        document["relationships"] = [relation | {"cardinality": "has_many"}]
+    return document
+
+
+def manifest(*streams: dict[str, Any]) -> dict[str, Any]:
+    """The manifest of a format whose records have attachments."""
+    kinds = {"id": "id", "message_id": "id", "filename": "title", "mime_type": "group"}
+    kinds |= {"sent_at": "time", "text": "text", "blob_ref": "blob"}
+    return {"streams": [*streams, stream(ATTACHMENTS, kinds)]}
+
+
+class Attached:
+    """The attachments of the records of a source, and the reports on them."""
+
+    def __init__(self, source: Source) -> None:
+        self.texts = Texts()
+        self._source = source
+        self._missing: list[str] = []
+
+    def row(
+        self,
+        owner: str,
+        number: int,
+        name: str,
+        content: bytes,
+        *,
+        at: Any = None,
+        kind: str = "",
+        text: str | None = None,
+    ) -> Row:
+        """The attachment of a record; `owner` is its id, `at` its time, `kind` the media type."""
+        kind = kind or mimetypes.guess_type(name)[0] or "application/octet-stream"
+        text = self.texts.of_bytes(content, kind) if text is None else text
+        data = {
+            "id": f"{owner}#{number}",
+            "message_id": owner,
+            "filename": name,
+            "mime_type": kind,
+            "sent_at": at,
+            **({"text": text} if text else {}),
+            "blob_ref": {"mime_type": kind, "data_base64": base64.b64encode(content).decode()},
+        }
+        return Row(self._source.repair.value(data), stream=ATTACHMENTS)
+
+    def files(self, owner: str, references: list[str], *, at: Any = None) -> Iterator[Row]:
+        """The attachments that are files beside the source; those that are missing are counted."""
+        for number, reference in enumerate(references, start=1):
+            file = self._source.tree.find(reference, self._source.name)
+            if file is None:
+                self._missing.append(reference)
+                continue
+            try:
+                content = file.read()
+            except InvalidRequest as error:
+                self._source.notes.append(f"Left out: {error.message}")
+                continue
+            yield self.row(owner, number, _last(file), content, at=at)
+
+    def report(self) -> None:
+        """Adds what the owner should know to the notes of the source."""
+        self._source.notes += self.texts.notes()
+        if self._missing:
+            first = ", ".join(self._missing[:3])
+            self._source.notes.append(
+                f"{len(self._missing)} files that records refer to are not here, such as {first}. "
+                "Import the whole folder or archive to attach them."
+            )
+
+
+def _last(file: File) -> str:
+    return file.name.rpartition("/")[2]
+
+
+def described(data: dict[str, Any]) -> dict[str, Any]:
+    """The members of a record that have a value."""
+    return {name: value for name, value in data.items() if value not in (None, "", [], {})}

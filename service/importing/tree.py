@@ -1,0 +1,237 @@
+"""The files of folders and archives, read where they lie: nothing is unpacked to disk."""
+
+import gzip
+import io
+import os
+import stat
+import sys
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from posixpath import dirname, join, normpath
+from typing import BinaryIO, Final, cast
+from urllib.parse import unquote
+
+from evidence.errors import InvalidRequest
+from evidence.limits import BUDGETS
+
+BUFFER_BYTES: Final = 1 << 20
+GZIP: Final = b"\x1f\x8b"
+ZIP: Final = b"PK\x03\x04"
+#: Members that only Office documents have: these archives are files.
+_OFFICE: Final = frozenset({"[Content_Types].xml", "mimetype"})
+#: What is in every folder of mail, whose subfolders may be hidden ones.
+MAILDIR: Final = frozenset({"cur", "new"})
+_UTF_8_NAME: Final = 0x800
+_ENCRYPTED: Final = 0x1
+_DAMAGED: Final = (gzip.BadGzipFile, zipfile.BadZipFile, EOFError, zlib.error, RuntimeError)
+
+
+@dataclass(slots=True)
+class Tree:
+    """A folder, an archive or a single file.
+
+    `files` are by name, `left_out` are reasons. `used` are the names of files that others refer to.
+    """
+
+    path: str
+    files: dict[str, "File"] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+    used: set[str] = field(default_factory=set)
+    _by_last: dict[str, str] = field(default_factory=dict)
+
+    def find(self, reference: str, beside: str) -> "File | None":
+        """The file that a file beside it refers to: by its path, else by its last name."""
+        if not self._by_last:
+            self._by_last = {PurePosixPath(name).name.lower(): name for name in self.files}
+        for text in (reference, unquote(reference)):
+            for name in (normpath(join(dirname(beside), text)), normpath(join(self.path, text))):
+                if name in self.files:
+                    return self.files[name]
+            last = self._by_last.get(PurePosixPath(text).name.lower())
+            if last is not None:
+                return self.files[last]
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file to import: its name without `.gz`, and the member of an archive, if it is one."""
+
+    path: str
+    name: str
+    tree: Tree = field(repr=False, compare=False)
+    member: zipfile.ZipInfo | None = None
+    packed: bool = False
+
+    @property
+    def size(self) -> int | None:
+        """Its bytes, as far as they are known before it is read."""
+        if self.member is not None:
+            return self.member.file_size
+        return None if self.path == "-" or self.packed else Path(self.path).stat().st_size
+
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """The bytes of the file; raises InvalidRequest if it or its archive is damaged."""
+        if self.path == "-":
+            yield sys.stdin.buffer  # rows are read as they arrive
+            return
+        try:
+            with self._raw() as raw:
+                yield cast(BinaryIO, io.BufferedReader(raw, BUFFER_BYTES))
+        except _DAMAGED as error:
+            raise InvalidRequest(f"{self.path} cannot be unpacked: {error}.") from error
+
+    @contextmanager
+    def _raw(self) -> Iterator[io.RawIOBase]:
+        member, path = self.member, self.path
+        with open(path, "rb") if member is None else _archive(path).open(member) as file:
+            if not self.packed:
+                yield cast(io.RawIOBase, file)
+                return
+            size = os.stat(path).st_size if member is None else member.file_size
+            with gzip.open(file) as unpacked:
+                yield _Bounded(cast(BinaryIO, unpacked), self.name, most(size))
+
+    def read(self) -> bytes:
+        """All of it, as an attachment; raises InvalidRequest if it is too large for one."""
+        self.tree.used.add(self.name)
+        with self.open() as file:
+            content = file.read(BUDGETS.import_attachment_bytes + 1)
+        if len(content) > BUDGETS.import_attachment_bytes:
+            raise InvalidRequest(
+                f"{self.name} has over {BUDGETS.import_attachment_bytes} bytes, too many for an "
+                "attachment."
+            )
+        return content
+
+
+class _Bounded(io.RawIOBase):
+    """An unpacked file that ends with an error if it is far larger than its packed bytes."""
+
+    def __init__(self, file: BinaryIO, name: str, limit: int) -> None:
+        self._file, self._name, self._limit = file, name, limit
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def readinto(self, buffer: "memoryview[int]") -> int:  # type: ignore[override]
+        content = self._file.read(len(buffer))
+        buffer[: len(content)] = content
+        if self._file.tell() > self._limit:
+            raise bomb(self._name, self._limit)
+        return len(content)
+
+
+def most(packed: int) -> int:
+    """How many bytes an archive of this size may hold."""
+    return max(BUDGETS.import_unpacked_bytes, packed * BUDGETS.import_unpacked_ratio)
+
+
+def bomb(name: str, limit: int) -> InvalidRequest:
+    return InvalidRequest(
+        f"{name} unpacks to over {limit:,} bytes, far more than its size explains, as archives "
+        "made to exhaust a machine do. If you trust it, unpack it and import the folder."
+    )
+
+
+@lru_cache(maxsize=4)
+def _archive(path: str) -> zipfile.ZipFile:
+    return zipfile.ZipFile(path)
+
+
+def trees(path: str) -> Iterator[Tree]:
+    """The tree of a path, and one for each archive in it. Raises InvalidRequest for bombs."""
+    _archive.cache_clear()  # a file of that name may be another one now
+    tree = Tree(path)
+    if path == "-":
+        tree.files["-"] = File("-", "-", tree)
+    for file in [path] if not Path(path).is_dir() else _walk(tree):
+        if path == "-":
+            continue
+        with open(file, "rb") as opened:
+            begins = opened.read(len(ZIP))
+        if begins == ZIP and zipfile.is_zipfile(file) and not _is_document(file):
+            yield _members(file)
+        else:
+            name, packed = file.removesuffix(".gz"), begins.startswith(GZIP)
+            tree.files[name] = File(file, name, tree, packed=packed)
+    if tree.files or tree.left_out:
+        yield tree
+
+
+def _walk(tree: Tree) -> Iterator[str]:
+    """The files of a folder, without hidden ones. Links are left out: they may lead anywhere."""
+    for folder, folders, names in os.walk(tree.path):
+        mail = MAILDIR <= set(folders)
+        for name in sorted(folders + names):
+            path = os.path.join(folder, name)
+            if os.path.islink(path):
+                tree.left_out.append(f"{path} is a symbolic link. Name its target to import it.")
+            elif name in names and not name.startswith(".") and os.path.isfile(path):
+                yield path
+        folders[:] = sorted(one for one in folders if mail or not one.startswith("."))
+
+
+def _is_document(path: str) -> bool:
+    return not _OFFICE.isdisjoint(_archive(path).namelist())
+
+
+def check(archive: zipfile.ZipFile, name: str, size: int) -> None:
+    """Raises InvalidRequest for an archive that unpacks to far more than its size."""
+    if sum(info.file_size for info in archive.infolist()) > (limit := most(size)):
+        raise bomb(name, limit)
+
+
+def _members(path: str) -> Tree:
+    tree = Tree(path)
+    archive = _archive(path)
+    check(archive, path, os.stat(path).st_size)
+    for info in sorted(archive.infolist(), key=lambda one: one.filename):
+        name = _member_name(info)
+        parts = PurePosixPath(name).parts
+        if info.is_dir() or "__MACOSX" in parts or any(part.startswith("._") for part in parts):
+            continue
+        if reason := _refused(info, name):
+            tree.left_out.append(f"{path}: {name!r} {reason}")
+        elif not any(part.startswith(".") for part in parts) or MAILDIR & set(parts):
+            file = File(path, name.removesuffix(".gz"), tree, info, name.endswith(".gz"))
+            tree.files[file.name] = file
+    return tree
+
+
+def _member_name(info: zipfile.ZipInfo) -> str:
+    """The name of a member; many programs write UTF-8 without its mark."""
+    if info.flag_bits & _UTF_8_NAME:
+        return info.filename
+    try:
+        return info.filename.encode("cp437").decode()
+    except UnicodeError:
+        return info.filename
+
+
+def _refused(info: zipfile.ZipInfo, name: str) -> str | None:
+    parts = name.replace("\\", "/").split("/")
+    if parts[0] == "" or ".." in parts or parts[0].endswith(":"):
+        return "is a path outside the archive. Rename it there to import it."
+    if stat.S_ISLNK(info.external_attr >> 16):
+        return "is a symbolic link. Name its target to import it."
+    if info.flag_bits & _ENCRYPTED:
+        return "is encrypted. Unpack the archive with its password and import the folder."
+    if name.lower().endswith(".zip"):
+        return "is an archive inside an archive. Unpack the outer one and import the folder."
+    return None
