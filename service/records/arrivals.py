@@ -1,19 +1,19 @@
 """What rows change in a store: found by comparison with what it has, whatever engine keeps it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 import orjson
 
 from service.records.attachments import Attachment
 from service.records.intake import Refused
+from service.records.languages import Sample
 from service.records.large import LargeValue, Place, find_large
 from service.records.scopes import StreamHandle
 
 #: Rows of a batch that are compared or stored together.
 PIECE_RECORDS: Final = 2_000
 
-Holds = Callable[[Place, LargeValue], bool]
 _Row = TypeVar("_Row")
 
 
@@ -51,11 +51,54 @@ class Change(NamedTuple):
     fields: frozenset[str] | None = None
     known: bool = True
 
+    def touches(self, field: str) -> bool:
+        """Whether a field changes."""
+        return self.fields is None or field in self.fields
 
-def compare(old: Stored, json: bytes, holds: Holds) -> set[str]:
+    @property
+    def names(self) -> str | None:
+        """`fields` as the change log stores them: a JSON list, sorted."""
+        return None if self.fields is None else dump(sorted(self.fields)).decode()
+
+    @property
+    def attachments(self) -> list[Attachment]:
+        """The blobs of the fields that change."""
+        return [one for one in self.arrival.attachments if self.touches(one.field)]
+
+    @property
+    def dropped(self) -> list[Place]:
+        """The places of the large values that are replaced or removed."""
+        old = self.old.places if self.old else {}
+        return [place for name, place in old.items() if self.touches(name)]
+
+    @property
+    def times(self) -> tuple[str, str | None]:
+        """(first emission, JSON of the later times at which fields changed, oldest first)."""
+        now, old = self.arrival.emitted_at, self.old
+        if old is None or self.fields is None:
+            return now, None
+        before = orjson.loads(old.changed) if old.changed else {}
+        kept = {name: at for name, at in before.items() if name not in self.fields}
+        return old.emitted_at, _text_of(kept | dict.fromkeys(sorted(self.fields), now))
+
+    def places(self, new: dict[str, Place]) -> str | None:
+        """JSON of the places of all large values; `new` are those of the changed fields."""
+        old = self.old.places if self.old else {}
+        return _text_of({n: place for n, place in old.items() if not self.touches(n)} | new)
+
+
+def by_stream(piece: Iterable[Arrival]) -> dict[int, list[str]]:
+    """The keys of some rows by stream."""
+    keys: dict[int, list[str]] = {}
+    for arrival in piece:
+        keys.setdefault(arrival.stream.id, []).append(arrival.key)
+    return keys
+
+
+def compare(old: Stored, json: bytes, read: Callable[[Place], str]) -> set[str]:
     """The names of the top-level fields in which a record differs from the stored one.
 
-    `holds` tells whether the chunks at a place are a large value.
+    `read` returns the text of the large value at a place.
     """
     if old.json == json and not old.big:
         return set()
@@ -68,7 +111,7 @@ def compare(old: Stored, json: bytes, holds: Holds) -> set[str]:
         for name in small.keys() & before.keys()
         if _canonical(small[name]) == _canonical(before[name])
     }
-    same |= {name for name in large.keys() & places if holds(places[name], large[name])}
+    same |= {name for name in large.keys() & places if large[name].is_at(places[name], read)}
     return names - same
 
 
@@ -86,14 +129,19 @@ def split(data: dict[str, Any], json: bytes) -> tuple[dict[str, Any], dict[str, 
     return {n: v for n, v in data.items() if n not in large} if large else data, large
 
 
-def times(change: Change) -> tuple[str, str | None]:
-    """(when the record was first emitted, when its fields changed since, oldest first)."""
-    now, old = change.arrival.emitted_at, change.old
-    if old is None or change.fields is None:
-        return now, None
-    before = orjson.loads(old.changed) if old.changed else {}
-    kept = {name: at for name, at in before.items() if name not in change.fields}
-    return old.emitted_at, text_of(kept | dict.fromkeys(sorted(change.fields), now))
+def stored(
+    piece: Iterable[Change], sample: Sample
+) -> Iterator[tuple[Change, dict[str, Any], dict[str, LargeValue], str]]:
+    """(change, data, large values, JSON without these) of each change that is not a deletion.
+
+    Adds the texts of the records to the sample of their languages.
+    """
+    for change in piece:
+        if (json := change.arrival.json) is not None:
+            data = orjson.loads(json)
+            sample.take(change.arrival.stream.connection, data)
+            small, large = split(data, json)
+            yield change, data, large, (dump(small) if large else json).decode()
 
 
 def dump(value: Any) -> bytes:
@@ -103,8 +151,8 @@ def dump(value: Any) -> bytes:
         raise Refused(f"A value cannot be written as JSON: {error}.") from None
 
 
-def text_of(value: dict[str, Any]) -> str | None:
-    """JSON as a column holds it; None for nothing."""
+def _text_of(value: dict[str, Any]) -> str | None:
+    """JSON for a column; None if the value is empty."""
     return dump(value).decode() if value else None
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from service.records.intake import Refused, Row, check_name, check_nesting, record_key
-from service.records.arrivals import Arrival, Change, dump, pieces
+from service.records.arrivals import Arrival, Change, compare, dump, pieces
 from service.records.attachments import Attachment, take_attachments
 from service.records.languages import Sample
 from service.records.scopes import StreamHandle
@@ -130,7 +130,7 @@ class Batch:
                 self.counts.new += 1
                 seq = self.writer.new_seq() if stored is None else stored.seq
                 yield Change(arrival, seq, known=stored is not None)
-            elif fields := self.writer.compare(live, arrival.json):
+            elif fields := compare(live, arrival.json, self.writer.read_large):
                 self.counts.changed += 1
                 yield Change(arrival, live.seq, live._replace(json=b""), frozenset(fields))
             else:

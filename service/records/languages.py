@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
+import orjson
+
 from evidence.language import MOST_LANGUAGES, detect
 
 #: Texts of one import that are looked at, and how much of each.
@@ -42,9 +44,11 @@ class Sample:
                 yield connection, detect(texts)
 
 
-def merged(known: Iterable[str], found: Iterable[str]) -> list[str]:
-    """Languages behind those that a connection is known to have, four at most."""
-    return list(dict.fromkeys([*known, *found]))[:MOST_LANGUAGES]
+def merged(known: str, detected: Iterable[str]) -> str | None:
+    """The languages of a connection as JSON, four at most; None if there is no new one."""
+    before = orjson.loads(known)
+    after = list(dict.fromkeys([*before, *detected]))[:MOST_LANGUAGES]
+    return None if after == before else orjson.dumps(after).decode()
 
 
 def _texts(data: dict[str, Any]) -> Iterator[str]:

@@ -4,7 +4,7 @@ A string over 64 KiB of UTF-8, or a nested value whose canonical JSON is, become
 16,384 code points. `document.big` says where: {field: [first, chunks, chars, bytes, type]}.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,10 @@ class LargeValue:
     def place(self, first: int) -> Place:
         """The value's entry in `document.big` when its first chunk has the id `first`."""
         return first, self.chunks, len(self.text), self.size_bytes, self.type
+
+    def is_at(self, place: Place, read: Callable[[Place], str]) -> bool:
+        """Whether this value is stored at a place; `read` returns the text there."""
+        return tuple(place[1:]) == self.place(0)[1:] and self.text == read(place)
 
     def pieces(self) -> Iterator[str]:
         """The texts of the chunks."""

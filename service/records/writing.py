@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 
 from service.records.arrivals import Arrival, Change, Stored
 from service.records.languages import Sample
+from service.records.large import Place
 from service.records.manifest import StreamManifest
 from service.records.scopes import Scopes
 
@@ -116,8 +117,8 @@ class Writing(Protocol):
         """What the store has of some rows, by stream and key."""
         ...
 
-    def compare(self, old: Stored, json: bytes) -> set[str]:
-        """The names of the top-level fields in which a record differs from the stored one."""
+    def read_large(self, place: Place) -> str:
+        """The text of the large value at a place."""
         ...
 
     def apply(self, changes: list[Change], sample: Sample) -> None:

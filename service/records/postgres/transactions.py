@@ -97,9 +97,9 @@ class Transactions:
             for row in rows:
                 copy.write_row(row)
 
-    def log(self, entries: Iterable[Entry]) -> None:
-        """Notes changes for the log."""
-        self._log += entries
+    def log(self, entry: Entry) -> None:
+        """Notes a change for the log."""
+        self._log.append(entry)
 
     def changed_catalog(self) -> None:
         """Notes that a connection or a stream changes."""

@@ -10,6 +10,7 @@ from evidence.errors import InvalidRequest
 from evidence.fold import FOLD_VERSION
 from service.records.arrivals import Arrival, Change, Stored
 from service.records.languages import Sample
+from service.records.large import Place
 from service.records.manifest import StreamManifest
 from service.records.postgres import changes, connections, indexing
 from service.records.postgres.ddl import INDEXES, MIGRATIONS, layout, migrate
@@ -143,8 +144,8 @@ class Writer(Transactions):
     def find(self, piece: Sequence[Arrival]) -> dict[tuple[int, str], Stored]:
         return changes.find(self, piece)
 
-    def compare(self, old: Stored, json: bytes) -> set[str]:
-        return changes.compare(self, old, json)
+    def read_large(self, place: Place) -> str:
+        return indexing.read_value(self, place[0])
 
     def apply(self, changed: list[Change], sample: Sample) -> None:
         self._written += len(changed)

@@ -12,10 +12,12 @@ from evidence.errors import InvalidRequest, Unavailable
 from evidence.fold import FOLD_VERSION, fold
 from service.records.arrivals import Arrival, Change, Stored
 from service.records.languages import Sample
+from service.records.large import Place
 from service.records.manifest import StreamManifest
 from service.records.passages import fold_passage, text_field
 from service.records.scopes import Scopes
 from service.records.sqlite import catalog, changes, files, indexing, languages, scopes
+from service.records.sqlite.chunks import read_chunks
 from service.records.sqlite.ddl import MIGRATIONS, migrate
 from service.records.sqlite.rebuild import clear
 from service.records.sqlite.transactions import (
@@ -102,8 +104,8 @@ class Writer(Transactions):
     def find(self, piece: Sequence[Arrival]) -> dict[tuple[int, str], Stored]:
         return changes.find(self, piece)
 
-    def compare(self, old: Stored, json: bytes) -> set[str]:
-        return changes.compare(self, old, json)
+    def read_large(self, place: Place) -> str:
+        return read_chunks(self.db, *place[:2])
 
     def apply(self, changed: list[Change], sample: Sample) -> None:
         changes.apply(self, changed, sample)
