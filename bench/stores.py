@@ -21,7 +21,7 @@ from bench.peers import plain
 from bench.queries import Queries
 from evidence.fold import FOLD_VERSION
 from service.access import grants
-from service.access.sqlite import SqliteRegistry
+from service.access.registry import Registry
 from service.records import derived, ingest, values, large, passages, vocabulary
 from service.records.ingest import Batch
 from service.records.intake import Row
@@ -188,7 +188,7 @@ def stream_document(name: str) -> dict[str, Any]:
 def grant(writer: Writer, connections: Iterable[str]) -> str:
     """A token for everything in these connections."""
     document = {"streams": [{"connection_id": name} for name in connections]}
-    _, token = grants.create(SqliteRegistry(writer), document, label="bench")
+    _, token = grants.create(Registry(writer), document, label="bench")
     return token
 
 

@@ -18,7 +18,7 @@ from renderers.rendering import Context
 from service.operations.base import Session, run_bounded
 from service.operations.search import OPERATION
 from service.access import grants
-from service.access.sqlite import SqliteRegistry
+from service.access.registry import Registry
 from service.records.store import Store
 from service.importing.source import Source
 from service.importing.importer import Import
@@ -132,4 +132,4 @@ def _fill(writer: Writer, group: str, documents: Sequence[Document]) -> str:
     assert not task.counts.refused
     writer.finish()
     document = {"streams": [{"connection_id": group}]}
-    return grants.create(SqliteRegistry(writer), document, label=group)[1]
+    return grants.create(Registry(writer), document, label=group)[1]

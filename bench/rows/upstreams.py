@@ -29,7 +29,7 @@ from service.ports import SearchQuery
 from service.access import packages
 from service.records.store import Store
 from service.access.registry import Member
-from service.access.sqlite import SqliteRegistry
+from service.access.registry import Registry
 from service.records.sqlite.writer import open_writer
 
 SECRET = "a secret of the benchmark only"
@@ -188,9 +188,7 @@ def _packaged(
             requests = []
             for size in sizes:
                 members = [_member(number, url) for number, url in enumerate(sources.urls[:size])]
-                made = packages.create(
-                    SqliteRegistry(writer), members, keys.of_tokens(SECRET.encode())
-                )
+                made = packages.create(Registry(writer), members, keys.of_tokens(SECRET.encode()))
                 requests.append(get(f"/v1/search?q=anything&limit={HITS}", made[1]))
             writer.finish()
         env = {"RUNG_STORE": str(path), "RUNG_SECRET_KEY": SECRET}

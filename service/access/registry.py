@@ -1,20 +1,49 @@
-"""The storage interface of grants and packages: rows to read and write, durable commits.
+"""The tables of grants and packages: every statement on them, in the SQL that all engines run.
 
-Rules live in `grants` and `packages`, statements in an implementation such as `sqlite`. Tokens
-are looked up by their SHA-256; no token of this store is kept. Times are ISO 8601.
+The rules are in `grants` and `packages`. Tokens are looked up by their SHA-256; the store keeps
+none of its own. Times are ISO 8601.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import astuple, dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 
 from service.access import tokens
 from service.ports import Held
 from service.records.manifest import StreamManifest
+
+if TYPE_CHECKING:
+    from service.records.engine import Snapshot
+    from service.records.writing import Writing
+
+_GRANT = 'SELECT grant_id, label, document, created_at, expires_at, revoked_at FROM "grant"'
+_PACKAGE = "SELECT id, package_id, label, created_at, expires_at, revoked_at FROM package"
+_MEMBERS = "SELECT name, grant_id, held, origin, token FROM member WHERE package = ? ORDER BY no"
+_ADD_GRANT = """
+INSERT INTO "grant" (grant_id, token_hash, label, document, created_at, expires_at)
+VALUES (?, ?, ?, ?, ?, ?) RETURNING id
+"""
+_ADD_PACKAGE = """
+INSERT INTO package (package_id, token_hash, label, created_at, expires_at)
+VALUES (?, ?, ?, ?, ?) RETURNING id
+"""
+_ADD_MEMBER = """
+INSERT INTO member (package, no, name, grant_id, held, origin, token)
+VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING no
+"""
+_REVOKE_GRANTS = """
+UPDATE "grant" SET revoked_at = ? WHERE revoked_at IS NULL AND (grant_id = ? OR label = ?)
+RETURNING grant_id
+"""
+_REVOKE_PACKAGES = """
+UPDATE package SET revoked_at = ? WHERE revoked_at IS NULL AND (package_id = ? OR label = ?)
+RETURNING id, package_id
+"""
+_ERASE_TOKENS = "UPDATE member SET token = NULL WHERE package = ? RETURNING no"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,65 +92,100 @@ class PackageEntry:
         return tokens.state(self.revoked_at, self.expires_at, now)
 
 
-class RegistryReader(Protocol):
-    """Grants and packages as one snapshot shows them, ended ones too."""
+class RegistryReader:
+    """Grants and packages in a snapshot or in a store that is open for writing, ended ones too."""
+
+    def __init__(self, source: "Snapshot | Writing") -> None:
+        # The ports have no verb for statements, but every engine runs these.
+        self._rows: Callable[..., list[tuple[Any, ...]]] = cast(Any, source).run
 
     def grant_of_token(self, token_hash: bytes) -> GrantRow | None:
         """The grant of a token, if any."""
-        ...
+        return self._grant("token_hash = ?", token_hash)
 
     def grant(self, grant_id: str) -> GrantRow | None:
         """The grant with this id, if any."""
-        ...
+        return self._grant("grant_id = ?", grant_id)
 
     def grants(self) -> list[GrantRow]:
         """All grants, oldest first."""
-        ...
+        return [GrantRow(*row) for row in self._rows(f"{_GRANT} ORDER BY id")]
 
     def package_of_token(self, token_hash: bytes) -> PackageEntry | None:
         """The package of a token, if any."""
-        ...
+        rows = self._rows(f"{_PACKAGE} WHERE token_hash = ?", token_hash)
+        return self._package(*rows[0]) if rows else None
 
     def packages(self) -> list[PackageEntry]:
         """All packages, oldest first."""
-        ...
+        return [self._package(*row) for row in self._rows(f"{_PACKAGE} ORDER BY id")]
+
+    def _grant(self, condition: str, value: bytes | str) -> GrantRow | None:
+        rows = self._rows(f"{_GRANT} WHERE {condition}", value)
+        return GrantRow(*rows[0]) if rows else None
+
+    def _package(self, id: int, package_id: str, label: str | None, *times: Any) -> PackageEntry:
+        members = tuple(
+            Member(name, grant_id, tuple(Held(*one) for one in orjson.loads(held)), origin, token)
+            for name, grant_id, held, origin, token in self._rows(_MEMBERS, id)
+        )
+        return PackageEntry(package_id, label, members, *times)
 
 
-class Registry(RegistryReader, Protocol):
-    """A registry to write to. What a method writes is on the disk when it returns.
+class Registry(RegistryReader):
+    """The registry of a store that is open for writing. Every method commits before it returns.
 
-    Inside `transaction` all of it is, or none, when that ends.
+    Inside `transaction`, one commit at its end covers all methods.
     """
+
+    def __init__(self, writer: "Writing") -> None:
+        super().__init__(writer)
+        self._writer = writer
 
     def transaction(self) -> AbstractContextManager[None]:
         """Makes the writes inside it one commit; inside another transaction it joins that one."""
-        ...
+        return self._writer.transaction()
 
     def add_grant(self, row: GrantRow, token_hash: bytes) -> None:
         """Stores a grant under the hash of its token."""
-        ...
+        times = row.created_at, row.expires_at
+        with self.transaction():
+            self._rows(_ADD_GRANT, row.grant_id, token_hash, row.label, row.document, *times)
 
     def revoke_grants(self, name: str, revoked_at: str) -> list[str]:
         """Ends the active grants with this id or label; returns their ids."""
-        ...
+        with self.transaction():
+            rows = self._rows(_REVOKE_GRANTS, revoked_at, name, name)
+        return [grant_id for (grant_id,) in rows]
 
     def add_package(self, entry: PackageEntry, token_hash: bytes) -> None:
         """Stores a package and its members under the hash of its token."""
-        ...
+        package = entry.package_id, token_hash, entry.label, entry.created_at, entry.expires_at
+        with self.transaction():
+            ((id,),) = self._rows(_ADD_PACKAGE, *package)
+            for no, one in enumerate(entry.members):
+                member = one.name, one.grant_id, one.held_text(), one.origin, one.token
+                self._rows(_ADD_MEMBER, id, no, *member)
 
     def revoke_packages(self, name: str, revoked_at: str) -> list[str]:
         """Ends the active packages with this id or label and erases the tokens of their members.
 
         Returns their ids.
         """
-        ...
+        with self.transaction():
+            rows = self._rows(_REVOKE_PACKAGES, revoked_at, name, name)
+            for id, _ in rows:
+                self._rows(_ERASE_TOKENS, id)
+        return [package_id for _, package_id in rows]
 
     # What can be granted
 
     def connections(self) -> Sequence[str]:
         """The ids of all connections that have a stream, sorted."""
-        ...
+        return self._writer.connection_ids()
 
     def manifests(self, connection_id: str) -> Sequence[StreamManifest]:
         """The manifests of a connection's streams, by name; none if it is not there."""
-        ...
+        from service.records.streams import manifests_of  # readers need not load it
+
+        return manifests_of(self._writer, connection_id)

@@ -7,7 +7,7 @@ import click
 
 from evidence.limits import BUDGETS
 from service.access.grants import GrantEntry, list_grants
-from service.access.opening import registry_of
+from service.access.registry import Registry
 from service.cli.output import say
 from service.records.manifest import StreamManifest
 from service.records.streams import manifests_of
@@ -17,7 +17,7 @@ from service.records.writing import Writing
 def report(writer: Writing, connection_id: str) -> None:
     """Prints the active grants that do not cover all of a connection, each with a command."""
     manifests = manifests_of(writer, connection_id)
-    grants = [one for one in list_grants(registry_of(writer)) if one.state() == "active"]
+    grants = [one for one in list_grants(Registry(writer)) if one.state() == "active"]
     labels = {one.label for one in grants}
     lacking = [(one, lacks) for one in grants if (lacks := _lacking(one, connection_id, manifests))]
     for grant, lacks in lacking[: BUDGETS.names_shown]:

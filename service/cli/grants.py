@@ -17,7 +17,6 @@ from service.cli.options import read_json, store_option
 from service.cli.output import say
 from service.cli.store import existing, teaching
 from service.access.grants import GrantEntry, create, list_grants, revoke
-from service.access.opening import registry_of
 from service.access.registry import Registry
 from service.records.streams import manifests_of
 from service.records.values import microseconds, moment
@@ -80,7 +79,7 @@ def create_(
             read_json(path) if path else _document(writer, connections, streams, wanted, limits)
         )
         ends = expiry(expires, datetime.now(UTC)) if expires else None
-        registry = registry_of(writer)
+        registry = Registry(writer)
         if label and (same := _active(registry, label)):
             raise click.ClickException(
                 f"The label {label!r} is in use by {same[0].grant_id}. Choose another one, or end "
@@ -101,7 +100,7 @@ def create_(
 def list_(as_json: bool, store: Place) -> None:
     """List the grants, without their tokens."""
     with teaching(), existing(store) as writer:
-        entries = list_grants(registry_of(writer))
+        entries = list_grants(Registry(writer))
     if as_json:
         click.echo(orjson.dumps({"grants": [_to_json(entry) for entry in entries]}).decode())
         return
@@ -116,7 +115,7 @@ def list_(as_json: bool, store: Place) -> None:
 def revoke_(name: str, store: Place) -> None:
     """End the grant with this id or label, at once."""
     with teaching(), existing(store) as writer:
-        registry = registry_of(writer)
+        registry = Registry(writer)
         if len(same := _active(registry, name)) > 1:
             name = _which(name, same)
         for grant_id in revoke(registry, name):

@@ -21,7 +21,7 @@ from service import keys
 from service.sources.remote.joining import remote_member
 from service.access.packages import create, list_packages, local_member, revoke
 from service.access.registry import Member, PackageEntry
-from service.access.opening import registry_of
+from service.access.registry import Registry
 from service.records.opening import open_reader
 from service.records.writing import Writing
 
@@ -63,7 +63,7 @@ def create_(
     if len(urls) != len(files):
         raise click.UsageError("Pass one --token-file for each --remote, in the same order.")
     with teaching(), existing(store) as writer:
-        registry = registry_of(writer)
+        registry = Registry(writer)
         with closing(open_reader(store)) as reader, reader.snapshot() as snapshot:
             members = [local_member(registry, snapshot, name) for name in grants]
         members += _remote_members(urls, files)
@@ -84,7 +84,7 @@ def create_(
 def list_(as_json: bool, store: Place) -> None:
     """List the packages. Tokens are not shown."""
     with teaching(), existing(store) as writer:
-        entries = list_packages(registry_of(writer))
+        entries = list_packages(Registry(writer))
     if as_json:
         click.echo(orjson.dumps({"packages": [_to_json(entry) for entry in entries]}).decode())
         return
@@ -99,7 +99,7 @@ def list_(as_json: bool, store: Place) -> None:
 def revoke_(name: str, store: Place) -> None:
     """Revoke the package with this id, or all packages with this label. The grants stay valid."""
     with teaching(), existing(store) as writer:
-        for package_id in revoke(registry_of(writer), name):
+        for package_id in revoke(Registry(writer), name):
             click.echo(f"{package_id} revoked")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from service.access.grants import list_grants
-from service.access.opening import registry_of
+from service.access.registry import Registry
 from service.place import Place
 from service.cli import importing
 from service.cli.options import store_option
@@ -214,7 +214,7 @@ def _covered(writer: Writing, streams: Sequence[StreamCount]) -> list[StreamCoun
     """Those of some streams that an active grant covers."""
     granted = {
         (one.connection_id, one.stream)
-        for entry in list_grants(registry_of(writer))
+        for entry in list_grants(Registry(writer))
         if entry.state() == "active"
         for one in entry.streams
     }

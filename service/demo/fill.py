@@ -8,7 +8,7 @@ from evidence.errors import EvidenceError
 from service.demo import debian, owner
 from service.demo.owner import Connection
 from service.access.grants import create, find
-from service.access.opening import registry_of
+from service.access.registry import Registry
 from service.records.ingest import Batch
 from service.records.manifest import parse
 from service.records.scopes import StreamHandle
@@ -36,7 +36,7 @@ def token_for(writer: Writing, connections: Iterable[str], kept: Path) -> str:
         for connection_id in connections
         for manifest in manifests_of(writer, connection_id)
     ]
-    registry = registry_of(writer)
+    registry = Registry(writer)
     wanted = {(entry["connection_id"], entry["stream"], *entry["fields"]) for entry in entries}
     try:
         token = kept.read_text(encoding="utf-8").strip()

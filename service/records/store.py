@@ -30,7 +30,6 @@ from service.records import aggregate, blobs, changes, fields, lists, schema, se
 from service.access.grants import Grant
 from service.access.packages import Package
 from service.access.registry import Member, RegistryReader
-from service.access.opening import registry_in
 from service.records.engine import Generation, Snapshot
 from service.records.opening import open_reader
 from service.records.view import View, open_view
@@ -76,7 +75,7 @@ class Store:
         if not token.startswith(tokens.PACKAGE_PREFIX):
             return None
         with self.reader.snapshot() as snapshot:
-            return packages.find(registry_in(snapshot), token)
+            return packages.find(RegistryReader(snapshot), token)
 
     def member_token(self, package: Package, member: Member) -> str:
         """The token of a member at another server; see `packages.unsealed`."""
@@ -97,7 +96,7 @@ class Store:
         if known and known[0] == generation and not tokens.is_past(known[1].grant.expires_at):
             snapshot.confine(known[1].grant.connection_ids)
             return known
-        view = open_view(snapshot, find(registry_in(snapshot)))
+        view = open_view(snapshot, find(RegistryReader(snapshot)))
         snapshot.confine(view.grant.connection_ids)
         if len(views) >= BUDGETS.grants_cached:
             views.clear()

@@ -44,19 +44,12 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "rates are counted; nothing is opened",
     ),
     ("service/place.py", (), "a place is named before anything is opened"),
-    *(
-        (
-            f"service/access/{engine}.py",
-            (
-                *("evidence", "service.access", "service.ports", "service.records.manifest"),
-                *("service.records.streams", f"service.records.{engine}"),
-            ),
-            "the registry in a store of one engine",
-        )
-        for engine in ("sqlite", "postgres")
+    (
+        "service/access/registry.py",
+        ("service.access", "service.ports", "service.records.manifest", *ENGINES),
+        "statements on grants and packages, which every engine runs",
     ),
     ("service/access/sidecar.py", ("evidence", "service.place", *TABLES), "it has no rule"),
-    ("service/access/opening.py", ("service.access", *ENGINES), "it chooses a registry"),
     (
         "service/access/packages.py",
         ("evidence", "service.access", "service.records.engine.Snapshot", *PORTS),

@@ -7,8 +7,8 @@ from tests.architecture.sources import PACKAGES, ROOT, files, imports, inside
 
 #: What each package offers to code outside it. An empty name is the package's `__init__`.
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "service.records.sqlite": (*("backup", "check", "checkup", "failures", "snapshot", "writer"),),
-    "service.records.postgres": ("checkup", "connections", "snapshot", "writer"),
+    "service.records.sqlite": (*("backup", "check", "checkup", "failures", "writer"),),
+    "service.records.postgres": ("checkup", "connections"),
     "service.records": (
         *(
             "access_tables",
@@ -23,7 +23,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         ),
         *("store", "streams", "values", "writing"),
     ),
-    "service.access": (*("grants", "guard", "packages", "rates", "opening", "registry", "tokens"),),
+    "service.access": (*("grants", "guard", "packages", "rates", "registry", "tokens"),),
     "service.importing": (*("files", "formats", "importer", "inference", "source", "text_repair"),),
     "service.papers": ("disk", "layout", "snapshot_library", "swap"),
     "service.sources.remote": (

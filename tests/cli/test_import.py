@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from service.__main__ import rung
 from service.access.grants import find
-from service.access.sqlite import SqliteRegistry
+from service.access.registry import Registry
 from service.records.sqlite.writer import open_writer
 from tests.helpers.shell import Shell
 
@@ -282,7 +282,7 @@ def test_a_grant_prints_its_token_once_and_works_until_revoked(home: Path) -> No
     token = made.stdout.strip()
     assert "not shown again" in made.stderr
     with open_writer(home / "store/rung.db") as writer:
-        (stream,) = find(SqliteRegistry(writer), token).streams
+        (stream,) = find(Registry(writer), token).streams
     assert (stream.stream, stream.fields) == ("mail", ("id", "title"))
     listed = run("grant", "list")
     assert "active 'pc'" in listed.stdout and token not in listed.stdout

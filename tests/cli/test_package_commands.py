@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from service.__main__ import rung
 from service import keys
 from service.access import packages
-from service.access.sqlite import SqliteRegistry
+from service.access.registry import Registry
 from service.records.sqlite.writer import open_writer
 from tests.helpers.loopback import Reply, answering
 from tests.helpers.replay import raw_body, recorded, replaying
@@ -49,7 +49,7 @@ def test_a_package_prints_its_token_once_and_works_until_revoked(home: Path) -> 
     assert made.exit_code == 0 and token.startswith("rung_pkg_")
     assert "1 grants" in made.stderr and "not shown again" in made.stderr
     with open_writer("rung.db") as writer:
-        found = packages.find(SqliteRegistry(writer), token)
+        found = packages.find(Registry(writer), token)
         assert found and [member.name for member in found.members] == ["diary"]
     listed = run("package", "list").stdout
     assert "active 'mine'" in listed and token not in listed
@@ -71,7 +71,7 @@ def test_a_member_elsewhere_is_asked_once_and_its_token_is_sealed(home: Path) ->
     assert local["origin"] is None and remote["origin"] == server.url
     assert {one["stream"] for one in remote["streams"]} == {"messages", "threads"}
     with open_writer("rung.db") as writer:
-        found = packages.find(SqliteRegistry(writer), entry["token"])
+        found = packages.find(Registry(writer), entry["token"])
         (kept,) = writer.db.execute("SELECT token FROM member WHERE token NOT NULL").fetchall()
     assert found is not None and "full" not in kept[0]
     sealer = keys.of_tokens(SECRET.encode())

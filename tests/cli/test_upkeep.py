@@ -9,7 +9,7 @@ import pytest
 from evidence.errors import Unavailable
 from service.access import packages
 from service.access.grants import list_grants
-from service.access.sqlite import SqliteRegistry
+from service.access.registry import Registry
 from service.keys import of_tokens
 from service.records.sqlite import backup
 from service.records.sqlite.writer import open_writer
@@ -126,7 +126,7 @@ def test_a_backup_is_restored_while_the_store_is_served(house: House, shell: She
         stale = api.rest("/v1/streams/messages/records", connection_id="bank", changes_since=feed)
         assert stale.status == 400 and stale.error["code"] == "invalid_cursor"
     with open_writer(house.path) as writer:
-        states = {one.grant_id: one.state() for one in list_grants(SqliteRegistry(writer))}
+        states = {one.grant_id: one.state() for one in list_grants(Registry(writer))}
     assert states == {kept: "active", ended: "revoked"}
     assert "sound" in shell.ok("check").stderr
     assert "--yes" in shell.run("backup", str(copy)).stderr
@@ -153,7 +153,7 @@ def test_grants_and_packages_made_while_a_copy_is_changed_are_in_it(house: House
         with open_writer(house.path) as writer:
             members = [local_member(writer, writer.path, grant_id)]
             sealer = of_tokens(SECRET.encode())
-            _, package = packages.create(SqliteRegistry(writer), members, sealer)
+            _, package = packages.create(Registry(writer), members, sealer)
     for token in (made, package):
         assert Api(house.app, token).rest("/v1/streams").status == 200
     assert Api(house.app, revoked).rest("/v1/streams").error["code"] == "grant_revoked"

@@ -15,7 +15,7 @@ from service import keys
 from service.sources.remote.joining import remote_member
 from service.access import packages
 from service.access.registry import Member
-from service.access.opening import registry_of
+from service.access.registry import Registry
 from service.place import Place
 from service.records.opening import open_reader, open_writer
 from service.records.writing import Writing
@@ -70,7 +70,7 @@ class Pair:
         with open_writer(self.here.path) as writer:
             members = [local_member(writer, self.here.path, local_grant), member]
             made = packages.create(
-                registry_of(writer), members, keys.of_tokens(SECRET.encode()), **more
+                Registry(writer), members, keys.of_tokens(SECRET.encode()), **more
             )
         return Package(*made, local_grant, remote_grant, remote_token)
 
@@ -89,4 +89,4 @@ def two(folder: Path) -> Iterator[Pair]:
 def local_member(writer: Writing, place: Place, name: str) -> Member:
     """A grant of a store as a member, by its id or label."""
     with closing(open_reader(place)) as reader, reader.snapshot() as snapshot:
-        return packages.local_member(registry_of(writer), snapshot, name)
+        return packages.local_member(Registry(writer), snapshot, name)

@@ -21,7 +21,7 @@ from service import bootstrap, settings
 from service.app import create_app
 from service.place import Place, spelled
 from service.access import grants
-from service.access.opening import registry_of
+from service.access.registry import Registry
 from service.records.ingest import Batch
 from service.records.intake import Row
 from service.records.manifest import parse
@@ -82,7 +82,7 @@ class House:
         with open_writer(self.path) as writer:
             known = writer.connection_ids()
             named = entries or tuple({"connection_id": name} for name in known)
-            return grants.create(registry_of(writer), {"streams": list(named)}, **more)
+            return grants.create(Registry(writer), {"streams": list(named)}, **more)
 
     def api(self, *entries: dict[str, Any]) -> Api:
         """A client with a token for these entries of a grant document."""
@@ -109,7 +109,7 @@ class House:
 
     def revoke(self, grant_id: str) -> None:
         with open_writer(self.path) as writer:
-            grants.revoke(registry_of(writer), grant_id)
+            grants.revoke(Registry(writer), grant_id)
 
 
 def build(world: World, folder: Path, **environ: str) -> House:

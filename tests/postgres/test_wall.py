@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from service.access import grants
-from service.access.opening import registry_in
+from service.access.registry import RegistryReader
 from service.cursors import Sealer
 from service.place import Database
 from service.ports import AggregateQuery, RecordQuery, SearchQuery
@@ -109,7 +109,7 @@ def test_without_our_own_check_no_canary_comes_out(house: House, web: Database) 
 
 def _wide(engine: Engine, grant_id: str) -> View:
     with engine.snapshot() as snapshot:
-        return open_view(snapshot, grants.by_id(registry_in(snapshot), grant_id))
+        return open_view(snapshot, grants.by_id(RegistryReader(snapshot), grant_id))
 
 
 def test_a_transaction_that_names_no_connection_sees_no_record(web: Database) -> None:

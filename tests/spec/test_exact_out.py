@@ -15,7 +15,7 @@ from evidence.work import Deadline
 from renderers.document_layout import lay_out
 from service import keys
 from service.access import packages
-from service.access.opening import registry_of
+from service.access.registry import Registry
 from service.pdpp.decode.records import decode_record
 from service.pdpp.encode.records import encode_record
 from service.records.opening import open_writer
@@ -93,7 +93,7 @@ def test_a_package_names_each_connection_of_a_grant(pair: Pair, tmp_path: Path) 
     with open_writer(house.path) as writer:
         members.append(local_member(writer, house.path, grant_id))
         sealer = keys.of_tokens(SECRET.encode())
-        _, token = packages.create(registry_of(writer), members, sealer)
+        _, token = packages.create(Registry(writer), members, sealer)
     api = Api(house.app, token)
     said = api.mcp("search", query="lantern", limit=8)["content"][0]["text"]
     assert '(Abroad 5, "Barn, Home, Mill" 3)' in said, said

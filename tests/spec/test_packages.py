@@ -10,7 +10,7 @@ import pytest
 from service import keys
 from service.ports import Held
 from service.access import packages
-from service.access.opening import registry_of
+from service.access.registry import Registry
 from service.access.registry import Member
 from service.records.opening import open_writer
 from tests.helpers.api import Answer, Api
@@ -48,7 +48,7 @@ def api(front: str, package: Package) -> Api:
 
 def revoke(pair: Pair, name: str) -> None:
     with open_writer(pair.here.path) as writer:
-        packages.revoke(registry_of(writer), name)
+        packages.revoke(Registry(writer), name)
 
 
 def post(api: Api, **body: Any) -> Answer:
@@ -185,7 +185,7 @@ def test_the_dead_token_of_a_member_is_neither_shown_nor_taken_for_that_of_the_c
             member = Member("Away", "grt_away", held, server.url, token)
             members = [local_member(writer, pair.here.path, local), member]
             sealer = keys.of_tokens(SECRET.encode())
-            api = Api(pair.here.app, packages.create(registry_of(writer), members, sealer)[1])
+            api = Api(pair.here.app, packages.create(Registry(writer), members, sealer)[1])
             refused = api.get(f"{path}connection_id=away")
             whole = api.rest("/v1/search", q="lantern")
             assert server.asked[0].token == token
@@ -201,7 +201,7 @@ def test_a_package_of_one_answers_as_its_grant(pair: Pair) -> None:
     with open_writer(pair.here.path) as writer:
         member = local_member(writer, pair.here.path, "alone")
         _, package = packages.create(
-            registry_of(writer), [member], pair.here.app.extensions["rung"].store.sealer
+            Registry(writer), [member], pair.here.app.extensions["rung"].store.sealer
         )
     for target in ("/v1/schema", "/v1/search?q=lantern&limit=3", "/v1/streams/letters/records"):
         one, other = Api(pair.here.app, token).get(target), Api(pair.here.app, package).get(target)

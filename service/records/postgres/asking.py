@@ -69,6 +69,10 @@ class Asking:
             return self._together([(sql, values)])[0]
         return self.db.execute(sql, values).fetchall()
 
+    def run(self, sql: str, *values: Any) -> _Rows:
+        """The rows of a statement that other engines run too; `?` marks its parameters."""
+        return self.rows_of(sql.replace("?", "%s"), *values)
+
     def _together(self, asked: Sequence[tuple[str, tuple[Any, ...]]]) -> list[_Rows]:
         """The rows of several statements, in one round trip."""
         with self.db.pipeline():

@@ -72,6 +72,11 @@ class Transactions:
         found = self.rows_of(sql, *values)
         return found[0] if found else None
 
+    def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """The rows of a statement that other engines run too; `?` marks its parameters."""
+        rows_of = self.rows_of if sql.startswith("SELECT") else self.changed
+        return rows_of(sql.replace("?", "%s"), *values)
+
     def write(self, sql: str, *values: Any) -> None:
         """Changes something."""
         self._wrote = True

@@ -69,6 +69,10 @@ class SqliteSnapshot(SearchVerbs):
         row = self.db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return None if row is None else row[0]
 
+    def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """All rows of a statement."""
+        return self.db.execute(sql, values).fetchall()
+
     def stream(self, connection_id: str, name: str) -> StreamRow | None:
         row = self.db.execute(_STREAM, (connection_id, name)).fetchone()
         if row is None:

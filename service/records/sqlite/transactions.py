@@ -83,6 +83,10 @@ class Transactions:
             self._checkpoint()
         self.db.close()
 
+    def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """All rows of a statement."""
+        return self.db.execute(sql, values).fetchall()
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All or nothing. Inside another transaction it joins that one."""

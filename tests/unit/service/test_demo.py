@@ -12,7 +12,7 @@ from service.demo.files import pdf, png
 from service.demo.owner import LANDMARKS, ODD_IDS, build
 from service.records.sqlite import checkup
 from service.access.grants import find
-from service.access.sqlite import SqliteRegistry
+from service.access.registry import Registry
 from service.records.intake import Row
 from service.records.manifest import parse
 from service.records.sqlite.writer import open_writer
@@ -92,7 +92,7 @@ def test_the_token_reads_everything_and_is_kept_privately(store: Path) -> None:
     token = kept.read_text(encoding="utf-8").strip()
     assert f"token {token}\n" in demo(store)
     with open_writer(store) as writer:
-        granted = find(SqliteRegistry(writer), token)
+        granted = find(Registry(writer), token)
         (streams,) = writer.db.execute("SELECT count(*) FROM stream").fetchone()
     assert granted.label == "demo"
     assert len(granted.streams) == streams == 11

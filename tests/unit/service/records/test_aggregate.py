@@ -14,7 +14,7 @@ import pytest
 from service.cursors import Sealer
 from service.ports import AggregateQuery
 from service.access import grants
-from service.access.sqlite import SqliteRegistry
+from service.access.registry import Registry
 from service.records.sqlite.snapshot import SqliteSnapshot
 from service.records import aggregate
 from service.records.ingest import put
@@ -208,10 +208,8 @@ def _view(writer: Writer, limits: dict[str, Any]) -> View:
     """What a grant of everything within these limits shows."""
     held = writer.db.execute("SELECT connection_id FROM connection")
     entries = [{"connection_id": name, **limits} for (name,) in held.fetchall()]
-    _, token = grants.create(SqliteRegistry(writer), {"streams": entries})
-    return open_view(
-        SqliteSnapshot(writer.db, (0, 0)), grants.find(SqliteRegistry(writer), token=token)
-    )
+    _, token = grants.create(Registry(writer), {"streams": entries})
+    return open_view(SqliteSnapshot(writer.db, (0, 0)), grants.find(Registry(writer), token=token))
 
 
 def _moment(value: Any) -> datetime | None:

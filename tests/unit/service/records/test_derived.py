@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evidence.errors import Unavailable
 from evidence.limits import CONTRACT
 from service.access import grants
-from service.access.sqlite import SqliteRegistry
+from service.access.registry import Registry
 from service.records.store import Store
 from service.records.ingest import put
 from service.records.intake import Row
@@ -173,7 +173,7 @@ def test_a_store_of_an_older_layout_is_brought_up_to_date(tmp_path: Path, layout
         )
         put(writer, notes, [Row({}, "3", deleted=True)])
         writer.finish()
-        _, token = grants.create(SqliteRegistry(writer), {"streams": [{"connection_id": "c"}]})
+        _, token = grants.create(Registry(writer), {"streams": [{"connection_id": "c"}]})
         before = _contents(writer)
         writer.db.execute(
             "DELETE FROM cell WHERE ordinal = (SELECT ordinal FROM scope WHERE field = 'size')"
@@ -197,7 +197,7 @@ def test_a_store_of_layout_4_is_read_and_keeps_its_log(tmp_path: Path) -> None:
         declare(writer, "c", parse({"streams": [manifest(["title", "text"])]}))
         notes = open_stream(writer, "c", "notes")
         put(writer, notes, [Row({"id": f"{n}", "text": "owl"}) for n in range(3)])
-        _, token = grants.create(SqliteRegistry(writer), {"streams": [{"connection_id": "c"}]})
+        _, token = grants.create(Registry(writer), {"streams": [{"connection_id": "c"}]})
         log = changes(writer)
         take_back(writer, 4)
     Store(path).open(token)

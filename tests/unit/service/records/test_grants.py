@@ -8,7 +8,7 @@ import pytest
 
 from evidence.errors import Forbidden, InvalidRequest, NotFound, Unauthenticated
 from service.access.grants import StreamGrant, create, find, list_grants, revoke
-from service.access.sqlite import SqliteRegistry, SqliteRegistryReader
+from service.access.registry import Registry, RegistryReader
 from service.records.manifest import parse
 from service.records.streams import declare
 from service.records.sqlite.reader import Reader
@@ -41,26 +41,26 @@ def entry(**members: Any) -> dict[str, Any]:
 
 
 def test_a_token_finds_its_grant_through_any_connection(store: Writer) -> None:
-    grant_id, token = create(SqliteRegistry(store), entry(stream="notes"), label="laptop")
+    grant_id, token = create(Registry(store), entry(stream="notes"), label="laptop")
     with closing(Reader(store.path)) as reader, reader.snapshot() as snapshot:
-        found = find(SqliteRegistryReader(snapshot), token)
+        found = find(RegistryReader(snapshot), token)
     assert (found.grant_id, found.label) == (grant_id, "laptop")
     assert found.streams == (StreamGrant("c", "notes", ("id", "at")),)
 
 
 def test_ids_and_tokens_have_their_promised_form(store: Writer) -> None:
-    grant_id, token = create(SqliteRegistry(store), entry())
+    grant_id, token = create(Registry(store), entry())
     assert grant_id.startswith("grt_") and len(bytes.fromhex(grant_id[4:])) == 8
     assert token.startswith("rung_") and len(token) == len("rung_") + 43
 
 
 def test_a_grant_is_frozen_when_it_is_made(store: Writer) -> None:
-    _, token = create(SqliteRegistry(store), entry())
+    _, token = create(Registry(store), entry())
     more = STREAMS[1] | {
         "schema": {"properties": {"id": {"type": "string"}, "new": {"type": "object"}}}
     }
     declare(store, "c", parse({"streams": [more, {**STREAMS[0], "name": "later"}]}))
-    assert [(item.stream, item.fields) for item in find(SqliteRegistry(store), token).streams] == [
+    assert [(item.stream, item.fields) for item in find(Registry(store), token).streams] == [
         ("notes", ("id", "at")),
         ("tags", ("id",)),
     ]
@@ -73,15 +73,15 @@ def test_times_and_records_narrow_a_stream(store: Writer) -> None:
         time_constraint={"since": "1970-01-01T00:00:01Z", "until": "1970-01-02"},
         resources=["a", "b"],
     )
-    _, token = create(SqliteRegistry(store), limits)
-    (found,) = find(SqliteRegistry(store), token).streams
+    _, token = create(Registry(store), limits)
+    (found,) = find(Registry(store), token).streams
     assert found == StreamGrant(
         "c", "notes", ("id",), 1_000_000, 86_400_000_000, frozenset({"a", "b"})
     )
 
 
 def test_only_the_hash_of_a_token_is_stored(store: Writer) -> None:
-    _, token = create(SqliteRegistry(store), entry())
+    _, token = create(Registry(store), entry())
     assert token not in "\n".join(store.db.iterdump())
 
 
@@ -97,38 +97,38 @@ def test_finding_a_grant_is_one_indexed_look_up(store: Writer) -> None:
 def test_an_unknown_token_is_not_authenticated(store: Writer) -> None:
     for token in ("", "rung_", "rung_" + "x" * 43, "\udcff"):
         with pytest.raises(Unauthenticated) as caught:
-            find(SqliteRegistry(store), token)
+            find(Registry(store), token)
         assert caught.value.code == "invalid_token"
 
 
 def test_owner_tokens_are_refused(store: Writer) -> None:
     with pytest.raises(Forbidden, match="Owner tokens are refused") as caught:
-        find(SqliteRegistry(store), "rung_owner_abc")
+        find(Registry(store), "rung_owner_abc")
     assert caught.value.code == "permission_error"
 
 
 def test_a_revoked_grant_ends_at_once(store: Writer) -> None:
-    grant_id, token = create(SqliteRegistry(store), entry(), label="old")
-    assert revoke(SqliteRegistry(store), "old") == [grant_id]
+    grant_id, token = create(Registry(store), entry(), label="old")
+    assert revoke(Registry(store), "old") == [grant_id]
     with pytest.raises(Unauthenticated) as caught:
-        find(SqliteRegistry(store), token)
+        find(Registry(store), token)
     assert caught.value.code == "grant_revoked"
     with pytest.raises(NotFound, match="rung grant list"):
-        revoke(SqliteRegistry(store), "old")
+        revoke(Registry(store), "old")
 
 
 def test_a_grant_can_be_revoked_by_its_id(store: Writer) -> None:
-    grant_id, _ = create(SqliteRegistry(store), entry())
-    create(SqliteRegistry(store), entry())
-    assert revoke(SqliteRegistry(store), grant_id) == [grant_id]
-    assert [item.state() for item in list_grants(SqliteRegistry(store))] == ["revoked", "active"]
+    grant_id, _ = create(Registry(store), entry())
+    create(Registry(store), entry())
+    assert revoke(Registry(store), grant_id) == [grant_id]
+    assert [item.state() for item in list_grants(Registry(store))] == ["revoked", "active"]
 
 
 def test_a_grant_expires_on_its_hour(store: Writer) -> None:
-    _, token = create(SqliteRegistry(store), entry(), expires_at="2030-01-01T00:00:00Z")
-    assert find(SqliteRegistry(store), token, now=datetime(2029, 12, 31, 23, 59, 59, tzinfo=UTC))
+    _, token = create(Registry(store), entry(), expires_at="2030-01-01T00:00:00Z")
+    assert find(Registry(store), token, now=datetime(2029, 12, 31, 23, 59, 59, tzinfo=UTC))
     with pytest.raises(Unauthenticated) as caught:
-        find(SqliteRegistry(store), token, now=datetime(2030, 1, 1, tzinfo=UTC))
+        find(Registry(store), token, now=datetime(2030, 1, 1, tzinfo=UTC))
     assert caught.value.code == "grant_expired"
 
 
@@ -157,12 +157,12 @@ def test_a_document_that_cannot_be_granted_says_why(
     store: Writer, document: Any, advice: str
 ) -> None:
     with pytest.raises(InvalidRequest, match=advice):
-        create(SqliteRegistry(store), document)
+        create(Registry(store), document)
 
 
 def test_no_more_than_500_streams_are_granted(store: Writer) -> None:
     many = [{"name": f"s{n}", "schema": STREAMS[1]["schema"]} for n in range(499)]
     declare(store, "d", parse({"streams": many}))
-    assert create(SqliteRegistry(store), {"streams": [{"connection_id": "d"}]})
+    assert create(Registry(store), {"streams": [{"connection_id": "d"}]})
     with pytest.raises(InvalidRequest, match="make two grants"):
-        create(SqliteRegistry(store), {"streams": [{"connection_id": "d"}, {"connection_id": "c"}]})
+        create(Registry(store), {"streams": [{"connection_id": "d"}, {"connection_id": "c"}]})

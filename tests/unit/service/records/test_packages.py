@@ -22,7 +22,7 @@ from service.access import grants, packages
 from service.records.store import Store
 from service.records.sqlite import ddl
 from service.access.registry import Member
-from service.access.sqlite import SqliteRegistry
+from service.access.registry import Registry
 from service.records.scopes import StreamHandle
 from service.records.sqlite.writer import Writer, open_writer
 from tests.helpers.layouts import take_back
@@ -36,16 +36,14 @@ AWAY = Member(
 
 
 def local(writer: Writer, **more: str) -> Member:
-    grant_id, _ = grants.create(
-        SqliteRegistry(writer), {"streams": [{"connection_id": "c"}]}, **more
-    )
+    grant_id, _ = grants.create(Registry(writer), {"streams": [{"connection_id": "c"}]}, **more)
     return local_member(writer, writer.path, grant_id)
 
 
 def raised(writer: Writer, *members: Member) -> EvidenceError:
     with pytest.raises(EvidenceError) as found:
-        packages.create(SqliteRegistry(writer), members, SEALER)
-    assert not packages.list_packages(SqliteRegistry(writer))
+        packages.create(Registry(writer), members, SEALER)
+    assert not packages.list_packages(Registry(writer))
     return found.value
 
 
@@ -54,17 +52,17 @@ def test_a_package_comes_back_with_its_members_in_order(
 ) -> None:
     here = local(writer, label="diary")
     assert here.held == (Held("notes", "c", "c", None),) and here.name == "diary"
-    package_id, token = packages.create(SqliteRegistry(writer), [here, AWAY], SEALER, label="both")
-    found = packages.find(SqliteRegistry(writer), token)
+    package_id, token = packages.create(Registry(writer), [here, AWAY], SEALER, label="both")
+    found = packages.find(Registry(writer), token)
     assert found is not None and found.package_id == package_id
     assert found.members[0] == here
     assert dataclasses.replace(found.members[1], token=TOKEN) == AWAY
     assert packages.unsealed(package_id, found.members[1], SEALER) == TOKEN
-    assert packages.find(SqliteRegistry(writer), "rung_pkg_of-nobody") is None
+    assert packages.find(Registry(writer), "rung_pkg_of-nobody") is None
 
 
 def test_no_token_lies_in_the_file_or_in_a_repr(writer: Writer) -> None:
-    _, token = packages.create(SqliteRegistry(writer), [AWAY], SEALER)
+    _, token = packages.create(Registry(writer), [AWAY], SEALER)
     writer.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     kept = b"".join(path.read_bytes() for path in Path(writer.path).parent.iterdir())
     assert TOKEN.encode() not in kept and token.encode() not in kept
@@ -75,8 +73,8 @@ def test_no_token_lies_in_the_file_or_in_a_repr(writer: Writer) -> None:
     "change", [{"origin": "https://b"}, {"grant_id": "grt_other"}, {"token": "garbage"}]
 )
 def test_a_sealed_token_opens_in_its_own_place_only(writer: Writer, change: dict[str, str]) -> None:
-    package_id, token = packages.create(SqliteRegistry(writer), [AWAY], SEALER)
-    found = packages.find(SqliteRegistry(writer), token)
+    package_id, token = packages.create(Registry(writer), [AWAY], SEALER)
+    found = packages.find(Registry(writer), token)
     assert found is not None
     (member,) = found.members
     for moved, id, sealer in (
@@ -92,25 +90,23 @@ def test_a_sealed_token_opens_in_its_own_place_only(writer: Writer, change: dict
 def test_a_package_ends_when_it_is_revoked_and_forgets_the_tokens_of_others(
     writer: Writer,
 ) -> None:
-    package_id, token = packages.create(SqliteRegistry(writer), [AWAY], SEALER, label="mine")
-    assert packages.revoke(SqliteRegistry(writer), "mine") == [package_id]
+    package_id, token = packages.create(Registry(writer), [AWAY], SEALER, label="mine")
+    assert packages.revoke(Registry(writer), "mine") == [package_id]
     with pytest.raises(Unauthenticated) as found:
-        packages.find(SqliteRegistry(writer), token)
+        packages.find(Registry(writer), token)
     assert found.value.code == "grant_revoked"
     assert writer.db.execute("SELECT count(*) FROM member WHERE token NOT NULL").fetchone() == (0,)
     with pytest.raises(NotFound, match="rung package list"):
-        packages.revoke(SqliteRegistry(writer), "mine")
+        packages.revoke(Registry(writer), "mine")
 
 
 def test_a_package_ends_when_its_time_is_over(writer: Writer) -> None:
-    _, token = packages.create(
-        SqliteRegistry(writer), [AWAY], SEALER, expires_at="2026-05-01T00:00:00Z"
-    )
-    assert packages.find(SqliteRegistry(writer), token, now=datetime(2026, 4, 30, tzinfo=UTC))
+    _, token = packages.create(Registry(writer), [AWAY], SEALER, expires_at="2026-05-01T00:00:00Z")
+    assert packages.find(Registry(writer), token, now=datetime(2026, 4, 30, tzinfo=UTC))
     with pytest.raises(Unauthenticated) as found:
-        packages.find(SqliteRegistry(writer), token, now=datetime(2026, 5, 1, tzinfo=UTC))
+        packages.find(Registry(writer), token, now=datetime(2026, 5, 1, tzinfo=UTC))
     assert found.value.code == "grant_expired"
-    (entry,) = packages.list_packages(SqliteRegistry(writer))
+    (entry,) = packages.list_packages(Registry(writer))
     assert entry.state(now=datetime(2026, 5, 2, tzinfo=UTC)) == "expired"
 
 
@@ -121,7 +117,7 @@ def test_what_cannot_be_told_apart_cannot_be_packed_together(writer: Writer) -> 
     assert "needs at least one grant" in raised(writer).message
     many = [dataclasses.replace(AWAY, grant_id=f"g{n}") for n in range(BUDGETS.package_members + 1)]
     assert isinstance(raised(writer, *many), InvalidRequest)
-    packages.create(SqliteRegistry(writer), many[:-1], SEALER)
+    packages.create(Registry(writer), many[:-1], SEALER)
 
 
 def test_a_store_of_the_first_layout_opens_and_keeps_its_grants(tmp_path: Path) -> None:
@@ -131,7 +127,7 @@ def test_a_store_of_the_first_layout_opens_and_keeps_its_grants(tmp_path: Path) 
     with pytest.raises(Unavailable, match="rung stats"):
         Store(path).package("rung_pkg_x")
     with open_writer(path) as writer:
-        packages.create(SqliteRegistry(writer), [AWAY], SEALER)
+        packages.create(Registry(writer), [AWAY], SEALER)
         version = writer.db.execute("PRAGMA user_version").fetchone()[0]
     assert version == len(ddl.MIGRATIONS) == 5
     assert Store(path).package("rung_pkg_x") is None
@@ -140,7 +136,7 @@ def test_a_store_of_the_first_layout_opens_and_keeps_its_grants(tmp_path: Path) 
 def test_a_grant_whose_token_is_spelled_like_that_of_a_package_still_opens(
     writer: Writer, notes: StreamHandle
 ) -> None:
-    grant_id, _ = grants.create(SqliteRegistry(writer), {"streams": [{"connection_id": "c"}]})
+    grant_id, _ = grants.create(Registry(writer), {"streams": [{"connection_id": "c"}]})
     token = "rung_pkg_that-chance-made"
     hashed = sqlite3.Binary(grants.tokens.hashed(token))
     writer.db.execute('UPDATE "grant" SET token_hash = ? WHERE grant_id = ?', (hashed, grant_id))
