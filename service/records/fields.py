@@ -47,7 +47,7 @@ def read_window(
         read, value = replace(read, media_type=known.media_type), InlineText(text)
     groups: Sequence[Group] = ()
     if window.query is not None:
-        groups = view.groups(snapshot, window.query)
+        groups = view.groups(snapshot, view.question(window.query))
     return _window(read, value, window, groups)
 
 

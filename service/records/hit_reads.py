@@ -13,6 +13,7 @@ from typing import Any, Final
 from evidence.continuation import Continuation
 from evidence.limits import CONTRACT
 from evidence.model import window_read
+from evidence.question import Question
 from evidence.ranking import Group
 from service.records.blocks import Ranked
 from service.records.engine import Snapshot, Spellings
@@ -55,10 +56,12 @@ class Reads:
     """The calls for the hits of one question; `groups` are its words as a read has them."""
 
     def __init__(
-        self, snapshot: Snapshot, view: View, query: str, groups: Sequence[Group] | None
+        self, snapshot: Snapshot, view: View, question: Question, groups: Sequence[Group] | None
     ) -> None:
-        self._snapshot, self._view, self._query = snapshot, view, query
+        self._snapshot, self._view, self._question = snapshot, view, question
         self._given = groups
+        #: Whether the records that match each part of the query are counted quickly.
+        self._is_plain = len(question.required) <= PARTS_MAX
         self._starts: dict[tuple[int, str], list[tuple[int, int]]] = {}
 
     def of(self, id: str, one: Ranked, window: Window, *, walks: bool) -> Continuation:
@@ -82,22 +85,17 @@ class Reads:
 
     def _by_query(self, number: int) -> dict[str, Any]:
         return {
-            "query": self._query,
+            "query": self._question.text,
             **({"match": number} if number > 1 else {}),
             "before_chars": CONTRACT.match_before_chars,
             "after_chars": CONTRACT.match_after_chars,
         }
 
     @cached_property
-    def _is_plain(self) -> bool:
-        """Whether the records that hold each part of the query are counted quickly."""
-        return len(self._view.question(self._query).required) <= PARTS_MAX
-
-    @cached_property
     def _groups(self) -> Sequence[Group]:
         if self._given is not None:
             return self._given
-        return self._view.groups(self._snapshot, self._query)
+        return self._view.groups(self._snapshot, self._question)
 
     def _number(self, one: Ranked, window: Window) -> int | None:
         """Which match of its field a window shows; None if it is none of the first."""
@@ -115,7 +113,7 @@ class Reads:
         text = _Bounded(text_of(self._snapshot, one.record, field, ordinal))
         try:
             possible = -1 if self._given is None else one.possible
-            found = matches(text, self._query, self._groups, possible)
+            found = matches(text, self._question.text, self._groups, possible)
             return list(islice(found, MATCHES_TRIED))
         except _TooLong:
             return []

@@ -54,7 +54,7 @@ class Search:
         self.ranker = Ranker([*self.wanted, *required], self.mean)
         # A read repairs words, and looks for required parts in the whole grant.
         alike = not (self.every or self.question.required)
-        self.reads = Reads(snapshot, view, request.query, self.wanted if alike else None)
+        self.reads = Reads(snapshot, view, self.question, self.wanted if alike else None)
 
     @cached_property
     def candidates(self) -> Candidates:

@@ -163,9 +163,9 @@ class View:
             ),
         )
 
-    def groups(self, snapshot: Snapshot, text: str) -> list[Group]:
-        """The words and phrases of a text with all in the grant that counts as them."""
-        question, vocabulary = self.question(text), self.vocabulary(snapshot)
+    def groups(self, snapshot: Snapshot, question: Question) -> list[Group]:
+        """The words and phrases of a question, each with its matching terms of the grant."""
+        vocabulary = self.vocabulary(snapshot)
         wanted = groups_of(question, vocabulary, strict=False)
         required = required_groups(question, vocabulary, self.scope)
         return [*wanted, *(group for group in required if not group.word.prefix)]
