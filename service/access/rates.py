@@ -51,8 +51,8 @@ class Rates:
 
         Tokens that are refused count against their address, which is then refused for a while.
         """
-        told = request_log.current()
-        address = client(told.address, private=self._behind_proxy)
+        entry = request_log.current()
+        address = client(entry.address, private=self._behind_proxy)
         try:
             if address and self._failures and not self._left(self._failures, address):
                 raise self._refusal(self._failures, address, "refused tokens from this address")
@@ -83,9 +83,9 @@ class Rates:
         within = self._limiter.hit(item, key)
         reset, remaining = self._limiter.get_window_stats(item, key)
         left = Allowance(item.amount, max(0, remaining), _seconds_until(reset))
-        told = request_log.current()
-        if told.allowance is None or left.remaining < told.allowance.remaining:
-            told.allowance = left
+        entry = request_log.current()
+        if entry.allowance is None or left.remaining < entry.allowance.remaining:
+            entry.allowance = left
         if not within:
             raise self._refusal(item, key, what)
 
@@ -106,18 +106,18 @@ def client(address: str, *, private: bool) -> str | None:
 
 @lru_cache(maxsize=4_096)
 def _client(address: str, private: bool) -> str | None:
-    told = _WITH_PORT.fullmatch(address)
+    parts = _WITH_PORT.fullmatch(address)
     try:
-        found = ipaddress.ip_address(told[1] or told[2] if told else address)
+        ip = ipaddress.ip_address(parts[1] or parts[2] if parts else address)
     except ValueError:
         return None
-    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
-        found = found.ipv4_mapped  # the network they lie in is all of IPv4
-    if not (private or found.is_global):
+    if isinstance(ip, ipaddress.IPv6Address) and ip.ipv4_mapped is not None:
+        ip = ip.ipv4_mapped  # the network they lie in is all of IPv4
+    if not (private or ip.is_global):
         return None
-    if found.version == 6:
-        return str(ipaddress.ip_network((found, IPV6_PREFIX), strict=False))
-    return str(found)
+    if ip.version == 6:
+        return str(ipaddress.ip_network((ip, IPV6_PREFIX), strict=False))
+    return str(ip)
 
 
 def _item(rate: str | None) -> RateLimitItem | None:

@@ -1,4 +1,4 @@
-"""What readers are told of a store that cannot answer, whatever engine keeps it."""
+"""The errors of a store that cannot be read, for every engine."""
 
 from evidence.errors import TimedOut, Unavailable
 

@@ -78,5 +78,5 @@ class Vocabulary:
 
 
 def is_letter(char: str) -> bool:
-    """Whether words are spelled with it; a character of an unspaced script stands for itself."""
+    """Whether a character is a letter of a script that separates words with spaces."""
     return not char.isnumeric() and " " not in fold(char)

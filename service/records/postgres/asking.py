@@ -33,7 +33,7 @@ class Asking:
         #: Answers to statements that were fetched ahead, by the statement with its parameters.
         self._known: dict[str, _Rows] = {}
         self._noted: dict[str, tuple[str, tuple[Any, ...]]] | None = None
-        #: What is yet to be said of the connections that may be seen, with the next statement.
+        #: The statement that limits the connections; it is sent with the next one.
         self._confined: tuple[str, tuple[Any, ...]] | None = None
 
     def confine(self, connection_ids: Iterable[str]) -> None:

@@ -43,7 +43,7 @@ class Writer(Transactions):
     engine = "postgres"
 
     def finish(self) -> None:
-        """Makes the indexes of words where there are none yet, after the first load."""
+        """Creates the indexes of words after the first load, or merges their pending entries."""
         for table, index in INDEXES.items():
             ((there,),) = self.rows_of("SELECT to_regclass(%s) IS NOT NULL", index)
             if there:

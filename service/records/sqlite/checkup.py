@@ -100,8 +100,8 @@ def recognise(path: Path) -> None:
 def _unreadable(error: sqlite3.Error | OSError) -> Unreadable:
     if isinstance(error, FileNotFoundError):
         return Absent("it does not exist")
-    told = error.strerror if isinstance(error, OSError) else str(error)
-    reason = (told or "input/output error").lower()
+    text = error.strerror if isinstance(error, OSError) else str(error)
+    reason = (text or "input/output error").lower()
     foreign = isinstance(error, sqlite3.Error) and reason.startswith(FOREIGN)
     return (Foreign if foreign else Unreadable)(reason)
 
