@@ -21,7 +21,7 @@ from urllib.parse import parse_qsl, quote, unquote
 import orjson
 
 from evidence.errors import InvalidRequest
-from evidence.members import known
+from evidence.json_text import known
 
 RECORD_SCHEME = "pdpp://record/"
 FIELD_WINDOW_SCHEME = "pdpp://field-window/"

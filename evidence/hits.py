@@ -1,13 +1,17 @@
-"""Search results as typed values: hits with their proven windows, and their page."""
+"""Search results as typed values: hits with their proven windows, their page, and their JSON.
 
-from dataclasses import dataclass, field
+The JSON is that of MCP `structuredContent`. The text channel carries the same facts.
+"""
+
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from evidence.continuation import Continuation
 from evidence.handles import RecordRef
-from evidence.limits import BUDGETS
-from evidence.model import Source, next_page
+from evidence.limits import BUDGETS, CONTRACT
+from evidence.json_text import known
+from evidence.model import READ_FIELD, Continuation, Source, label_of, next_page
 from evidence.text import clip
+from evidence.wire import absolute, call, paged, source_of, spelled
 
 #: Arguments that limit what is searched.
 LIMITING: Final = ("filter", "since", "until", "streams", "connection_id")
@@ -60,6 +64,12 @@ class Hit:
     def at(self) -> str | None:
         """The time of the event, in short form; never the time of import."""
         return clip(self.authored_at, BUDGETS.time_chars) if self.authored_at else None
+
+    @property
+    def heading(self) -> str:
+        """Its own title, else what it is: `label · stream · time`."""
+        parts = (label_of(self.source), self.ref.stream, self.at)
+        return clip(self.title or " · ".join(filter(None, parts)), BUDGETS.title_chars)
 
     @property
     def fetch(self) -> Continuation:
@@ -140,6 +150,11 @@ class SearchPage:
     fan_in: FanIn | None = None
     repaired_query: str | None = field(default=None, compare=False)
 
+    @property
+    def shows_whole_fields(self) -> bool:
+        """True if a window of the page is a whole field, so that it has no call of its own."""
+        return any(match.complete for hit in self.hits for match in hit.matches)
+
     def numbered(self) -> list[tuple[int, Hit]]:
         """The hits with their ranks; with their places on the page if they have none."""
         return [(hit.rank or place, hit) for place, hit in enumerate(self.hits, start=1)]
@@ -168,3 +183,122 @@ class SearchPage:
         repaired = {"query": self.repaired_query} if self.repaired_query else {}
         args = self._again({**repaired, "words": "all"})
         return [Continuation("search", args, "narrow")]
+
+
+#: How to read any field of a hit, because windows of whole fields have no call of their own.
+READ_ANY_FIELD = Continuation(
+    READ_FIELD, {"id": "<id of the hit>", "field_path": "<field>"}, "read_any_field"
+)
+
+
+def structured(page: SearchPage, *, base_url: str = "") -> dict[str, Any]:
+    """`{data, results, content_ladder}`; the hits are in `results`, not in `data`."""
+    data: dict[str, Any] = {
+        "object": "list",
+        "has_more": page.has_more,
+        "next_cursor": page.next_cursor,
+        "meta": _meta(page),
+    }
+    ladder: dict[str, Any] = {"kind": "search_results", "read_tool": "read_record_field"}
+    if page.shows_whole_fields:
+        ladder["read_any_field"] = spelled(READ_ANY_FIELD)
+    return {
+        "data": paged(data, page.continuations(), page.ended_early),
+        "results": [result(hit, base_url) for hit in page.hits],
+        "content_ladder": {**ladder, "records": [rung(hit) for hit in page.hits]},
+        "untrusted": True,
+    }
+
+
+def _meta(page: SearchPage) -> dict[str, Any]:
+    meta: dict[str, Any] = {"recall": page.recall, "warnings": page.warnings}
+    if page.counts:
+        meta["counts"] = counts_json(page.counts)
+    if page.absent_words:
+        meta["absent_words"] = page.absent_words
+    if page.nearest_words:
+        meta["nearest_words"] = page.nearest_words
+    if page.tail_cut:
+        meta["tail_cut"] = True
+    if page.left_out is not None:
+        meta["left_out"] = page.left_out
+    if page.fan_in:
+        meta["package"] = _fan_in(page.fan_in)
+    return meta
+
+
+def counts_json(found: Counts) -> dict[str, Any]:
+    """The counts of matching records: `some`, `accuracy`, and `all` if it is known."""
+    accuracy = "exact" if found.exact else "lower_bound"
+    return known({"some": found.some, "accuracy": accuracy, "all": found.all})
+
+
+def _fan_in(found: FanIn) -> dict[str, Any]:
+    """Counts of sources by state, and at most 12 with hits and 12 that did not answer."""
+    listed = [source for source in found.of("answered") if source.hits][: CONTRACT.candidates]
+    return {
+        "member_count": found.members,
+        "waiting_count": found.waiting,
+        "answered_count": len(found.of("answered")),
+        "failed_count": len(found.of("failed")),
+        "timed_out_count": len(found.of("timed_out")),
+        "sources": [report_json(one) for one in listed + found.silent[: CONTRACT.candidates]],
+    }
+
+
+def report_json(source: SourceReport) -> dict[str, Any]:
+    """The part of one source of a package in the page."""
+    return known(asdict(source))
+
+
+def result(hit: Hit, base_url: str) -> dict[str, Any]:
+    """One entry of `results`: the hit, how it matches, and its first window."""
+    shown = {
+        "id": hit.id,
+        "title": hit.heading,
+        "url": absolute(base_url, hit.url),
+        **source_of(hit.source),
+        "stream": hit.ref.stream,
+        "record_id": hit.ref.record_id,
+    }
+    facts: dict[str, Any] = {
+        "at": hit.at,
+        "rank": hit.rank,
+        "coverage": hit.coverage,
+        "matched_words": hit.matched_words,
+        "missing_words": hit.missing_words,
+        "forms": hit.forms,
+        "matched_fields": hit.matched_fields,
+    }
+    shown |= {name: value for name, value in facts.items() if value not in (None, [], {})}
+    if hit.matches:
+        shown["evidence_preview"] = hit.matches[0].shown
+    return shown
+
+
+def rung(hit: Hit) -> dict[str, Any]:
+    """One hit of the content ladder: where its windows are, and the calls that open them."""
+    if not hit.matches:
+        return {"id": hit.id, "fetch": call(hit.fetch)}
+    first, *others = hit.matches
+    further = [{**_evidence(match), "preview_text": match.shown} for match in others]
+    return {
+        "id": hit.id,
+        "evidence_preview": first.shown,
+        "evidence": [_evidence(first), *further],
+    }
+
+
+def _evidence(match: Match) -> dict[str, Any]:
+    """The position of a window; the text of a hit's first one is its `evidence_preview`."""
+    evidence: dict[str, Any] = {"field_path": match.field_path}
+    if match.start is not None:
+        evidence["start_chars"], evidence["end_chars"] = match.start, match.end
+        evidence["total_chars"] = match.total
+    if match.match_start is not None:
+        evidence["match_start_chars"] = match.match_start
+        evidence["match_end_chars"] = match.match_end
+    evidence["complete"] = match.complete
+    if not match.complete:
+        evidence["read"] = call(match.read)
+    return evidence

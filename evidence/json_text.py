@@ -1,6 +1,7 @@
-"""Parses JSON from elsewhere within a bound on its values and levels, counted before parsing.
+"""JSON objects without the members that are None, and JSON from elsewhere within a bound.
 
-A value of two bytes takes a hundred in memory, so a bound on bytes alone is not enough.
+The bound is on its values and levels, counted before parsing. A value of two bytes takes a
+hundred in memory, so a bound on bytes alone is not enough.
 """
 
 from itertools import accumulate
@@ -60,3 +61,8 @@ def _level_after(marks: bytes, level: int) -> int:
         if max(accumulate(memoryview(steps).cast("b"), initial=level)) > BUDGETS.json_levels:
             raise TooDeeplyNested(f"is nested more than {BUDGETS.json_levels} levels deep")
     return level + 2 * downs - len(steps)
+
+
+def known(members: dict[str, Any]) -> dict[str, Any]:
+    """The members that are not None, in their order."""
+    return {name: value for name, value in members.items() if value is not None}

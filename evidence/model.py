@@ -7,12 +7,29 @@ never stored beside them, so that all surfaces offer the same next step.
 import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
-from evidence.continuation import REPLACED_BY_CURSOR, Continuation
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.text import clip
+
+#: Arguments that a cursor replaces. With the bookmark, a feed would begin again.
+REPLACED_BY_CURSOR = ("cursor", "changes_since")
+
+
+@dataclass(slots=True)
+class Continuation:
+    """A complete call of one operation: `args` are its arguments as MCP spells them.
+
+    `why` says what it is for: read, next, previous, next_match, end, fetch, next_page, narrow,
+    schema, retry.
+    """
+
+    operation: str
+    args: dict[str, Any]
+    why: str
+
 
 T = TypeVar("T")
 
@@ -33,6 +50,12 @@ class Source(NamedTuple):
     def label(self) -> str:
         named = clip(self.display_name, BUDGETS.label_chars) if self.display_name else None
         return named or self.connector_key or self.connection_id or ""
+
+
+@lru_cache(maxsize=512)
+def label_of(source: Source) -> str:
+    """The label of a source in a line of text, where an id may be too long."""
+    return clip(source.label, BUDGETS.label_chars)
 
 
 @dataclass(frozen=True, slots=True)

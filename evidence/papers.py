@@ -6,9 +6,9 @@ As with records, the next calls are derived from these values, so all surfaces o
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from evidence.continuation import Continuation
+from evidence.model import Continuation
 from evidence.limits import BUDGETS
-from evidence.members import known
+from evidence.json_text import known
 from evidence.text import clip
 
 SEARCH = "search_papers"

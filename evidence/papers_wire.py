@@ -7,7 +7,7 @@ The two differ in how a next call is spelled; `Steps` turns calls into the membe
 from collections.abc import Callable
 from typing import Any
 
-from evidence.continuation import Continuation
+from evidence.model import Continuation
 from evidence.papers import (
     Paper,
     PaperFacets,

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from evidence.continuation import Continuation
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import READ_FIELD, Source, next_page
+from evidence.model import READ_FIELD, Continuation, Source, next_page
 from evidence.values import Binary, Bytes, bytes_in, data_as_json
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from evidence.members import known
+from evidence.json_text import known
 from evidence.model import Source
 from evidence.schema import FULL, METRICS, NAMED, FieldCapability, Relation, Schema, StreamSchema
 

@@ -7,11 +7,10 @@ from functools import lru_cache
 from typing import Any
 
 from evidence import pointer
-from evidence.continuation import Continuation
 from evidence.errors import EvidenceError
 from evidence.limits import BUDGETS
-from evidence.members import known
-from evidence.model import Buckets, Group, Source
+from evidence.json_text import known
+from evidence.model import Buckets, Continuation, Group, Source
 from evidence.records import Count, Document, FieldRead, Partial, Record, RecordPage, Related
 from evidence.text import clip, json_line
 from evidence.values import Bytes

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from evidence.continuation import Continuation
+from evidence.model import Continuation
 from evidence.schema import NO_FLAGS, StreamRow, StreamSchema
 from renderers.rendering import value_of
 

@@ -6,11 +6,10 @@ from typing import Any
 import orjson
 
 from evidence import pointer, values, wire
-from evidence.continuation import Continuation
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import READ_FIELD, Source
+from evidence.model import READ_FIELD, Continuation, Source
 from evidence.records import Document, Record
-from evidence.size import fit_json, json_bytes
+from renderers.rendering import fit_json, json_bytes
 from evidence.text import clip
 from evidence.values import Bytes, Preview
 

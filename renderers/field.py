@@ -9,10 +9,9 @@ from evidence import wire
 from evidence.handles import field_window_uri
 from evidence.limits import Budgets
 from evidence.records import FieldRead
-from evidence.size import fit_both
 from evidence.text import escape
 from evidence.values import BlobRef, Bytes
-from renderers.rendering import Context, Rendering, fenced, header, joined, warning
+from renderers.rendering import Context, Rendering, fenced, fit_both, header, joined, warning
 
 PAGE_BYTES = 4_096
 

@@ -7,20 +7,19 @@ from typing import Any
 import orjson
 
 from evidence import pointer, values, wire
-from evidence.continuation import Continuation
 from evidence.limits import CONTRACT, Budgets
-from evidence.model import READ_FIELD
+from evidence.model import READ_FIELD, Continuation
 from evidence.records import Partial, Record, RecordPage
-from evidence.size import fit_json
 from evidence.text import escape
 from evidence.values import Preview
 from evidence.work import Each, serial
-from renderers import heavy
+from renderers import rendering
 from renderers.rendering import (
     FENCE_SLOT,
     Context,
     Rendering,
     fenced,
+    fit_json,
     header,
     joined,
     name_source,
@@ -55,7 +54,7 @@ def fit(page: RecordPage, budgets: Budgets, each: Each = serial) -> RecordPage:
     `each` works on the records of a heavy page.
     """
     items, kept = page.records, 0
-    is_heavy = sum([_chars(item) for item in items]) > heavy.PAGE_CHARS
+    is_heavy = sum([_chars(item) for item in items]) > rendering.HEAVY_PAGE_CHARS
     shown: list[Trimmed | None] = [None] * len(items)
     late = set[int]()
     for size in PREVIEW_BYTES:
@@ -65,7 +64,7 @@ def fit(page: RecordPage, budgets: Budgets, each: Each = serial) -> RecordPage:
             return _trim(items[place], size, budgets)
 
         if is_heavy and places:
-            trimmed, missed = heavy.rendered(
+            trimmed, missed = rendering.rendered_each(
                 trim, places, each, late=lambda place: _without_fields(items[place])
             )
             late.update(places[place] for place in missed)
@@ -78,7 +77,7 @@ def fit(page: RecordPage, budgets: Budgets, each: Each = serial) -> RecordPage:
             break
     records = [one.item for one in shown[: max(1, kept)] if one]
     count = sum(place < len(records) for place in late)
-    warnings = [*page.warnings, heavy.warning(count)] if count else page.warnings
+    warnings = [*page.warnings, rendering.late_warning(count)] if count else page.warnings
     return replace(page, records=records, warnings=warnings)
 
 

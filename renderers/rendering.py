@@ -1,20 +1,25 @@
-"""Shared by renderers: their result, their context, and the pieces of a line of text."""
+"""Shared by renderers: their result, their context, the pieces of a line, and what fits.
+
+Items of a page are rendered where the page is, or by a pool if the page is heavy: larger together
+than `HEAVY_PAGE_CHARS`. Each item then has `render_seconds`: one that takes longer is shown without
+its text, and the page goes on.
+"""
 
 import hmac
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
-from evidence.continuation import Continuation
 from evidence.limits import BUDGETS, Budgets
-from evidence.model import Source
+from evidence.model import Continuation, Source, label_of
 from evidence.text import clip, escape
 from evidence.values import Bytes
 from evidence.wire import bytes_line, spelled
+from evidence.work import Deadline, Done, Each
 
 Spell = Callable[[Continuation], str]
 #: Spells how the bytes of a field are fetched, or that they are not there.
@@ -95,10 +100,9 @@ def quoted(text: str, limit: int | None = None) -> str:
 @lru_cache(maxsize=512)
 def name_source(source: Source) -> str:
     """`Label (connection_id)`, quoted where it must be."""
-    label = clip(source.label, BUDGETS.label_chars)
     if source.connection_id is None or source.label == source.connection_id:
-        return value_of(label or "unknown")
-    return f"{value_of(label)} ({value_of(source.connection_id)})"
+        return value_of(label_of(source) or "unknown")
+    return f"{value_of(label_of(source))} ({value_of(source.connection_id)})"
 
 
 def step(continuation: Continuation, spell: Spell = spelled) -> str:
@@ -127,3 +131,90 @@ def fenced(fence: str, text: str) -> str:
 
 def joined(lines: Sequence[str]) -> str:
     return "\n".join(lines)
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+#: The code of the warning that some items are shown without their text.
+TIMED_OUT = "rendering_timed_out"
+#: A page of more code points than this is heavy.
+HEAVY_PAGE_CHARS = BUDGETS.heavy_page_chars
+
+
+def rendered_each(
+    fn: Callable[[T], R], items: Sequence[T], each: Each, *, late: Callable[[T], R]
+) -> tuple[list[R], list[int]]:
+    """(`fn` of every item, the places of those that took too long or failed).
+
+    Those have `late` of the item instead.
+    """
+    results: list[R] = []
+    missed: list[int] = []
+    outcomes = each(fn, items, Deadline.after(BUDGETS.render_seconds))
+    for place, (item, outcome) in enumerate(zip(items, outcomes)):
+        if isinstance(outcome, Done):
+            results.append(outcome.value)
+        else:
+            results.append(late(item))
+            missed.append(place)
+    return results, missed
+
+
+def late_warning(count: int) -> dict[str, Any]:
+    """The warning of a page on which this many items are shown without their text."""
+    shown = "One item takes" if count == 1 else f"{count} items take"
+    return {
+        "code": TIMED_OUT,
+        "message": f"{shown} too long to render here and shows no text. Its own call reads it.",
+    }
+
+
+def timed_out(reading: Any) -> bool:
+    """True if a page shows items without their text because they took too long."""
+    listed = getattr(reading, "warnings", None) or ()
+    return any(one.get("code") == TIMED_OUT for one in listed)
+
+
+# A code point takes one byte at least and this many at most, written out as an escape.
+MOST_BYTES = 10
+
+
+def json_bytes(text: str) -> int:
+    """UTF-8 bytes of a text as a JSON string, without its quotes."""
+    return len(orjson.dumps(text)) - 2
+
+
+def shown_bytes(text: str) -> int:
+    """UTF-8 bytes of a text as model-visible text, control characters written out."""
+    return len(escape(text)[0].encode())
+
+
+def fit_json(text: str, room: int) -> str:
+    """The longest beginning of `text` that takes at most `room` bytes inside JSON."""
+    return text[: _longest(text, room, shown=False)]
+
+
+def fit_both(text: str, *, shown: int, json: int) -> str:
+    """The longest beginning that takes at most `shown` bytes as text and `json` bytes in JSON."""
+    text = text[: _longest(text, shown, shown=True)]
+    return fit_json(text, json)
+
+
+def _longest(text: str, room: int, *, shown: bool) -> int:
+    """Binary search: the size of a prefix never shrinks when it gets longer."""
+    if room <= 0:
+        return 0
+    measure = shown_bytes if shown else json_bytes
+    high = min(len(text), room)
+    excess = measure(text[:high]) - room
+    if excess <= 0:
+        return high
+    low, high = max(0, high - excess), high - -(-excess // MOST_BYTES)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if measure(text[:middle]) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return low

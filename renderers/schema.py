@@ -5,10 +5,9 @@ from typing import Any
 
 import orjson
 
-from evidence.continuation import Continuation
 from evidence.limits import CONTRACT
 from evidence import schema_wire
-from evidence.model import Source, distinct
+from evidence.model import Continuation, Source, distinct
 from evidence.schema import Schema, StreamRow
 from evidence.wire import call
 from renderers import capabilities

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 
 import orjson
 
-from evidence import hits_wire
-from evidence.hits import FanIn, Hit, Match, SearchPage, SourceReport
+from evidence.hits import READ_ANY_FIELD, FanIn, Hit, Match, SearchPage, SourceReport, structured
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import Source
+from evidence.model import Source, label_of
 from evidence.text import clip
 from renderers.rendering import (
     FENCE_SLOT,
@@ -45,8 +44,8 @@ def render(page: SearchPage, context: Context) -> Rendering:
     ]
     body = joined([*cards, *footer(page, context)])
     text = joined([header(page, _escapes(page, body)), body])
-    structured = hits_wire.search(page, base_url=context.base_url)
-    return Rendering((context.close(text),), structured)
+    data = structured(page, base_url=context.base_url)
+    return Rendering((context.close(text),), data)
 
 
 def _escapes(page: SearchPage, body: str) -> int:
@@ -117,14 +116,14 @@ def line(number: int, hit: Hit, *, one_source: bool = False, keyed: bool = True)
     """
     full = is_full(number)
     most = BUDGETS.title_chars if full else BUDGETS.later_title_chars
-    at = f" {value_of(MIDNIGHT.sub('', hit.at))}" if hit.at and hit.title else ""
+    at = f" {value_of(MIDNIGHT.sub('', time))}" if hit.title and (time := hit.at) else ""
     named = ""
     if full or not one_source:
-        named = f" source={value_of(clip(hit.source.label, BUDGETS.label_chars) or 'unknown')}"
+        named = f" source={value_of(label_of(hit.source) or 'unknown')}"
         key = clip(hit.source.connector_key or "", BUDGETS.label_chars)
         if key and keyed:
             named += f" connector_key={value_of(key)}"
-    title = quoted(clip(hits_wire.title(hit), most))
+    title = quoted(clip(hit.heading, most))
     return f"{number} {hit.id} {title}{at}{named}{_words(hit, full=full)}"
 
 
@@ -169,8 +168,8 @@ def evidence_line(match: Match, context: Context, *, quoting: bool = False) -> s
 def footer(page: SearchPage, context: Context = Context()) -> list[str]:
     """Sources, warnings, the next page, or what to do if nothing was found."""
     lines = []
-    if hits_wire.shows_whole_fields(page):
-        lines.append(f"to read any field: {context.spell(hits_wire.READ_ANY_FIELD)}")
+    if page.shows_whole_fields:
+        lines.append(f"to read any field: {context.spell(READ_ANY_FIELD)}")
     lines += _sources(page.fan_in) if page.fan_in else _mix(page)
     if page.recall.get("complete") is False and not _only_sources_miss(page):
         lines += _recall(page)

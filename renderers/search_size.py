@@ -5,13 +5,12 @@ from dataclasses import replace
 
 import orjson
 
-from evidence import hits_wire
 from evidence.find import Span
-from evidence.hits import Hit, Match, SearchPage
+from evidence.hits import Hit, Match, SearchPage, result, rung, structured
 from evidence.limits import CONTRACT, Budgets
 from evidence.text import excerpt, mark, split
 from evidence.work import Each, serial
-from renderers import heavy, search
+from renderers import rendering, search
 from renderers.rendering import joined
 
 TEXT_BYTES_PER_HIT = 820
@@ -31,7 +30,7 @@ class Room:
         most = max(budgets.search_text_bytes, TEXT_BYTES_PER_HIT * len(page.hits))
         around = joined([search.header(page, 99), *search.footer(page)])
         self.text = min(budgets.text_bytes, most) - len(around.encode()) - LATER_BYTES
-        empty = orjson.dumps(hits_wire.search(replace(page, hits=page.hits[:1])))
+        empty = orjson.dumps(structured(replace(page, hits=page.hits[:1])))
         self.data = budgets.structured_bytes - len(empty) - LATER_BYTES
 
     def holds(self, costs: Sequence[tuple[int, int]]) -> bool:
@@ -89,13 +88,13 @@ def _with_cut_windows(
 
     numbered = page.numbered()
     chars = sum([len(one.shown) for hit in page.hits for one in hit.matches])
-    if chars <= heavy.PAGE_CHARS:
+    if chars <= rendering.HEAVY_PAGE_CHARS:
         return page, list(map(reduced, numbered))
-    hits, missed = heavy.rendered(
+    hits, missed = rendering.rendered_each(
         reduced, numbered, each, late=lambda one: replace(one[1], matches=[])
     )
     if missed:
-        page = replace(page, warnings=[*page.warnings, heavy.warning(len(missed))])
+        page = replace(page, warnings=[*page.warnings, rendering.late_warning(len(missed))])
     return page, hits
 
 
@@ -165,5 +164,5 @@ def _densest(text: str, marks: Sequence[tuple[int, int]], size: int) -> Span:
 def _cost(number: int, hit: Hit) -> tuple[int, int]:
     """Bytes of a hit in the text and in structured content, separators included."""
     text = search.card(number, hit)
-    data = orjson.dumps([hits_wire.result(hit, ADDRESS), hits_wire.rung(hit)])
+    data = orjson.dumps([result(hit, ADDRESS), rung(hit)])
     return len(text.encode()) + 1, len(data)

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from evidence.continuation import Continuation
+from evidence.model import Continuation
 from evidence.version import VERSION
 from service import openapi
 from service.openapi import Mounted

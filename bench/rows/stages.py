@@ -16,7 +16,7 @@ from bench.findings import Finding, Line, Note
 from bench.plan import Plan
 from bench.servers import FORGETFUL
 from bench.stores import Corpus, open_corpus, open_queries
-from evidence import hits_wire
+from evidence import hits
 from service import bootstrap, settings
 from service.access.guard import Access, Guard
 from service.mcp import blueprint as mcp
@@ -102,7 +102,7 @@ def profile(corpus: Corpus, queries: Sequence[str], *, passes: int) -> Stages:
     )
     places = [
         ("store", (StoreResourceServer, "search")),
-        ("wire", (hits_wire, "search")),
+        ("wire", (hits, "structured")),
     ]
     whole = found.measured("all else", answer)
     with found.watching(places):

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import click
 
 from evidence import handles
-from evidence.continuation import Continuation
+from evidence.model import Continuation
 from evidence.errors import EvidenceError, InvalidRequest, TimedOut, Unavailable
 from evidence.values import Base64, Bytes
 from evidence.wire import bytes_line

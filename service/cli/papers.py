@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from evidence.continuation import Continuation
+from evidence.model import Continuation
 from evidence.limits import CONTRACT
 from evidence.papers import SOURCE
 from renderers.rendering import Context

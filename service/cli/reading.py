@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from evidence import handles, pointer
-from evidence.continuation import Continuation
+from evidence.model import Continuation
 from evidence.records import Document, FieldRead
 from renderers import document, field
 from renderers.rendering import Context, Spell

@@ -4,11 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evidence.continuation import Continuation
+from evidence.model import Continuation
 from evidence.records import RecordPage
 from service.pdpp.decode import aggregate, records, search
 from evidence.text import unmark
-from evidence.hits_wire import title
 from evidence.wire import member
 from renderers.rendering import Spell, step, warning
 
@@ -71,7 +70,7 @@ def _hits(body: dict[str, Any], args: dict[str, Any]) -> Rows:
         cells.append(
             {
                 "id": hit.id,
-                "title": title(hit),
+                "title": hit.heading,
                 "at": hit.at,
                 "connection_id": hit.source.connection_id,
                 "source": hit.source.label,

@@ -7,8 +7,8 @@ from typing import Any, Final, Protocol
 from evidence import request_log
 from evidence.errors import EvidenceError
 from evidence.version import VERSION
-from renderers import failure, heavy
-from renderers.rendering import Context, Rendering
+from renderers import failure
+from renderers.rendering import Context, Rendering, timed_out
 from service.operations.base import Caller, Operation, retries, run_bounded
 
 #: In a tool's `_meta`: the client capability without which the tool cannot work.
@@ -113,7 +113,7 @@ class OperationTools:
         """Both channels of the answer of an operation to unchecked arguments."""
         arguments = operation.load(given)
         reading = run_bounded(operation, session, arguments)
-        request_log.current().incomplete |= heavy.timed_out(reading)
+        request_log.current().incomplete |= timed_out(reading)
         context = Context(fence_key=session.fence_key, base_url=session.base_url)
         return operation.render(reading, context)
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from marshmallow import RAISE, Schema, ValidationError
 
-from evidence.continuation import Continuation
+from evidence.model import Continuation
 from evidence.errors import EvidenceError, InvalidRequest
 from evidence.limits import BUDGETS, Budgets
 from evidence.papers_wire import Steps

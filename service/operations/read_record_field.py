@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from evidence import handles
-from evidence.continuation import Continuation
+from evidence.model import Continuation
 from evidence.errors import InvalidRequest
 from evidence.handles import FieldRef
 from evidence.limits import BUDGETS, CONTRACT

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from evidence.continuation import Continuation
+from evidence.model import Continuation
 from evidence.errors import InvalidRequest
 from evidence.schema import Schema
 from renderers import schema as renderer

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
-from evidence.continuation import Continuation
+from evidence.model import Continuation
 from evidence.errors import Gone, InvalidRequest
 from evidence.limits import CONTRACT
 from evidence.papers import PaperHit, PaperPage

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import orjson
 
 from evidence import query as words
-from evidence.continuation import Continuation
+from evidence.model import Continuation
 from evidence.errors import Ambiguous, NotFound
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.papers import SEARCH, Paper, line

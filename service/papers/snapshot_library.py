@@ -18,7 +18,7 @@ from evidence.papers import (
     PaperText,
     line,
 )
-from evidence.continuation import Continuation
+from evidence.model import Continuation
 from evidence.work import Deadline
 from service.papers import assets, facets, outline, papers, search, texts
 from service.papers.assets import Asset, AssetStore, LocalAssets

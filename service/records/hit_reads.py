@@ -10,9 +10,8 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, Final
 
-from evidence.continuation import Continuation
 from evidence.limits import CONTRACT
-from evidence.model import window_read
+from evidence.model import Continuation, window_read
 from evidence.question import Question
 from evidence.ranking import Group
 from service.records.blocks import Ranked

@@ -5,12 +5,11 @@ from functools import lru_cache
 from typing import Final
 
 from evidence import pointer
-from evidence.continuation import Continuation
 from evidence.fold import fold
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.hits import Hit, Match
-from evidence.model import Source
+from evidence.model import Continuation, Source
 from evidence.find import RECORD_PASSAGE_CHARS, Passage, passages
 from evidence.proven import spelling
 from evidence.query import needle

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from evidence.continuation import Continuation
+from evidence.model import Continuation
 from evidence.errors import Ambiguous, EvidenceError, InvalidRequest, NotFound
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT

@@ -26,7 +26,7 @@ PDPP = (
 #: The JSON of MCP and of papers, which is made from the same values and has members of these names.
 OTHER_WIRE = (
     "evidence/wire.py",
-    "evidence/hits_wire.py",
+    "evidence/hits.py",
     "evidence/schema_wire.py",
     "evidence/papers_wire.py",
 )

@@ -16,7 +16,7 @@ from pathlib import Path
 import orjson
 from click.testing import CliRunner, Result
 
-from evidence.continuation import Continuation
+from evidence.model import Continuation
 from service.__main__ import rung
 from service.cli.commands import Spelling
 from service.cli.reading import ENTRIES

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from evidence.continuation import Continuation
+from evidence.model import Continuation
 from service.__main__ import rung
 from service.cli.deferred import loaded
 from service.cli.reading import ENTRIES

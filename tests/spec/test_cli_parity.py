@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from evidence.continuation import Continuation
-from evidence.hits_wire import READ_ANY_FIELD
+from evidence.model import Continuation
+from evidence.hits import READ_ANY_FIELD
 from evidence.text import json_line
 from evidence.wire import spelled
 from service.cli.reading import ENTRIES

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from evidence import hits_wire
 from service.pdpp.decode import search as reading
 from evidence.text import unmark
 from renderers import search as renderer
@@ -205,4 +204,4 @@ def test_a_call_is_spelled_the_same_in_both_channels(small: Local) -> None:
     answer = small.ok("search", query="standup", limit=3)
     for call in structured_calls(answer.structured):
         assert any(call.key() == printed.key() for printed in printed_calls(answer.text)), call
-    assert hits_wire.title(reading.read({"data": [UNPROVEN]}).hits[0])
+    assert reading.read({"data": [UNPROVEN]}).hits[0].heading

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evidence.limits import BUDGETS
-from renderers import heavy, records, search_size
+from renderers import records, rendering, search_size
 from renderers.pool import WorkerPool
 from tests.helpers.all_words import SCHEMA
 from tests.helpers.caller import Caller
@@ -68,7 +68,7 @@ def trimming(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heavy, "BUDGETS", replace(BUDGETS, render_seconds=SHORT))
+    monkeypatch.setattr(rendering, "BUDGETS", replace(BUDGETS, render_seconds=SHORT))
 
 
 def test_a_page_of_long_records_is_rendered_by_the_pool_as_it_is_without(
@@ -77,7 +77,7 @@ def test_a_page_of_long_records_is_rendered_by_the_pool_as_it_is_without(
     asked = {"stream": "notes", "limit": LIMIT}
     pooled = client(house).ok("query_records", **asked)
     assert trimming.threads == {"render"}
-    monkeypatch.setattr(heavy, "PAGE_CHARS", sys.maxsize)
+    monkeypatch.setattr(rendering, "HEAVY_PAGE_CHARS", sys.maxsize)
     trimming.threads.clear()
     here = client(house).ok("query_records", **asked)
     assert "render" not in trimming.threads
@@ -103,13 +103,13 @@ def test_a_record_that_takes_too_long_is_shown_by_its_id_and_its_call(
     assert rows[LATE]["data"] == {} and all(row["data"] for id, row in rows.items() if id != LATE)
     call = rungs[f"notes/notes:{LATE}"]["next"]
     assert call["tool"] == "fetch" and str(call["args"]["id"]) in answer.text
-    assert answer.structured["data"]["meta"]["warnings"][0]["code"] == heavy.TIMED_OUT
-    assert f"warning {heavy.TIMED_OUT}: " in answer.text
+    assert answer.structured["data"]["meta"]["warnings"][0]["code"] == rendering.TIMED_OUT
+    assert f"warning {rendering.TIMED_OUT}: " in answer.text
     assert caller.ok(call["tool"], **call["args"]).structured["title"] == "Note 7"
 
     trimming.late.clear()
     again = caller.ok("query_records", **asked)
-    assert heavy.TIMED_OUT not in again.text, "an incomplete answer is not kept"
+    assert rendering.TIMED_OUT not in again.text, "an incomplete answer is not kept"
 
 
 def long_hits(asked: Asked) -> Reply:
@@ -150,4 +150,4 @@ def test_a_hit_that_takes_too_long_keeps_its_id_and_the_others_their_windows(
     rungs = {one["id"]: one for one in answer.structured["content_ladder"]["records"]}
     assert len(rungs) == 5 and rungs[f"away/notes:{LATE}"].keys() == {"id", "fetch"}
     assert sum("evidence" in one for one in rungs.values()) == 4
-    assert f"warning {heavy.TIMED_OUT}: " in answer.text
+    assert f"warning {rendering.TIMED_OUT}: " in answer.text

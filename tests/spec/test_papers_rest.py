@@ -6,7 +6,7 @@ from urllib.parse import quote
 import pytest
 
 from service.operations.papers.links import href
-from evidence.continuation import Continuation
+from evidence.model import Continuation
 from evidence.limits import CONTRACT
 from tests.helpers.papers import ATTENTION, DEEP_LEARNING, NO_SOURCE, NO_SUMMARY, Library, known
 from tests.helpers.reading import structured_calls

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from evidence import handles, hits_wire, routes, wire
+from evidence import handles, hits, routes, wire
 from evidence.limits import BUDGETS
 from service.pdpp.decode import aggregate as aggregates
 from service.pdpp.decode import schema, search
@@ -79,7 +79,7 @@ def wired(tool: str, args: dict[str, Any], body: dict[str, Any]) -> dict[str, An
         return schema_renderer.render(described, Context()).structured
     if tool == "search":
         page = replace(search.read(body), args=args)
-        return hits_wire.search(search_size.fit(page, BUDGETS))
+        return hits.structured(search_size.fit(page, BUDGETS))
     if tool == "query_records":
         listed = replace(decode_page(body, args["stream"]), args=args)
         fitted = record_renderer.fit(listed, BUDGETS)

@@ -4,7 +4,7 @@ import re
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from evidence.continuation import Continuation
+from evidence.model import Continuation
 from service.operations.papers import PAPER_OPERATIONS
 
 #: Links there may be several of; they are lists. `next_page` is plain `next` here.

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from evidence.members import known
+from evidence.json_text import known
 from evidence.model import Source
 from evidence.records import Record, RecordPage, Related
 from service.pdpp.encode.values import encode_data

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from evidence import hits_wire, routes
-from evidence.hits import FanIn, Hit, Match, SearchPage
-from evidence.members import known
+from evidence import routes
+from evidence.hits import FanIn, Hit, Match, SearchPage, counts_json, report_json
+from evidence.json_text import known
 from service.pdpp.search_warnings import LEFT_OUT, NO_HITS
 
 Body = dict[str, Any]
@@ -29,7 +29,7 @@ def encode(page: SearchPage) -> Body:
 def _meta(page: SearchPage) -> Body:
     meta: Body = {}
     if page.counts:
-        counts = meta["counts"] = hits_wire.counts(page.counts)
+        counts = meta["counts"] = counts_json(page.counts)
         meta |= {"count": counts["some"], "count_accuracy": counts["accuracy"]}
     meta["recall"] = page.recall
     meta["warnings"] = [*page.warnings, *_end_warnings(page)]
@@ -65,7 +65,7 @@ def _package(found: FanIn) -> Body:
         "member_count": found.members,
         "waiting_count": found.waiting,
         "partial": bool(found.silent),
-        "sources": [*map(hits_wire.report, found.sources)],
+        "sources": [*map(report_json, found.sources)],
     }
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from evidence.continuation import Continuation
+from evidence.model import Continuation
 from evidence.errors import Ambiguous, Forbidden, NotFound
 from evidence.limits import CONTRACT
 from evidence.work import Deadline

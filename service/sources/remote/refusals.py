@@ -3,7 +3,7 @@
 from dataclasses import fields
 from typing import Any
 
-from evidence.continuation import Continuation
+from evidence.model import Continuation
 from evidence.errors import EvidenceError, Forbidden, InvalidRequest, NotFound
 from evidence.handles import RecordRef
 from evidence.limits import CONTRACT

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from evidence import json_text
-from evidence.continuation import Continuation
+from evidence.model import Continuation
 from evidence.errors import (
     ENDED,
     Ambiguous,

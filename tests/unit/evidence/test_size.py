@@ -4,7 +4,7 @@ import orjson
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evidence.size import fit_both, fit_json
+from renderers.rendering import fit_both, fit_json
 from evidence.text import escape
 from tests.helpers.monsters import ALPHABETS
 

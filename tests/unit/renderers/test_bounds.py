@@ -6,11 +6,10 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence import hits_wire, wire
-from evidence.continuation import Continuation
+from evidence import wire
 from evidence.hits import SearchPage
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import Source
+from evidence.model import Continuation, Source
 from evidence.records import FieldRead, Record, RecordPage
 from evidence.schema import Connector, Schema, StreamRow, StreamSchema, parse_flags
 from service.pdpp.decode.records import decode_record
@@ -177,7 +176,7 @@ def test_details_of_thousands_of_fields_are_bounded_and_paged(data: st.DataObjec
 def test_titles_of_any_length_are_short_before_they_are_rendered() -> None:
     row = {"stream": "s", "record_key": "r", "connection_id": "c", "title": "T" * 50_000}
     page = search_reading.read({"data": [row]})
-    assert len(hits_wire.title(page.hits[0])) <= BUDGETS.title_chars
+    assert len(page.hits[0].heading) <= BUDGETS.title_chars
     body = {"id": "r", "data": {"t": "T" * 50_000}, "roles": {"primary-title": "t"}}
     document = lay_out(decode_record(body, page.hits[0].ref))
     assert len(document.title) <= 300 and document.metadata["title_field"] == "t"

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence import hits_wire
-from evidence.hits import Counts, FanIn, SearchPage, SourceReport
+from evidence.hits import Counts, FanIn, SearchPage, SourceReport, structured
 from evidence.limits import BUDGETS, CONTRACT
 from service.pdpp.decode import search as decode
 from service.pdpp.search_warnings import LEFT_OUT, NO_HITS
@@ -56,7 +55,7 @@ def test_a_page_is_read_back_from_its_body(monster: Held[SearchPage]) -> None:
     page = monster.reading
     read = decode.read(orjson.loads(orjson.dumps(encode(page))))
     assert read == page
-    assert hits_wire.search(read) == hits_wire.search(page)
+    assert structured(read) == structured(page)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evidence.continuation import Continuation
+from evidence.model import Continuation
 from evidence.errors import Ambiguous, EvidenceError, Forbidden, NotFound
 from evidence.handles import RecordRef
 from evidence.schema import FULL, Bearer
