@@ -18,6 +18,8 @@ from service.settings import THREADS
 from tests.helpers.server import ROOT, serving
 
 RUNG, LIMIT = "service.app:create_app()", "bench.peers.limit:create_app()"
+#: A limit that counts, and refuses nobody.
+COUNTED = {"RUNG_RATE_LIMIT_TOKEN": "999999999/minute"}
 #: Keeps no answers.
 FORGETFUL = {"RUNG_ANSWER_CACHE_BYTES": "0"}
 
@@ -76,7 +78,7 @@ def running(
     own, before = os.sched_getaffinity(0), _children(os.getpid())
     os.sched_setaffinity(0, {core})  # the server inherits it
     begun = time.perf_counter()
-    env = {**({} if remembering else FORGETFUL), **env, "RUNG_THREADS": str(threads)}
+    env = {**({} if remembering else FORGETFUL), **COUNTED, **env, "RUNG_THREADS": str(threads)}
     with serving(app_import, env, workers=1, threads=threads, config=config, cwd=cwd) as url:
         boot = time.perf_counter() - begun
         os.sched_setaffinity(0, own)

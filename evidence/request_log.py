@@ -1,6 +1,7 @@
 """Facts of one request while it is answered, for its log line, its metrics and its trace.
 
-They hold nothing of what is read or asked: no token, id, query, name or text.
+They hold nothing of what is read or asked: no token, record id, query or text. `used` names
+streams, for the owner's counts; it is never logged.
 """
 
 import re
@@ -71,7 +72,8 @@ class RequestLog:
     `error` is the code of the error it was answered with. `asked` is called with the outcome of
     each request to an upstream, from any thread. `began` is a reading of `perf_counter`. `traced`
     is True if the trace came in a header, `streams` if the body is made while it is sent,
-    `incomplete` if the answer leaves something out because time ran out.
+    `incomplete` if the answer leaves something out because time ran out. `grant` is the id of the
+    grant or package of the token, `used` the (grant id, stream) of the records in the answer.
     """
 
     request_id: str = ""
@@ -86,6 +88,8 @@ class RequestLog:
     began: float = 0.0
     streams: bool = False
     incomplete: bool = False
+    grant: str = ""
+    used: set[tuple[str, str]] = field(default_factory=set)
 
     def join(self, traceparent: object) -> None:
         """Adopts the trace of a message, unless a header named one.

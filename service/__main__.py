@@ -52,6 +52,7 @@ COMMANDS = (
         "stats",
         "Count the connections, streams and records of the store.",
     ),
+    Deferred("log", "service.cli.log", "log", "Show which grants read which streams, by day."),
     Deferred("papers", "service.cli.papers", "papers", "Search and read the papers of a snapshot."),
     Deferred("serve", "service.cli.serve", "serve", "Serve records and papers over HTTP."),
     Deferred(

@@ -45,7 +45,8 @@ def create_app(services: Services | None = None) -> Flask:
         mounts[rest.PREFIX] = rest.HEADERS
     if services.papers is not None:
         mounts[rest_papers.PREFIX] = _papers_headers(services)
-    hooks.prepare(app, _guard(services, Access.OPEN), services.settings, mounts)
+    activity = services.store.activity if services.store else None
+    hooks.prepare(app, _guard(services, Access.OPEN), services.settings, mounts, activity)
     web.prepare(app, mounts)
     if services.authority is not None:
         _mount_records(app, services)

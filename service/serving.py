@@ -90,10 +90,22 @@ def pre_fork(server: Any, worker: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    """Opens the snapshot before the first request, which a bad file could meanwhile replace."""
-    papers = worker.app.callable.extensions["rung"].papers
-    if papers is not None:
-        papers.status()
+    """Opens the snapshot before the first request, which a bad file could meanwhile replace.
+
+    Begins to count the uses of grants.
+    """
+    services = worker.app.callable.extensions["rung"]
+    if services.papers is not None:
+        services.papers.status()
+    if services.store is not None:
+        services.store.activity.start()
+
+
+def worker_exit(server: Any, worker: Any) -> None:
+    """Writes the last counts of uses."""
+    store = worker.app.callable and worker.app.callable.extensions["rung"].store
+    if store is not None:
+        store.activity.stop()
 
 
 def child_exit(server: Any, worker: Any) -> None:

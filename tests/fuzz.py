@@ -17,6 +17,7 @@ from service.demo.fill import fill, token_for
 from service.demo.papers import write_once
 from service.records.sqlite.writer import open_writer
 from tests.helpers.fuzzing import KNOWN_PAPERS, KNOWN_RECORDS, Report, fuzz
+from tests.helpers.server import UNLIMITED
 
 SHOWN = 20
 
@@ -52,7 +53,7 @@ def main() -> int:
 
 
 def _app(**environ: str) -> Flask:
-    return create_app(bootstrap.build(settings.load(environ)))
+    return create_app(bootstrap.build(settings.load({**UNLIMITED, **environ})))
 
 
 def _tell(name: str, report: Report) -> None:

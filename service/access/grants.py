@@ -67,7 +67,7 @@ def create(
     return grant_id, token
 
 
-def find(registry: RegistryReader, token: str, *, now: datetime | None = None) -> Grant:
+def find(registry: RegistryReader, token: str, *, now: tokens.Now = None) -> Grant:
     """Return the grant of a token.
 
     Raises `Unauthenticated` for an unknown, revoked or expired token and `Forbidden` for the
@@ -78,7 +78,7 @@ def find(registry: RegistryReader, token: str, *, now: datetime | None = None) -
     return _active(registry.grant_of_token(tokens.hashed(token)), now)
 
 
-def by_id(registry: RegistryReader, grant_id: str, *, now: datetime | None = None) -> Grant:
+def by_id(registry: RegistryReader, grant_id: str, *, now: tokens.Now = None) -> Grant:
     """Return the grant with this id, which is a member of a package.
 
     Raises `Forbidden` if it has ended: the caller's own token is still good.
@@ -89,7 +89,7 @@ def by_id(registry: RegistryReader, grant_id: str, *, now: datetime | None = Non
         raise Forbidden(error.message, code=error.code) from None
 
 
-def _active(row: GrantRow | None, now: datetime | None) -> Grant:
+def _active(row: GrantRow | None, now: tokens.Now) -> Grant:
     if row is None:
         raise Unauthenticated(
             "This token is unknown. Ask the owner for a new one (rung grant create).",

@@ -77,7 +77,7 @@ def create(
     return package_id, token
 
 
-def find(registry: RegistryReader, token: str, *, now: datetime | None = None) -> Package | None:
+def find(registry: RegistryReader, token: str, *, now: tokens.Now = None) -> Package | None:
     """The package a token stands for, if any.
 
     Raises `Unauthenticated` for a package that has ended.

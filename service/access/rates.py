@@ -1,4 +1,4 @@
-"""How often one token and one address may ask.
+"""How often one token may ask, and one address without a token.
 
 Counts are a worker's own unless a storage is shared; a storage that is away refuses nobody. An
 address of a private network that no trusted proxy vouches for may stand for many clients, and is
@@ -58,7 +58,7 @@ class Rates:
                 raise self._refusal(self._failures, address, "refused tokens from this address")
             if token and self._token:
                 self._take(self._token, "token:" + _digest(token), "requests with this token")
-            if address and self._address:
+            if not token and address and self._address:
                 self._take(self._address, "address:" + address, "requests from this address")
         except StorageError as error:
             logger.warning("rate limits are not enforced: %s", type(error).__name__)

@@ -2,6 +2,7 @@
 
 import hashlib
 import secrets
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from evidence.errors import InvalidRequest, Unauthenticated
@@ -12,6 +13,9 @@ OWNER_PREFIX = "rung_owner_"
 PACKAGE_PREFIX = "rung_pkg_"
 TOKEN_BYTES = 32
 ID_BYTES = 8
+
+#: A moment, or what gives it if it is needed; None is this one, by the clock of this machine.
+Now = datetime | Callable[[], datetime] | None
 
 
 def new(prefix: str) -> str:
@@ -34,9 +38,7 @@ def check_expiry(expires_at: str | None) -> None:
         raise InvalidRequest(f"expires_at {expires_at!r} is not an ISO 8601 date-time.")
 
 
-def check_active(
-    what: str, revoked_at: str | None, expires_at: str | None, now: datetime | None
-) -> None:
+def check_active(what: str, revoked_at: str | None, expires_at: str | None, now: Now) -> None:
     """Raise `Unauthenticated` (`grant_revoked`, `grant_expired`) if it has ended."""
     found = state(revoked_at, expires_at, now)
     if found == "revoked":
@@ -49,19 +51,20 @@ def check_active(
         )
 
 
-def state(revoked_at: str | None, expires_at: str | None, now: datetime | None) -> str:
+def state(revoked_at: str | None, expires_at: str | None, now: Now) -> str:
     """`active`, `revoked` or `expired`."""
     if revoked_at:
         return "revoked"
     return "expired" if is_past(expires_at, now) else "active"
 
 
-def iso(now: datetime | None) -> str:
-    """A moment, or this one, as the store writes it."""
-    return moment(microseconds((now or datetime.now(UTC)).isoformat()) or 0)
+def iso(now: Now) -> str:
+    """A moment as the store writes it."""
+    at = now() if callable(now) else now or datetime.now(UTC)
+    return moment(microseconds(at.isoformat()) or 0)
 
 
-def is_past(expires_at: str | None, now: datetime | None = None) -> bool:
+def is_past(expires_at: str | None, now: Now = None) -> bool:
     """Return whether a moment has passed; an unreadable one has."""
     if expires_at is None:
         return False

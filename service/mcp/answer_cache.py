@@ -12,6 +12,8 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from evidence import request_log
+
 #: The approximate overhead of an answer beside its bytes and arguments.
 ENTRY_BYTES: Final = 512
 
@@ -30,7 +32,8 @@ class AnswerCache:
 
     def __init__(self, most: int) -> None:
         self._left = self._most = most
-        self._known: OrderedDict[Call, bytes] = OrderedDict()
+        #: With each answer, what `RequestLog.used` is after it.
+        self._known: OrderedDict[Call, tuple[bytes, frozenset[tuple[str, str]]]] = OrderedDict()
         self._lock = Lock()
 
     def call(
@@ -45,10 +48,12 @@ class AnswerCache:
     def find(self, call: Call) -> bytes | None:
         """The cached result of this call, or None."""
         with self._lock:
-            answer = self._known.get(call)
-            if answer is not None:
-                self._known.move_to_end(call)
-            return answer
+            if call not in self._known:
+                return None
+            self._known.move_to_end(call)
+            answer, used = self._known[call]
+        request_log.current().used |= used
+        return answer
 
     def keep(self, call: Call, session: Any, result: bytes) -> None:
         """Keeps a result, unless something was committed meanwhile."""
@@ -58,10 +63,11 @@ class AnswerCache:
         with self._lock:
             if call in self._known:  # another thread was faster
                 return
-            self._known[call] = result
+            self._known[call] = result, frozenset(request_log.current().used)
             self._left -= taken
             while self._left < 0:
-                self._left += _size(*self._known.popitem(last=False))
+                oldest, (answer, _) = self._known.popitem(last=False)
+                self._left += _size(oldest, answer)
 
 
 def version_of(session: Any) -> Hashable | None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from evidence.errors import Ambiguous, NotFound
+from evidence.handles import RecordRef
 from evidence.limits import CONTRACT
 from evidence.values import Base64, BlobRef, base64_of, is_reference
 from service.records.engine import Snapshot, Stored
@@ -32,7 +33,8 @@ def open_blob(engine: Engine, view: View, blob_id: str, connection_id: str | Non
         raise NotFound("No such blob in this grant.", code="blob_not_found")
     if len(owners) > 1:
         raise _ambiguous(view, [stream for _, stream in owners.values()])
-    row, _ = next(iter(owners.values()))
+    row, stream = next(iter(owners.values()))
+    view.note_use([RecordRef(stream.name, "", stream.connection_id)])
 
     def read(start: int, stop: int) -> Iterator[bytes]:
         return engine.blob_bytes(row, start, stop)

@@ -1,10 +1,11 @@
 """The embedded resource server: a PDPP resource server without a socket, over one store."""
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import lru_cache, partial
 from typing import TypeVar
 
+from evidence import request_log
 from evidence.errors import UNKNOWN_TOKEN, Unauthenticated, Unavailable
 from evidence.handles import RecordRef
 from evidence.hits import SearchPage
@@ -27,9 +28,11 @@ from service.ports import (
 )
 from service.access import grants, packages, tokens
 from service.records import aggregate, blobs, changes, fields, lists, schema, search
+from service.access.activity import Activity
 from service.access.grants import Grant
 from service.access.packages import Package
 from service.access.registry import Member, RegistryReader
+from service.access.sidecar import Sidecar
 from service.records.engine import Generation, Snapshot
 from service.records.opening import open_reader
 from service.records.view import View, open_view
@@ -37,7 +40,7 @@ from service.records.view import View, open_view
 #: What stands for a grant between requests: the hash of its token, or its id.
 Key = bytes | str
 T = TypeVar("T")
-Find = Callable[[RegistryReader], Grant]
+Find = partial[Grant]
 
 
 class Store:
@@ -46,6 +49,7 @@ class Store:
     def __init__(self, place: Place, secret: str | None = None, *, fixed: bool = False) -> None:
         self.place = place
         self.reader = open_reader(place, fixed=fixed)
+        self.activity = Activity(Sidecar(place, fixed=fixed))
         self._secret = secret
         # Per thread: generations of different connections cannot be compared.
         self._local = threading.local()
@@ -75,7 +79,9 @@ class Store:
         if not token.startswith(tokens.PACKAGE_PREFIX):
             return None
         with self.reader.snapshot() as snapshot:
-            return packages.find(RegistryReader(snapshot), token)
+            package = packages.find(RegistryReader(snapshot), token, now=self.activity.now)
+        request_log.current().grant = package.package_id if package else ""
+        return package
 
     def member_token(self, package: Package, member: Member) -> str:
         """The token of a member at another server; see `packages.unsealed`."""
@@ -84,7 +90,9 @@ class Store:
     def _open(self, key: Key, find: Find) -> "StoreResourceServer":
         server = StoreResourceServer(self, key, find)
         with self.reader.snapshot() as snapshot:
-            server.view(snapshot)
+            grant = server.view(snapshot).grant
+        log = request_log.current()
+        log.grant = log.grant or grant.grant_id
         return server
 
     def view(self, snapshot: Snapshot, key: Key, find: Find) -> tuple[Generation, View]:
@@ -93,10 +101,11 @@ class Store:
         views: dict[Key, tuple[Generation, View]] = self._local.__dict__.setdefault("views", {})
         known = views.get(key)
         # Revoking is a commit; the clock makes none.
-        if known and known[0] == generation and not tokens.is_past(known[1].grant.expires_at):
+        ends = known[1].grant.expires_at if known else None
+        if known and known[0] == generation and not tokens.is_past(ends, self.activity.now):
             snapshot.confine(known[1].grant.connection_ids)
             return known
-        view = open_view(snapshot, find(RegistryReader(snapshot)))
+        view = open_view(snapshot, find(RegistryReader(snapshot), now=self.activity.now))
         snapshot.confine(view.grant.connection_ids)
         if len(views) >= BUDGETS.grants_cached:
             views.clear()
@@ -178,15 +187,25 @@ class StoreResourceServer:
     def records(self, query: RecordQuery) -> Answer[RecordPage]:
         lister = changes.list_changes if changes.asked(query) else lists.list_records
         sealer = self._store.sealer
-        return self._answer(lambda snapshot, view: lister(snapshot, view, query, sealer))
+        return self._answer(
+            lambda snapshot, view: lister(snapshot, view, query, sealer),
+            lambda view, page: _records(page.records),
+        )
 
     def record(self, read: RecordRead) -> Answer[Record]:
-        return self._answer(lambda snapshot, view: lists.read_record(snapshot, view, read))
+        return self._answer(
+            lambda snapshot, view: lists.read_record(snapshot, view, read),
+            lambda view, record: _records([record]),
+        )
 
     def aggregate(self, query: AggregateQuery) -> Answer[Buckets]:
         sealer = self._store.sealer
         return self._answer(
-            lambda snapshot, view: aggregate.aggregate(snapshot, view, query, sealer)
+            lambda snapshot, view: aggregate.aggregate(snapshot, view, query, sealer),
+            lambda view, _: (
+                RecordRef(one.name, "", one.connection_id)
+                for one in view.stream(query.stream, query.connection_id)
+            ),
         )
 
     def search(self, query: SearchQuery) -> Answer[SearchPage]:
@@ -194,7 +213,9 @@ class StoreResourceServer:
         with self._store.reader.snapshot() as snapshot:
             view = self.view(snapshot)
             self._store.reader.require_index(snapshot)
-            return Answer(search.search(snapshot, view, query, sealer))
+            page = search.search(snapshot, view, query, sealer)
+            view.note_use(hit.ref for hit in page.hits)
+            return Answer(page)
 
     def field_window(
         self, ref: RecordRef, field_path: str, window: WindowRequest
@@ -203,13 +224,30 @@ class StoreResourceServer:
             view = self.view(snapshot)
             if window.query is not None:
                 self._store.reader.require_index(snapshot)
-            return Answer(fields.read_window(snapshot, view, ref, field_path, window))
+            read = fields.read_window(snapshot, view, ref, field_path, window)
+            view.note_use([read.ref])
+            return Answer(read)
 
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob:
         with self._store.reader.snapshot() as snapshot:
             view = self.view(snapshot)
         return blobs.open_blob(self._store.reader, view, blob_id, connection_id)
 
-    def _answer(self, answer: Callable[[Snapshot, View], T]) -> Answer[T]:
+    def _answer(
+        self,
+        answer: Callable[[Snapshot, View], T],
+        records: Callable[[View, T], Iterable[RecordRef]] = lambda view, value: (),
+    ) -> Answer[T]:
+        """An answer from one snapshot; `records` gives those it has, for the owner's counts."""
         with self._store.reader.snapshot() as snapshot:
-            return Answer(answer(snapshot, self.view(snapshot)))
+            view = self.view(snapshot)
+            value = answer(snapshot, view)
+            view.note_use(records(view, value))
+            return Answer(value)
+
+
+def _records(records: Iterable[Record]) -> Iterator[RecordRef]:
+    for record in records:
+        yield record.ref
+        for related in record.expanded.values():
+            yield from _records(related.records)

@@ -10,7 +10,9 @@ from functools import cached_property
 from difflib import get_close_matches
 from typing import Any
 
+from evidence import request_log
 from evidence.errors import Forbidden, NotFound
+from evidence.handles import RecordRef
 from evidence.model import Source
 from evidence.pointer import is_nested, path_of, top_level as name_of
 from evidence.question import Question
@@ -187,6 +189,12 @@ class View:
     @cached_property
     def _whole(self) -> Scope:
         return scope_of(self.streams, self.selections)
+
+    def note_use(self, records: Iterable[RecordRef]) -> None:
+        """Notes for the owner that an answer has records of these streams."""
+        for connection_id, stream in {(ref.connection_id, ref.stream) for ref in records}:
+            place = str(RecordRef(stream, "", connection_id))[:-1]
+            request_log.current().used.add((self.grant.grant_id, place))
 
     @property
     def connection_ids(self) -> list[str]:

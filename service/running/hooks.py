@@ -21,6 +21,7 @@ from werkzeug.wsgi import ClosingIterator
 from evidence import request_log
 from evidence.limits import BUDGETS
 from evidence.request_log import Allowance, RequestLog, Trace, continued, sent_id
+from service.access.activity import Activity
 from service.access.guard import Guard, peer
 from service.http_edge import preflight
 from service.running import metrics
@@ -40,13 +41,24 @@ class Application(Flask):
         return func
 
 
-def prepare(app: Flask, guard: Guard, settings: Settings, encoded: Iterable[str] = ()) -> None:
-    """Readies an application to be operated.
+def prepare(
+    app: Flask,
+    guard: Guard,
+    settings: Settings,
+    encoded: Iterable[str] = (),
+    activity: Activity | None = None,
+) -> None:
+    """Readies an application to be operated. `activity` counts the uses of grants.
 
     Paths under the prefixes `encoded` stay percent-encoded, so that `%2F` stays inside its segment.
     """
     starts = tuple(f"{prefix}/" for prefix in encoded)
     counting = settings.metrics != "off"
+
+    def log(asked: Request, response: Response, opened: RequestLog) -> None:
+        operation = _log_request(asked, response, opened, counting)
+        if opened.grant and activity is not None:
+            activity.count(opened.grant, operation, opened.used)
 
     def after(response: Response) -> Response:
         asked: Request = request._get_current_object()  # type: ignore[attr-defined]
@@ -54,9 +66,9 @@ def prepare(app: Flask, guard: Guard, settings: Settings, encoded: Iterable[str]
         finish(asked, response, guard, opened.allowance)
         if response.is_streamed:
             opened.streams = True
-            response.call_on_close(lambda: _log_request(asked, response, opened, counting))
+            response.call_on_close(lambda: log(asked, response, opened))
         else:
-            _log_request(asked, response, opened, counting)
+            log(asked, response, opened)
         return response
 
     app.before_request(lambda: _check_host(app, guard))
@@ -111,8 +123,11 @@ def _logged(application: Any, counting: bool, encoded: tuple[str, ...]) -> Any:
     return wrapped
 
 
-def _log_request(asked: Request, response: Response, opened: RequestLog, counting: bool) -> None:
-    """Logs and counts a request once the answer is ready, or once a stream was sent."""
+def _log_request(asked: Request, response: Response, opened: RequestLog, counting: bool) -> str:
+    """Logs and counts a request once the answer is ready, or once a stream was sent.
+
+    Returns its operation.
+    """
     seconds = perf_counter() - opened.began
     rule = asked.url_rule
     route, surface, operation = _place(rule.rule, rule.endpoint) if rule else _UNPLACED
@@ -133,11 +148,14 @@ def _log_request(asked: Request, response: Response, opened: RequestLog, countin
         "span_id": opened.trace.span_id,
         "client": _address(opened.address),
     }
+    if opened.grant:
+        line["grant"] = opened.grant
     if opened.era:
         line["era"] = opened.era
     if opened.error:
         line["error"] = opened.error
     log_request(line, probe=route in PROBES and status < 400)
+    return operation
 
 
 def _size(asked: Request, response: Response) -> int:

@@ -44,18 +44,18 @@ ROWS: Final[tuple[tuple[Any, ...], ...]] = (
     (
         "rate_limit_token",
         "RUNG_RATE_LIMIT_TOKEN",
-        None,
-        parsing.rate,
         "600/minute",
-        "The request limit per token. Default: unlimited.",
+        parsing.rate,
+        "1200/minute",
+        "The limit of requests per token, or off.",
     ),
     (
         "rate_limit_address",
         "RUNG_RATE_LIMIT_ADDRESS",
-        None,
+        "300/minute",
         parsing.rate,
         "1200/minute",
-        "The request limit per client address. Default: unlimited.",
+        "The limit of requests without a token per client address, or off.",
     ),
     (
         "rate_limit_failures",

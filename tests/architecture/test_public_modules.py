@@ -23,7 +23,9 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         ),
         *("store", "streams", "values", "writing"),
     ),
-    "service.access": (*("grants", "guard", "packages", "rates", "registry", "tokens"),),
+    "service.access": (
+        *("activity", "grants", "guard", "packages", "rates", "registry", "sidecar", "tokens"),
+    ),
     "service.importing": (*("files", "formats", "importer", "inference", "source", "text_repair"),),
     "service.papers": ("disk", "layout", "snapshot_library", "swap"),
     "service.sources.remote": (

@@ -13,6 +13,7 @@ from tests.architecture.sources import PACKAGES, files, tree
 SQL = (
     "service/records/sqlite/",
     "service/records/postgres/",
+    "service/access/activity.py",
     "service/access/registry.py",
     "service/access/sidecar.py",
     "service/records/access_tables.py",

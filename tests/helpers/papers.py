@@ -21,7 +21,7 @@ from service.bootstrap import Services
 from tests.helpers.api import Answer as HttpAnswer
 from tests.helpers.api import Api
 from tests.helpers.caller import Answer, Caller
-from tests.helpers.server import serving
+from tests.helpers.server import UNLIMITED, serving
 from tests.helpers.snapshots import DATA
 
 RELEASES = ("papers", "papers-legacy")
@@ -135,7 +135,7 @@ def ids(answer: Answer) -> list[str]:
 
 def papers_app(snapshot: Path, **environ: str) -> Flask:
     """An application in this process that serves a snapshot and nothing else."""
-    found = settings.load({"RUNG_PAPERS_DB": str(snapshot), **environ})
+    found = settings.load({**UNLIMITED, "RUNG_PAPERS_DB": str(snapshot), **environ})
     return create_app(Services(found, papers=bootstrap.build(found).papers))
 
 

@@ -16,8 +16,10 @@ from tests.helpers.waiting import WAIT_SECONDS
 ROOT = Path(__file__).resolve().parents[2]
 STOP_SECONDS = 10
 
+#: Tests ask more often than clients do.
+UNLIMITED = {"RUNG_RATE_LIMIT_TOKEN": "off", "RUNG_RATE_LIMIT_ADDRESS": "off"}
 #: No router is in front that would need time to notice.
-QUICK = {"RUNG_DRAIN_SECONDS": "0"}
+QUICK = {"RUNG_DRAIN_SECONDS": "0", **UNLIMITED}
 
 #: Beginnings of variables that would change what servers do, depending on who runs the tests.
 UNWANTED = ("GUNICORN_CMD_ARGS", "WEB_CONCURRENCY", "FORWARDED_ALLOW_IPS", "RUNG_", "PDPP_")

@@ -29,6 +29,7 @@ from service.records.streams import connect, declare, open_stream
 from service.records.opening import open_writer
 from tests.helpers.api import Api
 from tests.helpers.places import new_place
+from tests.helpers.server import UNLIMITED
 
 __all__ = ["Api", "Connection", "House", "World", "build", "two_mailboxes", "odd_ids"]
 
@@ -75,7 +76,8 @@ class House:
     @property
     def environment(self) -> dict[str, str]:
         """What a process that serves this store needs in its environment."""
-        return {"RUNG_STORE": spelled(self.path), "RUNG_SECRET_KEY": SECRET, **self.environ}
+        own = {"RUNG_STORE": spelled(self.path), "RUNG_SECRET_KEY": SECRET}
+        return {**UNLIMITED, **own, **self.environ}
 
     def grant(self, *entries: dict[str, Any], **more: Any) -> tuple[str, str]:
         """(grant id, token); without entries everything is granted."""

@@ -50,7 +50,7 @@ def test_a_request_has_one_line_with_its_route_and_no_address(api: Api, server: 
     assert (answer.status, answer.headers["Request-Id"]) == (404, "told-by-a-client")
     assert answer.error["request_id"] == "told-by-a-client"
     (line,) = server.requests("told-by-a-client")
-    assert set(line) == MEMBERS | {"error"}
+    assert set(line) == MEMBERS | {"error", "grant"}
     assert (line["event"], line["method"], line["status"]) == ("request", "GET", 404)
     assert line["route"] == "/v1/streams/{stream}/records/{record_id}"
     assert (line["surface"], line["operation"], line["error"]) == ("rest", "fetch", "not_found")

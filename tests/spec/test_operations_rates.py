@@ -2,12 +2,19 @@
 
 import pytest
 
+from service import bootstrap, settings
+from service.app import create_app
 from tests.helpers.api import Answer, Api
+from tests.helpers.server import UNLIMITED
+from tests.helpers.snapshots import DATA
 from tests.helpers.worlds import House
 
 ONE, OTHER = "203.0.113.7", "198.51.100.7"
 #: A proxy is trusted, so that clients have addresses of their own.
 PROXY = {"RUNG_TRUSTED_PROXY_HOPS": "1"}
+#: A library that needs no token, beside the records.
+LIBRARY = {"RUNG_PAPERS_DB": str(DATA / "papers" / "snapshot.db")}
+PAPERS = "/papers/v1/search?q=tides"
 
 
 def ask(api: Api, address: str, target: str = "/v1/streams") -> Answer:
@@ -43,29 +50,39 @@ def test_a_refusal_over_mcp_is_an_error_of_json_rpc(small_house: House) -> None:
     assert refused.headers["Retry-After"] and standing(refused) == (1, 0)
 
 
-def test_an_address_may_ask_so_often_with_whatever_token(small_house: House) -> None:
-    app = small_house.application(RUNG_RATE_LIMIT_ADDRESS="2/hour", **PROXY)
-    api, other = (Api(app, small_house.grant()[1]) for _ in range(2))
-    statuses = [ask(each, ONE).status for each in (api, other, api, other)]
-    assert statuses == [200, 200, 429, 429]
-    assert ask(api, OTHER).status == 200
+def test_an_address_may_ask_so_often_without_a_token(small_house: House) -> None:
+    app = small_house.application(RUNG_RATE_LIMIT_ADDRESS="2/hour", **PROXY, **LIBRARY)
+    api = Api(app, None)
+    assert [ask(api, ONE, PAPERS).status for _ in range(4)] == [200, 200, 429, 429]
+    assert ask(api, OTHER, PAPERS).status == 200
+    assert {ask(Api(app, small_house.grant()[1]), ONE).status for _ in range(4)} == {200}
+
+
+def test_limits_are_on_unless_they_are_set(small_house: House) -> None:
+    found = {**small_house.environment, **PROXY, **LIBRARY}
+    for name in UNLIMITED:
+        found.pop(name)
+    app = create_app(bootstrap.build(settings.load(found)))
+    token = small_house.grant()[1]
+    assert standing(ask(Api(app, token), ONE)) == (600, 599)
+    assert standing(ask(Api(app, None), ONE, PAPERS)) == (300, 299)
 
 
 def test_addresses_of_one_ipv6_network_count_together(small_house: House) -> None:
-    app = small_house.application(RUNG_RATE_LIMIT_ADDRESS="1/hour", **PROXY)
-    api = Api(app, small_house.grant()[1])
-    assert ask(api, "2001:db8:1:2::1").status == 200
-    assert ask(api, "2001:db8:1:2:ffff::9").status == 429
-    assert ask(api, "2001:db8:1:3::1").status == 200
+    app = small_house.application(RUNG_RATE_LIMIT_ADDRESS="1/hour", **PROXY, **LIBRARY)
+    api = Api(app, None)
+    assert ask(api, "2001:db8:1:2::1", PAPERS).status == 200
+    assert ask(api, "2001:db8:1:2:ffff::9", PAPERS).status == 429
+    assert ask(api, "2001:db8:1:3::1", PAPERS).status == 200
 
 
 def test_an_address_is_one_client_however_a_proxy_spells_it(small_house: House) -> None:
-    app = small_house.application(RUNG_RATE_LIMIT_ADDRESS="2/hour", **PROXY)
-    api = Api(app, small_house.grant()[1])
+    app = small_house.application(RUNG_RATE_LIMIT_ADDRESS="2/hour", **PROXY, **LIBRARY)
+    api = Api(app, None)
     spelled = (ONE, f"::ffff:{ONE}", f"{ONE}:50123")
-    assert [ask(api, address).status for address in spelled] == [200, 200, 429]
-    assert ask(api, f"::ffff:{OTHER}").status == 200, "all of IPv4 is not one client"
-    assert [ask(api, f"[2001:db8::{n}]:443").status for n in (1, 2, 3)] == [200, 200, 429]
+    assert [ask(api, address, PAPERS).status for address in spelled] == [200, 200, 429]
+    assert ask(api, f"::ffff:{OTHER}", PAPERS).status == 200, "all of IPv4 is not one client"
+    assert [ask(api, f"[2001:db8::{n}]:443", PAPERS).status for n in (1, 2, 3)] == [200, 200, 429]
 
 
 def test_who_sends_tokens_that_are_refused_has_to_wait(small_house: House) -> None:
@@ -87,9 +104,9 @@ def test_this_machine_is_not_counted_unless_a_proxy_tells_addresses(
 
 
 def test_health_is_never_refused(small_house: House) -> None:
-    app = small_house.application(RUNG_RATE_LIMIT_ADDRESS="1/hour", **PROXY)
-    api = Api(app, small_house.grant()[1])
-    assert [ask(api, ONE).status for _ in range(2)] == [200, 429]
+    app = small_house.application(RUNG_RATE_LIMIT_ADDRESS="1/hour", **PROXY, **LIBRARY)
+    api = Api(app, None)
+    assert [ask(api, ONE, PAPERS).status for _ in range(2)] == [200, 429]
     assert {ask(api, ONE, path).status for path in ("/healthz", "/readyz") for _ in range(3)} == {
         200
     }
