@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from evidence.errors import InvalidRequest
-from service.importing import csv_table, json_array, mbox, ndjson, unreadable
+from service.importing import calendar, contacts, csv_table, json_array, mbox, ndjson, unreadable
 from service.importing.source import Format
 
 #: The first format that fits a file is its own.
@@ -16,6 +16,10 @@ FORMATS: dict[str, Format] = {
         Format("json", (".json",), re.compile(rb"\s*[\[{]"), json_array.read),
         Format("mbox", (".mbox", ".mbx"), mbox.BEGINS, mbox.read, mbox.MANIFEST),
         Format("eml", (".eml",), mbox.HEADERS, mbox.read_message, mbox.MANIFEST),
+        Format(
+            "ics", (".ics", ".ical"), calendar.BEGINS, calendar.read, calendar.MANIFEST, sure=True
+        ),
+        Format("vcard", (".vcf",), contacts.BEGINS, contacts.read, contacts.MANIFEST, sure=True),
         Format("tsv", (".tsv", ".tab"), re.compile(rb".+\t"), csv_table.read, written=True),
         Format("csv", (".csv",), re.compile(rb".+[,;|]"), csv_table.read, written=True),
     )

@@ -77,6 +77,19 @@ def stream(name: str, fields: Mapping[str, str], *, attached: bool = False) -> d
     return document
 
 
+#: People, by whatever program knows them.
+CONTACTS: Final = stream(
+    "contacts",
+    {
+        **{"id": "id", "name": "title", "nicknames": "list", "organization": "label"},
+        **{"role": "words", "emails": "list", "phones": "list", "addresses": "list"},
+        **{"urls": "list", "birthday": "words", "groups": "list", "note": "text"},
+        **{"other": "list", "updated_at": "time"},
+    },
+    attached=True,
+)
+
+
 def manifest(*streams: dict[str, Any]) -> dict[str, Any]:
     """The manifest of a format whose records have attachments."""
     kinds = {"id": "id", "message_id": "id", "filename": "title", "mime_type": "group"}

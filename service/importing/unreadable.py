@@ -21,8 +21,6 @@ KNOWN: Final = (
     (rb"%PDF-", "a PDF document", "Import it as an attachment of a mail, or save its text."),
     (rb"window\.YTD", "a file of a Twitter archive", "Delete what is before the [, name it .json."),
     (rb"!BDN", "an Outlook archive", "Convert it to mbox: readpst FILE."),
-    (rb"BEGIN:VCALENDAR", "a calendar", "Convert it to CSV or NDJSON."),
-    (rb"BEGIN:VCARD", "an address book", "Convert it to CSV."),
     (rb"PAR1", "a Parquet file", "Convert it to NDJSON, for example with duckdb."),
     (rb"\s*<(!doctype html|html)", "a web page", "Save its data as JSON or CSV."),
     (rb"\s*<\?xml|\s*<[a-z]+[ >]", "an XML document", "Convert it to NDJSON."),
@@ -31,6 +29,7 @@ KNOWN: Final = (
         "an image",
         "Only its metadata could be imported.",
     ),
+    (rb".{257}ustar", "a tar archive", "Unpack it: tar -xf FILE. Then import the folder."),
     (rb"7z\xbc\xaf|Rar!|\xfd7zXZ|BZh", "an archive", "Unpack it first."),
 )
 _PATTERNS = tuple(

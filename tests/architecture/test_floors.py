@@ -290,6 +290,11 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("service/", OUR_OWN, "the top floor may import everything"),
 )
 
+IMPORTING = (
+    *(("charset_normalizer", "encodings"), ("clevercsv", "csv_table"), ("pypdf", "texts")),
+    *(("inscriptis", "html_text"), ("lxml", "html_text")),
+    *(("icalendar", "calendar"), ("vobject", "contacts")),
+)
 # Libraries and corners of the standard library, and the only places that may import them.
 FENCES: dict[str, tuple[str, ...]] = {
     "Stemmer": ("evidence/language.py",),
@@ -305,11 +310,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "gunicorn": (*WORKER, "service/running/logs.py"),
     "structlog": ("service/running/logs.py",),
     "prometheus_client": ("service/running/metrics.py", "service/serving.py"),
-    "charset_normalizer": ("service/importing/encodings.py",),
-    "clevercsv": ("service/importing/csv_table.py",),
-    "inscriptis": ("service/importing/html_text.py",),
-    "lxml": ("service/importing/html_text.py",),
-    "pypdf": ("service/importing/texts.py",),
+    **{name: (f"service/importing/{module}.py",) for name, module in IMPORTING},
     "limits": ("service/access/rates.py",),
     "requests": ("service/sources/remote/connections.py", "service/sources/remote/outbound.py"),
     "urllib3": ("service/sources/remote/connections.py",),

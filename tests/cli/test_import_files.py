@@ -69,7 +69,6 @@ def test_near_names_and_no_names_are_understood(home: Path, name: str) -> None:
         ("mail.pst", b"!BDN", "an Outlook archive"),
         ("tweets.js", b"window.YTD.tweets.part0 = [ {", "a file of a Twitter archive"),
         ("page.json", b"<!DOCTYPE html><p>", "a web page"),
-        ("cards.vcf", b"BEGIN:VCARD\n", "an address book"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_named_for_what_it_is(

@@ -1,0 +1,150 @@
+"""Calendars and address books."""
+
+from tests.formats.owner import Owner, counts, write
+
+CALENDAR = """\
+BEGIN:VCALENDAR
+VERSION:2.0
+PRODID:-//Example//EN
+X-WR-CALNAME:Büro
+BEGIN:VTIMEZONE
+TZID:Harbour Time
+BEGIN:STANDARD
+DTSTART:19701025T030000
+TZOFFSETFROM:+0545
+TZOFFSETTO:+0545
+END:STANDARD
+END:VTIMEZONE
+BEGIN:VEVENT
+UID:standup@example.org
+DTSTAMP:20260301T000000Z
+DTSTART;TZID=Europe/Berlin:20260703T093000
+DURATION:PT45M
+RRULE:FREQ=WEEKLY;BYDAY=FR
+EXDATE;TZID=Europe/Berlin:20260710T093000
+SUMMARY:Besprechung\\, Gezeitenkraftwerk
+DESCRIPTION:Zuerst die Turbinen.\\nDann der Haushalt für das nächste Jahr\\; a
+ lle Zahlen.
+LOCATION:Raum 214
+ORGANIZER;CN="König, Ada":mailto:ada@example.org
+ATTENDEE;CN=Noor;PARTSTAT=DECLINED:mailto:noor@example.org
+ATTENDEE;PARTSTAT=ACCEPTED:mailto:li@example.org
+ATTACH;FMTTYPE=text/plain;ENCODING=BASE64;VALUE=BINARY;X-FILENAME=agenda.txt:Qm9qZW4=
+ATTACH:https://example.org/plan.pdf
+CATEGORIES:Work,Tide
+GEO:54.3;10.1
+BEGIN:VALARM
+ACTION:DISPLAY
+TRIGGER:-PT15M
+END:VALARM
+END:VEVENT
+BEGIN:VEVENT
+UID:standup@example.org
+RECURRENCE-ID;TZID=Europe/Berlin:20260717T093000
+DTSTART;TZID=Harbour Time:20260717T110000
+SUMMARY:Besprechung (verschoben)
+END:VEVENT
+BEGIN:VEVENT
+UID:holiday
+DTSTART;VALUE=DATE:20260401
+DTEND;VALUE=DATE:20260403
+SUMMARY:春休み
+END:VEVENT
+BEGIN:VTODO
+UID:todo
+DUE:20260305T120000Z
+SUMMARY:Order lamps
+STATUS:NEEDS-ACTION
+END:VTODO
+BEGIN:VFREEBUSY
+UID:busy
+END:VFREEBUSY
+BEGIN:VEVENT
+UID:bad
+DTSTART:someday
+SUMMARY:Bad
+END:VEVENT
+BEGIN:VEVENT
+UID:cut
+"""
+CARDS = """\
+BEGIN:VCARD
+VERSION:3.0
+UID:ada
+FN:Ada König
+N:König;Ada;;Dr.;
+ORG:Hafenamt\\, Kiel;Lotsen
+item1.EMAIL;type=INTERNET;type=pref:ada@example.org
+item1.X-ABLabel:_$!<Work>!$_
+TEL;TYPE=CELL:+49 170 555
+ADR;TYPE=HOME:;;Mole 1;Kiel;;24103;Germany
+BDAY:1980-04-12
+NOTE:Knows the tides.\\nSpeaks Dänisch.
+PHOTO;ENCODING=b;TYPE=PNG:iVBORw0KGgo=
+X-SOCIALPROFILE;type=mastodon:https://example.org/@ada
+REV:2026-03-01T10:00:00Z
+END:VCARD
+BEGIN:VCARD
+VERSION:2.1
+N;CHARSET=UTF-8;ENCODING=QUOTED-PRINTABLE:M=C3=BCller;J=C3=B6rg;;;
+TEL;CELL;PREF:+49 171 666
+NOTE;ENCODING=QUOTED-PRINTABLE;CHARSET=UTF-8:Zeile eins=0D=0A=
+Zeile zwei
+END:VCARD
+BEGIN:VCARD
+VERSION:4.0
+FN:李雷
+EMAIL:li@example.org
+PHOTO:data:image/jpeg;base64,/9j/4AAQ
+BDAY:--0412
+END:VCARD
+BEGIN:VCARD
+VERSION:3.0
+FN:Cut
+"""
+
+
+def test_a_calendar_keeps_its_time_zones_series_people_and_attachments(owner: Owner) -> None:
+    path = write(owner.home, {"calendar.ics": CALENDAR.replace("\n", "\r\n")}) / "calendar.ics"
+    report = owner.bring(path, code=3)
+    assert "calendar.ics is read as ics." in report and "Left out: 1 VFREEBUSY." in report
+    assert "line 57: This entry cannot be read" in report and "line 62: This VEVENT" in report
+    rows = {row["id"]: row["data"] for row in owner.rows("events")}
+    first = rows["standup@example.org"]
+    assert (first["start"], first["end"]) == (
+        "2026-07-03T09:30:00+02:00",
+        "2026-07-03T10:15:00+02:00",
+    )
+    assert first["time_zone"] == "Europe/Berlin" and first["calendar"] == "Büro"
+    assert first["organizer"] == "König, Ada <ada@example.org>"
+    assert first["attendees"] == ["Noor <noor@example.org> (declined)", "li@example.org (accepted)"]
+    assert first["recurrence"][0] == "RRULE:FREQ=WEEKLY;BYDAY=FR" and "20260710" in str(first)
+    assert first["links"] == ["https://example.org/plan.pdf"] and "GEO: 54.3;10.1" in first["other"]
+    assert first["description"].endswith("nächste Jahr; alle Zahlen.")
+    moved = next(row for id, row in rows.items() if id.startswith("standup@example.org/"))
+    assert moved["start"] == "2026-07-17T11:00:00+05:45"
+    assert moved["series_id"] == first["series_id"]
+    assert (rows["holiday"]["start"], rows["holiday"]["end"]) == ("2026-04-01", "2026-04-03")
+    assert (rows["todo"]["kind"], rows["todo"]["start"]) == ("task", "2026-03-05T12:00:00Z")
+    owner.finds("Turbinen", "events:standup@example.org")
+    owner.finds("Bojen", "attachments:standup@example.org#1")
+    owner.finds("春休み", "events:holiday")
+    owner.again(path, code=3)
+
+
+def test_an_address_book_of_three_versions_is_people_with_pictures(owner: Owner) -> None:
+    path = write(owner.home, {"people.vcf": CARDS}) / "people.vcf"
+    report = owner.bring(path, code=3)
+    assert counts(report)["new"] == 5 and counts(report)["refused"] == 1
+    rows = {row["data"]["name"]: row["data"] for row in owner.rows("contacts")}
+    assert rows.keys() == {"Ada König", "Jörg Müller", "李雷"}
+    ada = rows["Ada König"]
+    assert ada["emails"] == ["ada@example.org (work)"] and ada["phones"] == ["+49 170 555 (cell)"]
+    assert ada["organization"] == "Hafenamt, Kiel, Lotsen" and ada["birthday"] == "1980-04-12"
+    assert ada["addresses"] == ["Mole 1, Kiel, 24103, Germany (home)"]
+    assert ada["other"] == ["X-SOCIALPROFILE: https://example.org/@ada"]
+    assert rows["Jörg Müller"]["note"] == "Zeile eins\nZeile zwei"
+    pictures = {row["data"]["mime_type"] for row in owner.rows("attachments")}
+    assert pictures == {"image/png", "image/jpeg"}
+    owner.finds("dänisch", "contacts:ada")
+    owner.again(path, code=3)
