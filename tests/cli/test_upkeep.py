@@ -2,6 +2,9 @@
 
 import json
 import sqlite3
+import subprocess
+import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,7 @@ from tests.helpers.api import Api
 from tests.helpers.server import serving
 from tests.helpers.shell import Shell
 from tests.helpers.two_owners import local_member
+from tests.helpers.waiting import WAIT_SECONDS
 from tests.helpers.worlds import SECRET, House, row
 
 
@@ -164,6 +168,34 @@ def test_a_copy_does_not_take_the_place_of_a_store_that_was_written_to(house: Ho
         with backup.replacement(house.path, house.path):
             house.add("mail-home", row("threads", "t9", topic="Beech"))
     assert "t9" in keys(house.api({"connection_id": "mail-home"}), "threads")
+
+
+#: Holds SQLite's lock of checkpoints, until others were kept from their turn to write many times.
+CHECKPOINT = """
+import fcntl, os, sys
+index, folder = os.open(sys.argv[1] + "-shm", os.O_RDWR), os.open(sys.argv[2], os.O_RDONLY)
+fcntl.lockf(index, fcntl.LOCK_EX, 1, 121)
+print("holds", flush=True)
+kept = 0
+while kept < 5_000:
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(folder, fcntl.LOCK_UN)
+    except BlockingIOError:
+        kept += 1
+"""
+
+
+def test_a_copy_waits_for_a_checkpoint_of_another_process(house: House) -> None:
+    words = (sys.executable, "-c", CHECKPOINT, house.path, house.path.parent)
+    with ExitStack() as stack:
+        with backup.replacement(house.path, house.path):
+            other = stack.enter_context(subprocess.Popen(words, stdout=subprocess.PIPE))
+            stack.callback(other.kill)
+            assert other.stdout is not None and other.stdout.readline() == b"holds\n"
+            _, token = house.grant(label="new")
+        assert other.wait(WAIT_SECONDS) == 0
+    assert Api(house.app, token).rest("/v1/streams").status == 200
 
 
 def test_restore_and_backup_refuse_what_is_no_store(house: House, shell: Shell) -> None:

@@ -9,6 +9,7 @@ Readers notice another file at the path, and so does every writer before it writ
 import os
 import secrets
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -16,10 +17,10 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from evidence.errors import InvalidRequest, Unavailable
+from evidence.work import Deadline
 from service.records.sqlite import files
 from service.records.sqlite.checkup import Absent, Foreign, Unreadable, opened, recognise
 from service.records.sqlite.erasing import erase_hidden
-
 from service.records.sqlite.transactions import LOCK_SECONDS, LOG_SECONDS, explain_locks
 from service.records.sqlite.writer import OWNER_ONLY, Writer, open_writer
 
@@ -56,7 +57,6 @@ def back_up(store: Path, target: Path) -> None:
             raise InvalidRequest("The store cannot be its own backup. Name another file.")
     with _beside(target) as copy:
         _copy(store, copy, used=True)
-        _sync(copy)
         _rename(copy, target)
 
 
@@ -103,7 +103,7 @@ def replacement(store: Path, source: Path) -> Iterator[Writer]:
         _copy(source, copy, used=same)
         with open_writer(copy) as writer:
             yield writer
-        _sync(copy)
+        _sync(copy)  # little of it is left to be written under the lock
         with _locked(db, store):
             if same and content != _content(db):
                 raise Unavailable(
@@ -159,7 +159,8 @@ def _sync(copy: Path) -> None:
 
 
 def _rename(copy: Path, target: Path) -> None:
-    """Puts a copy that is on the disk in place of `target`."""
+    """Puts a copy in place of `target`, with all of it on the disk."""
+    _sync(copy)
     os.replace(copy, target)
     files.make_durable(target)
 
@@ -179,18 +180,15 @@ def _content(db: sqlite3.Connection) -> list[Any]:
 @contextmanager
 def _locked(db: sqlite3.Connection, store: Path) -> Iterator[None]:
     """Keeps others from writing to a store whose log is empty."""
-    log = store.with_name(f"{store.name}-wal")
+    log, pause = store.with_name(f"{store.name}-wal"), threading.Event()
     try:
+        db.execute("PRAGMA wal_checkpoint(PASSIVE)")  # while others write
         for _ in range(ATTEMPTS):
             # In turn, or a writer of many short transactions comes in between the two.
             with explain_locks(store), files.in_turn(store, LOCK_SECONDS):
-                db.execute(f"PRAGMA busy_timeout = {LOG_SECONDS * 1_000}")
-                db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                db.execute(f"PRAGMA busy_timeout = {LOCK_SECONDS * 1_000}")
-                db.execute("BEGIN IMMEDIATE")
-            if not log.exists() or not log.stat().st_size:
-                break
-            db.execute("ROLLBACK")
+                if _begin(db, log):
+                    break
+            pause.wait(LOG_SECONDS)  # a turn for the others
         else:
             raise Unavailable(f"{store} is being read or written all the time. Try again.")
     except sqlite3.DatabaseError as error:
@@ -200,6 +198,25 @@ def _locked(db: sqlite3.Connection, store: Path) -> Iterator[None]:
     yield
     with suppress(sqlite3.Error):
         db.execute("ROLLBACK")
+
+
+def _begin(db: sqlite3.Connection, log: Path) -> bool:
+    """Begins to write if the log can be emptied within `LOG_SECONDS`.
+
+    SQLite waits for readers and writers, but not for a checkpoint of another process.
+    """
+    pause, deadline = threading.Event(), Deadline.after(LOG_SECONDS)
+    while True:
+        db.execute(f"PRAGMA busy_timeout = {LOG_SECONDS * 1_000}")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        db.execute(f"PRAGMA busy_timeout = {LOCK_SECONDS * 1_000}")
+        db.execute("BEGIN IMMEDIATE")
+        if not log.exists() or not log.stat().st_size:
+            return True
+        db.execute("ROLLBACK")
+        if deadline.expired():
+            return False
+        pause.wait(files.TURN_SECONDS)
 
 
 def _keep_revoked(db: sqlite3.Connection, copy: Path) -> None:
@@ -217,10 +234,13 @@ def _keep_access(db: sqlite3.Connection, copy: Path) -> None:
     tables: dict[str, list[Any]] = {}
     with suppress(sqlite3.DatabaseError):  # the store is damaged
         tables = {table: db.execute(f"SELECT * FROM {table}").fetchall() for table in _ACCESS}
-    with open_writer(copy) as writer, writer.transaction():
+    # Not a writer: it would wait for its turn, and who has that waits for the lock of the store.
+    with closing(sqlite3.connect(copy, isolation_level=None)) as here:
+        here.execute("PRAGMA synchronous = OFF")  # `_rename` writes the copy to the disk
         for table in tables:
-            writer.db.execute(f"DELETE FROM {table}")
+            here.execute(f"DELETE FROM {table}")
         for table, rows in reversed(tables.items()):
             for row in rows:
                 marks = ", ".join("?" * len(row))
-                writer.db.execute(f"INSERT INTO {table} VALUES ({marks})", row)
+                here.execute(f"INSERT INTO {table} VALUES ({marks})", row)
+        here.execute("PRAGMA wal_checkpoint(TRUNCATE)")
