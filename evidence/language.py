@@ -87,21 +87,25 @@ def _stemmer(language: str) -> Any:
 
 
 def detect(texts: Iterable[str]) -> tuple[str, ...]:
-    """The languages of some texts, most frequent first, by their function words.
+    """The languages of some texts, most frequent first; see `frequent`."""
+    return frequent(Counter(map(language_of, texts)))
 
-    A language that fewer than one text in twenty is in is left out.
-    """
-    counts = Counter[str]()
-    for text in texts:
-        words = fold(text).split()
-        if len(words) < _FEW_WORDS:
-            continue
-        hits = {one: sum(word in stop_words(one) for word in words) for one in LANGUAGES}
-        best = max(hits, key=lambda one: hits[one])
-        if hits[best] >= _SHARE * len(words):
-            counts[best] += 1
-    total = counts.total()
-    return tuple(one for one, n in counts.most_common(MOST_LANGUAGES) if n * 20 >= total)
+
+def frequent(counts: Counter[str]) -> tuple[str, ...]:
+    """The most frequent of counted languages. One of fewer than a text in twenty is left out."""
+    known = Counter({one: n for one, n in counts.items() if one})
+    total = known.total()
+    return tuple(one for one, n in known.most_common(MOST_LANGUAGES) if n * 20 >= total)
+
+
+def language_of(text: str) -> str:
+    """The language of a text by its function words; an empty text if it is unclear."""
+    words = fold(text).split()
+    if len(words) < _FEW_WORDS:
+        return ""
+    hits = {one: sum(map(stop_words(one).__contains__, words)) for one in LANGUAGES}
+    best = max(hits, key=lambda one: hits[one])
+    return best if hits[best] >= _SHARE * len(words) else ""
 
 
 def edits(word: str, letters: Iterable[str]) -> frozenset[str]:

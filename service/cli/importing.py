@@ -250,7 +250,8 @@ def _import_files(task: Import, found: files.Found, reading: Reading, replace: b
     """Imports the files. If there are several, one that cannot be read is a refused row."""
     progress = Progress(task.connection_id, found.size)
     for file, form in found.files:
-        refused, repair = len(task.counts.refusals), Repair(replace)
+        refused, rows = len(task.counts.refusals), task.counts.rows
+        repair = Repair(replace)
         source = Source(file.name, form, BytesIO(), repair, reading, file.tree)
         try:
             with file.open() as source.file:
@@ -261,6 +262,8 @@ def _import_files(task: Import, found: files.Found, reading: Reading, replace: b
                 raise
             task.counts.refuse(0, error.message)
         import_report.of_file(source, task.counts.refusals[refused:])
+        if task.counts.rows == rows:
+            say(f"{file.name} has no rows, so nothing of it was imported.")
     progress.close()
     for reason in found.left_out:
         say(f"Left out: {reason}")

@@ -1,16 +1,18 @@
 """Imports rows into the store: checks them and decides what each changes, a batch at a time.
 
 A row equal to the stored record changes nothing. One that differs replaces it and enters the change
-log with the names of the fields that changed. A batch is one transaction, as large as half a second
-allows: others write between two batches.
+log with the names of the fields that changed. A transaction is as large as half a second allows:
+others write between two of them.
 """
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from evidence.work import Deadline
 from service.records.intake import Refused, Row, check_name, check_nesting, record_key
-from service.records.arrivals import Arrival, Change, compare, dump, pieces
+from service.records.arrivals import Arrival, Change, compare, dump
 from service.records.attachments import Attachment, take_attachments
 from service.records.languages import Sample
 from service.records.scopes import StreamHandle
@@ -18,9 +20,12 @@ from service.records.streams import require_current
 from service.records.values import microseconds
 from service.records.writing import Writing
 
-#: What is written within half a second, so that no other writer waits for long.
 BATCH_RECORDS = 2_000
 BATCH_BYTES = 1_048_576
+#: How long others wait for a transaction. What it may change of a full batch is measured, from the
+#: least share on: in a large store a change takes many times longer than a new row.
+BATCH_SECONDS = 0.5
+LEAST_SHARE = 1 / 32
 REPORTED_REFUSALS = 20
 
 
@@ -51,8 +56,16 @@ class Counts:
 class Batch:
     """Rows on their way in. `add` them, then `flush`; full batches flush themselves."""
 
-    def __init__(self, writer: Writing, *, now: datetime | None = None) -> None:
+    def __init__(
+        self,
+        writer: Writing,
+        *,
+        now: datetime | None = None,
+        timer: Callable[[float], Deadline] = Deadline.after,
+    ) -> None:
         self.writer = writer
+        self._timer = timer
+        self._share = LEAST_SHARE
         self.counts = Counts()
         self._now = (now or datetime.now(UTC)).isoformat(timespec="seconds").replace("+00:00", "Z")
         self._rows: dict[tuple[int, str], Arrival] = {}
@@ -72,26 +85,32 @@ class Batch:
             self.counts.repeated += 1
             del self._rows[place]
         self._rows[place] = arrival
-        self._bytes += len(arrival.json or b"")
-        self._bytes += sum(len(blob.content or b"") for blob in arrival.attachments)
+        self._bytes += _size(arrival)
         if len(self._rows) >= BATCH_RECORDS or self._bytes >= BATCH_BYTES:
             self.flush()
 
     def flush(self) -> None:
-        """Writes the rows so far, in one transaction."""
-        if not self._rows:
-            return
-        with self.writer.transaction():
-            require_current(self.writer, {a.stream.id: a.stream for a in self._rows.values()})
-            found = [
-                change
-                for piece in pieces(list(self._rows.values()))
-                for change in self._decide(piece)
-            ]
-            self._rows.clear()
-            self._bytes = 0
-            if found:
-                self.writer.apply(found, self._sample)
+        """Writes the rows so far, in transactions of about half a second."""
+        rows = deque(self._rows.values())
+        streams = {arrival.stream.id: arrival.stream for arrival in rows}
+        self._rows.clear()
+        self._bytes = 0
+        while rows:
+            with self.writer.transaction():
+                deadline = self._timer(BATCH_SECONDS)
+                require_current(self.writer, streams)
+                found: list[Change] = []
+                load = 0.0
+                while rows and load < self._share and not deadline.expired():
+                    for change in self._decide(_piece(rows, self._share - load)):
+                        found.append(change)
+                        load += _load(change.arrival)
+                if found:
+                    self.writer.apply(found, self._sample)
+            seconds = BATCH_SECONDS + deadline.clock() - deadline.at
+            if load >= self._share or seconds > BATCH_SECONDS:
+                share = self._share * BATCH_SECONDS / max(seconds, BATCH_SECONDS / 2)
+                self._share = min(max(share, LEAST_SHARE), 1.0)
 
     def _check(self, stream: StreamHandle, row: Row) -> Arrival:
         data = row.data
@@ -135,6 +154,24 @@ class Batch:
                 yield Change(arrival, live.seq, live._replace(json=b""), frozenset(fields))
             else:
                 self.counts.unchanged += 1
+
+
+def _size(arrival: Arrival) -> int:
+    blobs = sum(len(blob.content or b"") for blob in arrival.attachments)
+    return len(arrival.json or b"") + blobs
+
+
+def _load(arrival: Arrival) -> float:
+    """The part of a full batch that a row is."""
+    return max(1 / BATCH_RECORDS, _size(arrival) / BATCH_BYTES)
+
+
+def _piece(rows: deque[Arrival], load: float) -> list[Arrival]:
+    """The next rows, at least one, up to a part of a full batch."""
+    piece = [rows.popleft()]
+    while rows and (load := load - _load(piece[-1])) > 0:
+        piece.append(rows.popleft())
+    return piece
 
 
 def put(

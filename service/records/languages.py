@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import orjson
 
-from evidence.language import MOST_LANGUAGES, detect
+from evidence.language import MOST_LANGUAGES, frequent, language_of
 
 #: Texts of one import that are looked at, and how much of each.
 SAMPLE_TEXTS: Final = 400
@@ -19,29 +19,29 @@ THEN_ONE_IN: Final = 40
 
 
 class Sample:
-    """Texts of one import, up to 400 for each connection."""
+    """The languages of texts of one import, of up to 400 for each connection."""
 
     def __init__(self) -> None:
         self._records = Counter[int]()
-        self._texts: dict[int, list[str]] = {}
-        self._looked_at: dict[int, int] = {}
+        self._languages: dict[int, Counter[str]] = {}
+        self._changed: set[int] = set()
 
     def take(self, connection: int, data: dict[str, Any]) -> None:
-        """Takes the texts of a record if it is its turn."""
+        """Looks at the texts of a record if it is its turn."""
         number = self._records[connection]
         self._records[connection] += 1
         if number >= FIRST_RECORDS and number % THEN_ONE_IN:
             return
-        texts = self._texts.setdefault(connection, [])
-        if len(texts) < SAMPLE_TEXTS:
-            texts += _texts(data)
+        counts = self._languages.setdefault(connection, Counter())
+        if counts.total() < SAMPLE_TEXTS:
+            counts.update(map(language_of, _texts(data)))
+            self._changed.add(connection)
 
     def found(self) -> Iterator[tuple[int, Sequence[str]]]:
         """Connections of which there are new texts, each with the languages of all its texts."""
-        for connection, texts in self._texts.items():
-            if len(texts) > self._looked_at.get(connection, 0):
-                self._looked_at[connection] = len(texts)
-                yield connection, detect(texts)
+        while self._changed:
+            connection = self._changed.pop()
+            yield connection, frequent(self._languages[connection])
 
 
 def merged(known: str, detected: Iterable[str]) -> str | None:

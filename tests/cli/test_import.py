@@ -231,8 +231,15 @@ def test_an_import_that_takes_nothing_of_what_there_is_fails(home: Path) -> None
     (home / "bad.ndjson").write_text("x\n" * 3, encoding="utf-8")
     result = bring("bad.ndjson")
     assert result.exit_code == 1 and "all 3 rows are refused" in result.stderr
+
+
+def test_an_import_of_files_without_rows_names_them(home: Path) -> None:
     (home / "empty.ndjson").touch()
-    assert bring("empty.ndjson").exit_code == 0
+    (home / "header.csv").write_text("id,title\n", encoding="utf-8")
+    result = bring("empty.ndjson", "header.csv", "mail.ndjson")
+    assert result.exit_code == 0 and "mail.ndjson has no rows" not in result.stderr
+    for name in ("empty.ndjson", "header.csv"):
+        assert f"{name} has no rows, so nothing of it was imported." in result.stderr
 
 
 def test_short_words_of_a_table_are_found_and_grouped_by(home: Path) -> None:

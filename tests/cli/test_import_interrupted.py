@@ -27,12 +27,13 @@ BATCH = 1_100
 BATCHES = 4
 EMITTED_AT = "2026-05-02T00:00:00Z"
 
-#: `rung`, with batches so small that a few thousand rows are many of them.
+#: `rung`, with batches so small that a few thousand rows are many of them, each one transaction.
 RUNG = """
 import sys
 from service.__main__ import rung
 from service.records import ingest
 ingest.BATCH_RECORDS, ingest.BATCH_BYTES = int(sys.argv[1]), 1 << 30
+ingest.BATCH_SECONDS, ingest.LEAST_SHARE = 1 << 30, 1
 rung(sys.argv[2:], prog_name="rung")
 """
 

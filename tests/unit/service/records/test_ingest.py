@@ -1,11 +1,13 @@
 import base64
 import hashlib
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from evidence.limits import CONTRACT
+from evidence.work import Deadline
 from service.records import ingest
 from service.records.sqlite.ddl import NO_CURSOR
 from service.records.ingest import put
@@ -92,6 +94,49 @@ def test_the_bytes_of_attachments_count_in_what_a_batch_holds(
     for name, stored in (("a", 0), ("b", 2), ("c", 2)):
         batch.add(notes, Row({"id": name, "file": {"data_base64": content}}))
         assert one(writer, "SELECT count(*) FROM record") == (stored,)
+
+
+class Clock:
+    """Goes on by `cost` seconds with each change; notes how much the transactions took."""
+
+    def __init__(self, writer: Writer) -> None:
+        self.writer, self.cost, self.now, self.seen = writer, 0.0, 0.0, 0
+        self.seconds = [0.0]
+
+    def __call__(self) -> float:
+        (count,) = one(self.writer, "SELECT count(*) FROM change")
+        self.now += (count - self.seen) * self.cost
+        self.seen = count
+        if not self.writer.db.in_transaction:
+            self.seconds.append(self.now)
+        return self.now
+
+    def took(self) -> list[float]:
+        took = [after - before for before, after in pairwise(self.seconds)]
+        self.seconds = self.seconds[-1:]
+        return took
+
+
+def test_a_transaction_changes_what_half_a_second_allows(
+    writer: Writer, notes: StreamHandle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest, "BATCH_RECORDS", 200)
+    clock = Clock(writer)
+    batch = ingest.Batch(writer, timer=lambda seconds: Deadline.after(seconds, clock))
+
+    def put_all(title: str, cost: float) -> list[float]:
+        clock.cost = cost
+        for n in range(800):
+            batch.add(notes, Row({"id": f"n{n}", "title": title}))
+        return clock.took()
+
+    most = ingest.BATCH_SECONDS + 0.02  # a row more
+    new = put_all("One", 0.005)
+    assert new[0] < new[1] < new[2] < max(new) <= most and max(new) > 0.9 * most
+    first, *later = put_all("Two", 0.02)
+    assert first > most >= max(later)
+    assert not any(put_all("Two", 0.02))
+    assert max(put_all("Three", 0.02)) <= most
 
 
 def test_a_batch_of_rows_new_and_known_says_what_became_of_each(
