@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 
-from evidence.stop_words import stop_words
+from evidence.language import stop_words
 
 SEED = 20_260_801
 WORDS, COMMON_WORDS = 40_000, 8_000

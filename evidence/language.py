@@ -1,17 +1,34 @@
-"""Detects languages; finds stems, inflected forms and other spellings of words."""
+"""Detects languages; finds stems, inflected forms and other spellings of words.
 
+`languages.toml` has the properties of languages by their two-letter codes. Function words are in
+nearly every question and carry no meaning there: question words, articles, pronouns, prepositions,
+conjunctions and auxiliary verbs, and nothing that a person would search for by itself.
+"""
+
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import islice, product
+from pathlib import Path
 from threading import local
 from typing import Any, Final
 
 import Stemmer
 
 from evidence.fold import fold
-from evidence.languages import LANGUAGES
-from evidence.stop_words import stop_words
+
+#: Properties of languages, by their two-letter codes.
+LANGUAGES: Final[dict[str, dict[str, str]]] = tomllib.loads(
+    Path(__file__).with_name("languages.toml").read_text(encoding="utf-8")
+)
+
+
+@lru_cache(maxsize=None)
+def stop_words(language: str) -> frozenset[str]:
+    """The folded function words of a language, by its two-letter code; empty if it is unknown."""
+    return frozenset(fold(LANGUAGES.get(language, {}).get("function_words", "")).split())
+
 
 #: A text is taken to be in a language when this share of its words are its function words.
 _SHARE: Final = 0.12

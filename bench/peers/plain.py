@@ -10,7 +10,7 @@ import sqlite3
 import threading
 from typing import Any
 
-from evidence.stop_words import stop_words
+from evidence.language import stop_words
 
 TABLES = """
 CREATE TABLE record (

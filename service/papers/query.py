@@ -22,7 +22,7 @@ from evidence import query as terms
 from evidence import question
 from evidence.errors import InvalidRequest
 from evidence.query import Term
-from evidence.stop_words import stop_words
+from evidence.language import stop_words
 from service.papers.identity import is_number
 
 FIELDS = (

@@ -19,9 +19,8 @@ from evidence.fold import fold
 from evidence.hits import Counts, Hit, SearchPage
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import distinct
-from evidence.periods import find_period
 from evidence.proven import Judge, Order, languages_of, spelling
-from evidence.question import parse
+from evidence.question import find_period, parse
 from evidence.ranking import TAIL
 from service.ports import SearchQuery
 
