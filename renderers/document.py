@@ -1,10 +1,225 @@
-"""`fetch`: one block, the exact JSON mirror of the document; at a shell, lines beside its text."""
+"""A record as a document: the title and text its roles name, and calls for what is left out.
+
+`fetch` prints one block, the exact JSON mirror of the document; at a shell, lines beside its text.
+"""
+
+from collections.abc import Sequence
+from typing import Any
 
 import orjson
 
-from evidence import wire
-from evidence.records import Document
-from renderers.rendering import Context, Rendering, header, quoted, value_of
+from evidence import pointer, values, wire
+from evidence.limits import BUDGETS, CONTRACT
+from evidence.model import READ_FIELD, Continuation, Source
+from evidence.records import Document, Record
+from evidence.text import clip
+from evidence.values import Bytes, Preview
+from renderers.rendering import Context, Rendering, fit_json, header, json_bytes, quoted, value_of
+
+TITLE_CHARS = 300
+
+
+def lay_out(
+    record: Record,
+    *,
+    url: str = "",
+    body_text: str | None = None,
+    following: Sequence[str] = (),
+) -> Document:
+    """Returns the document of a record, within bounds.
+
+    What does not fit is named in `metadata`, with the calls that read it. `body_text` is the
+    beginning of the text field if the record has only a preview of it. `following` are
+    fields of the record that come after those of `data`: the next call names them too.
+    """
+    data, roles = record.data, record.roles
+    # Not `emitted_at`: when a record was imported is not its own time.
+    at = record.authored_at or _text(data, roles.get("event-time"))
+    titled = _text(data, roles.get("primary-title"))
+    title = titled or record.title or fallback_title(record.source, record.ref.stream, at)
+    document = Document(record.id, title, "", url, _metadata(record))
+    if len(title) > TITLE_CHARS:
+        _cut_title(document, roles.get("primary-title", ""))
+    name = record.text_field
+    shown = data[name] if name else None
+    beside = {name, roles.get("primary-title") if titled else None}
+    if name and isinstance(shown, str):
+        _fill_others(document, record, beside, following)
+        _fill_text(document, shown, len(shown), name)
+    elif name and isinstance(shown, Preview):
+        text = shown.text if body_text is None else body_text
+        _fill_others(document, record, beside, following)
+        _fill_text(document, text, shown.size_chars, name)
+    elif record.text:
+        _fill_others(document, record, beside, following)
+        _fill_text(document, record.text, len(record.text), None)
+    else:
+        _fill_json(document, record, following)
+    _add_related(document, record)
+    document.metadata["untrusted"] = True
+    return document
+
+
+def _metadata(record: Record) -> dict[str, Any]:
+    metadata: dict[str, Any] = {
+        "object": "record",
+        "stream": record.ref.stream,
+        "connection_id": record.ref.connection_id,
+        "connector_key": record.source.connector_key,
+        "display_name": record.source.display_name,
+        "emitted_at": record.emitted_at,
+        "record_id": record.ref.record_id,
+    }
+    if record.warnings:
+        messages = " ".join(f"{one.get('code')}: {one.get('message')}" for one in record.warnings)
+        metadata["warnings"] = clip(messages, BUDGETS.message_chars)
+    return {name: value for name, value in metadata.items() if value is not None}
+
+
+def _cut_title(document: Document, field: str) -> None:
+    document.title = document.title[: TITLE_CHARS - 1] + "…"
+    document.metadata |= {"title_complete": False, "title_field": field}
+    if field:
+        args = {"id": document.id, "field_path": pointer.path_of(field)}
+        document.more["title_read"] = Continuation(READ_FIELD, args, "read")
+
+
+def _add_related(document: Document, record: Record) -> None:
+    for name, related in record.expanded.items():
+        document.metadata[f"expanded.{name}"] = " ".join(one.id for one in related.records)
+        document.metadata[f"expanded.{name}.has_more"] = related.has_more
+        if rest := related.rest:
+            document.more[f"expanded.{name}.next"] = rest
+
+
+def fallback_title(source: Source, stream: str, at: str | None) -> str:
+    """`label · stream · time`: a title that needs no guess at fields."""
+    return " · ".join(part for part in (source.label, stream, at) if part)
+
+
+def _text(data: dict[str, Any], field: str | None) -> str | None:
+    value = data.get(field) if field else None
+    return value if isinstance(value, str) and value else None
+
+
+def _fill_text(document: Document, text: str, total: int, field: str | None) -> None:
+    """Sets the text, at most 16,384 code points of it, and the call that reads the rest."""
+    document.text = fit_json(text[: CONTRACT.document_chars], _room(document))
+    end = len(document.text)
+    document.metadata |= {"text_field": field} if field else {}
+    document.metadata |= {"text_complete": end >= total, "text_total_chars": total}
+    if field and end < total:
+        args = {"id": document.id, "field_path": pointer.path_of(field), "offset_chars": end}
+        document.next_read = Continuation(READ_FIELD, args, "next")
+
+
+def _fill_others(
+    document: Document, record: Record, shown: set[str | None], following: Sequence[str]
+) -> None:
+    """The fields beside title and text: short ones as flat keys, the others by a call."""
+    room, left_out = BUDGETS.metadata_bytes, list[str]()
+    for name, value in record.shown.items():
+        if name in shown:
+            continue
+        plain = value if isinstance(value, (str, int, float, bool)) else _dump_line(value)
+        held = values.bytes_of(record.data[name], record.ref, name)
+        cost = len(orjson.dumps([name, plain]))
+        whole = cost + _routes_cost(held)
+        cut = isinstance(record.data[name], Preview)
+        if cost > BUDGETS.metadata_value_bytes or whole > room or cut:
+            left_out.append(name)
+            continue
+        room -= whole
+        document.metadata[f"data.{name}"] = plain
+        document.bytes += held
+    _offer(document, [*left_out, *following])
+
+
+def _fill_json(document: Document, record: Record, following: Sequence[str]) -> None:
+    """The fields as JSON, the smaller ones first; what does not fit is named, with its reads."""
+    data = record.shown
+    bytes_of = {
+        name: values.bytes_of(value, record.ref, name) for name, value in record.data.items()
+    }
+    sizes = {
+        name: json_bytes(_dump({name: value}).decode()) + _routes_cost(bytes_of[name])
+        for name, value in data.items()
+    }
+    room = _room(document)
+    if sum(sizes.values()) > room or following:
+        room -= _names_cost([*data, *following])
+    kept, left_out = set[str](), list[str]()
+    for name in sorted(sizes, key=lambda name: sizes[name]):
+        room -= sizes[name]
+        if room >= 0:
+            kept.add(name)
+        else:
+            left_out.append(name)
+    document.text = _dump({name: data[name] for name in data if name in kept}).decode()
+    document.bytes = [one for name in data if name in kept for one in bytes_of[name]]
+    previews = [name for name in data if name in kept and isinstance(record.data[name], Preview)]
+    unread = previews + [name for name in data if name not in kept]
+    document.metadata["text_complete"] = not unread
+    if unread:
+        document.metadata["incomplete_fields"] = ", ".join(unread[: BUDGETS.names_shown])
+        document.metadata["incomplete_field_count"] = len(unread)
+        first = previews[0] if previews else left_out[-1]  # the largest
+        args = {"id": document.id, "field_path": pointer.path_of(first)}
+        document.next_read = Continuation(READ_FIELD, args, "read")
+        unread.remove(first)
+    _offer(document, [*unread, *following])
+
+
+def _offer(document: Document, names: Sequence[str]) -> None:
+    """Adds the call that fetches these fields, as many of them as a call can name.
+
+    A call that names as many as it may is answered with the fields after them, too: see `fetch`.
+    """
+    if not names:
+        return
+    document.metadata["more_field_count"] = len(names)
+    named, room = list[str](), BUDGETS.field_names_bytes
+    for name in names[: CONTRACT.names_in_list]:
+        room -= _name_cost(name)
+        if room < 0 and named:
+            args = {"stream": document.metadata["stream"]}
+            if "connection_id" in document.metadata:
+                args["connection_id"] = document.metadata["connection_id"]
+            document.more["field_names"] = Continuation("schema", args, "fields")
+            break
+        named.append(name)
+    args = {"id": document.id, "fields": named}
+    document.more["more_fields"] = Continuation("fetch", args, "fields")
+
+
+def _name_cost(name: str) -> int:
+    """Bytes of a name in a call inside JSON."""
+    return len(orjson.dumps(orjson.dumps(name).decode()))
+
+
+def _names_cost(names: Sequence[str]) -> int:
+    """Bytes of the longest list of names that a call has."""
+    costs = sorted(map(_name_cost, names), reverse=True)[: CONTRACT.names_in_list]
+    return min(BUDGETS.field_names_bytes, sum(costs))
+
+
+def _routes_cost(held: Sequence[Bytes]) -> int:
+    return sum(json_bytes(wire.bytes_line(one)) + len(one.field_path.encode()) + 20 for one in held)
+
+
+def _room(document: Document) -> int:
+    """Bytes left for the text after the id, the warnings and the calls."""
+    warnings = json_bytes(document.metadata.get("warnings", ""))
+    calls = sum(json_bytes(wire.spelled(one)) for one in document.more.values())
+    return BUDGETS.document_bytes - 2 * len(document.id.encode()) - warnings - calls
+
+
+def _dump_line(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _dump(value: Any) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2)
 
 
 def render(document: Document, context: Context) -> Rendering:

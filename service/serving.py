@@ -1,9 +1,12 @@
 """The gunicorn configuration of the service; settings come from the environment.
 
-Writes only to the temporary folder and memory, and needs no home folder.
+It also sets the memory of a worker: one heap, and pages shared with the parent process. It writes
+only to the temporary folder and memory, and needs no home folder.
 """
 
 import atexit
+import ctypes
+import gc
 import os
 import resource
 import shutil
@@ -13,7 +16,34 @@ from typing import Any
 
 from evidence.limits import BUDGETS
 from service import settings
-from service.running import memory
+
+# Options of mallopt, in glibc's malloc.h.
+_ARENAS_MAX = -8
+_MMAP_THRESHOLD = -3
+#: Blocks of this size use mmap, so that free() returns them to the system.
+_APART_BYTES = 65_536
+
+
+def spare() -> None:
+    """Makes all threads of this process and its children share one heap; large blocks use mmap.
+
+    Otherwise each thread has its own heap, which stays as large as its largest answer;
+    threads of a worker take turns in Python anyway. Large blocks would leave holes that fit only
+    smaller ones. Does nothing without glibc.
+    """
+    try:
+        libc = ctypes.CDLL(None)
+        libc.mallopt(_ARENAS_MAX, 1)
+        libc.mallopt(_MMAP_THRESHOLD, _APART_BYTES)
+    except (AttributeError, OSError):
+        return
+
+
+def settle() -> None:
+    """Excludes all current objects from garbage collection, so that forked workers share them."""
+    gc.collect()
+    gc.freeze()
+
 
 try:
     found = settings.load()
@@ -75,7 +105,7 @@ def _remove(folder: str, owner: int) -> None:
 
 
 counts = _counts()
-memory.spare()
+spare()
 
 
 def on_starting(server: Any) -> None:
@@ -86,7 +116,7 @@ def on_starting(server: Any) -> None:
 
 def pre_fork(server: Any, worker: Any) -> None:
     """Freezes all loaded objects, so that workers share their memory."""
-    memory.settle()
+    settle()
 
 
 def post_worker_init(worker: Any) -> None:

@@ -23,7 +23,7 @@ from evidence.limits import BUDGETS
 from service import credentials, settings
 from service.cli.deferred import loaded
 from service.cli.output import say
-from service.clients.content import content_of
+from service.clients.writing import content_of
 from service.settings import parsing
 
 VARIABLE = "RUNG_CONFIG"

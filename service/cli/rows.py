@@ -6,7 +6,8 @@ from typing import Any
 
 from evidence.model import Continuation
 from evidence.records import RecordPage
-from service.pdpp.decode import aggregate, records, search
+from service.pdpp.decode import records, search
+from service.pdpp.decode.records import decode_buckets
 from evidence.text import unmark
 from evidence.wire import member
 from renderers.rendering import Spell, step, warning
@@ -87,7 +88,7 @@ def _hits(body: dict[str, Any], args: dict[str, Any]) -> Rows:
 
 
 def _groups(body: dict[str, Any], args: dict[str, Any]) -> Rows:
-    buckets = aggregate.read(body, stream=args["stream"], metric=args["metric"])
+    buckets = decode_buckets(body, stream=args["stream"], metric=args["metric"])
     buckets = replace(buckets, args=args)
     if buckets.groups is None:
         value = {"metric": buckets.metric, "value": buckets.value}

@@ -16,11 +16,11 @@ from service.clients.client import (
     Credential,
     Entry,
     Launcher,
+    Place,
     Snippet,
     is_loopback,
     pretty,
 )
-from service.clients.place import Place
 
 NAME = "rung"
 BRIDGE_VARIABLE = "RUNG_AUTHORIZATION"

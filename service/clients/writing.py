@@ -1,5 +1,6 @@
-"""Replaces a file atomically and keeps a backup."""
+"""Reads a configuration file of reasonable size; replaces one atomically and keeps a backup."""
 
+import errno
 import fcntl
 import os
 import stat
@@ -10,7 +11,27 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from service.clients.content import content_of
+from evidence.limits import BUDGETS
+
+
+def content_of(path: Path, most: int = BUDGETS.client_file_bytes) -> bytes | None:
+    """The bytes of a regular file; None if it does not exist.
+
+    Raises `OSError` for other kinds of files, which may never end, and above `most` bytes.
+    """
+    try:
+        opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
+        raise OSError(errno.EINVAL, "It is not a regular file", str(path))
+    with os.fdopen(opened, "rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"It is too large, with over {most} bytes", str(path))
+    return content
+
 
 BACKUP = ".rung-backup-"
 OWN, OTHERS = 0o600, 0o077

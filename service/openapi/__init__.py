@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from evidence.version import VERSION
-from service.openapi import failures, messages, paths
+from service.openapi import failures, paths
 from service.openapi.parameters import components
 
 PATH = "/openapi.json"
@@ -47,7 +47,7 @@ def document(mounted: Mounted) -> dict[str, Any]:
         found["paths"] |= paths.of_papers(mounted.closed)
     if not mounted.records and not mounted.closed:
         del shared["securitySchemes"]
-    found["paths"] |= messages.of_messages(mounted.records, mounted.papers, mounted.closed)
+    found["paths"] |= paths.of_messages(mounted.records, mounted.papers, mounted.closed)
     return _pruned(found)
 
 

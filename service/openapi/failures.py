@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from evidence import errors
 from evidence.errors import EvidenceError
-from service.openapi.shapes import TEXT, Shape, ref
+from service.openapi.parameters import TEXT, Shape, ref
 from service.statuses import STATUS, TYPES
 
 RECORDS: tuple[type[EvidenceError], ...] = errors.KINDS

@@ -8,7 +8,16 @@ from evidence.limits import CONTRACT
 from service.operations import arguments
 from service.operations.base import Operation, Route
 from service.operations.json_schema import property_of
-from service.openapi.shapes import Shape
+
+Shape = dict[str, Any]
+
+TEXT: Shape = {"type": "string"}
+
+
+def ref(name: str) -> Shape:
+    """A shape among the components."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
 
 #: Parameters of the PDPP contract that every route of records takes, by component name.
 SHARED: dict[str, Shape] = {

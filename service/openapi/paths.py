@@ -1,10 +1,10 @@
-"""Operations and listings as OpenAPI paths, with every status each can answer."""
+"""Operations, listings and `/mcp` as OpenAPI paths, with every status each can answer."""
 
 from typing import Any
 
 from evidence.errors import EvidenceError
 from service.openapi import failures, parameters
-from service.openapi.shapes import TEXT, Shape, ref
+from service.openapi.parameters import TEXT, Shape, ref
 from service.operations import OPERATIONS
 from service.operations.base import Operation, RecordOperation
 from service.operations.listings import (
@@ -15,6 +15,7 @@ from service.operations.listings import (
     LISTINGS,
 )
 from service.operations.papers import PAPER_OPERATIONS
+from service.statuses import STATUS
 
 Paths = dict[str, dict[str, Any]]
 
@@ -152,4 +153,51 @@ def _blob() -> Shape:
         "parameters": asked,
         "security": SECURED,
         "responses": {**responses, **failures.responses(failures.RECORDS)},
+    }
+
+
+#: Kinds of error that end a request before its message is read.
+REFUSED_MESSAGES = (
+    *("invalid", "forbidden", "not_found", "too_large", "rate_limited"),
+    *("internal", "unavailable", "timed_out"),
+)
+
+
+def of_messages(of_records: bool, of_papers: bool, closed: bool) -> Paths:
+    """The paths `/mcp` and `/mcp/papers`, as they are mounted."""
+    paths = {"/mcp": _mcp("mcp", of_records or closed)}
+    return paths | ({"/mcp/papers": _mcp("mcp_papers", closed)} if of_papers else {})
+
+
+def _mcp(name: str, secured: bool) -> Shape:
+    """The path item of an endpoint; `name` is its operation id."""
+    asked = {
+        "schema": ref("JsonRpcMessages"),
+        "example": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
+    }
+    answer = {"application/json": {"schema": ref("JsonRpcAnswers")}}
+    shown = {"headers": headers("Request-Id"), "content": answer}
+    statuses = {str(STATUS[kind]): "Refused, as a JSON-RPC error." for kind in REFUSED_MESSAGES}
+    statuses |= {"401": "No usable token."} if secured else {}
+    statuses |= {"415": "The content type is not JSON."}
+    refused = {status: {"description": why, **shown} for status, why in statuses.items()}
+    return {
+        "post": {
+            **operation_info(
+                name,
+                "Call tools over MCP",
+                "Accepts one JSON-RPC message of the Model Context Protocol and returns one "
+                "JSON answer: `initialize`, `tools/list`, `tools/call`, `resources/read` and "
+                "`ping`. There are no sessions and no event streams. Revision 2025-03-26 also "
+                "accepts a list of messages. A tool that fails returns 200 with `isError`.",
+                "mcp",
+            ),
+            "security": SECURED if secured else [],
+            "requestBody": {"required": True, "content": {"application/json": asked}},
+            "responses": {
+                "200": {"description": "The answer to the message.", **shown},
+                "202": {"description": "The notification was accepted; there is no answer."},
+                **dict(sorted(refused.items())),
+            },
+        }
     }

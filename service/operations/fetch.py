@@ -8,7 +8,7 @@ from evidence.limits import CONTRACT
 from evidence.records import Document, Record
 from evidence.values import Preview
 from renderers import document as renderer
-from renderers.document_layout import lay_out
+from renderers.document import lay_out
 from service.operations import arguments
 from service.operations.base import Arguments, RecordOperation, Route, Session
 from service.ports import Answer, RecordRead, WindowRequest

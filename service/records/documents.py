@@ -16,7 +16,7 @@ from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.text import BASE64_MIN, looks_binary
 from evidence.values import Base64, Preview, base64_of, is_reference, previewed
-from service.pdpp.encode.values import encode
+from service.pdpp.encode.records import encode_value
 from service.records.engine import Big, Snapshot, Stored
 from service.records import attached
 from service.records.view import StreamView, View
@@ -74,7 +74,7 @@ def show_over_rest(
 
 def _json_bytes(value: Any, ref: RecordRef, field: str) -> int:
     """The size of a field in a REST body."""
-    return len(orjson.dumps({field: encode(value, ref, field)}))
+    return len(orjson.dumps({field: encode_value(value, ref, field)}))
 
 
 def _most_bytes(stored: Stored, fields: Iterable[str]) -> int:

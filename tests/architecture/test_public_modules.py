@@ -47,9 +47,9 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "service.pages": ("blueprint",),
     "service.demo": ("fill", "papers"),
     "service.doctor": ("findings", "local", "remote"),
-    "service.clients": ("client", "content", "servers", "table", "writing"),
-    "service.running": ("hooks", "memory", "metrics", "readiness"),
-    "service.settings": ("", "explanation", "parsing", "variables"),
+    "service.clients": ("client", "servers", "table", "writing"),
+    "service.running": ("hooks", "metrics", "readiness"),
+    "service.settings": ("", "explanation", "parsing"),
 }
 
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from service import settings
 from service.__main__ import rung
 from service.settings import SETTINGS, load
-from service.settings.variables import BESIDE
+from service.settings.explanation import BESIDE
 from tests.helpers.archive import Archive
 
 ROOT = Path(__file__).resolve().parents[2]

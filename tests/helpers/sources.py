@@ -16,7 +16,8 @@ from evidence.records import FieldRead, Record, RecordPage
 from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
 from evidence.work import Deadline, Each, Late, Outcome, attempt, serial
 from service.cursors import Sealer
-from service.pdpp.decode import aggregate, schema
+from service.pdpp.decode import schema
+from service.pdpp.decode.records import decode_buckets
 from service.pdpp.decode import search as decode
 from service.pdpp.encode import body_of
 from service.sources.package import Child, PackageResourceServer
@@ -139,7 +140,7 @@ class ListServer:
 
     def aggregate(self, query: AggregateQuery) -> Answer[Buckets]:
         body = self._say(query)
-        return Answer(aggregate.read(body), body)
+        return Answer(decode_buckets(body), body)
 
     def field_window(
         self, ref: RecordRef, field_path: str, window: WindowRequest

@@ -12,7 +12,7 @@ from evidence.handles import RecordRef
 from evidence.model import Source
 from evidence.records import Record
 from evidence.work import Deadline
-from renderers.document_layout import lay_out
+from renderers.document import lay_out
 from service import keys
 from service.access import packages
 from service.access.registry import Registry

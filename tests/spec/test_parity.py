@@ -9,15 +9,13 @@ import pytest
 
 from evidence import handles, hits, routes, wire
 from evidence.limits import BUDGETS
-from service.pdpp.decode import aggregate as aggregates
 from service.pdpp.decode import schema, search
-from service.pdpp.decode.field import decode_field
-from service.pdpp.decode.records import decode_page, decode_record
+from service.pdpp.decode.records import decode_buckets, decode_field, decode_page, decode_record
 from evidence.text import unescape
 from renderers import field as field_renderer
 from renderers import records as record_renderer
 from renderers import schema as schema_renderer
-from renderers.document_layout import lay_out
+from renderers.document import lay_out
 from renderers import search_size
 from renderers.rendering import Context
 from service.mcp.records import RecordsSurface
@@ -86,7 +84,7 @@ def wired(tool: str, args: dict[str, Any], body: dict[str, Any]) -> dict[str, An
         assert len(fitted.records) == len(listed.records)
         return wire.records(fitted)
     if tool == "aggregate":
-        return wire.aggregate(replace(aggregates.read(body), args=args))
+        return wire.aggregate(replace(decode_buckets(body), args=args))
     ref = handles.parse(args["id"])
     if tool == "fetch":
         url = routes.record(ref.stream, ref.record_id)

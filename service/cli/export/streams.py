@@ -22,7 +22,7 @@ from service.cli.progress import Meter
 from service.cli.rows import RECORD_COLUMNS, column
 from service.cli.output import say
 from service.pdpp.encode import body_of
-from service.pdpp.encode.values import encode_data
+from service.pdpp.encode.records import encode_data
 from service.ports import RecordQuery, SchemaQuery
 
 Body = dict[str, Any]

@@ -1,12 +1,23 @@
-"""PDPP bodies of lists and records -> `RecordPage` and `Record`."""
+"""PDPP bodies of lists, records, fields and aggregates -> typed values."""
 
 from typing import Any
 
 from evidence.handles import RecordRef
-from evidence.model import Source
-from evidence.records import Count, Record, RecordPage, Related, Span
-from service.pdpp.decode import number_of, object_of, pick, reference, rows, source_of, text_of
-from service.pdpp.decode import values, warnings_of
+from evidence.limits import BUDGETS, CONTRACT
+from evidence.model import Buckets, Group, Source
+from evidence.records import Count, FieldRead, Record, RecordPage, Related, Span
+from evidence.text import looks_binary
+from evidence.values import BASE64, Base64, BlobRef, Preview, base64_of, is_reference
+from service.pdpp.decode import (
+    number_of,
+    object_of,
+    pick,
+    reference,
+    rows,
+    source_of,
+    text_of,
+    warnings_of,
+)
 
 Body = dict[str, Any]
 
@@ -57,8 +68,7 @@ def _record(row: Body, ref: RecordRef, source: Source, whole: bool) -> Record:
         source=source,
         emitted_at=text_of(row, "emitted_at"),
         data={
-            name: values.decode(value, whole=whole)
-            for name, value in object_of(row, "data").items()
+            name: decode_value(value, whole=whole) for name, value in object_of(row, "data").items()
         },
         authored_at=text_of(row, "authored_at"),
         roles={role: name for role, name in roles if isinstance(name, str)},
@@ -92,3 +102,105 @@ def _span(found: Any) -> Span | None:
     if total is None:
         return None
     return Span(total, text_of(found, "earliest_at"), text_of(found, "latest_at"))
+
+
+#: Members of a reference to a blob that are not facts of the blob.
+_DROPPED = ("data_base64", "fetch_url", "available")
+
+
+def decode_value(value: Any, *, whole: bool = False) -> Any:
+    """The typed value. `whole` leaves base64 text as it is; otherwise it is described."""
+    if isinstance(value, str):
+        return value if whole or not looks_binary(value) else base64_of(value)
+    if isinstance(value, list):
+        if not any(map(is_reference, value)):
+            return value
+        return [
+            decode_value(one) if isinstance(one, list) or is_reference(one) else one
+            for one in value
+        ]
+    if is_reference(value):
+        return blob_reference(value)
+    kind = value.get("object") if isinstance(value, dict) else None
+    if kind == "binary_field":
+        return described(value)
+    size = number_of(value, "size_chars")
+    if kind == "field_preview" and size is not None:
+        text, type = text_of(value, "preview_text") or "", text_of(value, "type")
+        return Preview(text, size, type, number_of(value, "size_bytes"))
+    return value
+
+
+def blob_reference(value: dict[str, Any]) -> BlobRef:
+    """The reference to a blob, without its bytes or an address."""
+    members = {name: one for name, one in value.items() if name not in _DROPPED}
+    return BlobRef(members, value.get("available") is not False)
+
+
+def described(value: dict[str, Any]) -> Base64:
+    """The metadata of base64 text."""
+    return Base64(
+        text_of(value, "mime_type", "media_type"),
+        number_of(value, "size_bytes"),
+        number_of(value, "size_chars"),
+        text_of(value, "sha256"),
+        text_of(value, "encoding") or BASE64,
+    )
+
+
+def decode_field(body: dict[str, Any], ref: RecordRef, field_path: str) -> FieldRead:
+    """The window of a body; its end is where its text ends, counted in code points."""
+    source = source_of(body)
+    connection = source.connection_id or ref.connection_id
+    window = object_of(body, "window")
+    described = body.get("field")
+    text = text_of(window, "text") or ""
+    start = number_of(window, "start_chars") or 0
+    total = number_of(window, "total_chars")
+    known = body.get("binary")
+    return FieldRead(
+        ref=ref._replace(connection_id=connection),
+        source=source._replace(connection_id=connection),
+        field_path=field_path,
+        type=text_of(described, "type") or "string",
+        media_type=text_of(described, "media_type"),
+        text=text,
+        start=start,
+        total=total or start + len(text),
+        limit=number_of(window, "limit_chars") or CONTRACT.window_chars,
+        match_start=number_of(window, "match_start_chars"),
+        match_end=number_of(window, "match_end_chars"),
+        match=number_of(window, "match"),
+        next_match=number_of(window, "next_match"),
+        binary=_binary(known) if isinstance(known, dict) else None,
+        warnings=warnings_of(body)[: BUDGETS.window_warnings],
+    )
+
+
+def _binary(known: dict[str, Any]) -> Base64 | BlobRef:
+    return blob_reference(known) if is_reference(known) else described(known)
+
+
+def decode_buckets(body: dict[str, Any], *, stream: str = "", metric: str = "") -> Buckets:
+    """The figure or the groups of a body; `stream` and `metric` if it does not repeat its own."""
+    inner = body.get("data")
+    figure = inner if body.get("object") != "aggregation" and isinstance(inner, dict) else body
+    groups = tuple(Group(row.get("key"), number_of(row, "count")) for row in rows(figure, "groups"))
+    return Buckets(
+        stream=text_of(figure, "stream") or stream,
+        metric=text_of(figure, "metric") or metric,
+        field=text_of(figure, "field"),
+        value=figure.get("value"),
+        groups=groups if isinstance(figure.get("groups"), list) else None,
+        group_by=text_of(figure, "group_by"),
+        group_by_time=text_of(figure, "group_by_time"),
+        granularity=text_of(figure, "granularity"),
+        time_zone=text_of(figure, "effective_time_zone", "time_zone"),
+        approximate=figure.get("approximate") is True,
+        filtered_record_count=number_of(figure, "filtered_record_count"),
+        limit=number_of(figure, "limit"),
+        other_count=number_of(figure, "other_count"),
+        group_count=number_of(figure, "group_count"),
+        next_cursor=text_of(figure, "next_cursor"),
+        warnings=warnings_of(body),
+    )

@@ -9,8 +9,7 @@ from evidence.model import Buckets
 from evidence.records import FieldRead, Record, RecordPage
 from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
 from service.pdpp.encode import schema, search
-from service.pdpp.encode.field import encode_field
-from service.pdpp.encode.records import encode_page, encode_record
+from service.pdpp.encode.records import encode_field, encode_page, encode_record
 from service.ports import Answer
 
 ENCODERS: dict[type, Callable[[Any], dict[str, Any]]] = {

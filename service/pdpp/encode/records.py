@@ -1,11 +1,13 @@
-"""`Record` and `RecordPage` -> the PDPP bodies of a record, a list and a list of changes."""
+"""`Record`, `RecordPage` and `FieldRead` -> the PDPP bodies of records, lists and fields."""
 
 from typing import Any
 
+from evidence import routes, wire
+from evidence.handles import RecordRef
 from evidence.json_text import known
 from evidence.model import Source
-from evidence.records import Record, RecordPage, Related
-from service.pdpp.encode.values import encode_data
+from evidence.records import FieldRead, Record, RecordPage, Related
+from evidence.values import PLAIN, Base64, Preview, as_json
 
 Body = dict[str, Any]
 
@@ -89,3 +91,67 @@ def _encode_related(record: Record) -> Body:
         "connection_id": record.source.connection_id,
         "data": encode_data(record.data, record.ref),
     }
+
+
+def encode_value(value: Any, ref: RecordRef, name: str) -> Any:
+    """The JSON of the value of a field."""
+    if isinstance(value, Preview):
+        return {
+            "object": "field_preview",
+            "type": value.type,
+            "size_chars": value.size_chars,
+            "size_bytes": value.size_bytes,
+            "read": _read(ref, name),
+            "preview_text": value.text,
+        }
+    if isinstance(value, Base64):
+        return {**as_json(value, ref, name), "read": _read(ref, name)}
+    return as_json(value, ref, name)
+
+
+def encode_data(data: dict[str, Any], ref: RecordRef) -> dict[str, Any]:
+    """The `data` of a record."""
+    return {
+        name: value if type(value) in PLAIN else encode_value(value, ref, name)
+        for name, value in data.items()
+    }
+
+
+def _read(ref: RecordRef, name: str) -> dict[str, Any]:
+    return routes.field_window_read(ref.stream, ref.record_id, ref.connection_id or "", name)
+
+
+def encode_field(read: FieldRead) -> Body:
+    """The window of a text, or the metadata of bytes."""
+    body: Body = {
+        "object": "field_window",
+        "stream": read.ref.stream,
+        "record_id": read.ref.record_id,
+        **source_members(read.source),
+        "url": routes.field_window(read.ref.stream, read.ref.record_id),
+        "field": {"path": read.field_path, "type": read.type},
+    }
+    if read.media_type is not None:
+        body["field"]["media_type"] = read.media_type
+    if read.warnings:
+        body["meta"] = {"warnings": read.warnings}
+    if read.bytes is None:
+        return {**body, "window": _window(read)}
+    known = read.bytes.as_json()
+    if isinstance(read.binary, Base64):
+        del known["object"]
+    return {**body, "binary": known}
+
+
+def _window(read: FieldRead) -> Body:
+    more = read.end < read.total
+    window: Body = {
+        **wire.window(read),
+        "match_start_chars": read.match_start,
+        "match_end_chars": read.match_end,
+        "next_offset_chars": read.end if more else None,
+        "previous_offset_chars": max(0, read.start - read.limit) if read.start else None,
+    }
+    if read.match is not None:
+        window |= {"match": read.match, "next_match": read.next_match}
+    return window

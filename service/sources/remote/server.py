@@ -23,10 +23,9 @@ from service.sources.remote import (
     search,
     whole_values,
 )
-from service.pdpp.decode import aggregate, schema
+from service.pdpp.decode import schema
 from service.pdpp.brackets import Pair, expand_pairs, filter_pairs, parameters
-from service.pdpp.decode.field import decode_field
-from service.pdpp.decode.records import decode_page, decode_record
+from service.pdpp.decode.records import decode_buckets, decode_field, decode_page, decode_record
 from service.sources.remote.breaker import Permit
 from service.sources.remote.origin import Origin
 from service.ports import (
@@ -191,7 +190,7 @@ class HttpResourceServer:
             check=lambda body: bodies.figure(body, query),
             explain=lambda error: refusals.of_filter(error, query.filter),
         )
-        return Answer(aggregate.read(body, stream=query.stream, metric=query.metric), body)
+        return Answer(decode_buckets(body, stream=query.stream, metric=query.metric), body)
 
     def search(self, query: SearchQuery) -> Answer[SearchPage]:
         return search.search(self._line, query)

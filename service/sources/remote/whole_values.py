@@ -15,7 +15,7 @@ from evidence.records import FieldRead, Record
 from evidence.values import Base64, BlobRef
 from evidence.values import previewed as shown
 from evidence.values import text_of
-from service.pdpp.decode.values import decode
+from service.pdpp.decode.records import decode_value
 from service.ports import WindowRequest
 
 Body = dict[str, Any]
@@ -40,7 +40,7 @@ def window(record: Record, data: Body, path: str, asked: WindowRequest) -> Field
         )
     value = pointer.inside(data[name], path)
     read = FieldRead(record.ref, record.source, path, pointer.json_type(value))
-    known = decode(value)
+    known = decode_value(value)
     if isinstance(known, Base64 | BlobRef):
         return replace(read, type="binary", binary=known)
     return _window(read, text_of(value), asked)

@@ -15,7 +15,7 @@ from evidence.schema import Connector, Schema, StreamRow, StreamSchema, parse_fl
 from service.pdpp.decode.records import decode_record
 from service.pdpp.decode import search as search_reading
 from renderers import document as documents
-from renderers.document_layout import lay_out
+from renderers.document import lay_out
 from renderers import field, records, schema, search, search_size
 from renderers.rendering import Context, Rendering
 from tests.helpers.monsters import (

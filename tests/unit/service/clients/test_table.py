@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from service.clients.client import PLACEHOLDER
+from service.clients.client import PLACEHOLDER, Place
 from service.clients.table import CLIENTS, RECOMMENDED, named
 from service.clients.client import Launcher
-from service.clients.place import Place
 
 URL = "https://rung.example.com/mcp"
 TOKEN = "rung_token"

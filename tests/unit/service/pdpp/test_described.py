@@ -33,7 +33,8 @@ from renderers import aggregate as aggregate_renderer
 from renderers import schema as schema_renderer
 from renderers.rendering import Context
 from service.pdpp import encode
-from service.pdpp.decode import aggregate, schema
+from service.pdpp.decode import schema
+from service.pdpp.decode.records import decode_buckets
 from service.ports import OPERATORS
 
 NAMES = st.sampled_from(["id", "name", "a b", "日記", "fields", "stream_1", "x=y", "label"])
@@ -47,7 +48,7 @@ JSON_SCHEMAS = st.fixed_dictionaries(
 RELATIONS = st.builds(Relation, NAMES, NAMES, MAYBE, MAYBE, COUNTS, COUNTS)
 VIEWS = st.builds(View, NAMES, MAYBE, st.lists(NAMES).map(tuple))
 DECODERS = {
-    Buckets: aggregate.read,
+    Buckets: decode_buckets,
     ConnectorList: schema.connectors,
     Schema: schema.read,
     StreamDetails: schema.stream,

@@ -17,12 +17,10 @@ from evidence.records import Count, FieldRead, Record, RecordPage, Related, Span
 from evidence.text import looks_binary
 from evidence.values import Base64, BlobRef, Preview
 from renderers import document, field, records
-from renderers.document_layout import lay_out
+from renderers.document import lay_out
 from renderers.rendering import Context
-from service.pdpp.decode.field import decode_field
-from service.pdpp.decode.records import decode_page, decode_record
-from service.pdpp.encode.field import encode_field
-from service.pdpp.encode.records import encode_page, encode_record
+from service.pdpp.decode.records import decode_field, decode_page, decode_record
+from service.pdpp.encode.records import encode_field, encode_page, encode_record
 from tests.helpers.monsters import Held, held, items, monstrous, record_pages
 
 CONNECTION = "mail-work"
