@@ -5,7 +5,8 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from evidence.errors import InvalidRequest
-from service.importing import calendar, contacts, csv_table, json_array, mbox, ndjson, unreadable
+from service.importing import calendar, contacts, csv_table, json_array, mbox, ndjson, notes
+from service.importing import sqlite_tables, unreadable
 from service.importing.source import Format
 
 #: The first format that fits a file is its own.
@@ -13,18 +14,31 @@ FORMATS: dict[str, Format] = {
     format.name: format
     for format in (
         Format("ndjson", (".ndjson", ".jsonl"), re.compile(rb"\s*\{.*\}\s*(\n|$)"), ndjson.read),
-        Format("json", (".json",), re.compile(rb"\s*[\[{]"), json_array.read),
+        Format("json", (".json",), re.compile(rb'\s*(\{\s*["}]|\[\s*[{\]])'), json_array.read),
         Format("mbox", (".mbox", ".mbx"), mbox.BEGINS, mbox.read, mbox.MANIFEST),
         Format("eml", (".eml",), mbox.HEADERS, mbox.read_message, mbox.MANIFEST),
         Format(
             "ics", (".ics", ".ical"), calendar.BEGINS, calendar.read, calendar.MANIFEST, sure=True
         ),
         Format("vcard", (".vcf",), contacts.BEGINS, contacts.read, contacts.MANIFEST, sure=True),
+        Format(
+            "sqlite",
+            (".sqlite", ".sqlite3", ".db"),
+            re.compile(rb"SQLite format 3"),
+            sqlite_tables.read,
+            sqlite_tables.manifest,
+            sure=True,
+        ),
+        Format("notes", notes.SUFFIXES, notes.BEGINS, notes.read, notes.MANIFEST),
         Format("tsv", (".tsv", ".tab"), re.compile(rb".+\t"), csv_table.read, written=True),
         Format("csv", (".csv",), re.compile(rb".+[,;|]"), csv_table.read, written=True),
     )
 }
 STANDARD_INPUT = "ndjson"
+#: Extensions of texts that may begin as a page does, and of texts of any format.
+MARKUP = (".md", ".markdown")
+PLAIN = (".txt", ".text")
+DELIMITERS = (b"\t", b";", b"|", b",")
 _SUFFIXES = {suffix: format.name for format in FORMATS.values() for suffix in format.extensions}
 _MARKS = re.compile(rb"^(\xef\xbb\xbf|\xff\xfe|\xfe\xff)|\0")
 
@@ -41,9 +55,11 @@ def detect(name: str, head: bytes = b"") -> str:
         if format.sure and format.begins.match(text):
             return format.name
     suffix = Path(name).suffix.lower()
-    known = unreadable.looks_like(head)
+    known = None if suffix in MARKUP else unreadable.looks_like(head)
     if suffix in _SUFFIXES and known is None:
-        return _SUFFIXES[suffix]
+        fit = (one for one in FORMATS.values() if one.begins.match(text))
+        sorts = (one.name for one in fit if not one.written or _is_table(text))
+        return next(sorts, _SUFFIXES[suffix]) if suffix in PLAIN else _SUFFIXES[suffix]
     if known is None and suffix:
         longer = [one for one in _SUFFIXES if one.startswith(suffix) and len(suffix) > 2]
         near = longer or get_close_matches(suffix, _SUFFIXES, 1, 0.7)
@@ -58,4 +74,13 @@ def detect(name: str, head: bytes = b"") -> str:
         f"Cannot tell the format of {name!r}.{advice} Give one: --format {'|'.join(FORMATS)}."
         if known is None
         else f"{name} cannot be read.{advice}"
+    )
+
+
+def _is_table(text: bytes) -> bool:
+    """True if most of the first lines have as many delimiters as the first."""
+    lines = text.splitlines()[:20]
+    counts = [[line.count(mark) for line in lines] for mark in DELIMITERS]
+    return len(lines) > 1 and any(
+        one[0] and one.count(one[0]) > len(one) * 3 // 4 for one in counts
     )

@@ -73,7 +73,12 @@ class File:
         """Its bytes, as far as they are known before it is read."""
         if self.member is not None:
             return self.member.file_size
-        return None if self.path == "-" or self.packed else Path(self.path).stat().st_size
+        return Path(self.path).stat().st_size if self.in_place else None
+
+    @property
+    def in_place(self) -> bool:
+        """True if its bytes are a file of this machine, as they are."""
+        return self.path != "-" and self.member is None and not self.packed
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:

@@ -17,7 +17,6 @@ KNOWN: Final = (
     (rb"\xd0\xcf\x11\xe0", "an old Office document", _TABLE),
     (rb"PK\x03\x04.{0,200}opendocument", "a LibreOffice document", _TABLE),
     (rb"PK\x03\x04", "an Office document or an archive", "Unpack it, or save it as CSV or text."),
-    (rb"SQLite format 3\x00", "an SQLite database", "Export its tables: sqlite3 -csv -header."),
     (rb"%PDF-", "a PDF document", "Import it as an attachment of a mail, or save its text."),
     (rb"window\.YTD", "a file of a Twitter archive", "Delete what is before the [, name it .json."),
     (rb"!BDN", "an Outlook archive", "Convert it to mbox: readpst FILE."),

@@ -293,7 +293,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
 IMPORTING = (
     *(("charset_normalizer", "encodings"), ("clevercsv", "csv_table"), ("pypdf", "texts")),
     *(("inscriptis", "html_text"), ("lxml", "html_text")),
-    *(("icalendar", "calendar"), ("vobject", "contacts")),
+    *(("icalendar", "calendar"), ("vobject", "contacts"), ("yaml", "notes")),
 )
 # Libraries and corners of the standard library, and the only places that may import them.
 FENCES: dict[str, tuple[str, ...]] = {
@@ -315,7 +315,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "requests": ("service/sources/remote/connections.py", "service/sources/remote/outbound.py"),
     "urllib3": ("service/sources/remote/connections.py",),
     "sqlite3": tuple(place for place in SQL if "postgres" not in place),
-    "sqlite_utils": ("service/records/sqlite/",),
+    "sqlite_utils": ("service/records/sqlite/", "service/importing/sqlite_tables.py"),
     "psycopg": ("service/records/postgres/",),
     "psycopg_pool": ("service/records/postgres/connections.py",),
     "tomlkit": ("service/clients/toml.py",),

@@ -19,6 +19,7 @@ SQL = (
     "service/records/access_tables.py",
     "service/papers/",
     "service/demo/papers/",
+    "service/importing/sqlite_tables.py",
 )
 STATEMENT = re.compile(
     r"\b(SELECT|INSERT (OR [A-Z]+ )?INTO|UPDATE [\w\"{]+ SET|DELETE FROM|PRAGMA|CREATE TABLE"

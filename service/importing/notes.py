@@ -1,0 +1,133 @@
+"""Notes: Markdown and plain text, with front matter, links between notes and attachments."""
+
+import re
+from collections.abc import Iterator
+from datetime import date
+from pathlib import PurePosixPath
+from posixpath import relpath
+from typing import Any, Final
+
+import yaml
+
+from evidence.limits import BUDGETS
+from service.importing.encodings import as_text
+from service.importing.rows import Attached, described, manifest, stream
+from service.importing.source import Item, Source
+from service.records.intake import Row, content_key
+from service.records.values import microseconds
+
+NOTES: Final = "notes"
+MANIFEST = manifest(
+    stream(
+        NOTES,
+        {
+            **{"id": "id", "title": "title", "folder": "group", "text": "text"},
+            **{"written_at": "time", "tags": "list", "aliases": "list", "links": "list"},
+            **{"properties": "object"},
+        },
+        attached=True,
+    )
+)
+BEGINS = re.compile(rb"---\r?\n[\w-]+ *:|# \S")
+SUFFIXES = (".md", ".markdown", ".mdown", ".txt", ".text")
+_FRONT: Final = re.compile(r"\A---\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.M)
+_HEADING: Final = re.compile(r"^# +(.+?)\s*#*$", re.M)
+_CODE: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
+_WIKI: Final = re.compile(r"(!?)\[\[([^\]|#\n]+)?(?:#[^\]|\n]*)?(?:\|[^\]\n]*)?\]\]")
+_LINK: Final = re.compile(r"(!?)\[[^\]\n]*\]\(<?([^)>\s]+)>?(?:\s+\"[^\"]*\")?\)")
+_TAG: Final = re.compile(r"(?<![\w&/#])#([^\W\d_][\w/-]*)")
+_DAY: Final = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)")
+_TIMES: Final = ("date", "created", "created_at", "created at", "updated", "modified")
+
+
+def read(source: Source) -> Iterator[Item]:
+    """The note of a file and the files that it embeds."""
+    wrapper = as_text(source)
+    text = wrapper.read(BUDGETS.import_row_bytes).removeprefix("\ufeff")
+    wrapper.detach()
+    front, body = _front(source, text)
+    path = PurePosixPath(source.name)
+    key = relpath(source.name, source.tree.path) if source.tree.path != source.name else path.name
+    plain = _CODE.sub("", body)
+    heading = _HEADING.search(plain)
+    title = front.get("title") or (heading[1] if heading else path.stem)
+    targets = [(bool(one[1]), one[2]) for one in _WIKI.finditer(plain) if one[2]]
+    targets += [(bool(one[1]), one[2]) for one in _LINK.finditer(plain) if "://" not in one[2]]
+    notes, files = _resolved(source, targets)
+    tags = _words(front.get("tags")) + _TAG.findall(plain)
+    at = next((_time(value) for name in _TIMES if (value := front.get(name))), None)
+    data: dict[str, Any] = {
+        **{"id": key if len(key.encode()) < 500 else content_key({"id": key}), "title": str(title)},
+        **{"folder": str(PurePosixPath(key).parent).strip("."), "text": body},
+        "written_at": at or _time(path.stem),
+        "tags": list(dict.fromkeys(tag.lstrip("#") for tag in tags)),
+        "aliases": _words(front.get("aliases")),
+        "links": notes,
+        "properties": {name: _plain(value) for name, value in front.items()},
+    }
+    attached = Attached(source)
+    yield 1, Row(source.repair.value(described(data)), stream=NOTES)
+    for row in attached.files(data["id"], files, at=data["written_at"]):
+        yield 1, row
+    attached.report()
+
+
+def _front(source: Source, text: str) -> tuple[dict[str, Any], str]:
+    """The front matter of a note, and the text after it."""
+    if not (found := _FRONT.match(text)):
+        return {}, text
+    try:
+        front = yaml.safe_load(found[1].replace("\t", "  "))
+    except (yaml.YAMLError, ValueError) as error:
+        problem = " ".join(str(error).split())[:120]
+        source.notes.append(f"The front matter is kept as text, for it is not YAML: {problem}")
+        return {}, text
+    if not isinstance(front, dict):
+        return {}, text
+    return {str(name).lower(): value for name, value in front.items()}, text[found.end() :]
+
+
+def _resolved(source: Source, targets: list[tuple[bool, str]]) -> tuple[list[str], list[str]]:
+    """The ids of linked notes, or their names if they are not here; and the embedded files."""
+    notes, files = [], []
+    for embedded, target in targets:
+        reference = target.strip().partition("#")[0]
+        found = source.tree.find(reference, source.name) or next(
+            (one for end in SUFFIXES if (one := source.tree.find(reference + end, source.name))),
+            None,
+        )
+        if found is not None and PurePosixPath(found.name).suffix.lower() in SUFFIXES:
+            notes.append(relpath(found.name, source.tree.path))
+        elif found is not None or embedded:
+            files.append(reference)
+        elif reference and not re.match("[a-z]+:", reference):
+            notes.append(reference)
+    return list(dict.fromkeys(notes)), list(dict.fromkeys(files))
+
+
+def _words(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return re.split(r"[,\s]+", value.strip())
+    return [str(one) for one in value if one] if isinstance(value, list) else []
+
+
+def _time(value: Any) -> str | None:
+    """A time of front matter, or the day that the name of a note begins with."""
+    if isinstance(value, date):
+        return value.isoformat()
+    found = _DAY.match(value) if isinstance(value, str) else None
+    if found is None:
+        return None
+    try:
+        day = date(*map(int, found.groups())).isoformat()
+    except ValueError:
+        return None
+    return value if microseconds(value) is not None else day
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, (list, set)):
+        return [_plain(one) for one in value]
+    return value if isinstance(value, (str, int, float, type(None))) else str(value)

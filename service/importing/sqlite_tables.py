@@ -1,0 +1,145 @@
+"""Tables of SQLite databases: each is a stream, with its keys and its relations to others."""
+
+import base64
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import lru_cache
+from itertools import islice
+from math import isfinite
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from evidence.errors import InvalidRequest
+from evidence.limits import BUDGETS, CONTRACT
+from service.importing.inference import infer
+from service.importing.source import Item, Source
+from service.importing.text_repair import Undecodable
+from service.records.intake import Row
+
+#: Columns that name the row of another table for a reader.
+LABELS = (
+    *("name", "title", "label", "display_name", "full_name", "screen_name", "login", "username"),
+)
+NAMES_KEPT = 100_000
+
+
+def manifest(source: Source) -> dict[str, Any]:
+    """The streams of all tables that have rows."""
+    documents = {}
+    with _opened(source) as tables:
+        for table in tables:
+            sample = [table.row(found) for found in islice(table.found.rows, 1_000)]
+            if sample:
+                inferred = infer(table.name, sample, key=table.keys, roles=source.reading.roles)
+                documents[table.name] = inferred.document
+        for table in tables:
+            for column, parent in table.parents.items():
+                if parent in documents and table.name in documents:
+                    _relate(documents[parent], table.name, column)
+    return {"streams": list(documents.values())}
+
+
+def _relate(parent: dict[str, Any], child: str, column: str) -> None:
+    relations = parent.setdefault("relationships", [])
+    taken = {one["name"] for one in relations}
+    name = (f"{child}_{column}" if child in taken else child)[: CONTRACT.name_bytes]
+    one = {"name": name, "stream": child, "foreign_key": column, "cardinality": "has_many"}
+    relations.append(one)
+    parent["query"].setdefault("expand", []).append({"name": name})
+
+
+def read(source: Source) -> Iterator[Item]:
+    """The rows of all tables. Views and the tables of indexes are left out."""
+    with _opened(source) as tables:
+        try:
+            for table in tables:
+                for number, found in enumerate(table.found.rows, start=1):
+                    try:
+                        row = source.repair.value(table.row(found))
+                        yield number, Row(row, stream=table.name)
+                    except Undecodable as error:
+                        yield number, f"{table.name}: {error}."
+        except sqlite3.DatabaseError as error:
+            raise InvalidRequest(f"{source.name} is damaged: {error}.") from error
+
+
+class _Table:
+    """A table, with the tables that its rows refer to and the names of their rows."""
+
+    def __init__(self, found: Any) -> None:
+        self.found = found
+        self.name: str = found.name
+        columns = [column.name for column in found.columns]
+        self.keys = [name for name in found.pks if name in columns]
+        single = [key for key in found.foreign_keys if not key.is_compound]
+        self.parents = {
+            key.column: key.other_table
+            for key in single
+            if found.db[key.other_table].pks == [key.other_column]
+        }
+        self._names = {
+            f"{column}_name": (column, names)
+            for column, parent in self.parents.items()
+            if (names := _names(found.db, parent)) and f"{column}_name" not in columns
+        }
+
+    def row(self, found: dict[str, Any]) -> dict[str, Any]:
+        """The values of a row, and the names of the rows it refers to."""
+        row = {name: _value(value) for name, value in found.items()}
+        for name, (column, names) in self._names.items():
+            row[name] = names.get(found[column])
+        return row
+
+
+@lru_cache(maxsize=None)
+def _names(database: Any, table: str) -> dict[Any, str]:
+    """{key: name} of the rows of a table that has a column for names, unless it is large."""
+    found = database[table]
+    columns = {column.name.lower(): column.name for column in found.columns}
+    label = next((columns[name] for name in LABELS if name in columns), None)
+    if label is None or found.count > NAMES_KEPT:
+        return {}
+    rows = found.rows_where(select=f"[{found.pks[0]}], [{label}]")
+    return {row[found.pks[0]]: row[label] for row in rows if isinstance(row[label], str)}
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return {"data_base64": base64.b64encode(value).decode()}
+    return str(value) if isinstance(value, float) and not isfinite(value) else value
+
+
+@contextmanager
+def _opened(source: Source) -> Iterator[list[_Table]]:
+    """The tables of a database, which is never written to."""
+    from sqlite_utils import Database  # imported for databases only
+
+    file = source.tree.files[source.name]
+    if file.in_place:
+        log = Path(f"{file.path}-wal")
+        mode = "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
+        connection = sqlite3.connect(f"file:{quote(file.path)}?{mode}", uri=True)
+    else:
+        source.file.seek(0)
+        content = source.file.read(BUDGETS.import_attachment_bytes + 1)
+        if len(content) > BUDGETS.import_attachment_bytes:
+            raise InvalidRequest(f"{source.name} is a large database. Unpack it to import it.")
+        connection = sqlite3.connect(":memory:")
+        # A database in memory has no write-ahead log: its header must not ask for one.
+        connection.deserialize(content[:18] + b"\x01\x01" + content[20:])
+    connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+    with closing(connection):
+        try:
+            database = Database(connection)
+            tables = [one for one in database.tables if not one.name.startswith("sqlite_")]
+            indexes = [one.name for one in tables if one.virtual_table_using]
+            hidden = tuple(f"{name}_" for name in indexes)
+            yield [
+                _Table(one)
+                for one in tables
+                if one.name not in indexes and not one.name.startswith(hidden)
+            ]
+        except sqlite3.DatabaseError as error:
+            raise InvalidRequest(f"{source.name} cannot be read: {error}.") from error
