@@ -12,7 +12,7 @@ from typing import Any
 import click
 import orjson
 
-from evidence.errors import InvalidRequest
+from evidence.errors import InvalidRequest, Unavailable
 from service.place import Place
 from service.cli import coverage, import_report
 from service.cli.options import read_json, store_option
@@ -28,9 +28,11 @@ from service.records.ingest import Counts
 from service.records.manifest import parse
 from service.records.opening import open_writer
 from service.records.sqlite import backup
+from service.records.sqlite.failures import explain_failures
 from service.records.streams import connect, manifests_of, reindexes
 from service.records.writing import Writing
 
+NOTHING = "Nothing was imported."
 STOPPED = "Complete batches of rows are in the store. Run the same command to continue."
 #: Objects made between two looks for cycles. An import makes many that live as long as their batch.
 COLLECT_AFTER = 100_000
@@ -151,11 +153,21 @@ def _run(task: Import, work: Callable[[], None], strict: bool, dry: bool, aside:
         if undone := dry or strict and bool(task.counts.refused):
             raise Undone
     if not undone:
-        task.writer.finish()
+        _finish(task)
     import_report.report(task)
     if undone:
         raise Undone
     coverage.report(task.writer, task.connection_id)
+
+
+def _finish(task: Import) -> None:
+    """Merges the indexes, which may wait: every row is in the store already."""
+    try:
+        with explain_failures():
+            task.writer.finish()
+    except Unavailable as error:
+        say(f"Warning: every row is imported, but the indexes are not merged. {error.message}")
+        say(f"{error.hint} The next import merges them.")
 
 
 def _leave(task: Import, strict: bool, dry_run: bool) -> None:
@@ -198,11 +210,15 @@ def _fewer_collections() -> Iterator[None]:
 def _stoppable(*, nothing: bool) -> Iterator[None]:
     """Reports what is in the store if a person stops the import; `nothing` if it is undone."""
     try:
-        yield
+        with explain_failures():
+            yield
     except Undone:
         pass
+    except Unavailable as error:
+        error.hint = f"{error.hint or ''} {NOTHING if nothing else STOPPED}".strip()
+        raise
     except KeyboardInterrupt:
-        say("Stopped. " + ("Nothing was imported." if nothing else STOPPED))
+        say("Stopped. " + (NOTHING if nothing else STOPPED))
         raise
 
 

@@ -110,8 +110,12 @@ def store(place: Host) -> Finding:
     if not examined.readable or not examined.has_secret:
         return fail(
             f"{path} was written by another version (layout {examined.layout} of {checkup.NEWEST})",
-            "It is not served until it is upgraded.",
-            f"rung stats --store {path}",
+            "It is not served by this version.",
+            (
+                "Install the version of Rung that wrote it, or a later one."
+                if examined.layout > checkup.NEWEST
+                else f"rung stats --store {path}"
+            ),
         )
     if examined.damage is not None:
         return fail(

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any
 
 from evidence.errors import InvalidRequest, NotFound
@@ -25,6 +26,8 @@ from service.records.writing import Writing
 
 #: Rows of a new stream that its owner is shown.
 SAMPLES = 3
+#: Rows of a new stream that go in together with it.
+FIRST_ROWS = 100
 
 
 class Undone(Exception):
@@ -145,11 +148,17 @@ class Import:
                 )
             return
         self._check_key(name, document["schema"]["properties"])
-        self.declare({"streams": [document]})
         self.on_stream(inferred, sample[:SAMPLES])
-        handle = open_stream(self.writer, self.connection_id, name)
+        waiting = iter(rows)
+        # A disk that is full now must not leave an empty stream.
+        with self.writer.transaction():
+            self.declare({"streams": [document]})
+            handle = open_stream(self.writer, self.connection_id, name)
+            for line, row in islice(waiting, FIRST_ROWS):
+                self._add(handle, line, row)
+            self.batch.flush()
         self._handles[name] = handle
-        for line, row in rows:
+        for line, row in waiting:
             self._add(handle, line, row)
 
     def _check_key(self, name: str, fields: Collection[str]) -> None:

@@ -2,6 +2,8 @@
 
 from evidence.errors import TimedOut, Unavailable
 
+NEWER = "was written by a newer version of Rung. Install that version or a later one"
+
 
 def timed_out() -> TimedOut:
     return TimedOut("The store took too long. Narrow the request by stream, connection or filter.")
@@ -11,8 +13,16 @@ def absent() -> Unavailable:
     return _unavailable("does not exist or is not readable. Create it with `rung import`.")
 
 
-def of_another_version() -> Unavailable:
-    return _unavailable("was written by another version. Upgrade it with `rung stats`.")
+def locked_away() -> Unavailable:
+    return _unavailable(
+        "cannot be opened. Reading it takes a readable file in a writable folder. On a read-only "
+        "disk, set RUNG_STORE_URL."
+    )
+
+
+def of_another_version(*, newer: bool) -> Unavailable:
+    why = NEWER if newer else "was written by an older version. Upgrade it with `rung stats`"
+    return _unavailable(f"{why}.")
 
 
 def unreadable() -> Unavailable:

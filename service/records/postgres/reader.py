@@ -38,7 +38,7 @@ class Reader:
         with explained(), self._pool.begun(begin, deadline) as (db, row):
             generation, version, layout, fold_version = row
             if int(layout) not in READABLE or fold_version != FOLD_VERSION:
-                raise of_another_version()
+                raise of_another_version(newer=int(layout) >= READABLE.stop)
             if self._catalog.version != version:
                 self._catalog = Catalog(version)
             yield PostgresSnapshot(db, generation, deadline, self._catalog)

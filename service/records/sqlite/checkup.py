@@ -14,6 +14,7 @@ from evidence.fold import FOLD_VERSION
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.access import tokens
+from service.records.failures import NEWER
 from service.records.sqlite import index_check
 from service.records.sqlite.ddl import MIGRATIONS, READABLE
 from service.records.sqlite.reader import STEPS_BETWEEN_CHECKS
@@ -93,8 +94,10 @@ def recognise(path: Path) -> None:
             meta = dict(db.execute("SELECT key, value FROM meta"))
     except (sqlite3.Error, OSError) as error:
         raise _unreadable(error) from error
+    if layout > NEWEST:
+        raise Unreadable(f"it {NEWER}")
     if layout not in READABLE or meta.get("fold_version") != FOLD_VERSION:
-        raise Unreadable("another version wrote it; upgrade it with `rung stats`")
+        raise Unreadable("an older version wrote it; upgrade it with `rung stats`")
 
 
 def _unreadable(error: sqlite3.Error | OSError) -> Unreadable:

@@ -207,7 +207,7 @@ def _check_layout(db: sqlite3.Connection) -> None:
     (version,) = db.execute("PRAGMA user_version").fetchone()
     fold = db.execute("SELECT value FROM meta WHERE key = 'fold_version'").fetchone()
     if version not in READABLE or fold is None or fold[0] != FOLD_VERSION:
-        raise failures.of_another_version()
+        raise failures.of_another_version(newer=version >= READABLE.stop)
 
 
 def _is_interrupted(error: sqlite3.Error) -> bool:
@@ -220,6 +220,8 @@ def _translate(error: sqlite3.Error) -> EvidenceError:
     code, text = getattr(error, "sqlite_errorcode", None), str(error)
     if code == CORRUPT_INDEX or "vtable" in text or "fts5" in text:
         return index_damaged()
+    if code is not None and code & 0xFF in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+        return failures.locked_away()
     if isinstance(error, sqlite3.OperationalError):
         return failures.absent()
     return failures.unreadable()
