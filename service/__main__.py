@@ -34,6 +34,7 @@ COMMANDS = (
     Deferred("backup", "service.cli.upkeep", "back_up", "Copy the store while it is served."),
     Deferred("restore", "service.cli.upkeep", "restore", "Put a backup in place of the store."),
     Deferred("check", "service.cli.upkeep", "check_", "Check the store, and repair its indexes."),
+    Deferred("store", "service.cli.copying", "store", "Copy a store into a file or a database."),
     Deferred(
         "grant",
         "service.cli.grants",

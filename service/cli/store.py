@@ -93,9 +93,12 @@ def in_file(store: Place) -> Path:
 @contextmanager
 def existing(store: Place) -> Iterator[Writing]:
     """The store, which must be there."""
-    if not store.exists():
-        raise click.ClickException(
-            f"There is no store at {store}. Fill one: rung import, rung demo."
-        )
-    with open_writer(store) as writer, explain_locks(str(store)):
+    with open_writer(required(store)) as writer, explain_locks(str(store)):
         yield writer
+
+
+def required(store: Place) -> Place:
+    """The place of a store, which must be there."""
+    if store.exists():
+        return store
+    raise click.ClickException(f"There is no store at {store}. Fill one: rung import, rung demo.")

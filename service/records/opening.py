@@ -4,7 +4,7 @@ What an engine stands on is imported when a store of it is opened.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -14,6 +14,7 @@ from service.records.engine import BlobRow, Snapshot
 
 if TYPE_CHECKING:
     from service.records.sqlite.staging import Stage
+    from service.records.content import Content
     from service.records.writing import Writing
 
 
@@ -77,6 +78,30 @@ def open_reader(place: Place, *, fixed: bool = False) -> Engine:
     except ImportError as error:
         raise InvalidRequest(_NOT_INSTALLED) from error
     return Reader(place.url)
+
+
+@contextmanager
+def new_store(place: Place) -> Iterator["Writing"]:
+    """A writer of a store that is to be filled; a file is at its place only once it is."""
+    if isinstance(place, Path):
+        from service.records.sqlite.backup import new_file
+
+        with new_file(place) as writer:
+            yield writer
+    else:
+        with open_writer(place) as database:
+            yield database
+
+
+def content_of(store: "Snapshot | Writing") -> "Content":
+    """The rows of a store as they lie in its tables; a writer's can be added to."""
+    if store.engine == "sqlite":
+        from service.records.sqlite.copying import SqliteContent
+
+        return SqliteContent(cast(Any, store))
+    from service.records.postgres.copying import PostgresContent
+
+    return PostgresContent(cast(Any, store))
 
 
 def concern(place: Place) -> str | None:

@@ -4,7 +4,7 @@ Checks, comparison and naming live above this border, in `ingest` and `streams`.
 `Unavailable` if the store cannot be written to.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -58,8 +58,8 @@ class Writing(Protocol):
         """Ends an import: brings the indexes into good order where it is time."""
         ...
 
-    def rebuild(self) -> None:
-        """Makes everything anew that is derived from records."""
+    def rebuild(self, on_record: Callable[[], None] = ...) -> None:
+        """Makes everything anew that is derived from records; calls `on_record` after each."""
         ...
 
     # Connections and streams, inside a transaction

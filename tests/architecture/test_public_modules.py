@@ -12,6 +12,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "service.records": (
         *(
             "access_tables",
+            "copying",
             "decimals",
             "engine",
             "forms",

@@ -48,7 +48,7 @@ def apply(writer: Transactions, changes: list[Change], sample: Sample) -> None:
         _store(writer, piece, index, sample)
         index.apply_adds()
     index.apply_adds()
-    _note_languages(writer, sample)
+    note_languages(writer, sample)
     attachments.sweep(writer, orphans)
     writer.write_each(
         "UPDATE stream SET records = records + %s WHERE id = %s",
@@ -108,7 +108,7 @@ def _place(
     return change.places(places)
 
 
-def _note_languages(writer: Transactions, sample: Sample) -> None:
+def note_languages(writer: Transactions, sample: Sample) -> None:
     """Adds the languages of the texts of a sample to those of their connections."""
     for connection, found in sample.found():
         ((known,),) = writer.rows_of("SELECT languages FROM connection WHERE id = %s", connection)

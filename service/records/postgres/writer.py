@@ -1,8 +1,9 @@
 """Opening a store in a database for writing, and its verbs; see `writing.Writing`."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import orjson
 
@@ -54,21 +55,29 @@ class Writer(Transactions):
             self.write("ANALYZE")
             self._written = 0
 
-    def rebuild(self) -> None:
+    def rebuild(self, on_record: Callable[[], None] = lambda: None) -> None:
+        sample = Sample()
+
+        def look(connection: int, data: dict[str, Any]) -> None:
+            sample.take(connection, data)
+            on_record()
+
         with self.transaction():
+            self.write(f"DROP INDEX IF EXISTS {', '.join(INDEXES.values())}")
             self.write("TRUNCATE term, passage, word_count, letter, cell")
             self.write("UPDATE scope SET words = 0")
-            sample = Sample()
             for connection in self.connection_ids():
                 for manifest in manifests_of(self, connection):
                     stream = open_stream(self, connection, manifest.name)
                     new = stream.manifest, stream.scopes
-                    look = partial(sample.take, stream.connection)
                     place = stream.id, stream.connection
-                    count = indexing.derive(self, place, new, look=look)
+                    one = partial(look, stream.connection)
+                    count = indexing.derive(self, place, new, look=one)
                     self.write("UPDATE stream SET records = %s WHERE id = %s", count, stream.id)
+            changes.note_languages(self, sample)
             self.set_meta("fold_version", FOLD_VERSION)
             self.changed_catalog()
+            self.finish()
 
     def save_connection(
         self, connection_id: str, connector_key: str | None, label: str | None

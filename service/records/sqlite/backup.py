@@ -87,6 +87,19 @@ def repair(store: Path) -> None:
 
 
 @contextmanager
+def new_file(target: Path) -> Iterator[Writer]:
+    """A new store to write to, which is at `target` only at the end."""
+    if target.exists():
+        raise InvalidRequest(f"{target} is there already. Name a new file.")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with _beside(target) as copy:
+        with open_writer(copy) as writer:
+            yield writer
+        _sync(copy)
+        _rename(copy, target)
+
+
+@contextmanager
 def replacement(store: Path, source: Path) -> Iterator[Writer]:
     """A copy of `source` to write to, which takes the place of the store at the end.
 

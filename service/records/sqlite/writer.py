@@ -3,10 +3,11 @@
 import os
 import secrets
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from evidence.errors import InvalidRequest, Unavailable
 from evidence.fold import FOLD_VERSION, fold
@@ -42,21 +43,26 @@ class Writer(Transactions):
 
     engine = "sqlite"
 
-    def rebuild(self) -> None:
+    def rebuild(self, on_record: Callable[[], None] = lambda: None) -> None:
         """Makes everything anew that is derived from records, whatever is left of it.
 
         In one transaction: until it is done readers see the store as it was, and a process that
         dies leaves it so. Migrations, another fold and `rung stats --reindex` all do this.
         """
+        records, sample = 0, Sample()
+
+        def look(connection: int, data: dict[str, Any]) -> None:
+            sample.take(connection, data)
+            on_record()
+
         with files.alone(self.path), self.transaction():
             clear(self.db)
-            records, sample = 0, Sample()
             for connection in self.connection_ids():
                 for manifest in manifests_of(self, connection):
                     stream = open_stream(self, connection, manifest.name)
                     new = stream.manifest, stream.scopes
-                    look = partial(sample.take, stream.connection)
-                    count = indexing.derive(self, stream.id, new, look=look)
+                    one = partial(look, stream.connection)
+                    count = indexing.derive(self, stream.id, new, look=one)
                     update = "UPDATE stream SET records = ? WHERE id = ?"
                     self.db.execute(update, (count, stream.id))
                     records += count

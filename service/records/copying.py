@@ -1,0 +1,141 @@
+"""Moves a whole store into another one, of any engine, and proves that it arrived.
+
+What was given is copied: connections, manifests, records, deletions, large values, the log of
+changes with its versions, blobs, grants, packages and the secret. So tokens, cursors and bookmarks
+stay good. What is derived from records is made anew. The source is read in one snapshot, the target
+is written in one transaction: until it ends, readers of the target see an empty store.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any, Final
+
+import orjson
+
+from evidence.errors import InvalidRequest, Unavailable
+from service.records.content import Content, Row
+from service.records.engine import Snapshot
+from service.records.large import Place
+from service.records.opening import content_of
+from service.records.writing import Writing
+
+#: What the store notes of itself that goes along.
+NOTES: Final = ("secret", "history")
+#: The parts in the order they go in; rows that are written at a time, fewer if they are large.
+PARTS: Final = (
+    *("connection", "stream", "record", "chunk", "change", "blob", "blob_part", "blob_use"),
+    *("grant", "package", "member"),
+)
+PIECE_ROWS: Final = 500
+LARGE_ROWS: Final = {"chunk": 100, "blob_part": 16}
+#: The columns with the number of a connection, and of a stream.
+_CONNECTION: Final = {
+    **{"stream": 1, "record": 1, "chunk": 2, "change": 3, "blob": 1, "blob_part": 2, "blob_use": 3}
+}
+_STREAM: Final = {"record": 2, "change": 0}
+
+
+class Walk:
+    """All rows of a store, part by part, with their number and their SHA-256.
+
+    Connections and streams are numbered by name, large values in the order of their records, so
+    that stores of the same content give the same rows.
+    """
+
+    def __init__(self, content: Content, on_row: Callable[[], None]) -> None:
+        self.counts = Counter[str]()
+        self.hash = hashlib.sha256()
+        self._content, self._on_row = content, on_row
+        self._connections, self._streams = dict[int, int](), dict[int, int]()
+
+    def rows(self, part: str) -> Iterator[Row]:
+        """The rows of a part. Parts are asked for in their order."""
+        for row in self._rows(part):
+            self.counts[part] += 1
+            # The languages of a connection are derived from its texts.
+            counted = row[:4] if part == "connection" else row
+            self.hash.update(orjson.dumps((part, counted), default=_digest))
+            self._on_row()
+            yield row
+
+    def _rows(self, part: str) -> Iterator[Row]:
+        rows = self._content.rows(part)
+        if part == "connection":
+            return _ranked(sorted(rows, key=lambda row: row[1:2]), self._connections)
+        rows = self._renumbered(part, rows) if part != "chunk" else rows
+        if part == "stream":
+            return _ranked(sorted(rows, key=lambda row: row[1:3]), self._streams)
+        if part == "record":
+            return self._records(rows)
+        return self._chunks(rows) if part == "chunk" else rows
+
+    def _renumbered(self, part: str, rows: Iterator[Row]) -> Iterator[Row]:
+        for row in rows:
+            new = list(row)
+            for columns, numbers in (_CONNECTION, self._connections), (_STREAM, self._streams):
+                if part in columns:
+                    new[columns[part]] = numbers[row[columns[part]]]
+            yield tuple(new)
+
+    def _records(self, rows: Iterator[Row]) -> Iterator[Row]:
+        first = 1
+        for *row, big in rows:
+            places: dict[str, Place] = orjson.loads(big) if big else {}
+            for name, (_, chunks, *rest) in places.items():
+                places[name] = (first, chunks, *rest)  # type: ignore[assignment]
+                first += chunks
+            yield *row, orjson.dumps(places).decode() if big else None
+
+    def _chunks(self, rows: Iterator[Row]) -> Iterator[Row]:
+        first = 1
+        for connection, big in rows:
+            for value, chunks, *_ in orjson.loads(big).values():
+                for no, text in enumerate(self._content.chunks(value, chunks)):
+                    yield first, no, self._connections[connection], text
+                first += chunks
+
+
+def fill(source: Snapshot, writer: Writing, on_row: Callable[[str], None]) -> Walk:
+    """Puts all rows of a store into another one, inside a transaction of its writer.
+
+    Calls `on_row` for each with what was done with it. Raises `InvalidRequest` if something is in
+    the store already.
+    """
+    target = content_of(writer)
+    if any(next(target.rows(part), None) for part in ("connection", "grant", "package")):
+        raise InvalidRequest("The target is not empty. Copy into a new file or an empty database.")
+    for key in NOTES:
+        if value := source.meta(key):
+            writer.set_meta(key, value)
+    content = content_of(source)
+    given = Walk(content, lambda: on_row("copied"))
+    for part in PARTS:
+        rows = given.rows(part)
+        while piece := list(islice(rows, LARGE_ROWS.get(part, PIECE_ROWS))):
+            target.put(part, piece)
+    target.settle(content.version())
+    return given
+
+
+def complete(writer: Writing, given: Walk, on_row: Callable[[str], None]) -> None:
+    """Makes anew what is derived, in the same transaction; raises if the rows are not the same."""
+    writer.rebuild(lambda: on_row("indexed"))
+    arrived = Walk(content_of(writer), lambda: on_row("verified"))
+    for part in PARTS:
+        for _ in arrived.rows(part):
+            pass
+    if (given.counts, given.hash.digest()) != (arrived.counts, arrived.hash.digest()):
+        raise Unavailable("What arrived differs from the source, so nothing was kept. Try again.")
+
+
+def _ranked(rows: Sequence[Row], numbers: dict[int, int]) -> Iterator[Row]:
+    """Sorted rows numbered from 1 on; notes the numbers they had."""
+    for number, row in enumerate(rows, start=1):
+        numbers[row[0]] = number
+        yield number, *row[1:]
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(value).hexdigest()
