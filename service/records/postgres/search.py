@@ -7,9 +7,10 @@ the fields of every row that it finds.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from service.records.conditions import Condition
 from service.records.engine import LAST, WORDS_MOST, Rows, Scope, Spellings, share
 from service.records.postgres.asking import Asking
-from service.records.postgres.conditions import Condition, of_records
+from service.records.postgres.conditions import of_records
 from service.records.postgres.terms import query
 
 _STATISTICS = """
