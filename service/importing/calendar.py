@@ -68,7 +68,7 @@ def read(source: Source) -> Iterator[Item]:
 def _rows(found: Any, source: Source, calendar: str, attached: Attached) -> Iterator[Row]:
     series = str(found.get("UID", "")) or hashlib.sha256(found.to_ical()).hexdigest()
     again = found.get("RECURRENCE-ID")
-    key = f"{series}/{again.dt.isoformat()}" if again is not None else series
+    key = f"{series}_{again.dt.isoformat()}" if again is not None else series
     if len(key.encode()) > CONTRACT.record_id_bytes - len("#000"):
         key = hashlib.sha256(key.encode()).hexdigest()
     start, end = found.get("DTSTART"), found.get("DTEND") or found.get("DUE")

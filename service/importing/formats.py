@@ -5,14 +5,23 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from evidence.errors import InvalidRequest
-from service.importing import calendar, contacts, csv_table, json_array, mbox, ndjson, notes
-from service.importing import sqlite_tables, unreadable
+from service.importing import bookmarks, calendar, chat, chatgpt, claude, contacts, csv_table
+from service.importing import json_array, mbox, ndjson, notes, slack, sqlite_tables, unreadable
+from service.importing import whatsapp, workbook
 from service.importing.source import Format
 
+#: The beginning of a format that is a folder.
+NOTHING = re.compile(rb"(?!)")
 #: The first format that fits a file is its own.
 FORMATS: dict[str, Format] = {
     format.name: format
     for format in (
+        Format("whatsapp", (), whatsapp.BEGINS, whatsapp.read, chat.MANIFEST, sure=True),
+        Format("chatgpt", (), chatgpt.BEGINS, chatgpt.read, chat.MANIFEST, sure=True),
+        Format("claude", (), claude.BEGINS, claude.read, chat.MANIFEST, sure=True),
+        Format("slack", (), NOTHING, slack.read, chat.MANIFEST, folder=slack.FOLDER),
+        Format("bookmarks", (), bookmarks.BEGINS, bookmarks.read, bookmarks.MANIFEST, sure=True),
+        Format("xlsx", workbook.SUFFIXES, workbook.BEGINS, workbook.read, written=True, sure=True),
         Format("ndjson", (".ndjson", ".jsonl"), re.compile(rb"\s*\{.*\}\s*(\n|$)"), ndjson.read),
         Format("json", (".json",), re.compile(rb'\s*(\{\s*["}]|\[\s*[{\]])'), json_array.read),
         Format("mbox", (".mbox", ".mbx"), mbox.BEGINS, mbox.read, mbox.MANIFEST),

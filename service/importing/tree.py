@@ -49,7 +49,8 @@ class Tree:
         if not self._by_last:
             self._by_last = {PurePosixPath(name).name.lower(): name for name in self.files}
         for text in (reference, unquote(reference)):
-            for name in (normpath(join(dirname(beside), text)), normpath(join(self.path, text))):
+            near = join(dirname(beside), text)
+            for name in (text, normpath(near), normpath(join(self.path, text))):
                 if name in self.files:
                     return self.files[name]
             last = self._by_last.get(PurePosixPath(text).name.lower())

@@ -4,16 +4,9 @@ import re
 from typing import Final
 
 _TABLE: Final = "Save it as CSV there, and import that."
-_DAY = rb"\d{1,4}[./-]\d{1,2}[./-]\d{2,4}"
 
 #: (first bytes, what the file is, what to do with it).
 KNOWN: Final = (
-    (
-        rb"\[?" + _DAY + rb",? \d{1,2}:\d\d.{0,12}?(\]| -) ",
-        "a WhatsApp export",
-        "Convert it to CSV.",
-    ),
-    (rb"PK\x03\x04.*[^a-z]xl/", "an Excel workbook", _TABLE),
     (rb"\xd0\xcf\x11\xe0", "an old Office document", _TABLE),
     (rb"PK\x03\x04.{0,200}opendocument", "a LibreOffice document", _TABLE),
     (rb"PK\x03\x04", "an Office document or an archive", "Unpack it, or save it as CSV or text."),

@@ -293,7 +293,12 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
 IMPORTING = (
     *(("charset_normalizer", "encodings"), ("clevercsv", "csv_table"), ("pypdf", "texts")),
     *(("inscriptis", "html_text"), ("lxml", "html_text")),
-    *(("icalendar", "calendar"), ("vobject", "contacts"), ("yaml", "notes")),
+    *(
+        ("icalendar", "calendar"),
+        ("vobject", "contacts"),
+        ("yaml", "notes"),
+        ("openpyxl", "workbook"),
+    ),
 )
 # Libraries and corners of the standard library, and the only places that may import them.
 FENCES: dict[str, tuple[str, ...]] = {

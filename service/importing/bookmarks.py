@@ -1,0 +1,103 @@
+"""Bookmarks of browsers and of reading lists, in the HTML that Netscape introduced."""
+
+import hashlib
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from typing import Any
+
+from service.importing.chat import time_of
+from service.importing.encodings import as_text
+from service.importing.rows import described, stream
+from service.importing.source import Item, Source
+from service.records.intake import Row
+
+BOOKMARKS = "bookmarks"
+MANIFEST = {
+    "streams": [
+        stream(
+            BOOKMARKS,
+            {
+                **{"id": "id", "title": "title", "url": "words", "folder": "label"},
+                **{"description": "text", "tags": "list", "keyword": "label"},
+                **{"added_at": "time", "changed_at": "when"},
+            },
+        )
+    ]
+}
+BEGINS = re.compile(
+    rb"\s*<!DOCTYPE NETSCAPE-Bookmark-file|[^\x00]{0,2000}<title>Pocket Export", re.I
+)
+PIECE_CHARS = 1 << 16
+
+
+def read(source: Source) -> Iterator[Item]:
+    """The bookmarks with the path of their folders."""
+    text, page = as_text(source), _Page()
+    try:
+        while piece := text.read(PIECE_CHARS):
+            page.feed(piece)
+            yield from _rows(source, page, page.found[:-1])
+        page.close()
+        yield from _rows(source, page, list(page.found))
+    finally:
+        text.detach()
+
+
+def _rows(source: Source, page: "_Page", found: list[dict[str, Any]]) -> Iterator[Item]:
+    del page.found[: len(found)]
+    for one in found:
+        line = one.pop("line")
+        one["description"] = one.get("description", "").strip()
+        known = f"{one['folder']}\n{one['url']}"
+        data = described({**one, "id": hashlib.sha256(known.encode()).hexdigest()[:32]})
+        yield line, Row(source.repair.value(data), stream=BOOKMARKS)
+
+
+class _Page(HTMLParser):
+    """Collects the links of a page in `found`; the last one may still grow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[dict[str, Any]] = []
+        self._folders: list[str] = []
+        self._heading = ""
+        self._into: tuple[dict[str, Any], str] | None = None
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attributes}
+        if tag == "dl":
+            self._folders.append(self._heading)
+            self._heading = ""
+        elif tag in ("h1", "h3"):
+            self._into, self._heading = ({}, "heading"), ""
+        elif tag == "a" and values.get("href"):
+            one = {
+                **{"line": self.getpos()[0], "url": values["href"], "title": ""},
+                "folder": " / ".join(filter(None, [*self._folders[1:], self._heading])),
+                "tags": [tag for tag in values.get("tags", "").split(",") if tag],
+                "keyword": values.get("shortcuturl"),
+                "added_at": time_of(values.get("add_date") or values.get("time_added")),
+                "changed_at": time_of(values.get("last_modified")),
+            }
+            self.found.append(one)
+            self._into = (one, "title")
+        elif tag == "dd" and self.found:
+            self._into = (self.found[-1], "description")
+        elif tag == "dt":
+            self._into = None
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "dl" and self._folders:
+            self._folders.pop()
+        if tag in ("a", "h1", "h3", "dl"):
+            self._into = None
+
+    def handle_data(self, data: str) -> None:
+        if self._into is None:
+            return
+        one, name = self._into
+        if name == "heading":
+            self._heading += data
+        else:
+            one[name] = (one.get(name, "") + data).replace("\r\n", "\n").rstrip("\n")

@@ -1,0 +1,93 @@
+"""Conversations with ChatGPT, as its data export has them."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from service.importing.chat import CONVERSATIONS, MESSAGES, elements, row, time_of
+from service.importing.rows import Attached
+from service.importing.source import Item, Source
+
+BEGINS = re.compile(rb'\s*\[\s*\{[^\x00]*?"mapping"\s*:\s*\{')
+APP = "ChatGPT"
+_POINTER = re.compile(r"^[a-z-]+://")
+_FILE = re.compile(r"(?:^|/)(file[-_][A-Za-z0-9]+)[^/]*$")
+
+
+def read(source: Source) -> Iterator[Item]:
+    """The conversations and every message of theirs, those of other branches too."""
+    attached, hidden = Attached(source), 0
+    named = {found[1]: name for name in source.tree.files if (found := _FILE.search(name))}
+    for number, found in enumerate(elements(source), start=1):
+        if not isinstance(found, dict) or not isinstance(found.get("mapping"), dict):
+            yield number, "This is not a conversation: it has no mapping of messages."
+            continue
+        key = str(found.get("conversation_id") or found.get("id"))
+        title = found.get("title") or "Untitled"
+        started = time_of(found.get("create_time"))
+        about = {"id": key, "title": title, "app": APP, "started_at": started}
+        about["updated_at"] = time_of(found.get("update_time"))
+        yield number, row(source, CONVERSATIONS, about)
+        for position, (parent, message) in enumerate(_ordered(found["mapping"])):
+            text, files = _content(message.get("content") or {})
+            metadata = message.get("metadata") or {}
+            files += [one["id"] for one in metadata.get("attachments") or [] if one.get("id")]
+            if not text.strip() and not files:
+                continue
+            if metadata.get("is_visually_hidden_from_conversation"):
+                hidden += 1
+                continue
+            at = time_of(message.get("create_time")) or started
+            data = {
+                **{"id": message["id"], "thread_id": key, "conversation_id": key, "app": APP},
+                **{"conversation": title, "author": _author(message), "text": text},
+                **{"sent_at": at, "position": position, "reply_to": parent},
+                "kind": (message.get("content") or {}).get("content_type"),
+                "model": metadata.get("model_slug"),
+            }
+            yield number, row(source, MESSAGES, data)
+            here = [named.get(file, file) for file in dict.fromkeys(files)]
+            for one in attached.files(message["id"], here, at=at):
+                yield number, one
+    attached.report()
+    if hidden:
+        source.notes.append(f"Left out: {hidden} messages that ChatGPT hides.")
+
+
+def _ordered(mapping: dict[str, Any]) -> Iterator[tuple[str | None, dict[str, Any]]]:
+    """(id of the message before, message) in the order of the tree, branch by branch."""
+    roots = [id for id, node in mapping.items() if node.get("parent") not in mapping]
+    waiting: list[tuple[str, str | None]] = [(id, None) for id in reversed(roots)]
+    while waiting:
+        id, parent = waiting.pop()
+        node = mapping.pop(id, None)
+        if node is None:
+            continue
+        message = node.get("message")
+        if message:
+            yield parent, message
+            parent = message["id"]
+        waiting += [(child, parent) for child in reversed(node.get("children") or [])]
+
+
+def _author(message: dict[str, Any]) -> str:
+    author = message.get("author") or {}
+    return str(author.get("name") or author.get("role") or "")
+
+
+def _content(content: dict[str, Any]) -> tuple[str, list[str]]:
+    """The text of a message, and the files in it."""
+    texts, files = [], []
+    for part in content.get("parts") or []:
+        if isinstance(part, str):
+            texts.append(part)
+        elif isinstance(part, dict):
+            texts.append(part.get("text") or "")
+            if pointer := part.get("asset_pointer"):
+                files.append(_POINTER.sub("", pointer))
+    for name in ("text", "result", "content"):
+        if isinstance(content.get(name), str):
+            texts.append(content[name])
+    for thought in content.get("thoughts") or []:
+        texts += [thought.get("summary") or "", thought.get("content") or ""]
+    return "\n\n".join(filter(None, texts)), files
