@@ -110,7 +110,7 @@ def build(settings: Settings) -> Services:
 
         store = fetched_store(settings, settings.store_url, named=settings.store != DEFAULT_STORE)
     elif not (no_store and (papers or upstream)):
-        store = Store(settings.store, settings.secret_key)
+        store = Store(settings.served, settings.secret_key)
     authority = _authority(settings, store, upstream) if store or upstream else None
     each = rendering_pool()
     return Services(settings, authority, store, upstream, papers, _rates(settings), each)

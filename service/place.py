@@ -1,5 +1,6 @@
 """Where a store is: a file, or a PostgreSQL database."""
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,6 +13,8 @@ class Database:
     """A PostgreSQL database. As text it has its user, but no password or parameters."""
 
     url: str = field(repr=False)
+    #: URLs of servers that follow this one; they may answer reads.
+    replicas: tuple[str, ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
         parts = urlsplit(self.url)
@@ -46,6 +49,14 @@ def read(text: str) -> Place:
         return Path(text).expanduser()
     except RuntimeError:
         raise ValueError("must not begin with ~, because the home directory is unknown") from None
+
+
+def replicas(text: str) -> tuple[str, ...]:
+    """The URLs of several databases; a comma inside one is before another host of it."""
+    urls = tuple(re.split(r"\s*,\s*(?=postgres(?:ql)?://)", text.strip()))
+    if not all(url.startswith(SCHEMES) for url in urls):
+        raise ValueError("must be postgresql:// URLs with commas between")
+    return urls
 
 
 def spelled(place: Place) -> str:

@@ -77,7 +77,7 @@ def open_reader(place: Place, *, fixed: bool = False) -> Engine:
         from service.records.postgres.reader import Reader
     except ImportError as error:
         raise InvalidRequest(_NOT_INSTALLED) from error
-    return Reader(place.url)
+    return Reader(place.url, place.replicas)
 
 
 @contextmanager

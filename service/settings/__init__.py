@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ class Settings:
 
     store: Place
     database_url: str | None = field(repr=False)
+    store_read: tuple[str, ...] = field(repr=False)
     store_url: str | None = field(repr=False)
     store_sha256: str | None
     papers_db: Path | None
@@ -70,6 +71,13 @@ class Settings:
     drain_seconds: int
     answer_cache_bytes: int
 
+    @property
+    def served(self) -> Place:
+        """The store, with the replicas that may answer for it."""
+        if isinstance(self.store, place.Database):
+            return replace(self.store, replicas=self.store_read)
+        return self.store
+
 
 SETTINGS: tuple[Setting, ...] = (
     Setting(
@@ -87,6 +95,16 @@ SETTINGS: tuple[Setting, ...] = (
         parsing.text,
         "postgresql://rung@db.internal/rung",
         "Set by hosts that provide PostgreSQL: the store, unless RUNG_STORE names one.",
+        secret=True,
+    ),
+    Setting(
+        "store_read",
+        "RUNG_STORE_READ",
+        (),
+        place.replicas,
+        "postgresql://rung@replica.internal/rung",
+        "URLs of replicas of the database, with commas between. They answer reads once they have "
+        "reached the primary, which is asked with every request.",
         secret=True,
     ),
     Setting(
@@ -360,6 +378,9 @@ _NEEDS = (
 def _missing(values: Mapping[str, Any]) -> list[str]:
     """A line for each setting that needs a missing one."""
     rows = {setting.name: setting for setting in SETTINGS}
+    in_file = not values.get("database_url") and not isinstance(values.get("store"), place.Database)
+    if values.get("store_read") and in_file:
+        return ["RUNG_STORE_READ requires RUNG_STORE to be the URL of the database it follows."]
     return [
         f"{rows[name].variable} requires {rows[other].variable}, for example {rows[other].example}."
         for name, other in _NEEDS

@@ -82,6 +82,14 @@ class Cluster:
         """Stops the server at once, whoever is connected."""
         self._run("pg_ctl", "-D", self.folder, "-m", "immediate", "-w", "stop")
 
+    def follow(self, folder: Path) -> "Cluster":
+        """A replica of this server, which runs."""
+        replica = Cluster(folder)
+        source = ("-h", "127.0.0.1", "-p", self.port, "-U", OWNER)
+        self._run("pg_basebackup", "-D", replica.folder, *source, "-R", "-c", "fast")
+        replica.start()
+        return replica
+
     def _run(self, program: str, *words: object) -> None:
         user = OWNER if os.geteuid() == 0 else None
         command = [str(self._programs / program), *map(str, words)]

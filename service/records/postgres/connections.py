@@ -46,6 +46,10 @@ def connect(url: str) -> Connection:
     return psycopg.connect(url, autocommit=True, prepare_threshold=None, **_OPTIONS)
 
 
+#: What a server that does not answer raises.
+ERRORS: Final = (psycopg.Error, PoolTimeout, PoolClosed, TooManyRequests)
+
+
 class Pool:
     """Connections that threads share. It opens with the first use in a process, after the fork."""
 
@@ -115,7 +119,7 @@ def explained() -> Iterator[None]:
     """Turns errors of the database into errors that say what to do."""
     try:
         yield
-    except (psycopg.Error, PoolTimeout, PoolClosed, TooManyRequests) as error:
+    except ERRORS as error:
         raise translated(error) from error
 
 
@@ -128,6 +132,6 @@ def translated(error: Exception) -> EvidenceError:
     if isinstance(error, (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable)):
         return Unavailable("Another process is writing to the same records. Try again.")
     code = getattr(error, "sqlstate", None)
-    if isinstance(error, psycopg.Error) and code and code[:2] not in ("08", "57", "53"):
+    if isinstance(error, psycopg.Error) and code and code[:2] not in ("08", "40", "53", "57"):
         return unreadable()
     return Unavailable("The database does not answer. Try again.", code="store_unavailable")

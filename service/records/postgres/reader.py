@@ -1,7 +1,10 @@
 """Readers of the database: every request one snapshot of it."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import cycle
+from threading import Event
+from typing import Any, Final
 
 from evidence.fold import FOLD_VERSION
 from evidence.limits import BUDGETS
@@ -10,7 +13,7 @@ from service.records.attachments import BLOB_PART_BYTES
 from service.records.engine import BlobRow, Snapshot
 from service.records.failures import of_another_version
 from service.records.postgres.catalog import Catalog
-from service.records.postgres.connections import Pool, explained
+from service.records.postgres.connections import ERRORS, Connection, Pool, explained
 from service.records.postgres.ddl import READABLE
 from service.records.postgres.snapshot import PostgresSnapshot
 
@@ -19,15 +22,57 @@ _BEGIN = """
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
 SET LOCAL statement_timeout = {milliseconds};
 SELECT generation, catalog, (SELECT value FROM meta WHERE key = 'layout'),
-  (SELECT value FROM meta WHERE key = 'fold_version') FROM counter
+  (SELECT value FROM meta WHERE key = 'fold_version'),
+  (SELECT value FROM meta WHERE key = 'secret') FROM counter
 """
+_REACHED = "SELECT generation, (SELECT value FROM meta WHERE key = 'secret') FROM counter"
+#: Seconds that a request waits for a replica to answer, and to reach the primary; seconds that one
+#: which does not answer is left alone; seconds between two looks.
+REPLICA_SECONDS: Final = 0.5
+BEHIND_SECONDS: Final = 0.05
+AWAY_SECONDS: Final = 5.0
+LOOK_SECONDS: Final = 0.002
+
+_Begun = tuple[Connection, tuple[Any, ...]]
+
+
+class Replica:
+    """A server that follows the primary. It serves what the primary would serve now, or nothing."""
+
+    def __init__(self, url: str) -> None:
+        self.pool = Pool(url)
+        self._away = Deadline.after(0)
+
+    def begun(self, statement: str, reached: tuple[Any, ...], stack: ExitStack) -> _Begun | None:
+        """A transaction that has every commit of the primary up to a generation of this store.
+
+        None if the replica does not answer, is of another store or stays behind.
+        """
+        behind, pause = Deadline.after(BEHIND_SECONDS), Event()
+        while self._away.expired():
+            with ExitStack() as tried:
+                try:
+                    short = Deadline.after(REPLICA_SECONDS)
+                    begun = tried.enter_context(self.pool.begun(statement, short))
+                except ERRORS:
+                    self._away = Deadline.after(AWAY_SECONDS)
+                    break
+                generation, *_, secret = begun[1]
+                if secret == reached[1] and generation >= reached[0]:
+                    stack.enter_context(tried.pop_all())
+                    return begun
+            if behind.expired():
+                break
+            pause.wait(LOOK_SECONDS)
+        return None
 
 
 class Reader:
     """Gives read-only snapshots of the store in the database at `url`. Safe to share."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, replicas: Sequence[str] = ()) -> None:
         self._pool = Pool(url)
+        self._replicas = cycle(map(Replica, replicas)) if replicas else None
         self._catalog = Catalog(0)
 
     @contextmanager
@@ -35,13 +80,26 @@ class Reader:
         """One consistent view of the store; statements past `seconds` raise `TimedOut`."""
         deadline = Deadline.after(seconds)
         begin = _BEGIN.format(milliseconds=max(1, int(seconds * 1_000)))
-        with explained(), self._pool.begun(begin, deadline) as (db, row):
-            generation, version, layout, fold_version = row
+        with explained(), ExitStack() as stack:
+            db, row = self._begun(begin, deadline, stack)
+            generation, version, layout, fold_version, _ = row
             if int(layout) not in READABLE or fold_version != FOLD_VERSION:
                 raise of_another_version(newer=int(layout) >= READABLE.stop)
             if self._catalog.version != version:
                 self._catalog = Catalog(version)
             yield PostgresSnapshot(db, generation, deadline, self._catalog)
+
+    def _begun(self, begin: str, deadline: Deadline, stack: ExitStack) -> _Begun:
+        """A transaction on a replica that has reached the primary, or on the primary.
+
+        The primary is asked with every request, so a grant that was revoked there has ended.
+        """
+        if self._replicas is not None:
+            with self._pool.begun(_REACHED, deadline) as (_, reached):
+                pass
+            if begun := next(self._replicas).begun(begin, reached, stack):
+                return begun
+        return stack.enter_context(self._pool.begun(begin, deadline))
 
     def blob_bytes(self, blob: BlobRow, start: int, stop: int) -> Iterator[bytes]:
         first, last = start // BLOB_PART_BYTES, -(-stop // BLOB_PART_BYTES)
