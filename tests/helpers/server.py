@@ -40,13 +40,15 @@ def serving(
     cwd: Path | None = None,
     user: int | None = None,
     log: IO[bytes] | None = None,
+    started: list[int] | None = None,
 ) -> Iterator[str]:
     """Serves `app_import` (`module:app` or `module:create_app()`) and yields its base URL.
 
     The application finds its port in `PORT`. `config` names a gunicorn configuration file;
     none is read otherwise. Workers run in `cwd`, by default an empty folder, because a checkout
     may contain a store in `var`. They run as the user with the number `user`, who need not be able
-    to read the code. The server logs to `log`. On exit the server and its workers are gone.
+    to read the code. The server logs to `log`. Its process group is added to
+    `started`. On exit the server and its workers are gone.
     """
     with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as stack:
         log = log or stack.enter_context(TemporaryFile())
@@ -77,6 +79,8 @@ def serving(
             stderr=log,
             start_new_session=True,
         )
+        if started is not None:
+            started.append(process.pid)
         # From here only the server holds the socket: if it dies, connections fail at once.
         listener.close()
         try:
