@@ -83,7 +83,7 @@ def record(item: Record) -> dict[str, Any]:
         "authored_at": item.authored_at,
         **item.source._asdict(),
     }
-    shown |= known(facts)
+    shown |= {name: fact for name, fact in facts.items() if fact is not None}
     if item.expanded:
         shown["expanded"] = related(item)
     if not item.deleted:

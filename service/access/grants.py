@@ -8,6 +8,7 @@ Only the SHA-256 of a token is stored. `docs/grants.md` shows the document.
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from evidence.errors import UNKNOWN_TOKEN, Forbidden, NotFound, Unauthenticated
@@ -18,7 +19,7 @@ from service.access.registry import GrantRow, Registry, RegistryReader
 __all__ = ["Grant", "GrantEntry", "StreamGrant", "create", "find", "list_grants", "revoke"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Grant:
     """The data that one token can read."""
 
@@ -27,7 +28,7 @@ class Grant:
     streams: tuple[StreamGrant, ...]
     expires_at: str | None = None
 
-    @property
+    @cached_property
     def connection_ids(self) -> set[str]:
         """The connections of the grant."""
         return {stream.connection_id for stream in self.streams}

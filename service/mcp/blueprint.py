@@ -143,7 +143,8 @@ class Endpoint:
     def _response(self, reply: Reply, extra: Extra, origin: str | None, id: str) -> Response:
         """A reply as a response that no cache keeps and only known pages may read."""
         headers = [*ALWAYS, ("Request-Id", id), ("X-Request-Id", id), *extra.items()]
-        headers += self._guard.shared(origin).items()
+        if origin is not None:
+            headers += self._guard.shared(origin).items()
         if reply.body is not None:
             headers += OF_JSON
             return Whole(reply.body, reply.status, headers)

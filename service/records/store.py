@@ -102,7 +102,11 @@ class Store:
         known = views.get(key)
         # Revoking is a commit; the clock makes none.
         ends = known[1].grant.expires_at if known else None
-        if known and known[0] == generation and not tokens.is_past(ends, self.activity.now):
+        if (
+            known
+            and known[0] == generation
+            and not (ends and tokens.is_past(ends, self.activity.now))
+        ):
             snapshot.confine(known[1].grant.connection_ids)
             return known
         view = open_view(snapshot, find(RegistryReader(snapshot), now=self.activity.now))
@@ -122,15 +126,27 @@ class Store:
         """What seals cursors."""
         return _sealer(self.secret())
 
+    def sealer_in(self, snapshot: Snapshot) -> Sealer:
+        """What seals the cursors of answers from a snapshot."""
+        return _sealer(self._secret_in(snapshot))
+
     def secret(self) -> bytes:
         """The deployment's secret, or the one kept in the store that is at the path now."""
         if self._secret is not None:
             return self._secret.encode()
         known: tuple[int, bytes] | None = getattr(self._local, "secret", None)
-        if known is None or known[0] != self.reader.number():
-            with self.reader.snapshot() as snapshot:
-                number, _ = snapshot.generation()
-                known = self._local.secret = number, _kept_secret(snapshot).encode()
+        if known is not None and known[0] == self.reader.number():
+            return known[1]
+        with self.reader.snapshot() as snapshot:
+            return self._secret_in(snapshot)
+
+    def _secret_in(self, snapshot: Snapshot) -> bytes:
+        if self._secret is not None:
+            return self._secret.encode()
+        number, _ = snapshot.generation()
+        known: tuple[int, bytes] | None = getattr(self._local, "secret", None)
+        if known is None or known[0] != number:
+            known = self._local.secret = number, _kept_secret(snapshot).encode()
         return known[1]
 
     def ready(self) -> None:
@@ -186,9 +202,8 @@ class StoreResourceServer:
 
     def records(self, query: RecordQuery) -> Answer[RecordPage]:
         lister = changes.list_changes if changes.asked(query) else lists.list_records
-        sealer = self._store.sealer
         return self._answer(
-            lambda snapshot, view: lister(snapshot, view, query, sealer),
+            lambda snapshot, view: lister(snapshot, view, query, self._store.sealer_in(snapshot)),
             lambda view, page: _records(page.records),
         )
 
@@ -199,9 +214,10 @@ class StoreResourceServer:
         )
 
     def aggregate(self, query: AggregateQuery) -> Answer[Buckets]:
-        sealer = self._store.sealer
         return self._answer(
-            lambda snapshot, view: aggregate.aggregate(snapshot, view, query, sealer),
+            lambda snapshot, view: aggregate.aggregate(
+                snapshot, view, query, self._store.sealer_in(snapshot)
+            ),
             lambda view, _: (
                 RecordRef(one.name, "", one.connection_id)
                 for one in view.stream(query.stream, query.connection_id)
@@ -209,11 +225,10 @@ class StoreResourceServer:
         )
 
     def search(self, query: SearchQuery) -> Answer[SearchPage]:
-        sealer = self._store.sealer
         with self._store.reader.snapshot() as snapshot:
             view = self.view(snapshot)
             self._store.reader.require_index(snapshot)
-            page = search.search(snapshot, view, query, sealer)
+            page = search.search(snapshot, view, query, self._store.sealer_in(snapshot))
             view.note_use(hit.ref for hit in page.hits)
             return Answer(page)
 

@@ -25,7 +25,7 @@ from service.records.values import time_of
 from service.records.words import Vocabulary, groups_of, required_groups
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StreamView:
     """One granted stream of one connection, cut to the grant."""
 
@@ -49,16 +49,16 @@ class StreamView:
     title_field: str | None
     time_fields: tuple[str, ...]
 
-    @property
+    @cached_property
     def name(self) -> str:
         return self.manifest.name
 
-    @property
+    @cached_property
     def origin(self) -> Source:
         """Which connection a record is from, without its connector."""
         return Source(self.connection_id, None, self.display_name)
 
-    @property
+    @cached_property
     def sort_field(self) -> str | None:
         """The cursor field, where the grant shows it: hidden values must not order an answer."""
         cursor = self.manifest.cursor_field
@@ -78,7 +78,7 @@ class StreamView:
         """The ordinal of a field in the full-text index; None if it is not in it."""
         return self.ordinals[field] if field in self.searchable.values() else None
 
-    @property
+    @cached_property
     def event_ordinal(self) -> int | None:
         """The field with the event time, if the grant shows it and its values can be compared."""
         return self.ordinals.get(self.roles.get("event-time", ""))
