@@ -3,20 +3,169 @@
     grant_id, token = create(registry, {"streams": [{"connection_id": "mail"}]}, label="laptop")
     find(registry, token).streams    # every stream and field that "mail" had at that moment
 
+The document of a grant is checked and spelled out when it is made, and read back on every request.
 Only the SHA-256 of a token is stored. `docs/grants.md` shows the document.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from difflib import get_close_matches
+from functools import cached_property, lru_cache
 from typing import Any
 
-from evidence.errors import UNKNOWN_TOKEN, Forbidden, NotFound, Unauthenticated
-from service.access import tokens
-from service.access.grant_document import StreamGrant, freeze, read
-from service.access.registry import GrantRow, Registry, RegistryReader
+import orjson
 
-__all__ = ["Grant", "GrantEntry", "StreamGrant", "create", "find", "list_grants", "revoke"]
+from evidence.errors import UNKNOWN_TOKEN, Forbidden, InvalidRequest, NotFound, Unauthenticated
+from evidence.limits import CONTRACT
+from service.access import tokens
+from service.access.registry import GrantRow, Registry, RegistryReader
+from service.records.manifest import StreamManifest
+from service.records.values import microseconds
+
+KEPT_DOCUMENTS = 64
+_ENTRY_WORDS = frozenset({"connection_id", "stream", "fields", "time_constraint", "resources"})
+
+
+@dataclass(frozen=True, slots=True)
+class StreamGrant:
+    """One stream of one connection. Times are microseconds since 1970 UTC, `until` exclusive;
+    `resources` are the only record ids allowed, None for all."""
+
+    connection_id: str
+    stream: str
+    fields: tuple[str, ...]
+    since: int | None = None
+    until: int | None = None
+    resources: frozenset[str] | None = None
+
+
+@lru_cache(maxsize=KEPT_DOCUMENTS)
+def read(document: str) -> tuple[StreamGrant, ...]:
+    """The streams of a stored grant document."""
+    return tuple(
+        StreamGrant(
+            connection_id=entry["connection_id"],
+            stream=entry["stream"],
+            fields=tuple(entry["fields"]),
+            since=_bound(entry, "since"),
+            until=_bound(entry, "until"),
+            resources=frozenset(entry["resources"]) if "resources" in entry else None,
+        )
+        for entry in orjson.loads(document)["streams"]
+    )
+
+
+def freeze(registry: Registry, document: Any) -> str:
+    """The document as JSON with every stream and field spelled out, as the store has them now."""
+    entries = document.get("streams") if isinstance(document, dict) else None
+    if not isinstance(entries, list) or not entries:
+        raise _fault("streams", 'must be a list: {"streams": [{"connection_id": "…"}]}')
+    declared: dict[str, dict[str, StreamManifest]] = {}
+    frozen: list[dict[str, Any]] = []
+    for number, entry in enumerate(entries):
+        frozen.extend(_freeze_entry(registry, f"streams[{number}]", entry, declared))
+    if len(frozen) > CONTRACT.streams_in_grant:
+        raise _fault(
+            "streams",
+            f"would grant {len(frozen)} streams, more than {CONTRACT.streams_in_grant}; "
+            "make two grants",
+        )
+    names = [(entry["connection_id"], entry["stream"]) for entry in frozen]
+    for connection_id, stream in names:
+        if names.count((connection_id, stream)) > 1:
+            raise _fault("streams", f"names {connection_id}/{stream} twice; keep one")
+    return orjson.dumps({"streams": frozen}).decode()
+
+
+def _freeze_entry(
+    registry: Registry, path: str, entry: Any, declared: dict[str, dict[str, StreamManifest]]
+) -> Iterator[dict[str, Any]]:
+    if not isinstance(entry, dict) or not isinstance(entry.get("connection_id"), str):
+        raise _fault(path, "needs a connection_id")
+    unknown = sorted(entry.keys() - _ENTRY_WORDS)
+    if unknown:
+        raise _fault(
+            path, f"{unknown[0]!r} is not a valid key; use {', '.join(sorted(_ENTRY_WORDS))}"
+        )
+    connection_id = entry["connection_id"]
+    if connection_id not in declared:
+        declared[connection_id] = _streams(registry, connection_id, path)
+    streams, name = declared[connection_id], entry.get("stream")
+    if name is not None and not (isinstance(name, str) and name in streams):
+        raise _fault(f"{path}.stream", f"{name!r} is not one of its streams{_near(name, streams)}")
+    limits = _limits(path, entry)
+    for stream in [name] if name is not None else streams:
+        manifest = streams[stream]
+        if "time_constraint" in limits and manifest.time_field is None:
+            raise _fault(
+                f"{path}.time_constraint",
+                f"the stream {stream!r} has no time field; leave it out, or grant it without",
+            )
+        fields = _fields(path, entry, manifest)
+        yield {"connection_id": connection_id, "stream": stream, "fields": fields, **limits}
+
+
+def _streams(registry: Registry, connection_id: str, path: str) -> dict[str, StreamManifest]:
+    manifests = registry.manifests(connection_id)
+    if not manifests:
+        raise _fault(
+            f"{path}.connection_id",
+            f"{connection_id!r} is not in the store, or has no streams"
+            + _near(connection_id, registry.connections()),
+        )
+    return {manifest.name: manifest for manifest in manifests}
+
+
+def _fields(path: str, entry: dict[str, Any], manifest: StreamManifest) -> list[str]:
+    names = entry.get("fields")
+    if names is None:
+        return list(manifest.fields)
+    if not isinstance(names, list) or not names:
+        raise _fault(f"{path}.fields", "must be a list of field names; leave it out for all")
+    for name in names:
+        if not isinstance(name, str) or name not in manifest.fields:
+            raise _fault(
+                f"{path}.fields",
+                f"{name!r} is not a field of {manifest.name!r}{_near(str(name), manifest.fields)}",
+            )
+    return list(dict.fromkeys(names))
+
+
+def _limits(path: str, entry: dict[str, Any]) -> dict[str, Any]:
+    """The time constraint and the records of an entry, where it has them."""
+    found: dict[str, Any] = {}
+    constraint = entry.get("time_constraint")
+    if constraint is not None:
+        bounds = constraint if isinstance(constraint, dict) else {}
+        for word, text in bounds.items():
+            if word not in ("since", "until") or microseconds(str(text)) is None:
+                bounds = {}
+        if not bounds:
+            raise _fault(
+                f"{path}.time_constraint", "must have since, until or both, as ISO 8601 times"
+            )
+        found["time_constraint"] = bounds
+    resources = entry.get("resources")
+    if resources is not None:
+        if not isinstance(resources, list) or not all(isinstance(key, str) for key in resources):
+            raise _fault(f"{path}.resources", "must be a list of record ids")
+        found["resources"] = list(dict.fromkeys(resources))
+    return found
+
+
+def _bound(entry: dict[str, Any], word: str) -> int | None:
+    text = entry.get("time_constraint", {}).get(word)
+    return None if text is None else microseconds(text)
+
+
+def _near(name: str, known: Any) -> str:
+    found = get_close_matches(str(name), known, 1)
+    return f"; did you mean {found[0]!r}?" if found else f"; it has {', '.join(known) or 'nothing'}"
+
+
+def _fault(path: str, message: str) -> InvalidRequest:
+    return InvalidRequest(f"{path}: {message}.", code="invalid_grant", param=path)
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,8 @@
 
 from urllib.parse import urljoin, urlsplit
 
-from service.doctor.answers import Reply
 from service.doctor.findings import Finding, fail
-from service.doctor.route import Route
+from service.doctor.route import Reply, Route
 
 REDIRECTS = range(300, 400)
 GATEWAY = (502, 503, 504)

@@ -17,12 +17,11 @@ from evidence.hits import Counts, Hit, SearchPage
 from evidence.ranking import TAIL, Ranker
 from service.cursors import Sealer
 from service.ports import SearchQuery
-from service.records import candidates, zero_hits
+from service.records import candidates, words
 from service.records.blocks import Ranked, Reader, in_order
 from service.records.candidates import Candidates
 from service.records.engine import Snapshot
-from service.records.hit_reads import Reads
-from service.records.hits import hit_of
+from service.records.hits import Reads, hit_of
 from service.records.searched import Searched
 from service.records.view import View
 from service.records.words import groups_of, required_groups
@@ -167,7 +166,7 @@ class Search:
             recall=self._recall(),
             warnings=warnings,
             tail_cut=tail_cut,
-            repaired_query=zero_hits.repaired(self.question, self.wanted),
+            repaired_query=words.repaired(self.question, self.wanted),
         )
         return page if page.hits or request.cursor else self._explained(page)
 
@@ -190,8 +189,8 @@ class Search:
         """A page without hits, with the words that are missing and a call that has hits."""
         return replace(
             page,
-            absent_words=zero_hits.absent(self.wanted),
-            nearest_words=zero_hits.nearest(self.wanted, self.vocabulary),
+            absent_words=words.absent(self.wanted),
+            nearest_words=words.nearest(self.wanted, self.vocabulary),
             retry=self._retry(),
         )
 
@@ -200,9 +199,9 @@ class Search:
 
         Fewer words in the same scope come first, then the same words in a wider one, then both.
         """
-        less = zero_hits.retries(self.question, self.wanted, every=self.every)
-        fewer = list(islice(less, zero_hits.RETRIES_MAX))
-        wider = list(zero_hits.wider(self.request))
+        less = words.retries(self.question, self.wanted, every=self.every)
+        fewer = list(islice(less, words.RETRIES_MAX))
+        wider = list(words.wider(self.request))
         both = [changes | wider[-1] for changes in fewer] if wider else []
         found = (changes for changes in (*fewer, *wider, *both) if self._has_hits(changes))
         return next(found, None)
@@ -210,7 +209,7 @@ class Search:
     def _has_hits(self, changes: dict[str, Any]) -> bool:
         if len(changes.get("query", "")) > CONTRACT.query_chars:
             return False
-        request = zero_hits.changed(self.request, changes)
+        request = words.changed(self.request, changes)
         try:
             return bool(Search(self.snapshot, self.view, request).order)
         except InvalidRequest:  # a filter that does not fit a wider scope

@@ -4,6 +4,7 @@ import sqlite3
 
 import orjson
 
+from service.records.languages import Sample, merged
 from service.records.manifest import StreamManifest
 from service.records.sqlite.scopes import first_ordinal
 from service.records.writing import StreamCount
@@ -85,3 +86,12 @@ def counts(db: sqlite3.Connection) -> list[StreamCount]:
 
     rows = Database(db, use_counts_table=False).query(_COUNTS)
     return [StreamCount(**row) for row in rows]
+
+
+def note_languages(db: sqlite3.Connection, sample: Sample) -> None:
+    """Adds the languages of the texts of a sample to those of their connections."""
+    for connection, found in sample.found():
+        sql = "SELECT languages FROM connection WHERE id = ?"
+        (known,) = db.execute(sql, (connection,)).fetchone()
+        if text := merged(known, found):
+            db.execute("UPDATE connection SET languages = ? WHERE id = ?", (text, connection))

@@ -15,7 +15,7 @@ from service.records.arrivals import Arrival, Change, Stored, by_stream, pieces,
 from service.records.derived import order_of
 from service.records.languages import Sample
 from service.records.large import LargeValue
-from service.records.sqlite import languages
+from service.records.sqlite import catalog
 from service.records.sqlite.attachments import keep_attachments, release_attachments, sweep
 from service.records.sqlite.indexing import Index
 from service.records.sqlite.transactions import Transactions
@@ -61,7 +61,7 @@ def apply(writer: Transactions, changes: list[Change], sample: Sample) -> None:
     for piece in pieces(changes):
         _store(writer, piece, index, sample)
     index.apply_adds()
-    languages.note(db, sample)
+    catalog.note_languages(db, sample)
     sweep(db, orphans)
     db.executemany(
         "UPDATE stream SET records = records + ? WHERE id = ?",

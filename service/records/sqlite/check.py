@@ -20,7 +20,7 @@ from service.records.manifest import StreamManifest, parse
 from service.records.passages import fold_passages
 from service.records.sqlite.checkup import opened
 from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
-from service.records.sqlite.chunks import read_chunks
+from service.records.sqlite.passages import read_chunks
 from service.records.sqlite.scopes import row_id
 from service.records.sqlite.search import varint
 from service.records.values import sortable

@@ -11,7 +11,7 @@ How it fits together:
   start, `value` which passages a value has, and how many words. See passages.py.
 * `word` is the vocabulary, `word_count` how many records hold a word in a field. A pair of adjacent
   characters of a script without spaces is a word too. `scope.words` is the length of all values of
-  a field. See vocabulary.py.
+  a field. See indexing.py.
 * `record` is narrow: the time limit of a grant probes it once per match. `document` holds the JSON
   of a record without its large fields; `document.big` says where those are:
   {field: [first chunk, chunks, chars, bytes, JSON type]}. `document.emitted_at` is the time of the

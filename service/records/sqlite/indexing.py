@@ -1,11 +1,13 @@
-"""What is derived from records: full-text rows and cells, kept in step with them.
+"""What is derived from records: full-text rows, cells and words, kept in step with them.
 
 A row leaves a full-text table with the text that went in, which is read from the record. So it
 must leave before the record, the value or the chunk changes, and may enter only afterwards; `Index`
 gathers both sides, and a caller changes the tables between `apply_drops` and `apply_adds`. Row ids
-go in ascending order, which is several times faster.
+go in ascending order, which is several times faster. The counts of words change in the transaction
+of the records; a word that no value holds any more is gone.
 """
 
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -20,14 +22,12 @@ from service.records.large import LargeValue, Place
 from service.records.manifest import StreamManifest
 from service.records.passages import fold_passages, starts
 from service.records.scopes import Scopes
-from service.records.sqlite import vocabulary
-from service.records.sqlite.chunks import read_chunks
 from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
-from service.records.sqlite.passages import read_text
+from service.records.sqlite.passages import read_chunks, read_text
 from service.records.sqlite.scopes import row_id
-from service.records.sqlite.transactions import Transactions
+from service.records.sqlite.transactions import INDEXES, Transactions, tune
 from service.records.values import Stored
-from service.records.vocabulary import Vocabulary
+from service.records.vocabulary import Vocabulary, is_letter
 
 REINDEX_BYTES = 67_108_864
 REINDEX_RECORDS = 5_000
@@ -140,7 +140,7 @@ class Index:
         self.long.sort(key=itemgetter(0))
         db.executemany("INSERT INTO passage (id, seq, start) VALUES (?, ?, ?)", self._passages())
         db.executemany("INSERT INTO fts_passage (rowid, body) VALUES (?, ?)", self._passage_texts())
-        vocabulary.apply(db, self.vocabulary)
+        apply_words(db, self.vocabulary)
 
     def write(self) -> None:
         """Puts in what need not wait for the whole batch: all but the full-text rows."""
@@ -220,3 +220,91 @@ def derive(
         index.apply_adds()
         last = orders[-1][-1]
         count += len(orders)
+
+
+_COUNT = """
+INSERT INTO word_count (word, ordinal, n) VALUES (?, ?, ?)
+ON CONFLICT (word, ordinal) DO UPDATE SET n = n + excluded.n
+"""
+_KNOWN = "SELECT w.text, w.id FROM json_each(?) j CROSS JOIN word w ON w.text = j.value"
+_UNUSED = """
+DELETE FROM word WHERE id = ? AND NOT EXISTS (SELECT 1 FROM word_count WHERE word = word.id)
+"""
+
+
+def apply_words(db: sqlite3.Connection, vocabulary: Vocabulary) -> None:
+    """Writes what was noted."""
+    changes = list(vocabulary.changes())
+    ids = _ids(db, {word for word, _, _ in changes})
+    rows = sorted((ids[word], ordinal, n) for word, ordinal, n in changes)
+    db.executemany(_COUNT, rows)
+    fewer = [(word, ordinal) for word, ordinal, n in rows if n < 0]
+    db.executemany("DELETE FROM word_count WHERE word = ? AND ordinal = ? AND n <= 0", fewer)
+    db.executemany(_UNUSED, ((word,) for word in sorted({word for word, _ in fewer})))
+    db.executemany(
+        "UPDATE scope SET words = words + ? WHERE ordinal = ?",
+        ((length, ordinal) for ordinal, length in vocabulary.lengths.items() if length),
+    )
+    vocabulary.clear()
+
+
+def forget_words(db: sqlite3.Connection) -> None:
+    """Empties the vocabulary, in the transaction of the caller."""
+    db.execute("DELETE FROM word_count")
+    db.execute("DELETE FROM word")
+    db.execute("DELETE FROM meta WHERE key = 'letters'")
+    db.execute("UPDATE scope SET words = 0")
+
+
+def _ids(db: sqlite3.Connection, words: set[str]) -> dict[str, int]:
+    """The ids of some words, given to those that have none."""
+    found: dict[str, int] = dict(db.execute(_KNOWN, (orjson.dumps(sorted(words)).decode(),)))
+    new = sorted(words - found.keys())
+    if new:
+        (last,) = db.execute("SELECT coalesce(max(id), 0) FROM word").fetchone()
+        given = list(zip(new, range(last + 1, last + 1 + len(new))))
+        db.executemany("INSERT INTO word (text, id) VALUES (?, ?)", given)
+        found.update(given)
+        _note_letters(db, new)
+    return found
+
+
+def _note_letters(db: sqlite3.Connection, words: Iterable[str]) -> None:
+    """Adds the letters of new words to those of the store."""
+    row = db.execute("SELECT value FROM meta WHERE key = 'letters'").fetchone()
+    known = set() if row is None else set(row[0])
+    letters = known | {char for char in set("".join(words)) - known if is_letter(char)}
+    if letters != known:
+        db.execute(
+            "INSERT OR REPLACE INTO meta (key, value) VALUES ('letters', ?)",
+            ("".join(sorted(letters)),),
+        )
+
+
+SHADOWS = ("data", "idx", "docsize", "config")
+
+
+def clear_derived(db: sqlite3.Connection) -> None:
+    """Empties the full-text tables, the vocabulary, the passages and the cells."""
+    for index in INDEXES:
+        _renew(db, index)
+    forget_words(db)
+    for table in ("value", "passage", "cell"):
+        db.execute(f"DELETE FROM {table}")
+
+
+def _renew(db: sqlite3.Connection, index: str) -> None:
+    """Makes a full-text table anew, empty.
+
+    FTS5 cannot drop a table that it cannot open, so the schema loses it first.
+    """
+    (sql,) = db.execute("SELECT sql FROM sqlite_master WHERE name = ?", (index,)).fetchone()
+    db.execute("PRAGMA writable_schema = ON")
+    try:
+        db.execute("DELETE FROM sqlite_master WHERE name = ?", (index,))
+    finally:
+        db.execute("PRAGMA writable_schema = RESET")
+    for shadow in SHADOWS:
+        db.execute(f"DROP TABLE IF EXISTS {index}_{shadow}")
+    db.execute(sql)
+    tune(db, index)

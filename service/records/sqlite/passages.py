@@ -1,9 +1,17 @@
-"""The texts that the full-text index is made of, read from the records."""
+"""Large values as chunk rows, and the texts that the full-text index is made of."""
 
 import sqlite3
 
 from service.records.passages import text_field
-from service.records.sqlite.chunks import read_chunks
+
+
+def read_chunks(db: sqlite3.Connection, first: int, chunks: int) -> str:
+    """The whole text of a large value."""
+    rows = db.execute(
+        "SELECT text FROM chunk WHERE id >= ? AND id < ? ORDER BY id", (first, first + chunks)
+    )
+    return "".join(row[0] for row in rows)
+
 
 _WHERE_TEXT_IS = """
 SELECT d.data, s.field FROM document d JOIN scope s ON s.ordinal = ? WHERE d.seq = ?

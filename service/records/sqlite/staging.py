@@ -28,7 +28,7 @@ from service.records.manifest import StreamManifest
 from service.records.large import Place
 from service.records.sqlite import files
 from service.records.sqlite.attachments import keep_attachments
-from service.records.sqlite.chunks import read_chunks
+from service.records.sqlite.passages import read_chunks
 from service.records.sqlite.erasing import HOLD_SECONDS, erase_hidden
 from service.records.sqlite.writer import Writer
 from service.records.streams import declare, manifests_of

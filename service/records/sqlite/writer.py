@@ -17,10 +17,9 @@ from service.records.large import Place
 from service.records.manifest import StreamManifest
 from service.records.passages import fold_passage, text_field
 from service.records.scopes import Scopes
-from service.records.sqlite import catalog, changes, files, indexing, languages, scopes
-from service.records.sqlite.chunks import read_chunks
+from service.records.sqlite import catalog, changes, files, indexing, scopes
+from service.records.sqlite.passages import read_chunks
 from service.records.sqlite.ddl import MIGRATIONS, migrate
-from service.records.sqlite.rebuild import clear
 from service.records.sqlite.transactions import (
     CACHE_KIB,
     INDEXES,
@@ -56,7 +55,7 @@ class Writer(Transactions):
             on_record()
 
         with files.alone(self.path), self.transaction():
-            clear(self.db)
+            indexing.clear_derived(self.db)
             for connection in self.connection_ids():
                 for manifest in manifests_of(self, connection):
                     stream = open_stream(self, connection, manifest.name)
@@ -66,7 +65,7 @@ class Writer(Transactions):
                     update = "UPDATE stream SET records = ? WHERE id = ?"
                     self.db.execute(update, (count, stream.id))
                     records += count
-            languages.note(self.db, sample)
+            catalog.note_languages(self.db, sample)
             if records:
                 self.note(records, removed=True)
 

@@ -8,8 +8,7 @@ from click.testing import CliRunner
 
 from service.__main__ import rung
 from service.demo import debian
-from service.demo.files import pdf, png
-from service.demo.owner import LANDMARKS, ODD_IDS, build
+from service.demo.owner import LANDMARKS, ODD_IDS, build, pdf, png
 from service.records.sqlite import checkup
 from service.access.grants import find
 from service.access.registry import Registry
