@@ -20,7 +20,7 @@ from service.cli.output import say
 from service.cli.progress import Progress
 from service.cli.store import teaching
 from service.importing import files
-from service.importing.formats import FORMATS
+from service.importing.formats import FORMATS, UNUSABLE
 from service.importing.importer import Import, Undone
 from service.importing.source import Reading, Source
 from service.importing.text_repair import Repair
@@ -111,7 +111,8 @@ def import_(
             say(f"Importing into the connection {connection!r}; --connection names another.")
         if written is not None and written.exists():
             raise click.ClickException(f"{written} is there already. Name a new file.")
-    say(found.recognized)
+    for line in [*UNUSABLE, found.recognized]:
+        say(line)
     large = (AT_ONCE_BYTES if found.size is None else found.size) >= AT_ONCE_BYTES
     with (
         teaching(),

@@ -2,6 +2,7 @@
 
 import re
 from difflib import get_close_matches
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from evidence.errors import InvalidRequest
@@ -43,6 +44,30 @@ FORMATS: dict[str, Format] = {
         Format("csv", (".csv",), re.compile(rb".+[,;|]"), csv_table.read, written=True),
     )
 }
+#: The entry points by which other packages add formats, and why some cannot be used.
+GROUP = "rung.formats"
+UNUSABLE: list[str] = []
+
+
+def _of_other_packages() -> dict[str, Format]:
+    """The formats of other packages; they come before ours, but none replaces one of ours."""
+    found = {}
+    for point in entry_points(group=GROUP):
+        owner = point.dist.name if point.dist else point.module
+        try:
+            format = point.load()
+            if not isinstance(format, Format):
+                raise TypeError(f"{point.value} is no Format")
+            if format.name in FORMATS or format.name != point.name:
+                raise ValueError(f"its name is taken, or not that of the entry point {point.name}")
+            found[format.name] = format
+        except Exception as error:  # whatever another package does, ours work
+            what = f"The format {point.name!r} of {owner} cannot be used: {error}."
+            UNUSABLE.append(f"{what} Update or uninstall that package.")
+    return found
+
+
+FORMATS = _of_other_packages() | FORMATS
 STANDARD_INPUT = "ndjson"
 #: Extensions of texts that may begin as a page does, and of texts of any format.
 MARKUP = (".md", ".markdown")

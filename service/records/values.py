@@ -27,8 +27,9 @@ COMMA = "decimal-comma"
 
 _SQLITE_INTEGERS = range(-(2**63), 2**63)
 _ISO = re.compile(
-    r"\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:[Zz]|[+-]\d\d:?\d\d)?)?"
+    r"\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:[Zz]| ?[+-]\d\d:?\d\d)?)?"
 )
+_BEFORE_OFFSET = re.compile(r" (?=[+-])")
 
 Stored = str | int | float
 
@@ -83,7 +84,7 @@ def microseconds(text: str) -> int | None:
         if len(text) == len("2026-01-31"):
             found = datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC)
         else:
-            found = datetime.fromisoformat(text.upper())
+            found = datetime.fromisoformat(_BEFORE_OFFSET.sub("", text.upper()))
         return since_epoch(found if found.tzinfo is None else found.astimezone(UTC))
     except (ValueError, OverflowError):
         return None

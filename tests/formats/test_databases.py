@@ -73,6 +73,19 @@ def test_tables_are_streams_with_keys_relations_and_names(owner: Owner) -> None:
     ]
 
 
+def test_times_of_apple_health_are_times(owner: Owner) -> None:
+    path = owner.home / "healthkit.db"
+    database = Database(path)
+    times = {"startDate": "2026-03-03 09:00:00 +0100", "endDate": "2026-03-03 09:31:30 +0100"}
+    database["workouts"].insert({"id": "w1", "workoutActivityType": "Rowing", **times}, pk="id")
+    database.close()
+    assert "event-time startDate" in owner.bring(path)
+    shown = owner.reader().ok("search", "rowing", "--since", "2026-03-03T08:00:00Z").stdout
+    assert "first_id=c/workouts:w1" in shown
+    later = owner.reader().ok("search", "rowing", "--since", "2026-03-03T08:00:01Z").stdout
+    assert "hits=0" in later
+
+
 def test_what_another_program_has_just_written_is_imported(owner: Owner) -> None:
     path = owner.home / "log.db"
     database = Database(path)
