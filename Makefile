@@ -7,7 +7,7 @@ QUALITY_PAGE := $(if $(COLLECTIONS),docs,var/quality)/search-quality.md
 CODE := evidence renderers service tests bench quality wsgi.py gunicorn.conf.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-debian serve test test-all test-postgres lint fmt golden docs docs-check conformance clients browser screenshots fuzz proxies bench bench-quick quality soak clean
+.PHONY: help demo demo-debian serve test test-all test-postgres lint fmt golden docs docs-check conformance clients browser screenshots fuzz figures audit proxies bench bench-quick quality soak clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +81,16 @@ screenshots: $(VENV)/.browser ## Retake the pictures in docs/images
 
 fuzz: $(VENV)/.tools ## Send thousands of unusual requests; validate against /openapi.json
 	$(PYTHON) -m tests.fuzz
+
+$(VENV)/.audit: $(VENV)/.tools
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check -e '.[audit]'
+	@touch $@
+
+figures: $(VENV)/.audit ## Break Rung on purpose, all rows or those in ROWS; write docs/figures.md
+	$(PYTHON) -m tests.figures $(ROWS)
+
+audit: $(VENV)/.audit ## Check pinned hashes, licences and known vulnerabilities; write var/sbom.json
+	$(PYTHON) -m tests.figures.audit
 
 proxies: $(VENV)/.tools ## Test behind a real nginx, and test the systemd units
 	@[ -x /usr/sbin/nginx ] || { apt-get update -qq && apt-get install -y -qq nginx-light; } \

@@ -49,6 +49,7 @@ def main() -> int:
             seed=asked.seed + 1,
         )
         _tell("records and papers", papers)
+    print(f"count REST requests={records.cases + papers.cases}")
     return 1 if records.failures or papers.failures else 0
 
 

@@ -7,7 +7,8 @@ addresses) is followed one step and checked alike.
 """
 
 import logging
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from tests.helpers import canaries, worlds
 from tests.helpers.api import Answer
 from tests.helpers.canaries import words_in
+from tests.helpers.scale import times
 from tests.spec.isolation_calls import (
     PLAN,
     QUERY,
@@ -29,10 +31,11 @@ from tests.spec.isolation_calls import (
 
 pytestmark = pytest.mark.slow
 
+CHECKED = Counter[str]()
 SEVERAL = st.lists(TERM, min_size=2, max_size=3).map(" ".join)
 ANY = settings(
     deadline=None,
-    max_examples=50,
+    max_examples=times(300, 50),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
@@ -66,8 +69,16 @@ def log() -> Iterator[Kept]:
     root.removeHandler(kept)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def counted(record_testsuite_property: Callable[[str, object], None]) -> Iterator[None]:
+    """Reports how many answers were checked."""
+    yield
+    record_testsuite_property("answers checked for canaries", CHECKED["answers"])
+
+
 def check(call: Call, answers: list[Answer], log: Kept, allowed: frozenset[str]) -> None:
     """No answer and no line of the log has a canary that is neither allowed nor said."""
+    CHECKED["answers"] += len(answers)
     said = words_in(call.said)
     for shown in [*map(written, answers), "\n".join(log.lines)]:
         leaked = words_in(shown) - allowed - said

@@ -1,0 +1,120 @@
+"""`python -m tests.figures [ROW ...] [--short]`: runs the rows of docs/figures.md and writes it.
+
+Without rows, all but the long ones run. `--short` runs what `make test-all` does not run of each
+row, and writes nothing.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any
+
+import orjson
+
+from tests.figures.rows import ROWS, Row
+
+RESULTS = Path(__file__).with_name("results.json")
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "figures.md"
+HEAD = """# Faults
+
+What is done to Rung on purpose, and what must hold. Each row is a set of tests that fail if it does
+not; [rows.py](../tests/figures/rows.py) names them. `make figures` runs them and writes this page.
+Long rows run only if `ROWS` names them, and keep their last result.
+
+| # | what is done | what must hold | result | tests | counts | seconds | date |
+|---|---|---|---|---|---|---|---|
+"""
+
+
+def main() -> int:
+    """0 if everything holds that was run."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rows", nargs="*", type=int, metavar="ROW")
+    parser.add_argument("--short", action="store_true")
+    asked = parser.parse_args()
+    chosen = [row for row in ROWS if row.number in asked.rows or not (asked.rows or row.long)]
+    if asked.short:
+        return int(not all([_command(row.short, Counter()) for row in ROWS if row.short]))
+    known = orjson.loads(RESULTS.read_bytes()) if RESULTS.exists() else {}
+    for row in chosen:
+        known[str(row.number)] = result = _run(row)
+        print(f"row {row.number}: {result}", flush=True)
+        RESULTS.write_bytes(orjson.dumps(known, option=orjson.OPT_INDENT_2) + b"\n")
+        PAGE.write_text(page(known), encoding="utf-8")
+    return int(not all(known[str(row.number)]["held"] for row in chosen))
+
+
+def _run(row: Row) -> dict[str, Any]:
+    began, result = perf_counter(), Counter[str]()
+    held = _pytest(row.tests, result) if row.tests else True
+    held &= _command(row.command, result)
+    return {
+        "held": held,
+        "tests": result.pop("tests", 0),
+        "skipped": result.pop("skipped", 0),
+        "counts": dict(result),
+        "seconds": round(perf_counter() - began),
+        "date": datetime.now(UTC).date().isoformat(),
+    }
+
+
+def _command(words: tuple[str, ...], result: Counter[str]) -> bool:
+    """Runs a command, if there is one, and adds what it prints as `count NAME=NUMBER`."""
+    if not words:
+        return True
+    command = [sys.executable, "-m", *words]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    print(done.stdout, flush=True)
+    for line in done.stdout.splitlines():
+        if line.startswith("count "):
+            name, _, value = line.removeprefix("count ").rpartition("=")
+            result[name] += int(value)
+    return done.returncode == 0
+
+
+def _pytest(tests: tuple[str, ...], result: Counter[str]) -> bool:
+    """Runs tests in their full form, and adds what they counted."""
+    with TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        command = [sys.executable, "-m", "pytest", "-q", "-o", "junit_family=xunit1"]
+        command += [f"--junitxml={report}", *tests]
+        done = subprocess.run(command, env={**os.environ, "FIGURES": "full"}, check=False)
+        if not report.exists():
+            return False
+        suite = ElementTree.parse(report).getroot().find("testsuite")
+    assert suite is not None, "pytest writes one suite"
+    for name in ("tests", "skipped"):
+        result[name] = int(suite.attrib[name])
+    for counted in suite.iter("property"):
+        if counted.attrib["value"].isdigit():  # Hypothesis adds properties of its own
+            result[counted.attrib["name"]] += int(counted.attrib["value"])
+    return done.returncode == 0
+
+
+def page(results: dict[str, Any]) -> str:
+    """The page with the last result of each row."""
+    lines = []
+    for row in ROWS:
+        last = results.get(str(row.number))
+        cells = [str(row.number), row.done, row.holds]
+        if last is None:
+            cells += ["not run yet", "", "", "", ""]
+        else:
+            counts = ", ".join(f"{count:,} {name}" for name, count in last["counts"].items())
+            skipped = f" ({last['skipped']} skipped)" if last["skipped"] else ""
+            cells += ["held" if last["held"] else "**failed**"]
+            cells += [f"{last['tests']}{skipped}" if last["tests"] else ""]
+            cells += [counts, str(last["seconds"]), last["date"]]
+        lines.append(f"| {' | '.join(cells)} |\n")
+    return HEAD + "".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,157 @@
+"""The rows of docs/figures.md: what is done to Rung, what must hold, and the tests that show it."""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One fault. `tests` are for pytest; `command` and `short` are arguments of `python -m`.
+
+    `short` is the form of `command` for every change; tests have theirs in `make test-all`. A row
+    that is `long` is left out unless it is named.
+    """
+
+    number: int
+    done: str
+    holds: str
+    tests: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    short: tuple[str, ...] = ()
+    long: bool = False
+
+
+ROWS: Final = (
+    Row(
+        1,
+        "Generated JSON-RPC bodies for both eras and both surfaces; any bytes, addresses, URIs and "
+        "arguments; generated REST requests checked against `/openapi.json`",
+        "No 5xx, no `-32603`, every answer as described",
+        (
+            "tests/figures/test_bodies.py",
+            *("tests/spec/test_hostile_bodies.py", "tests/spec/test_bad_input_fuzz.py"),
+            *("tests/spec/test_papers_fuzz.py", "tests/spec/test_openapi_fuzz.py"),
+        ),
+        ("tests.fuzz", "--examples", "200"),
+        ("tests.fuzz", "--examples", "5"),
+    ),
+    Row(
+        2,
+        "SIGTERM, sent three times, under clients that open and that keep connections; SIGHUP "
+        "under load",
+        "No request is lost",
+        ("tests/spec/test_operations_draining.py", "tests/figures/test_signals.py"),
+    ),
+    Row(
+        3,
+        "`kill -9` of a worker under load",
+        "Only what that worker was answering is lost, and no truncated body is complete",
+        ("tests/figures/test_killed_workers.py",),
+    ),
+    Row(
+        4,
+        "Power cut after imports and revocations (unsynced data dropped); commands killed at any "
+        "moment; a full disk; a folder that cannot be written",
+        "The store opens, everything acknowledged is there, nothing half is there",
+        (
+            *("tests/cli/test_power_cut.py", "tests/cli/test_full_disk.py"),
+            *("tests/cli/test_upkeep_killed.py", "tests/cli/test_import_interrupted.py"),
+            "tests/spec/test_store_advice.py",
+        ),
+    ),
+    Row(
+        5,
+        "Store and snapshot replaced under load; files that are corrupt, truncated, foreign or "
+        "newer",
+        "No wrong answer; the old one is served on, and `/readyz` has the reason",
+        (
+            *("tests/figures/test_swaps.py", "tests/spec/test_replaced_store.py"),
+            *("tests/spec/test_papers_swap.py", "tests/spec/test_damaged_index.py"),
+            "tests/unit/service/papers/test_generations.py",
+        ),
+    ),
+    Row(
+        6,
+        "Sources and asset servers that hang, drip, reset, lie, or send bombs",
+        "A typed error inside the deadline, bounded memory, others served",
+        (
+            *("tests/spec/test_bad_upstreams.py", "tests/spec/test_swollen_bodies.py"),
+            *("tests/unit/service/test_outbound.py", "tests/cli/test_hostile_servers.py"),
+            "tests/unit/service/papers/test_remote_assets.py",
+            "tests/unit/service/sources/test_http_quirks.py",
+        ),
+    ),
+    Row(
+        7,
+        "Slow clients of every kind, hundreds of idle connections, half-sent requests",
+        "Others are served; 400, 408, 413, 414 and 431; bounded memory",
+        ("tests/spec/test_slow_clients.py", "tests/unit/service/test_request_buffer.py"),
+    ),
+    Row(
+        8,
+        "A real nginx with defaults, HTTP/1.0, buffering and gzip; proxies that strip headers or "
+        "rewrite bodies; systemd socket activation",
+        "Every flow works, or `rung doctor` names the hop",
+        ("tests/deploy", "tests/cli/test_doctor.py"),
+    ),
+    Row(
+        9,
+        "Random grants with random calls over a world of canaries, on every route and in the log",
+        "No leak; what is hidden changes no answer; absent and hidden are answered alike",
+        (
+            *("tests/spec/test_grant_isolation.py", "tests/spec/test_non_interference.py"),
+            *("tests/spec/test_no_oracle.py", "tests/spec/test_papers_access.py"),
+        ),
+    ),
+    Row(
+        10,
+        "Hostile records in text, structure, CLI, CSV and pages; texts read back by a parser",
+        "Data stays data",
+        (
+            *("tests/unit/evidence/test_text.py", "tests/unit/renderers/test_search_text.py"),
+            *("tests/spec/test_exact_out.py", "tests/journeys/test_no_dead_ends.py"),
+            "tests/unit/renderers/test_bounds.py",
+        ),
+    ),
+    Row(
+        11,
+        "Path strings through ids, cursors, templates, assets and blobs; redirects and addresses "
+        "of other servers",
+        "No file outside is opened, no other server is asked",
+        (
+            *("tests/figures/test_paths.py", "tests/unit/service/papers/test_assets.py"),
+            *("tests/unit/service/test_outbound.py", "tests/spec/test_hosts.py"),
+        ),
+    ),
+    Row(
+        12,
+        "An image for a user who owns nothing; a snapshot that cannot be written to; a downloaded "
+        "store",
+        "Everything is served",
+        ("tests/spec/test_deployment.py", "tests/spec/test_fetched_store.py"),
+    ),
+    Row(
+        13,
+        "A clock that is set forth and back; changes of daylight saving time in every zone",
+        "No expired token is revived; times fall into the right buckets",
+        (
+            *("tests/spec/test_clock.py", "tests/unit/service/records/test_local_time.py"),
+            *("tests/spec/test_ended_tokens.py", "tests/unit/service/records/test_aggregate.py"),
+        ),
+    ),
+    Row(
+        14,
+        "Mixed load for an hour, while imports and grants change the store: `make soak`",
+        "Memory, open files and log stay flat; no wrong status",
+        command=("bench.soak", "--seconds", "3600"),
+        short=("bench.soak", "--seconds", "30", "--records", "20000"),
+        long=True,
+    ),
+    Row(
+        15,
+        "`make audit`: known vulnerabilities, licences, a bill of materials, pinned hashes",
+        "Clean, or the exception is written down",
+        command=("tests.figures.audit",),
+        short=("tests.figures.audit", "--offline"),
+    ),
+)
