@@ -80,14 +80,11 @@ def stats(store: Place, as_json: bool, reindex: bool) -> None:
         )
 
 
-def in_file(store: Place) -> Path:
-    """The store, which must be a file: what PostgreSQL does itself is not done here."""
+def in_file(store: Place, instead: str) -> Path:
+    """The store, which must be a file; `instead` is what to do with a database."""
     if isinstance(store, Path):
         return store
-    raise click.ClickException(
-        f"{store} is a database. Use PostgreSQL's own tools for this: pg_dump, pg_restore, "
-        "pg_amcheck."
-    )
+    raise click.ClickException(f"{store} is a database. {instead}")
 
 
 @contextmanager

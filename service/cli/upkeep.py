@@ -27,6 +27,14 @@ MEGABYTE = 1_000_000
 #: only if every row came in.
 _NOT_REPLACED = ("connection", "connector", "label", "stream", "strict", "written", "dry_run")
 
+#: What to do with a database.
+_BACK_UP = "Use pg_dump, or copy the store into a file: rung store copy URL FILE."
+_RESTORE = "Use pg_restore, or copy a file into an empty database: rung store copy FILE URL."
+_CHECK = (
+    "Check its tables and indexes with pg_amcheck. To make anew what is derived from records: "
+    "rung stats --reindex."
+)
+
 ERASING = "The old records are being erased."
 
 yes_option = click.option("--yes", is_flag=True, help="Skip the confirmation.")
@@ -78,6 +86,8 @@ def _replace(
     what differs. If a row is refused, nothing is replaced. The stream keeps its manifest unless
     --manifest, --key or --infer is given.
     """
+    if infer and not isinstance(store, Path):
+        raise click.UsageError("--infer works on files. Give a database the manifest: --manifest.")
     with teaching(), existing(store) as writer:
         stream, *others = _streams(writer, target)
         if others or target == stream.connection_id:
@@ -89,8 +99,7 @@ def _replace(
             if not (infer or options.get("manifest") or options.get("key")):
                 stage.keep_manifests()
             names = {"connection": stream.connection_id, "stream": stream.stream, "store": store}
-            _require_all(context, {**options, **names})
-            counts = stage.publish()
+            counts = stage.publish(_require_all(context, {**options, **names}))
             say(
                 f"{target} is replaced: {counts.new} new, {counts.changed} changed, "
                 f"{counts.unchanged} unchanged, {counts.deleted} removed. {ERASING}"
@@ -98,8 +107,8 @@ def _replace(
         writer.finish()
 
 
-def _require_all(context: click.Context, options: dict[str, Any]) -> None:
-    """Imports rows; raises if any was refused, or if there are none."""
+def _require_all(context: click.Context, options: dict[str, Any]) -> Counts:
+    """Imports rows and counts them; raises if any was refused, or if there are none."""
     try:
         counts = context.invoke(importing.import_, **options)
     except click.exceptions.Exit as stopped:
@@ -108,6 +117,7 @@ def _require_all(context: click.Context, options: dict[str, Any]) -> None:
     if counts.refused or not counts.rows:
         what = f"{counts.refused} rows were refused" if counts.refused else "There are no rows"
         raise click.ClickException(f"{what}, so nothing was replaced.")
+    return counts
 
 
 replace = click.Command(
@@ -136,7 +146,7 @@ def back_up(file: Path, yes: bool, store: Place) -> None:
     with teaching():
         if file.exists():
             confirm(f"This replaces {file}, which is of {_date(file)}.", yes)
-        backup.back_up(in_file(store), file)
+        backup.back_up(in_file(store, _BACK_UP), file)
     say(f"{file}: {file.stat().st_size / MEGABYTE:.1f} MB. To go back to it: rung restore {file}")
 
 
@@ -157,7 +167,7 @@ def restore(file: Path, yes: bool, store: Place) -> None:
                 "granted since is lost.",
                 yes,
             )
-        backup.restore(file, in_file(store))
+        backup.restore(file, in_file(store, _RESTORE))
     say(f"{store} is restored from {file}.")
 
 
@@ -174,7 +184,7 @@ def check_(repairing: bool, yes: bool, store: Place) -> None:
     the indexes and counts in a copy, which takes the place of the store at the end.
     """
     with teaching():
-        store = in_file(store)
+        store = in_file(store, _CHECK)
         with existing(store):
             pass  # brings an older layout up to date
         faults = _report(store, check(store))

@@ -3,7 +3,7 @@
 What an engine stands on is imported when a store of it is opened.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -13,9 +13,21 @@ from service.place import Place
 from service.records.engine import BlobRow, Snapshot
 
 if TYPE_CHECKING:
-    from service.records.sqlite.staging import Stage
+    from service.records.ingest import Counts
     from service.records.content import Content
     from service.records.writing import Writing
+
+
+class Staged(Protocol):
+    """What is being prepared."""
+
+    def keep_manifests(self, targets: Iterable[tuple[str, str]] | None = None) -> None:
+        """Keeps the manifests of streams, of all if none are named."""
+        ...
+
+    def publish(self, arrived: "Counts | None" = None) -> "Counts":
+        """Commits; returns what that changes in the streams. `arrived` counts the rows."""
+        ...
 
 
 class Engine(Protocol):
@@ -119,10 +131,12 @@ def concern(place: Place) -> str | None:
 
 def staging(
     writer: "Writing", targets: Sequence[tuple[str, str]]
-) -> "AbstractContextManager[Stage]":
-    """Lets rows for some streams go into hidden ones until published; see `sqlite.staging`."""
-    if writer.engine != "sqlite":
-        raise InvalidRequest("rung remove and rung replace work on a store in a file only.")
+) -> AbstractContextManager[Staged]:
+    """Lets rows for some streams come in unseen until published; see `staging` of each engine."""
+    if writer.engine == "postgres":
+        from service.records.postgres.staging import staging as staging_in_database
+
+        return staging_in_database(cast(Any, writer), targets)
     from service.records.sqlite.staging import staging as staging_file
     from service.records.sqlite.writer import Writer
 

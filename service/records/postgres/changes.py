@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from evidence.errors import Unavailable
 from service.records import languages
 from service.records.arrivals import Arrival, Change, Stored, by_stream, pieces, stored
 from service.records.languages import Sample
@@ -12,7 +13,13 @@ from service.records.postgres import attachments
 from service.records.postgres.indexing import Index, ordered
 from service.records.postgres.transactions import Transactions
 
-_LOCK = "SELECT 1 FROM connection WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
+#: The keys of rows that came in while streams are staged; see staging.py.
+ARRIVED = "arrived"
+#: Locks the connections of streams, so that nobody else changes their records or removes them.
+LOCK = """
+SELECT s.id FROM stream s JOIN connection c ON c.id = s.conn WHERE s.id = ANY(%s) ORDER BY c.id
+FOR NO KEY UPDATE OF c FOR KEY SHARE OF s
+"""
 _FIND = """
 SELECT r.record_key, r.seq, r.deleted, d.data, d.big, d.emitted_at, d.changed
 FROM record r LEFT JOIN document d USING (seq) WHERE r.stream = %s AND r.record_key = ANY(%s)
@@ -24,9 +31,12 @@ UPDATE record SET at = %s, cursor = %s, thread = %s, place = %s, deleted = false
 
 def find(writer: Transactions, piece: Sequence[Arrival]) -> dict[tuple[int, str], Stored]:
     """What the store has of these rows, by stream and key. Nobody else changes it meanwhile."""
-    writer.rows_of(_LOCK, sorted({arrival.stream.connection for arrival in piece}))
-    found = {}
-    for stream, keys in by_stream(piece).items():
+    streams, found = by_stream(piece), {}
+    if len(writer.rows_of(LOCK, list(streams))) < len(streams):
+        raise Unavailable("The stream was removed while rows were written to it.")
+    for stream, keys in streams.items():
+        if writer.staged:
+            writer.copy(f"{ARRIVED} (stream, record_key)", [(stream, key) for key in keys])
         for key, seq, deleted, data, *rest in writer.rows_of(_FIND, stream, keys):
             found[stream, key] = Stored(seq, deleted, data and data.encode(), *rest)
     return found

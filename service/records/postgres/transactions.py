@@ -25,7 +25,7 @@ class Transactions:
 
     def __init__(self, db: Connection) -> None:
         self.db = db
-        #: Nothing is staged here: a transaction keeps no reader and hardly a writer waiting.
+        #: Streams that are replaced or removed in this transaction, each with its own name.
         self.staged: dict[tuple[str, str], str] = {}
         self._log: list[Entry] = []
         self._wrote = self._catalog = False

@@ -88,7 +88,7 @@ class Stage:
         for target in self.manifests if targets is None else targets:
             declare(self.writer, target[0], [self.manifests[target]])
 
-    def publish(self) -> Counts:
+    def publish(self, arrived: Counts | None = None) -> Counts:
         """Puts what was staged in place; returns what that changes in the streams.
 
         A stream that was not declared again is gone. Raises `Unavailable`, having changed nothing,

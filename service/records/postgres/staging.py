@@ -1,0 +1,113 @@
+"""Streams that are removed or replaced in one transaction: readers see the old rows until it ends.
+
+    with staging(writer, [("mail", "messages")]) as stage:
+        ...                    # rows for mail/messages
+        stage.publish(counts)
+
+A stream that keeps its place has those of its records that came in no more deleted, in its log too.
+Another one is gone with all that is derived from it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from evidence.errors import NotFound
+from service.records.ingest import Batch, Counts
+from service.records.intake import Row
+from service.records.postgres import attachments
+from service.records.postgres.changes import ARRIVED, LOCK
+from service.records.postgres.writer import Writer
+from service.records.streams import open_stream
+
+PIECE_RECORDS: Final = 1_000
+_MISSING = f"""
+SELECT record_key FROM record r WHERE stream = %s AND NOT deleted AND NOT EXISTS
+  (SELECT 1 FROM {ARRIVED} a WHERE a.stream = r.stream AND a.record_key = r.record_key)
+LIMIT {PIECE_RECORDS}
+"""
+_OF_STREAM = "SELECT seq FROM record WHERE stream = %s"
+_ORDINALS = "SELECT ordinal FROM scope WHERE stream = %s"
+_LARGE = f"""
+SELECT (place.value ->> 0)::bigint FROM document, json_each(big::json) AS place
+WHERE seq IN ({_OF_STREAM})
+"""
+_USED = f"DELETE FROM blob_use WHERE seq IN ({_OF_STREAM}) RETURNING blob"
+_ERASE: Final = (
+    f"DELETE FROM chunk WHERE value IN ({_LARGE})",
+    *(
+        f"DELETE FROM {table} WHERE seq IN ({_OF_STREAM})"
+        for table in ("term", "passage", "cell", "document", "tombstone")
+    ),
+    f"DELETE FROM word_count WHERE ordinal IN ({_ORDINALS})",
+    *(f"DELETE FROM {table} WHERE stream = %s" for table in ("change", "record", "scope")),
+    "DELETE FROM stream WHERE id = %s",
+)
+_ALONE = (
+    "DELETE FROM connection c WHERE id = %s AND NOT EXISTS (SELECT 1 FROM stream WHERE conn = c.id)"
+)
+
+
+@dataclass(slots=True)
+class Stage:
+    """What is being prepared; made by `staging`."""
+
+    writer: Writer
+    transaction: ExitStack = field(default_factory=ExitStack)
+    kept: set[tuple[str, str]] = field(default_factory=set)
+
+    def keep_manifests(self, targets: Iterable[tuple[str, str]] | None = None) -> None:
+        """Keeps streams, all if none are named."""
+        self.kept |= set(self.writer.staged if targets is None else targets)
+
+    def publish(self, arrived: Counts | None = None) -> Counts:
+        """Ends the transaction; returns what it changes in the streams, of which rows `arrived`."""
+        batch, writer = Batch(self.writer), self.writer
+        batch.counts = arrived or batch.counts
+        for target in writer.staged:
+            if arrived or target in self.kept:
+                stream = open_stream(writer, *target)
+                while missing := writer.rows_of(_MISSING, stream.id):
+                    for (key,) in missing:
+                        batch.add(stream, Row({}, key, deleted=True))
+                    batch.flush()
+            else:
+                self._erase(target)
+        self.transaction.close()
+        return batch.counts
+
+    def _erase(self, target: tuple[str, str]) -> None:
+        writer, found = self.writer, self.writer.find_stream(*target)
+        assert found is not None
+        stream, connection = found
+        attachments.sweep(writer, {blob for (blob,) in writer.rows_of(_USED, stream)})
+        for statement in _ERASE:
+            writer.write(statement, stream)
+        writer.write(_ALONE, connection)
+        writer.changed_catalog()
+
+
+@contextmanager
+def staging(writer: Writer, targets: Sequence[tuple[str, str]]) -> Iterator[Stage]:
+    """Lets rows for some streams, (connection id, name), come in unseen until published.
+
+    Raises `NotFound` for a stream that is not there.
+    """
+    stage = Stage(writer)
+    with stage.transaction:
+        stage.transaction.enter_context(writer.transaction())
+        for connection_id, name in targets:
+            found = writer.find_stream(connection_id, name)
+            if found is None:
+                raise NotFound(f"The store has no stream {connection_id}/{name}. See: rung stats.")
+            writer.rows_of(LOCK, [found[0]])
+        writer.write(
+            f"CREATE TEMP TABLE {ARRIVED} (stream, record_key) ON COMMIT DROP AS"
+            " SELECT stream, record_key FROM record WITH NO DATA"
+        )
+        writer.staged = {target: target[1] for target in targets}
+        try:
+            yield stage
+        finally:
+            writer.staged = {}
