@@ -4,6 +4,7 @@ The JSON is that of MCP `structuredContent`. The text channel carries the same f
 """
 
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 from evidence.handles import RecordRef
@@ -37,7 +38,7 @@ class Match:
     read: Continuation
 
 
-@dataclass(slots=True)
+@dataclass
 class Hit:
     """One search hit. `id` is the printed handle of `ref`, `rank` its number among all hits.
 
@@ -60,12 +61,12 @@ class Hit:
     missing_words: list[str] = field(default_factory=list)
     forms: dict[str, str] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def at(self) -> str | None:
         """The time of the event, in short form; never the time of import."""
         return clip(self.authored_at, BUDGETS.time_chars) if self.authored_at else None
 
-    @property
+    @cached_property
     def heading(self) -> str:
         """Its own title, else what it is: `label · stream · time`."""
         parts = (label_of(self.source), self.ref.stream, self.at)

@@ -100,10 +100,11 @@ def _without_fields(item: Record) -> Trimmed:
 def render(page: RecordPage, context: Context) -> Rendering:
     """Both channels of a page that `fits`."""
     structured = wire.records(page)
-    body, escapes = [], 0
-    for number, item in enumerate(page.records, start=1):
-        shown, count = escape(_payload(item))
-        escapes += count
+    payloads = [_payload(item) for item in page.records]
+    escaped = [escape(payload) for payload in payloads]
+    escapes = sum(count for _, count in escaped)
+    body = []
+    for number, (item, (shown, _)) in enumerate(zip(page.records, escaped), start=1):
         body += [line(number, item), fenced(FENCE_SLOT, shown), *reads(item, context)]
     text = joined([_header(page, escapes), *body, *footer(page, context)])
     return Rendering((context.close(text),), structured)
