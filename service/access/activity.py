@@ -22,6 +22,8 @@ KEPT_DAYS: Final = 90
 WAITING_MOST: Final = 10_000
 #: From here on a clock that is behind is reported.
 BEHIND: Final = timedelta(minutes=1)
+_PAUSE: Final = timedelta(seconds=FLUSH_SECONDS)
+_NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 _SEEN = (
     "INSERT INTO access_clock (id, seen) VALUES (1, ?) ON CONFLICT (id) DO UPDATE"
@@ -53,7 +55,7 @@ class Activity:
 
     def __init__(self, sidecar: Sidecar) -> None:
         self._sidecar = sidecar
-        self._latest = self._read = datetime.min.replace(tzinfo=UTC)
+        self._latest = self._read = _NEVER
         self._counts: Counter[tuple[str, str, str, str]] = Counter()
         self._lock = threading.Lock()
         self._started: threading.Event | None = None
@@ -62,7 +64,8 @@ class Activity:
     def now(self) -> datetime:
         """The time, or the latest time ever seen if the clock has been set back."""
         clock = datetime.now(UTC)
-        if self._started is None and abs(clock - self._read) >= timedelta(seconds=FLUSH_SECONDS):
+        rare = self._started is None and abs(clock - self._read) >= _PAUSE
+        if rare or self._read == _NEVER:
             self.flush()
         self._latest = max(self._latest, clock)
         return self._latest
@@ -85,7 +88,6 @@ class Activity:
     def start(self) -> None:
         """Begins to count, and to write every few seconds. For a process that serves."""
         self._started = threading.Event()
-        self.flush()
         threading.Thread(target=self._run, args=(self._started,), daemon=True).start()
 
     def stop(self) -> None:
@@ -95,11 +97,17 @@ class Activity:
             self.flush()
 
     def _run(self, stopped: threading.Event) -> None:
+        self.flush()
         while not stopped.wait(FLUSH_SECONDS):
             self.flush()
 
     def flush(self) -> None:
-        """Writes the counts and the time, and reads the latest time. Logs why if it cannot."""
+        """Writes the counts and the time, and reads the latest time. Logs why if it cannot.
+
+        Does nothing while there is no store.
+        """
+        if not self._sidecar.place.exists():
+            return
         with self._lock:
             counts, self._counts = self._counts, Counter()
         clock = self._read = datetime.now(UTC)

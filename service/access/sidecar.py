@@ -35,7 +35,7 @@ class Sidecar:
     """
 
     def __init__(self, place: Place, *, fixed: bool = False) -> None:
-        self._fixed = fixed
+        self.place, self._fixed = place, fixed
         self._local = threading.local()
         self._pool: Any = None
         self._begin = self._in_file

@@ -26,8 +26,9 @@ OTHER: Final = "other"
 FOLDER_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
 #: The error codes with their own label; all others are codes of upstreams.
 CODES: Final = frozenset("""
-    ambiguous_connection ambiguous_paper ambiguous_schema_detail api_error asset_fetch_failed
-    asset_parse_failed authentication_error blob_not_found conflicting_connection_id
+    access_off ambiguous_connection ambiguous_paper ambiguous_schema_detail api_error
+    asset_fetch_failed asset_parse_failed authentication_error blob_not_found
+    conflicting_connection_id
     connection_not_found cursor_expired deadline_exceeded field_not_found field_not_granted
     field_not_text grant_expired grant_revoked grant_stream_not_allowed host_not_allowed
     introspection_failed invalid_argument invalid_cursor invalid_expand invalid_field_path
