@@ -1,6 +1,7 @@
 """The second wall: a role that sees what a grant names, whatever our own check lets through."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from urllib.parse import urlsplit, urlunsplit
 
@@ -55,20 +56,26 @@ def house() -> House:
     return House(place)
 
 
-@pytest.fixture(scope="module")
-def web(house: House) -> Iterator[Database]:
+@contextmanager
+def web_role(place: Database) -> Iterator[Database]:
     """The same database, as a role of its own."""
-    assert isinstance(house.path, Database)
-    with psycopg.connect(house.path.url, autocommit=True) as db:
+    with psycopg.connect(place.url, autocommit=True) as db:
         known = db.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (ROLE,)).fetchone()
         if known is None:
             db.execute(f"CREATE ROLE {ROLE} LOGIN PASSWORD 'tests'".encode())
         db.execute(WEB_GRANT.format(ROLE).encode())
-        parts = urlsplit(house.path.url)
+        parts = urlsplit(place.url)
         host = parts.netloc.rpartition("@")[2]
         yield Database(urlunsplit(parts._replace(netloc=f"{ROLE}:tests@{host}")))
         db.execute(f"DROP OWNED BY {ROLE}".encode())
         db.execute(f"DROP ROLE {ROLE}".encode())
+
+
+@pytest.fixture(scope="module")
+def web(house: House) -> Iterator[Database]:
+    assert isinstance(house.path, Database)
+    with web_role(house.path) as place:
+        yield place
 
 
 def test_a_service_with_the_role_answers_inside_the_grant(house: House, web: Database) -> None:
