@@ -78,7 +78,8 @@ class ChunkedText:
         starts = self._snapshot.passages_with(self._seq, ordinal, groups, None)
         for start in sorted(starts):
             text = self.read(start, start + CONTRACT.passage_chars)
-            yield Piece(start, text, CONTRACT.passage_stride_chars)
+            is_last = start + len(text) == self.total
+            yield Piece(start, text, len(text) if is_last else CONTRACT.passage_stride_chars)
 
     def _all(self) -> Iterator[Piece]:
         """Every chunk, each read once."""

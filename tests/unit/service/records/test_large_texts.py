@@ -5,6 +5,8 @@ from random import Random
 import pytest
 
 from evidence.limits import CONTRACT
+from evidence.query import Term
+from evidence.ranking import Group
 from service.records.sqlite.snapshot import SqliteSnapshot
 from service.records.finding import matches
 from service.records.ingest import put
@@ -41,3 +43,18 @@ def test_parts_of_words_are_found_at_every_border_of_chunks(
     assert found == list(matches(InlineText(text), NEEDLE, []))
     assert len(found) >= 5
     assert all(text[start:end].lower().startswith(NEEDLE) for start, end in found)
+
+
+def test_words_apart_are_found_at_every_border_of_passages_and_at_the_end(
+    writer: Writer, notes: StreamHandle
+) -> None:
+    groups = [Group(Term((word,)), count=1, idf=1.0) for word in ("harbour", "violet")]
+    filler = "and so the days went on as they always do "
+    text = filler * (5 * CHUNK // len(filler))
+    apart = "violet boats in the harbour"
+    stride = CONTRACT.passage_stride_chars
+    for border in (stride, 2 * stride, CONTRACT.passage_chars, CHUNK, len(text)):
+        place = border - len("violet boats")
+        changed = f"{text[:place]} {apart} {text[place:]}"
+        found = list(matches(kept(writer, notes, changed), "harbour violet", groups))
+        assert [changed[start:end] for start, end in found] == [apart]
