@@ -74,6 +74,7 @@ class Writer(Transactions):
                     one = partial(look, stream.connection)
                     count = indexing.derive(self, place, new, look=one)
                     self.write("UPDATE stream SET records = %s WHERE id = %s", count, stream.id)
+                    self._written += count
             changes.note_languages(self, sample)
             self.set_meta("fold_version", FOLD_VERSION)
             self.changed_catalog()
