@@ -50,11 +50,13 @@ def test_words_apart_are_found_at_every_border_of_passages_and_at_the_end(
 ) -> None:
     groups = [Group(Term((word,)), count=1, idf=1.0) for word in ("harbour", "violet")]
     filler = "and so the days went on as they always do "
-    text = filler * (5 * CHUNK // len(filler))
     apart = "violet boats in the harbour"
     stride = CONTRACT.passage_stride_chars
-    for border in (stride, 2 * stride, CONTRACT.passage_chars, CHUNK, len(text)):
-        place = border - len("violet boats")
+    # The last passage has its full length: its end is in no other.
+    chars = 43 * stride + CONTRACT.passage_chars - len(apart) - 2
+    text = (filler * (chars // len(filler) + 1))[:chars]
+    for border in (stride, 2 * stride, CONTRACT.passage_chars, CHUNK, chars):
+        place = border - len("violet boats") * (border < chars)
         changed = f"{text[:place]} {apart} {text[place:]}"
         found = list(matches(kept(writer, notes, changed), "harbour violet", groups))
         assert [changed[start:end] for start, end in found] == [apart]
