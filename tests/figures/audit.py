@@ -102,10 +102,8 @@ def vulnerabilities() -> int:
     for one in known:
         for found in one.get("vulns", ()):
             print(f"{one['name']} {one['version']}: {found['id']} {found.get('fix_versions')}")
-    print(f"count audited={sum('vulns' in one for one in known)}")
-    print(
-        f"count unknown to the source of vulnerabilities={sum('vulns' not in one for one in known)}"
-    )
+    print(f"count checked for vulnerabilities={sum('vulns' in one for one in known)}")
+    print(f"count not known to the source={sum('vulns' not in one for one in known)}")
     return done.returncode
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.helpers.api import Api
 from tests.helpers.operated import Operated, operated
+from tests.helpers.scale import times
 from tests.helpers.waiting import WAIT_SECONDS
 from tests.helpers.worlds import House
 
@@ -40,9 +41,13 @@ def kept(server: Operated, token: str) -> Callable[[], int]:
     return ask
 
 
+@pytest.mark.parametrize("number", range(times(10, 1)))
 @pytest.mark.parametrize("client", [fresh, kept])
 def test_no_request_is_lost_when_a_server_is_stopped_under_load(
-    small_house: House, client: Callable[[Operated, str], Callable[[], int]]
+    small_house: House,
+    client: Callable[[Operated, str], Callable[[], int]],
+    number: int,
+    record_property: Callable[[str, object], None],
 ) -> None:
     """A router that sees 503 sends no more; whatever was sent until then is answered."""
     token = small_house.grant()[1]
@@ -69,4 +74,6 @@ def test_no_request_is_lost_when_a_server_is_stopped_under_load(
                 pass  # an answer that was begun before keeps its connection
             answered = [status for each in working for status in each.result()]
         assert (ready.status, ready.body["status"]) == (503, "closing")
+    record_property("stops", 1)
+    record_property("requests answered while stopping", len(answered))
     assert set(answered) == {200} and len(answered) >= CLIENTS * (BEFORE + AFTER)
