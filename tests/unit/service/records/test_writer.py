@@ -146,7 +146,7 @@ def test_a_merge_in_small_steps_leaves_one_piece_that_finds_everything(
         texts = [" ".join(f"word{n * batch % 977}x{m}" for m in range(40)) for n in range(400)]
         put(writer, notes, [Row({"id": f"{batch}/{n}", "text": t}) for n, t in enumerate(texts)])
     before = [matches(writer, f"word{n}x7") for n in range(0, 977, 50)]
-    assert segments(writer) == 3
+    assert segments(writer) >= 3
     writer.finish()
     assert segments(writer) == 1
     assert [matches(writer, f"word{n}x7") for n in range(0, 977, 50)] == before
