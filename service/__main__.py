@@ -41,6 +41,7 @@ COMMANDS = (
         "grant",
         "Create, list and revoke tokens for the store.",
     ),
+    Deferred("owner", "service.cli.owner", "owner", "Sign in to the pages of the owner."),
     Deferred(
         "package",
         "service.cli.packages",

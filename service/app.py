@@ -10,7 +10,7 @@ from flask import Flask
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from service import bootstrap, settings
-from service.access.guard import Access, Guard, loopback_origins, metadata_paths, origins
+from service.access.guard import SCOPE, WELL_KNOWN, Access, Guard, loopback_origins, origins
 from service.bootstrap import Services
 from service.mcp import blueprint as mcp
 from service.mcp.papers import PapersSurface
@@ -40,11 +40,13 @@ def create_app(services: Services | None = None) -> Flask:
     services = services or _services()
     app = hooks.Application("rung", static_folder=None)
     app.extensions["rung"] = services
-    mounts = {}
+    mounts, paths = {}, [MCP_PATH]
     if services.authority is not None:
         mounts[rest.PREFIX] = rest.HEADERS
+        paths.append(rest.PREFIX)
     if services.papers is not None:
         mounts[rest_papers.PREFIX] = _papers_headers(services)
+        paths += [PAPERS_PATH, rest_papers.PREFIX]
     activity = services.store.activity if services.store else None
     hooks.prepare(app, _guard(services, Access.OPEN), services.settings, mounts, activity)
     web.prepare(app, mounts)
@@ -54,7 +56,11 @@ def create_app(services: Services | None = None) -> Flask:
         _mount_papers(app, services)
     shared = pages.mount(app, services, mcp_path=MCP_PATH, papers_path=PAPERS_PATH)
     web.show_missing(app, shared.missing)
-    metadata.mount(app, services, MCP_PATH, shared.front)
+    metadata.mount(app, services, paths, shared.front)
+    if services.signins is not None:
+        from service.signin import blueprint as signin
+
+        signin.mount(app, services, shared.layout, paths)
     documents.mount(app, services)
     metrics.mount(app, services)
     hops = services.settings.trusted_proxy_hops
@@ -91,39 +97,39 @@ def _papers_headers(services: Services) -> dict[str, str]:
 
 
 def _mount_records(app: Flask, services: Services) -> None:
-    guard = _guard(services, Access.CLIENT_TOKEN)
     routes = mcp.blueprint(
         RecordsSurface(),
         path=MCP_PATH,
-        guard=guard,
+        guard=_guard(services, Access.CLIENT_TOKEN, MCP_PATH),
         open_session=services.open_session,
         answers=AnswerCache(services.settings.answer_cache_bytes),
     )
     app.register_blueprint(routes)
-    rest.mount(app, services, guard)
+    rest.mount(app, services, _guard(services, Access.CLIENT_TOKEN, rest.PREFIX))
 
 
 def _mount_papers(app: Flask, services: Services) -> None:
     """Mounts papers at their own path, and at the default path if there are no records."""
     closed = bool(services.settings.papers_tokens)
-    guard = _guard(services, Access.CLIENT_TOKEN if closed else Access.OPEN)
+    access = Access.CLIENT_TOKEN if closed else Access.OPEN
     surface, open_session = PapersSurface(private=closed), services.open_papers
     paths = {"mcp_papers": PAPERS_PATH} | ({} if services.authority else {"mcp": MCP_PATH})
     for name, path in paths.items():
+        guard = _guard(services, access, path)
         app.register_blueprint(
             mcp.blueprint(surface, path=path, guard=guard, open_session=open_session, name=name)
         )
-    rest_papers.mount(app, services, guard)
+    rest_papers.mount(app, services, _guard(services, access, rest_papers.PREFIX))
 
 
-def _guard(services: Services, access: Access) -> Guard:
+def _guard(services: Services, access: Access, path: str = MCP_PATH) -> Guard:
+    """The guard of the surface at a path."""
     found = services.settings
     own = loopback_origins(found.port)
     public = origins([found.public_url]) if found.public_url else frozenset[str]()
     public_hosts = frozenset(filter(None, [urlsplit(found.public_url or "").hostname]))
     # A proxy on this machine passes on names that only a public URL would tell.
     any_name = found.trusted_proxy_hops > 0 and not public_hosts
-    base = found.public_url or f"http://127.0.0.1:{found.port}"
     return Guard(
         access=access,
         allowed_origins=own | public | origins(found.allowed_origins),
@@ -131,5 +137,6 @@ def _guard(services: Services, access: Access) -> Guard:
             frozenset(found.allowed_hosts) | public_hosts if found.allowed_hosts else None
         ),
         loopback_hosts=None if any_name else public_hosts,
-        metadata_url=base + metadata_paths(MCP_PATH)[0] if found.authorization_servers else None,
+        metadata_url=found.base + WELL_KNOWN + path if found.issuers else None,
+        scope=SCOPE if found.signs_in else None,
     )

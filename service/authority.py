@@ -1,5 +1,7 @@
 """Resolves a bearer token to a grant, a package of grants, or an upstream grant."""
 
+from functools import partial
+
 from evidence.limits import BUDGETS
 from evidence.work import Deadline, Each
 from service.sources.remote.breaker import Bulkhead, Permit
@@ -10,15 +12,19 @@ from service.ports import ResourceServer
 from service.sources.remote.remote_authority import RemoteAuthority
 from service.records.store import Store
 from service.access.packages import Package
+from service.access import grants
+from service.access.grants import Grant
 from service.access.registry import Member
-from service.access.tokens import PREFIX
+from service.access.signins import Signins
+from service.access.tokens import ACCESS_PREFIX, PREFIX
 
 
 class Authority:
     """Opens tokens. Made before workers fork, shared by all threads of one.
 
     With a store, tokens spelled like its own are looked up there and go nowhere else; all
-    others go to the upstream, if any. `each` waits for the members of a package.
+    others go to the upstream, if any. `each` waits for the members of a package. `signins` are
+    the tokens that sign-in issued for grants of the store.
     """
 
     def __init__(
@@ -27,8 +33,9 @@ class Authority:
         upstream: RemoteAuthority | None,
         bulkhead: Bulkhead,
         each: Each,
+        signins: Signins | None = None,
     ) -> None:
-        self._store, self._upstream = store, upstream
+        self._store, self._upstream, self._signins = store, upstream, signins
         self._bulkhead, self._each = bulkhead, each
         self._origins: dict[str, Origin] = {}
 
@@ -39,8 +46,24 @@ class Authority:
         if upstream is not None and (store is None or not token.startswith(PREFIX)):
             return upstream.open(token, deadline)
         assert store is not None, "there are records somewhere"
+        if grant_id := self._signed_in(token):
+            return store.open_granted(grant_id)
         package = store.package(token)
         return self._open_package(store, package, deadline) if package else store.open(token)
+
+    def grant(self, token: str) -> Grant | None:
+        """The grant of a token of the store, None if it is not one; raises as `open` does."""
+        if self._store is None or not token.startswith(PREFIX):
+            return None
+        grant_id = self._signed_in(token)
+        by_id = partial(grants.active, grant_id=grant_id or "")
+        return self._store.granted(by_id if grant_id else partial(grants.find, token=token))
+
+    def _signed_in(self, token: str) -> str | None:
+        """The id of the grant that a token of sign-in reads."""
+        if self._signins is None or not token.startswith(ACCESS_PREFIX):
+            return None
+        return self._signins.grant_of(token)
 
     def _open_package(
         self, store: Store, package: Package, deadline: Deadline

@@ -25,6 +25,8 @@ from service.sources.remote.breaker import Bulkhead
 from service.sources.remote.origin import Origin
 from service.sources.remote.remote_authority import Introspection, RemoteAuthority
 from service.access import tokens
+from service.access.entries import Entries
+from service.access.signins import Signins
 from service.records.store import Store
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ class Services:
     upstream: Origin | None = None
     papers: "Papers | None" = None
     rates: "Rates | None" = None
+    signins: Signins | None = None
     each: Each = serial
     closing: Event = field(default_factory=Event)
     _own_secret: bytes = field(default_factory=lambda: token_bytes(32), repr=False)
@@ -76,7 +79,10 @@ class Services:
 
     def _check_reader(self, token: str | None) -> None:
         known = self.settings.papers_tokens
-        if known and not any(compare_digest(each, token or "") for each in known):
+        if not known or any(compare_digest(each, token or "") for each in known):
+            return
+        grant = self.authority.grant(token or "") if self.authority else None
+        if grant is None or not grant.papers:
             raise Unauthenticated(
                 "This token cannot read the papers.",
                 code=UNKNOWN_TOKEN,
@@ -111,9 +117,12 @@ def build(settings: Settings) -> Services:
         store = fetched_store(settings, settings.store_url, named=settings.store != DEFAULT_STORE)
     elif not (no_store and (papers or upstream)):
         store = Store(settings.served, settings.secret_key)
-    authority = _authority(settings, store, upstream) if store or upstream else None
-    each = rendering_pool()
-    return Services(settings, authority, store, upstream, papers, _rates(settings), each)
+    signins = None
+    if store is not None and settings.signs_in:
+        signins = Signins(Entries(store.sidecar))
+    authority = _authority(settings, store, upstream, signins) if store or upstream else None
+    rates, each = _rates(settings), rendering_pool()
+    return Services(settings, authority, store, upstream, papers, rates, signins, each)
 
 
 def rendering_pool() -> Each:
@@ -121,7 +130,9 @@ def rendering_pool() -> Each:
     return WorkerPool(BUDGETS.render_threads, "render").map
 
 
-def _authority(settings: Settings, store: Store | None, upstream: Origin | None) -> Authority:
+def _authority(
+    settings: Settings, store: Store | None, upstream: Origin | None, signins: Signins | None
+) -> Authority:
     """The authority for records. All upstream requests share one bulkhead."""
     bulkhead = Bulkhead(settings.threads)
     remote = None
@@ -134,7 +145,7 @@ def _authority(settings: Settings, store: Store | None, upstream: Origin | None)
             reserved=tokens.PREFIX if store else None,
         )
     each = WorkerPool(BUDGETS.fan_out_threads, "fan-out").map
-    return Authority(store, remote, bulkhead, each)
+    return Authority(store, remote, bulkhead, each, signins)
 
 
 def _introspection(settings: Settings) -> Introspection | None:

@@ -15,3 +15,13 @@ def fence_key(secret: bytes) -> bytes:
 def of_tokens(secret: bytes) -> Sealer:
     """The key that seals the tokens of package members at other servers."""
     return Sealer(secret, "member token")
+
+
+def of_clients(secret: bytes) -> Sealer:
+    """The key that seals the metadata of registered clients into their ids."""
+    return Sealer(secret, "client")
+
+
+def of_forms(secret: bytes) -> Sealer:
+    """The key that seals what a form of the owner's pages is bound to."""
+    return Sealer(secret, "form")

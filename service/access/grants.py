@@ -56,10 +56,17 @@ def read(document: str) -> tuple[StreamGrant, ...]:
     )
 
 
+@lru_cache(maxsize=KEPT_DOCUMENTS)
+def reads_papers(document: str) -> bool:
+    """Whether a stored grant document includes the research papers."""
+    return orjson.loads(document).get("papers") is True
+
+
 def freeze(registry: Registry, document: Any) -> str:
     """The document as JSON with every stream and field spelled out, as the store has them now."""
     entries = document.get("streams") if isinstance(document, dict) else None
-    if not isinstance(entries, list) or not entries:
+    papers = isinstance(document, dict) and document.get("papers") is True
+    if not isinstance(entries, list) or not (entries or papers):
         raise _fault("streams", 'must be a list: {"streams": [{"connection_id": "…"}]}')
     declared: dict[str, dict[str, StreamManifest]] = {}
     frozen: list[dict[str, Any]] = []
@@ -75,7 +82,7 @@ def freeze(registry: Registry, document: Any) -> str:
     for connection_id, stream in names:
         if names.count((connection_id, stream)) > 1:
             raise _fault("streams", f"names {connection_id}/{stream} twice; keep one")
-    return orjson.dumps({"streams": frozen}).decode()
+    return orjson.dumps({"streams": frozen, **({"papers": True} if papers else {})}).decode()
 
 
 def _freeze_entry(
@@ -176,6 +183,7 @@ class Grant:
     label: str | None
     streams: tuple[StreamGrant, ...]
     expires_at: str | None = None
+    papers: bool = False
 
     @cached_property
     def connection_ids(self) -> set[str]:
@@ -193,6 +201,7 @@ class GrantEntry:
     expires_at: str | None
     revoked_at: str | None
     streams: tuple[StreamGrant, ...]
+    papers: bool = False
 
     def state(self, *, now: datetime | None = None) -> str:
         """`active`, `revoked` or `expired`."""
@@ -234,9 +243,14 @@ def by_id(registry: RegistryReader, grant_id: str, *, now: tokens.Now = None) ->
     Raises `Forbidden` if it has ended: the caller's own token is still good.
     """
     try:
-        return _active(registry.grant(grant_id), now)
+        return active(registry, grant_id, now=now)
     except Unauthenticated as error:
         raise Forbidden(error.message, code=error.code) from None
+
+
+def active(registry: RegistryReader, grant_id: str, *, now: tokens.Now = None) -> Grant:
+    """Return the grant with this id; raises `Unauthenticated` if it has ended."""
+    return _active(registry.grant(grant_id), now)
 
 
 def _active(row: GrantRow | None, now: tokens.Now) -> Grant:
@@ -246,7 +260,8 @@ def _active(row: GrantRow | None, now: tokens.Now) -> Grant:
             code=UNKNOWN_TOKEN,
         )
     tokens.check_active("grant", row.revoked_at, row.expires_at, now)
-    return Grant(row.grant_id, row.label, read(row.document), row.expires_at)
+    streams, papers = read(row.document), reads_papers(row.document)
+    return Grant(row.grant_id, row.label, streams, row.expires_at, papers)
 
 
 def list_grants(registry: RegistryReader) -> list[GrantEntry]:
@@ -259,6 +274,7 @@ def list_grants(registry: RegistryReader) -> list[GrantEntry]:
             row.expires_at,
             row.revoked_at,
             read(row.document),
+            reads_papers(row.document),
         )
         for row in registry.grants()
     ]

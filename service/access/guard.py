@@ -14,6 +14,8 @@ from typing import Any, Final
 from evidence.errors import Forbidden, Unauthenticated
 
 REALM: Final = "rung"
+#: What tokens of sign-in allow. A grant decides the rest.
+SCOPE: Final = "rung:read"
 #: What pages may read of an answer beside its body.
 EXPOSED_HEADERS: Final = (
     "WWW-Authenticate, Request-Id, X-Request-Id, Retry-After, RateLimit-Limit, "
@@ -38,7 +40,7 @@ class Guard:
     `allowed_hosts` are the only names answered to; None if the operator named none.
     `loopback_hosts` are the names answered to on loopback beside its own; None if any. An entry
     without a port allows every port. `metadata_url` is set where an authorization server is
-    configured, and sends clients there.
+    configured, and sends clients there; `scope` is what they ask it for.
     """
 
     access: Access
@@ -46,6 +48,7 @@ class Guard:
     allowed_hosts: frozenset[str] | None = None
     loopback_hosts: frozenset[str] | None = None
     metadata_url: str | None = None
+    scope: str | None = None
 
     def knows(self, origin: str) -> bool:
         """Whether pages of this origin may ask. Scheme, host and port all count."""
@@ -100,7 +103,8 @@ class Guard:
 
     def challenge(self, authorization: str | None) -> str:
         """The `WWW-Authenticate` value for a 401. A token that was presented was no good."""
-        return challenge(self.metadata_url, "invalid_token" if authorization else None)
+        error = "invalid_token" if authorization else None
+        return challenge(self.metadata_url, error, self.scope)
 
 
 def origins(urls: Iterable[str]) -> frozenset[str]:
@@ -124,18 +128,20 @@ def bearer(authorization: str | None) -> str:
     return found[1]
 
 
-def challenge(metadata_url: str | None, error: str | None) -> str:
+def challenge(metadata_url: str | None, error: str | None, scope: str | None = None) -> str:
     """A `WWW-Authenticate` value. It names metadata only where clients can find some."""
     parts = [f'Bearer realm="{REALM}"']
     if error is not None:
         parts.append(f'error="{error}"')
     if metadata_url is not None:
         parts.append(f'resource_metadata="{metadata_url}"')
+    if scope is not None:
+        parts.append(f'scope="{scope}"')
     return ", ".join(parts)
 
 
 def resource_metadata(
-    resource: str, authorization_servers: Sequence[str]
+    resource: str, authorization_servers: Sequence[str], *, signs_in: bool = False
 ) -> Mapping[str, Any] | None:
     """The protected-resource document; None, hence 404, where no server hands out tokens."""
     if not authorization_servers:
@@ -144,12 +150,8 @@ def resource_metadata(
         "resource": resource,
         "authorization_servers": list(authorization_servers),
         "bearer_methods_supported": ["header"],
+        **({"scopes_supported": [SCOPE], "resource_name": "Rung"} if signs_in else {}),
     }
-
-
-def metadata_paths(path: str) -> tuple[str, str]:
-    """Where clients look for the metadata of the resource at `path`, in their order."""
-    return f"{WELL_KNOWN}{path}", WELL_KNOWN
 
 
 def peer(environ: Mapping[str, Any]) -> str | None:

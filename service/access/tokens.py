@@ -11,6 +11,10 @@ from service.records.values import microseconds, moment
 PREFIX = "rung_"
 OWNER_PREFIX = "rung_owner_"
 PACKAGE_PREFIX = "rung_pkg_"
+# Of sign-in, see `signins`. An ordinary token may begin like these by chance.
+ACCESS_PREFIX = "rung_at_"
+REFRESH_PREFIX = "rung_rt_"
+CODE_PREFIX = "rung_code_"
 TOKEN_BYTES = 32
 ID_BYTES = 8
 

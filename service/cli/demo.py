@@ -46,7 +46,8 @@ def demo(store: Place, with_debian: bool, serving: bool, port: int) -> None:
         return
     held = f"{len(connections)} connections and {records} records"
     said = _how_to_connect(f"http://{HOST}:{port}", token, store.parent / DEMO_TOKEN, held)
-    serve.run(store, papers, host=HOST, port=port, workers=1, say=said)
+    more = {"RUNG_SIGN_IN": "on"}
+    serve.run(store, papers, host=HOST, port=port, workers=1, say=said, more=more)
 
 
 def _how_to_connect(base: str, token: str, kept: Path, held: str) -> str:

@@ -3,7 +3,7 @@
 import os
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -98,10 +98,12 @@ def run(
     port: int,
     workers: int,
     say: str = "",
+    more: Mapping[str, str] | None = None,
 ) -> None:
     """Says something and becomes the server; never returns.
 
     Refuses if there is nothing to serve, a file that is no store, and a port that is taken.
+    `more` are settings for variables that the environment does not set.
     """
     served = {
         name: spelled(path.absolute())
@@ -132,7 +134,7 @@ def run(
     if say:
         click.echo(say)
     sys.stdout.flush()
-    changed = settings.environment(**served, PORT=str(port))
+    changed = {**(more or {}), **settings.environment(**served, PORT=str(port))}
     os.execve(sys.executable, command, changed)
 
 

@@ -23,6 +23,7 @@ class Shared:
 
     front: Callable[[], Response]
     missing: Callable[[], Response]
+    layout: Layout
 
 
 def mount(app: Flask, services: Services, *, mcp_path: str, papers_path: str) -> Shared:
@@ -44,6 +45,7 @@ def mount(app: Flask, services: Services, *, mcp_path: str, papers_path: str) ->
     return Shared(
         lambda: index.page(layout),
         lambda: layout.page("missing.html", here="", status=404),
+        layout,
     )
 
 

@@ -15,6 +15,15 @@ SCRIPTS: Final[tuple[str, ...]] = (
       count BIGINT NOT NULL, PRIMARY KEY (day, grant_id, operation, stream)
     );
     """,
+    """
+    CREATE TABLE access_entry (
+      kind TEXT NOT NULL, key TEXT NOT NULL, owner TEXT NOT NULL, body TEXT NOT NULL,
+      uses BIGINT NOT NULL, used_at BIGINT NOT NULL, expires_at BIGINT NOT NULL,
+      PRIMARY KEY (kind, key)
+    );
+    CREATE INDEX access_entry_owner ON access_entry (kind, owner);
+    CREATE INDEX access_entry_expires ON access_entry (expires_at);
+    """,
 )
 #: What a role of web processes may change.
-TABLES: Final = ("access_clock", "access_use")
+TABLES: Final = ("access_clock", "access_use", "access_entry")

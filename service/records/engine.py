@@ -229,9 +229,11 @@ class Snapshot(Protocol):
         """A stream by its names."""
         ...
 
+    def names(self) -> list[tuple[str, str]]:
+        """(connection id, stream) of all streams, sorted."""
+
     def confine(self, connection_ids: Iterable[str]) -> None:
         """Limits the request to some connections; PostgreSQL then enforces this itself."""
-        ...
 
     def ahead(self, *calls: Callable[[], object]) -> None:
         """Calls of verbs that will follow: an engine that is far away fetches them in one go.

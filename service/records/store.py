@@ -29,12 +29,13 @@ from service.ports import (
 from service.access import grants, packages, tokens
 from service.records import aggregate, blobs, changes, fields, lists, schema, search
 from service.access.activity import Activity
-from service.access.grants import Grant
+from service.access.grants import Grant, GrantEntry
 from service.access.packages import Package
 from service.access.registry import Member, RegistryReader
 from service.access.sidecar import Sidecar
 from service.records.engine import Generation, Snapshot
 from service.records.opening import open_reader
+from service.records.overview import StreamOverview, overview
 from service.records.view import View, open_view
 
 #: What stands for a grant between requests: the hash of its token, or its id.
@@ -49,7 +50,8 @@ class Store:
     def __init__(self, place: Place, secret: str | None = None, *, fixed: bool = False) -> None:
         self.place = place
         self.reader = open_reader(place, fixed=fixed)
-        self.activity = Activity(Sidecar(place, fixed=fixed))
+        self.sidecar = Sidecar(place, fixed=fixed)
+        self.activity = Activity(self.sidecar)
         self._secret = secret
         # Per thread: generations of different connections cannot be compared.
         self._local = threading.local()
@@ -73,6 +75,25 @@ class Store:
         Raises `Forbidden` if the grant has ended.
         """
         return self._open(grant_id, partial(grants.by_id, grant_id=grant_id))
+
+    def open_granted(self, grant_id: str) -> "StoreResourceServer":
+        """The same for a grant by its id; raises `Unauthenticated` if it has ended."""
+        return self._open(grant_id, partial(grants.active, grant_id=grant_id))
+
+    def granted(self, find: Find) -> Grant:
+        """A grant; raises `Unauthenticated` if it has ended."""
+        with self.reader.snapshot() as snapshot:
+            return find(RegistryReader(snapshot), now=self.activity.now)
+
+    def grants(self) -> list[GrantEntry]:
+        """All grants, oldest first, for the owner."""
+        with self.reader.snapshot() as snapshot:
+            return grants.list_grants(RegistryReader(snapshot))
+
+    def overview(self, *, samples: int = 0) -> list[StreamOverview]:
+        """All streams, for the owner, each with the titles of its newest records."""
+        with self.reader.snapshot() as snapshot:
+            return overview(snapshot, samples)
 
     def package(self, token: str) -> Package | None:
         """The package a token stands for, if any; raises `Unauthenticated` if it has ended."""

@@ -1,13 +1,14 @@
 """Routes that need no token: discovery, protected-resource metadata, health."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import orjson
 from flask import Blueprint, Flask, Response
 
 from evidence.version import VERSION
-from service.access.guard import metadata_paths, resource_metadata
+from service.access.guard import WELL_KNOWN, resource_metadata
 from service.bootstrap import Services
 from service.operations import search
 from service.ports import SEARCH_EXTENSIONS
@@ -15,22 +16,31 @@ from service.rest.web import prefers_page
 from service.running.readiness import READY, readiness
 
 
-def mount(app: Flask, services: Services, mcp_path: str, page: Callable[[], Response]) -> None:
+def mount(
+    app: Flask, services: Services, paths: Sequence[str], page: Callable[[], Response]
+) -> None:
     """Adds `/`, `/healthz`, `/readyz` and, where servers are named, the well-known documents.
 
-    Browsers, which prefer HTML, get `page` at `/`; programs get the discovery index.
+    Browsers, which prefer HTML, get `page` at `/`; programs get the discovery index. `paths` are
+    those of the surfaces; clients that look at no path get the first.
     """
     routes = Blueprint("metadata", __name__)
     routes.add_url_rule("/", "index", lambda: _front(services, page))
     routes.add_url_rule("/healthz", "healthz", lambda: _json({"status": "ok"}))
     routes.add_url_rule("/readyz", "readyz", lambda: _ready(services))
-    servers = services.settings.authorization_servers
-    base = services.settings.public_url or f"http://127.0.0.1:{services.settings.port}"
-    document = resource_metadata(base + mcp_path, servers)
-    if document is not None:
-        for number, path in enumerate(metadata_paths(mcp_path)):
-            routes.add_url_rule(path, f"resource_{number}", lambda: _json(dict(document)))
+    for number, suffix in enumerate(("", *paths, *(f"{path}/" for path in paths))):
+        document = _resource(services, suffix or paths[0])
+        if document is not None:
+            view = partial(_json, document)
+            routes.add_url_rule(WELL_KNOWN + suffix, f"resource_{number}", view)
     app.register_blueprint(routes)
+
+
+def _resource(services: Services, path: str) -> dict[str, Any] | None:
+    """The metadata of the surface at a path, with the address that clients looked it up by."""
+    found = services.settings
+    document = resource_metadata(found.base + path, found.issuers, signs_in=found.signs_in)
+    return None if document is None else dict(document)
 
 
 def _front(services: Services, page: Callable[[], Response]) -> Response:

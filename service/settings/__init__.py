@@ -8,7 +8,7 @@ from typing import Any
 
 from service import place
 from service.place import Place
-from service.settings import parsing
+from service.settings import parsing, sign_in
 from service.settings.operating import ROWS
 
 HIDDEN = "(hidden)"
@@ -57,6 +57,7 @@ class Settings:
     trusted_proxy_hops: int
     secret_key: str | None = field(repr=False)
     authorization_servers: tuple[str, ...]
+    sign_in: str
     threads: int
     port: int
     workers: int
@@ -77,6 +78,21 @@ class Settings:
         if isinstance(self.store, place.Database):
             return replace(self.store, replicas=self.store_read)
         return self.store
+
+    @property
+    def base(self) -> str:
+        """The URL that clients use; without a public one, that of this machine."""
+        return self.public_url or f"http://127.0.0.1:{self.port}"
+
+    @property
+    def signs_in(self) -> bool:
+        """Whether clients get tokens by sign-in."""
+        return self.sign_in == "on"
+
+    @property
+    def issuers(self) -> tuple[str, ...]:
+        """The authorization servers that clients are sent to."""
+        return ((self.base,) if self.signs_in else ()) + self.authorization_servers
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -253,14 +269,6 @@ SETTINGS: tuple[Setting, ...] = (
         secret=True,
     ),
     Setting(
-        "authorization_servers",
-        "RUNG_AUTHORIZATION_SERVERS",
-        (),
-        parsing.urls,
-        "https://as.example.com",
-        "The authorization servers that issue tokens, for protected-resource metadata.",
-    ),
-    Setting(
         "threads",
         "RUNG_THREADS",
         None,
@@ -278,7 +286,7 @@ SETTINGS: tuple[Setting, ...] = (
         "2",
         "The number of worker processes. Default: the number of cores.",
     ),
-    *(Setting(*row) for row in ROWS),
+    *(Setting(*row) for row in (*ROWS, *sign_in.ROWS)),
 )
 
 
@@ -338,7 +346,7 @@ def examine(environ: Mapping[str, str] | None = None) -> tuple[list[InForce], li
             faults.append(
                 f"{setting.variable} is {shown}: it {error}, for example {setting.example}."
             )
-    faults += _missing(values)
+    faults += [*_missing(values), *sign_in.faults(values)]
     rules = {name: (value, why) for name, value, why in _rules(values, variables)}
     in_force = []
     for setting in SETTINGS:

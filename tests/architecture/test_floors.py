@@ -4,8 +4,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tests.architecture.fences import FENCES, WORKER
 from tests.architecture.sources import PACKAGES, files, imports, inside, text
-from tests.architecture.test_sql import SQL
 
 STORE = "service/records/"
 PAPERS = "service/papers/"
@@ -16,11 +16,6 @@ TABLES = ("service.records.access_tables", "service.records.postgres.connections
 OUTBOUND = ("service.sources.remote.outbound", "service.sources.remote.origin")
 CHECKS = ("service.records", "service.papers")
 
-#: The worker of gunicorn.
-WORKER = tuple(
-    f"service/running/{name}.py"
-    for name in ("draining", "buffering", "wsgi_calls", "connection", "request_buffer")
-)
 WORKER_MODULES = tuple(file.removesuffix(".py").replace("/", ".") for file in WORKER)
 
 # The first line that fits a file says what of ours it may import.
@@ -70,7 +65,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             "it opens",
         )
         for file in (
-            *("service/records/store.py", "service/records/view.py"),
+            *("service/records/store.py", "service/records/view.py", "service/records/overview.py"),
             "service/records/sqlite/checkup.py",
         )
     ),
@@ -185,6 +180,16 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ),
         "pages show what is declared; their forms are clients of MCP, and know its revisions",
     ),
+    (
+        "service/signin/",
+        (
+            *("evidence", "service.signin", "service.access", "service.bootstrap.Services"),
+            *("service.pages.layout", "service.http_edge", "service.keys", "service.statuses"),
+            *("service.records.opening", "service.records.overview", "service.records.store"),
+            "service.records.values",
+        ),
+        "the authorization server stands beside the surfaces, and answers for our own store only",
+    ),
     ("service/running/logs.py", ("service.settings",), "logs know nothing of what they tell"),
     *(
         (
@@ -289,60 +294,6 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     ("service/", OUR_OWN, "the top floor may import everything"),
 )
-
-IMPORTING = (
-    *(("charset_normalizer", "encodings"), ("clevercsv", "csv_table"), ("pypdf", "texts")),
-    *(("inscriptis", "html_text"), ("lxml", "html_text")),
-    *(
-        ("icalendar", "calendar"),
-        ("vobject", "contacts"),
-        ("yaml", "notes"),
-        ("openpyxl", "workbook"),
-    ),
-)
-# Libraries and corners of the standard library, and the only places that may import them.
-FENCES: dict[str, tuple[str, ...]] = {
-    "Stemmer": ("evidence/language.py",),
-    "orjson": tuple(f"{package}/" for package in PACKAGES),
-    "flask": (
-        *("service/app.py", "service/mcp/blueprint.py", "service/rest/", "service/pages/"),
-        *("service/running/hooks.py", "service/running/metrics.py"),
-    ),
-    "werkzeug": (
-        *("service/app.py", "service/http_edge.py", "service/mcp/blueprint.py", "service/rest/"),
-        "service/running/hooks.py",
-    ),
-    "gunicorn": (*WORKER, "service/running/logs.py"),
-    "structlog": ("service/running/logs.py",),
-    "prometheus_client": ("service/running/metrics.py", "service/serving.py"),
-    **{name: (f"service/importing/{module}.py",) for name, module in IMPORTING},
-    "limits": ("service/access/rates.py",),
-    "requests": ("service/sources/remote/connections.py", "service/sources/remote/outbound.py"),
-    "urllib3": ("service/sources/remote/connections.py",),
-    "sqlite3": tuple(place for place in SQL if "postgres" not in place),
-    "sqlite_utils": ("service/records/sqlite/", "service/importing/sqlite_tables.py"),
-    "psycopg": ("service/records/postgres/",),
-    "psycopg_pool": ("service/records/postgres/connections.py",),
-    "tomlkit": ("service/clients/toml.py",),
-    "rich": ("service/cli/",),
-    "click": ("service/cli/", "service/__main__.py", "service/reference.py"),
-    "jinja2": ("service/pages/",),
-    "marshmallow": ("service/operations/",),
-    "apispec": ("service/operations/json_schema.py",),
-    "cryptography": ("service/cursors.py", "service/sources/remote/health_check.py"),
-    "os.environ": ("service/settings/__init__.py",),
-    "os.getenv": ("service/settings/__init__.py",),
-    # A progress bar counts seconds for a person, the log those of a request, and windows of rates
-    # are those of a storage that others share; every deadline is `Deadline`.
-    "time": (
-        *(
-            "evidence/work.py",
-            "service/cli/progress.py",
-            "service/running/hooks.py",
-            "service/access/rates.py",
-        ),
-    ),
-}
 
 FILES = [path.as_posix() for path in files(*PACKAGES)]
 

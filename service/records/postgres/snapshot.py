@@ -29,6 +29,10 @@ from service.records.postgres.search import SearchVerbs
 DOCUMENTS: Final = 10
 CHUNKS: Final = 64
 
+_NAMES = """
+SELECT c.connection_id, s.name FROM stream s JOIN connection c ON c.id = s.conn
+ORDER BY c.connection_id COLLATE "C", s.name COLLATE "C"
+"""
 _LOAD = """
 SELECT d.seq, r.stream, r.record_key, d.emitted_at, d.data, d.big, d.changed
 FROM document d JOIN record r ON r.seq = d.seq WHERE d.seq = ANY(%s)
@@ -61,6 +65,9 @@ class PostgresSnapshot(SearchVerbs):
 
     def stream(self, connection_id: str, name: str) -> StreamRow | None:
         return self.catalog.stream(self.rows_of, connection_id, name)
+
+    def names(self) -> list[tuple[str, str]]:
+        return [(row[0], row[1]) for row in self.rows_of(_NAMES)]
 
     # Records
 

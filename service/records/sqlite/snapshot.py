@@ -31,6 +31,10 @@ SELECT s.id, s.manifest, c.connector_key, c.display_name, c.languages,
 FROM stream s JOIN connection c ON c.id = s.connection
 WHERE c.connection_id = ? AND s.name = ?
 """
+_NAMES = """
+SELECT c.connection_id, s.name FROM stream s JOIN connection c ON c.id = s.connection
+WHERE s.name >= char(1) ORDER BY 1, 2
+"""
 _LOAD = """
 SELECT d.seq, r.stream, r.record_key, d.emitted_at, d.data, d.big, d.changed
 FROM document d JOIN record r ON r.seq = d.seq WHERE d.seq IN (SELECT value FROM json_each(?))
@@ -88,6 +92,9 @@ class SqliteSnapshot(SearchVerbs):
             frozenset(field for _, field, searchable in listed if searchable),
             tuple(orjson.loads(languages)),
         )
+
+    def names(self) -> list[tuple[str, str]]:
+        return self.db.execute(_NAMES).fetchall()
 
     # Records
 

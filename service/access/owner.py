@@ -1,0 +1,104 @@
+"""How the owner signs in to the pages of the owner, and the sessions of browsers.
+
+A link with a code works once, within ten minutes; a passphrase is set at the shell. Both are
+created by `rung owner`. A session is worth nothing as a bearer token.
+"""
+
+import hashlib
+import hmac
+from secrets import token_bytes, token_hex
+from typing import Final
+
+from evidence.errors import InvalidRequest, RateLimited, Unauthenticated
+from service.access import tokens
+from service.access.entries import FOREVER, Entries, Kept
+
+LINK_SECONDS: Final = 600
+SESSION_SECONDS: Final = 12 * 3_600
+PASSPHRASE_CHARS: Final = 12
+#: Tries to sign in within a window: of one address, and with a passphrase, of all.
+TRIES, ALL_TRIES, TRY_SECONDS = 5, 50, 900
+_LINK, _PASSPHRASE, _SESSION = "link", "passphrase", "session"
+_SALT_BYTES, _CODE_BYTES = 16, 10
+
+
+class Owner:
+    """The owner of one store, as its sidecar knows them."""
+
+    def __init__(self, entries: Entries) -> None:
+        self.entries = entries
+
+    def new_code(self) -> str:
+        """A code that signs in once, within ten minutes."""
+        code = token_hex(_CODE_BYTES)
+        with self.entries.changing() as kept:
+            kept.put(_LINK, code, {}, seconds=LINK_SECONDS)
+        return code
+
+    def set_passphrase(self, passphrase: str) -> None:
+        """Replaces the passphrase and ends all sessions."""
+        if len(passphrase) < PASSPHRASE_CHARS:
+            raise InvalidRequest(f"Use a passphrase of at least {PASSPHRASE_CHARS} characters.")
+        salt = token_bytes(_SALT_BYTES)
+        body = {"salt": salt.hex(), "hash": _scrypt(passphrase, salt).hex()}
+        with self.entries.changing() as kept:
+            kept.put(_PASSPHRASE, "", body, seconds=FOREVER)
+            kept.end(_SESSION, "")
+
+    def sign_in(self, secret: str, address: str) -> str:
+        """A new session for a code or the passphrase.
+
+        Raises `Unauthenticated`, and `RateLimited` after too many tries from an address or in all.
+        """
+        with self.entries.changing() as kept:
+            limit(kept, "sign-in", address, TRIES, TRY_SECONDS)
+        with self.entries.changing() as kept:
+            link = kept.use(_LINK, secret.strip().lower())
+        if not (link and link.uses == 1):
+            self._check_passphrase(secret)
+        session = tokens.new("")
+        with self.entries.changing() as kept:
+            kept.put(_SESSION, session, {}, seconds=SESSION_SECONDS)
+        return session
+
+    def _check_passphrase(self, passphrase: str) -> None:
+        with self.entries.changing() as kept:
+            limit(kept, "passphrase", "", ALL_TRIES, TRY_SECONDS)
+            known = kept.get(_PASSPHRASE, "")
+        salt, wanted = (known.body["salt"], known.body["hash"]) if known else ("", "")
+        if not hmac.compare_digest(_scrypt(passphrase, bytes.fromhex(salt)).hex(), wanted):
+            raise Unauthenticated(
+                "This code is not valid. A code works once, for ten minutes.",
+                hint="Create a new one: rung owner link.",
+            )
+
+    def is_signed_in(self, session: str | None) -> bool:
+        """Whether a session is valid; it then lasts another twelve hours."""
+        if not session:
+            return False
+        with self.entries.changing() as kept:
+            if kept.get(_SESSION, session) is None:
+                return False
+            kept.put(_SESSION, session, {}, seconds=SESSION_SECONDS)
+        return True
+
+    def sign_out(self, session: str) -> None:
+        """Ends a session."""
+        with self.entries.changing() as kept:
+            kept.remove(_SESSION, session)
+
+
+def limit(kept: Kept, what: str, address: str, most: int, seconds: int) -> None:
+    """Counts one request of an address; raises `RateLimited` over `most` in a window of time."""
+    if kept.count(f"rate {what}", address, seconds=seconds) > most:
+        wait = seconds - kept.now % seconds
+        raise RateLimited(
+            f"Too many tries: the limit is {most} in {seconds // 60} minutes.",
+            hint=f"Retry in {wait} seconds.",
+            retry_after=wait,
+        )
+
+
+def _scrypt(passphrase: str, salt: bytes) -> bytes:
+    text = passphrase.encode("utf-8", "surrogateescape")
+    return hashlib.scrypt(text, salt=salt, n=1 << 15, r=8, p=1, maxmem=1 << 26)

@@ -1,0 +1,108 @@
+"""Codes and tokens of sign-in: issued for a grant, exchanged once, rotated, ended together.
+
+Each belongs to one grant, which decides what it reads and until when. Tokens are opaque.
+"""
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from service.access import tokens
+from service.access.entries import FOREVER, Entries, Entry, Kept
+
+CODE_SECONDS: Final = 60
+ACCESS_SECONDS: Final = 3_600
+REFRESH_SECONDS: Final = 30 * 86_400
+#: A refresh token that was used still works for so long: clients send requests in parallel.
+GRACE_SECONDS: Final = 120
+_CODE, _ACCESS, _REFRESH, _CONSENT = "code", "access", "refresh", "consent"
+
+
+class Signins:
+    """The codes and tokens of one store. Safe to share between threads."""
+
+    def __init__(self, entries: Entries) -> None:
+        self.entries = entries
+
+    def grant_of(self, access_token: str) -> str | None:
+        """The id of the grant that an access token reads; None for an unknown or expired one."""
+        with self.entries.changing() as kept:
+            entry = kept.get(_ACCESS, access_token)
+        return entry.owner if entry else None
+
+    def consented(self, grant_id: str, client: dict[str, Any], code: dict[str, Any]) -> str:
+        """Notes the client that a grant was made for; returns its authorization code."""
+        text = tokens.new(tokens.CODE_PREFIX)
+        with self.entries.changing() as kept:
+            kept.put(_CONSENT, grant_id, client, seconds=FOREVER, owner=grant_id)
+            kept.put(_CODE, text, code, seconds=CODE_SECONDS, owner=grant_id)
+        return text
+
+    def clients(self) -> dict[str, dict[str, Any]]:
+        """The client of each grant that sign-in made, by the id of the grant."""
+        with self.entries.changing() as kept:
+            return {owner: found[0].body for owner, found in kept.owned(_CONSENT).items()}
+
+    def code(self, text: str) -> Entry | None:
+        """An authorization code; one that was used ends the tokens it gave, and is None."""
+        with self.entries.changing() as kept:
+            entry = kept.get(_CODE, text)
+            if entry and entry.uses:
+                _end(kept, entry.owner)
+                return None
+        return entry
+
+    def refresh_token(self, text: str) -> Entry | None:
+        """A refresh token, used or not."""
+        with self.entries.changing() as kept:
+            return kept.get(_REFRESH, text)
+
+    def exchange(self, code: str, body: dict[str, Any], ends: datetime | None) -> dict[str, Any]:
+        """New tokens for a code; none if it was used before, which ends those it gave.
+
+        `body` goes with the tokens, `ends` is the end of the grant.
+        """
+        with self.entries.changing() as kept:
+            entry = kept.use(_CODE, code)
+            if entry is None or entry.uses > 1:
+                _end(kept, entry.owner if entry else "")
+                return {}
+            return _issue(kept, entry.owner, body, ends)
+
+    def rotate(self, refresh: str, body: dict[str, Any], ends: datetime | None) -> dict[str, Any]:
+        """New tokens for a refresh token; none if it was used too long ago, which ends all."""
+        with self.entries.changing() as kept:
+            entry = kept.use(_REFRESH, refresh)
+            if entry is None or kept.now - entry.used_at > GRACE_SECONDS:
+                _end(kept, entry.owner if entry else "")
+                return {}
+            return _issue(kept, entry.owner, body, ends)
+
+    def revoke(self, token: str, client_id: str) -> None:
+        """Ends the tokens of a grant by one of them, if it is of this client."""
+        with self.entries.changing() as kept:
+            entry = kept.get(_ACCESS, token) or kept.get(_REFRESH, token)
+            if entry and entry.body["client_id"] == client_id:
+                _end(kept, entry.owner)
+
+
+def _issue(
+    kept: Kept, grant_id: str, body: dict[str, Any], ends: datetime | None
+) -> dict[str, Any]:
+    """A pair of tokens, stored."""
+    left = FOREVER if ends is None else int((ends - datetime.now(UTC)).total_seconds())
+    seconds = min(ACCESS_SECONDS, left)
+    access, refresh = tokens.new(tokens.ACCESS_PREFIX), tokens.new(tokens.REFRESH_PREFIX)
+    kept.put(_ACCESS, access, body, seconds=seconds, owner=grant_id)
+    kept.put(_REFRESH, refresh, body, seconds=min(REFRESH_SECONDS, left), owner=grant_id)
+    return {
+        "access_token": access,
+        "token_type": "Bearer",
+        "expires_in": seconds,
+        "refresh_token": refresh,
+        "scope": body["scope"],
+    }
+
+
+def _end(kept: Kept, grant_id: str) -> None:
+    for kind in (_ACCESS, _REFRESH):
+        kept.end(kind, grant_id)

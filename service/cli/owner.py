@@ -1,0 +1,50 @@
+"""`rung owner`: how the owner signs in to `/owner` and decides what clients may read."""
+
+import sys
+
+import click
+
+from service import settings
+from service.access.entries import Entries
+from service.access.owner import LINK_SECONDS, Owner
+from service.access.sidecar import Sidecar
+from service.cli.options import store_option
+from service.cli.output import say
+from service.cli.store import existing, teaching
+from service.place import Place
+
+
+@click.group()
+def owner() -> None:
+    """Sign in to the pages of the owner of a server with RUNG_SIGN_IN=on."""
+
+
+@owner.command()
+@click.option("--url", help="The address of the server; default: RUNG_PUBLIC_URL or PORT.")
+@store_option
+def link(store: Place, url: str | None) -> None:
+    """Print a link that signs in one browser, once, within ten minutes."""
+    with teaching():
+        code = _owner(store).new_code()
+        base = url or settings.load().base
+    say(f"Open this in your browser within {LINK_SECONDS // 60} minutes, or enter the code {code}.")
+    click.echo(f"{base.rstrip('/')}/owner/login?code={code}")
+
+
+@owner.command()
+@click.option("--stdin", "from_stdin", is_flag=True, help="Read it from standard input.")
+@store_option
+def passphrase(store: Place, from_stdin: bool) -> None:
+    """Set a passphrase to sign in with, and end all sessions."""
+    if from_stdin:
+        text = sys.stdin.readline().rstrip("\r\n")
+    else:
+        text = click.prompt("Passphrase", hide_input=True, confirmation_prompt=True, err=True)
+    with teaching():
+        _owner(store).set_passphrase(text)
+    say("The passphrase is set. Sign in at /owner.")
+
+
+def _owner(store: Place) -> Owner:
+    with existing(store):  # brings an older layout up to date
+        return Owner(Entries(Sidecar(store)))

@@ -1,0 +1,75 @@
+"""What a store holds, for its owner: each stream with its fields, size, dates and titles."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from evidence.text import clip
+from service.access.grants import Grant, StreamGrant
+from service.records.engine import Order, Snapshot
+from service.records.values import moment
+from service.records.view import StreamView, open_view
+
+TITLE_CHARS = 80
+DATE_CHARS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOverview:
+    """One stream of one connection. `first` and `last` are the dates of its records.
+
+    `timed`: a grant of it may be limited by time.
+    """
+
+    connection_id: str
+    connection: str
+    connector_key: str
+    stream: str
+    label: str
+    fields: tuple[str, ...]
+    timed: bool
+    records: int
+    first: str | None
+    last: str | None
+    samples: tuple[str, ...]
+
+
+def overview(snapshot: Snapshot, samples: int) -> list[StreamOverview]:
+    """All streams, by connection and name; `samples` titles of each, of its newest records."""
+    view = open_view(snapshot, Grant("owner", None, tuple(_everything(snapshot))))
+    snapshot.confine(view.grant.connection_ids)
+    return [_described(snapshot, stream, samples) for stream in view.streams]
+
+
+def _everything(snapshot: Snapshot) -> Iterator[StreamGrant]:
+    for connection_id, name in snapshot.names():
+        row = snapshot.stream(connection_id, name)
+        if row is not None:
+            yield StreamGrant(connection_id, name, tuple(row.manifest.fields))
+
+
+def _described(snapshot: Snapshot, stream: StreamView, samples: int) -> StreamOverview:
+    selection = stream.selection()
+    records, first, last = snapshot.span(selection)
+    order = Order(by_cursor=stream.sort_field is not None, descending=True)
+    seqs = [row.seq for row in snapshot.page([selection], order, None, samples)] if samples else []
+    titles = (_title(stream, stored.data) for stored in snapshot.each(seqs))
+    return StreamOverview(
+        stream.connection_id,
+        stream.display_name or stream.connection_id,
+        stream.connector_key,
+        stream.name,
+        stream.manifest.label or stream.name,
+        stream.fields,
+        stream.manifest.time_field is not None,
+        records,
+        moment(first)[:DATE_CHARS] if first is not None else None,
+        moment(last)[:DATE_CHARS] if last is not None else None,
+        tuple(title for title in titles if title),
+    )
+
+
+def _title(stream: StreamView, data: dict[str, object]) -> str:
+    """The title of a record, else its first text."""
+    texts = [data.get(stream.title_field or ""), *data.values()]
+    found = next((text for text in texts if isinstance(text, str)), "")
+    return clip(" ".join(found.split()), TITLE_CHARS)

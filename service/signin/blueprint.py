@@ -1,0 +1,121 @@
+"""The endpoints of the authorization server: metadata, registration, tokens, revocation.
+
+Programs use these. The pages of `/authorize` and `/owner`, which people use, are mounted here too.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial, wraps
+from typing import Any
+
+import orjson
+from authlib.oauth2 import OAuth2Error
+from flask import Blueprint, Flask, Response, request
+
+from evidence import json_text
+from evidence.errors import EvidenceError, InvalidRequest
+from evidence.limits import BUDGETS
+from service import http_edge
+from service.access import grants
+from service.access.owner import Owner
+from service.bootstrap import Services
+from service.pages.layout import Layout
+from service.signin import authorize, metadata, owner_pages
+from service.signin.clients import Clients
+from service.signin.desk import Desk
+from service.signin.metadata import Resources
+from service.signin.server import Server
+from service.signin.sessions import Sessions
+from service.statuses import STATUS
+
+#: Requests of one address: (most, seconds).
+REGISTRATIONS, EXCHANGES = (20, 3_600), (120, 60)
+JSON = {"Content-Type": "application/json", "Cache-Control": "no-store", "Pragma": "no-cache"}
+
+
+def mount(app: Flask, services: Services, layout: Layout, paths: Sequence[str]) -> None:
+    """Adds the endpoints and the pages. `paths` are those of the surfaces, the main one first."""
+    assert services.store is not None and services.signins is not None
+    store, base = services.store, services.settings.base
+    owner = Owner(services.signins.entries)
+    sessions = Sessions(owner, base, services.settings.trusted_proxy_hops > 0)
+    clients = Clients(store.secret)
+    resources = Resources(base, tuple(paths))
+
+    def ends(grant_id: str) -> datetime | None:
+        end = store.granted(partial(grants.active, grant_id=grant_id)).expires_at
+        return datetime.fromisoformat(end) if end else None
+
+    server = Server(services.signins, clients, resources, ends)
+    closed = services.papers is not None and bool(services.settings.papers_tokens)
+    desk = Desk(services.signins, store, layout, sessions, closed)
+    routes = Blueprint("signin", __name__)
+    routes.before_request(_allow_long_forms)
+    described = metadata.document(base)
+    post = ["POST"]
+    routes.add_url_rule(metadata.PATH, "metadata", lambda: _json(described))
+    routes.add_url_rule(
+        metadata.REGISTER, "register", _answered(lambda: _register(clients, sessions)), methods=post
+    )
+    routes.add_url_rule(
+        metadata.TOKEN, "token", _answered(lambda: _token(server, sessions)), methods=post
+    )
+    routes.add_url_rule(
+        metadata.REVOKE,
+        "revoke",
+        _answered(lambda: server.create_endpoint_response("revocation")),
+        methods=post,
+    )
+    authorize.add(routes, desk, server)
+    owner_pages.add(routes, desk)
+    app.register_blueprint(routes)
+
+
+def _allow_long_forms() -> None:
+    """Lets the form of a large store through: a box for each field."""
+    request.max_content_length = request.max_form_memory_size = BUDGETS.body_bytes
+
+
+def _answered(view: Callable[[], Response]) -> Callable[[], Response]:
+    """A view whose errors are in the form of OAuth (RFC 6749, 5.2)."""
+
+    @wraps(view)
+    def answered() -> Response:
+        try:
+            return view()
+        except OAuth2Error as error:
+            return _json(dict(error.get_body()), error.status_code)
+        except EvidenceError as error:
+            name = error.code if error.kind == "invalid" else "temporarily_unavailable"
+            response = _json(
+                {"error": name, "error_description": error.message}, STATUS[error.kind]
+            )
+            if "retry_after" in error.details or error.kind == "unavailable":
+                response.headers["Retry-After"] = str(error.details.get("retry_after", 1))
+            return response
+        except ValueError:  # the library reads a header or a parameter that is not text
+            return _json({"error": "invalid_request"}, 400)
+
+    return answered
+
+
+def _register(clients: Clients, sessions: Sessions) -> Response:
+    sessions.limit("register", *REGISTRATIONS)
+    try:
+        body = json_text.parse(http_edge.read_body(request.environ))
+    except ValueError:
+        raise InvalidRequest(
+            "The registration must be a JSON object.", code="invalid_client_metadata"
+        ) from None
+    return _json(clients.register(body), 201)
+
+
+def _token(server: Server, sessions: Sessions) -> Response:
+    answer: Response = server.create_token_response()
+    if answer.status_code != 200:
+        sessions.limit("token", *EXCHANGES)
+    return answer
+
+
+def _json(body: dict[str, Any], status: int = 200) -> Response:
+    return Response(orjson.dumps(body), status, JSON)

@@ -1,0 +1,135 @@
+"""Clients, which register themselves.
+
+Nothing is stored for a registration: its id is its metadata, encrypted with a key of the
+deployment. Equal metadata of public clients gives the same id.
+"""
+
+import hmac
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from secrets import token_urlsafe
+from typing import Any, Final
+
+from evidence.errors import EvidenceError, InvalidRequest
+from service import keys
+from service.access.guard import SCOPE
+from service.signin import redirects
+
+OFFLINE: Final = "offline_access"
+PREFIX: Final = "c_"
+NONE, BASIC, POST = "none", "client_secret_basic", "client_secret_post"
+METHODS: Final = (NONE, BASIC, POST)
+GRANT_TYPES: Final = ("authorization_code", "refresh_token")
+NAME_CHARS, MOST_REDIRECTS, ID_CHARS = 60, 10, 2_048
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A registered client, as Authlib reads it. `secret` is None if it has none."""
+
+    client_id: str
+    name: str
+    redirect_uris: tuple[str, ...]
+    method: str = NONE
+    secret: str | None = None
+
+    def get_client_id(self) -> str:
+        return self.client_id
+
+    def get_default_redirect_uri(self) -> None:
+        """None: the redirect URI is required."""
+
+    def get_allowed_scope(self, scope: str | None) -> str:
+        """The scopes it gets: unknown ones are left out."""
+        return f"{SCOPE} {OFFLINE}" if OFFLINE in (scope or "").split() else SCOPE
+
+    def check_redirect_uri(self, redirect_uri: str) -> bool:
+        return redirects.matches(redirect_uri, self.redirect_uris)
+
+    def check_client_secret(self, client_secret: str) -> bool:
+        return self.secret is not None and hmac.compare_digest(
+            self.secret.encode(), client_secret.encode()
+        )
+
+    def check_endpoint_auth_method(self, method: str, endpoint: str) -> bool:
+        return (method == NONE) == (self.method == NONE)
+
+    def check_response_type(self, response_type: str) -> bool:
+        return response_type == "code"
+
+    def check_grant_type(self, grant_type: str) -> bool:
+        return grant_type in GRANT_TYPES
+
+
+class Clients:
+    """All clients there can be. `secret` is that of the deployment."""
+
+    def __init__(self, secret: Callable[[], bytes]) -> None:
+        self._secret = secret
+
+    def find(self, client_id: str) -> Client | None:
+        """A client by its id; None for an unknown one."""
+        try:
+            payload = client_id.removeprefix(PREFIX)
+            name, uris, method, _ = keys.of_clients(self._secret()).open(payload, bound="client")
+        except (InvalidRequest, UnicodeError):
+            return None
+        secret = None if method == NONE else self._client_secret(client_id)
+        return Client(client_id, name, tuple(uris), method, secret)
+
+    def register(self, metadata: Any) -> dict[str, Any]:
+        """The answer to a registration. Raises `InvalidRequest` with the code of RFC 7591.
+
+        Unknown members are ignored. A client that names no method gets a secret.
+        """
+        if not isinstance(metadata, dict):
+            raise _invalid("The registration must be a JSON object.")
+        method = metadata.get("token_endpoint_auth_method") or BASIC
+        method = method if method in METHODS else NONE
+        name, uris = _name(metadata), _redirect_uris(metadata)
+        nonce = "" if method == NONE else token_urlsafe(12)
+        payload = [name, uris, method, nonce]
+        client_id = PREFIX + keys.of_clients(self._secret()).seal(payload, bound="client")
+        if len(client_id) > ID_CHARS:
+            raise _invalid("The registration is too large. Register fewer redirect URIs.")
+        secret = {} if method == NONE else {"client_secret": self._client_secret(client_id)}
+        return {
+            "client_id": client_id,
+            **secret,
+            **({"client_secret_expires_at": 0} if secret else {}),
+            "client_name": name,
+            "redirect_uris": uris,
+            "token_endpoint_auth_method": method,
+            "grant_types": list(GRANT_TYPES),
+            "response_types": ["code"],
+            "scope": f"{SCOPE} {OFFLINE}",
+        }
+
+    def _client_secret(self, client_id: str) -> str:
+        text = b"rung client secret\0" + client_id.encode()
+        return hmac.digest(self._secret(), text, sha256).hex()
+
+
+def _name(metadata: Mapping[str, Any]) -> str:
+    """The claimed name, on one line and without characters that are not seen."""
+    name = str(metadata.get("client_name") or "")[: NAME_CHARS * 4]
+    return "".join(char for char in name if char.isprintable()).strip()[:NAME_CHARS] or "No name"
+
+
+def _redirect_uris(metadata: Mapping[str, Any]) -> list[str]:
+    uris = metadata.get("redirect_uris")
+    if not isinstance(uris, list) or not 0 < len(uris) <= MOST_REDIRECTS:
+        raise _invalid(f"redirect_uris must list 1 to {MOST_REDIRECTS} URIs.", uris=True)
+    if not all(map(redirects.acceptable, uris)):
+        raise _invalid(
+            "Each redirect URI must be https, http on loopback, or of an application's own scheme,"
+            " without a fragment.",
+            uris=True,
+        )
+    return uris
+
+
+def _invalid(message: str, *, uris: bool = False) -> EvidenceError:
+    code = "invalid_redirect_uri" if uris else "invalid_client_metadata"
+    return InvalidRequest(message, code=code)

@@ -1,0 +1,206 @@
+"""The form that makes a grant: what can be shared, what a client asked for, and what was ticked.
+
+A client may ask for streams by `authorization_details` of PDPP. Then the form shows those and
+nothing else, and the owner can narrow them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import orjson
+
+from evidence.errors import InvalidRequest
+from evidence.json_text import parse
+from service.records.overview import StreamOverview
+from service.records.values import microseconds, moment
+from service.signin.metadata import DETAILS_TYPE
+
+#: Days a grant may last, with their names; an empty one never ends.
+LIFETIMES: Final = (("1", "1 day"), ("30", "30 days"), ("90", "90 days"), ("", "until I revoke it"))
+DEFAULT_LIFETIME: Final = "30"
+_WORDS: Final = ("purpose_code", "purpose_description", "retention", "client_claims")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One stream on the form. `fields` are those that can be ticked, `ticked` those that are.
+
+    `since`, `until` and `resources` are the limits a client asked for.
+    """
+
+    about: StreamOverview
+    fields: tuple[str, ...]
+    ticked: tuple[str, ...]
+    chosen: bool = False
+    required: bool = False
+    since: str | None = None
+    until: str | None = None
+    resources: tuple[str, ...] | None = None
+
+    @property
+    def value(self) -> str:
+        """The value of its box on the form."""
+        return self.field_value()
+
+    def field_value(self, *field: str) -> str:
+        """The value of the box of a field."""
+        return orjson.dumps([self.about.connection_id, self.about.stream, *field]).decode()
+
+    @property
+    def shown(self) -> str:
+        """The limits a client asked for, in words."""
+        since = f"from {self.since}" if self.since else ""
+        until = f"before {self.until}" if self.until else ""
+        some = f"{len(self.resources)} records" if self.resources is not None else ""
+        return ", ".join(filter(None, (since, until, some)))
+
+
+def everything(streams: Iterable[StreamOverview]) -> list[Choice]:
+    """Every stream, none chosen."""
+    return [Choice(stream, stream.fields, stream.fields) for stream in streams]
+
+
+def asked_for(text: str, streams: Sequence[StreamOverview]) -> tuple[list[Choice], list[str]]:
+    """(the streams that `authorization_details` name, chosen; the client's words on its purpose).
+
+    Raises `InvalidRequest` for details that cannot be granted.
+    """
+    try:
+        details = parse(text.encode())
+    except ValueError:
+        details = None
+    if not isinstance(details, list) or not details:
+        raise _fault("must be a JSON list")
+    found: dict[tuple[str, str], Choice] = {}
+    words: list[str] = []
+    for detail in details:
+        if not isinstance(detail, dict) or detail.get("type") != DETAILS_TYPE:
+            raise _fault(f"must be of the type {DETAILS_TYPE}")
+        words += [f"{name}: {detail[name]}"[:200] for name in _WORDS if detail.get(name)]
+        for choice in _of_detail(detail, streams):
+            found[choice.about.connection_id, choice.about.stream] = choice
+    return list(found.values()), words
+
+
+def _of_detail(detail: Mapping[str, Any], streams: Sequence[StreamOverview]) -> list[Choice]:
+    source = detail.get("source")
+    id = str(source.get("id", "")) if isinstance(source, dict) else ""
+    key = id.rstrip("/").rpartition("/")[2]
+    ours = [one for one in streams if id in (one.connection_id, "") or key == one.connector_key]
+    wanted = detail.get("streams")
+    if not isinstance(wanted, list) or not all(isinstance(one, dict) for one in wanted):
+        raise _fault("needs streams")
+    found = []
+    for entry in wanted:
+        ids, name = entry.get("instance_ids"), entry.get("name")
+        matching = [
+            one
+            for one in ours
+            if name in (one.stream, "*") and (not ids or one.connection_id in ids)
+        ]
+        if not matching:
+            raise _fault(f"names the stream {name!r}, which is not here")
+        found += [_choice(one, entry) for one in matching]
+    return found
+
+
+def _choice(stream: StreamOverview, entry: Mapping[str, Any]) -> Choice:
+    named = entry.get("fields")
+    fields = tuple(name for name in stream.fields if named is None or name in named)
+    if entry.get("view") or (named is not None and set(named) - set(stream.fields)) or not fields:
+        raise _fault(f"names fields that the stream {stream.stream!r} does not have")
+    times = entry.get("time_range") or {}
+    if times and not stream.timed:
+        raise _fault(f"limits the times of the stream {stream.stream!r}, which has none")
+    resources = entry.get("resources")
+    return Choice(
+        stream,
+        fields,
+        fields,
+        chosen=True,
+        required=entry.get("necessity") == "required",
+        since=time_of(times.get("since")),
+        until=time_of(times.get("until")),
+        resources=None if resources is None else tuple(map(str, resources)),
+    )
+
+
+def filled(
+    choices: Iterable[Choice], streams: Iterable[str], fields: Iterable[str]
+) -> list[Choice]:
+    """The form as it was sent: only the boxes of these values are ticked."""
+    chosen, ticked = set(streams), set(fields)
+    return [
+        replace(
+            choice,
+            chosen=choice.value in chosen,
+            ticked=tuple(name for name in choice.fields if choice.field_value(name) in ticked),
+        )
+        for choice in choices
+    ]
+
+
+def document(
+    choices: Iterable[Choice], since: str | None, until: str | None, *, papers: bool
+) -> dict[str, Any]:
+    """The grant of a form. `since` and `until` narrow every stream that is chosen.
+
+    Raises `InvalidRequest` if nothing is chosen, or a stream cannot be narrowed so.
+    """
+    entries = []
+    for choice in choices:
+        about = choice.about
+        if not choice.chosen:
+            if choice.required:
+                raise InvalidRequest(f"The client requires {about.label}. Allow it, or refuse.")
+            continue
+        if not choice.ticked:
+            raise InvalidRequest(f"{about.label} has no field ticked. Tick one, or leave it out.")
+        if (since or until) and not about.timed:
+            raise InvalidRequest(
+                f"The records of {about.label} have no dates. Leave it out, or leave the dates "
+                "empty."
+            )
+        times = {
+            "since": max(filter(None, (since, choice.since)), default=None),
+            "until": min(filter(None, (until, choice.until)), default=None),
+        }
+        limits = {word: text for word, text in times.items() if text}
+        entries.append(
+            {
+                "connection_id": about.connection_id,
+                "stream": about.stream,
+                "fields": list(choice.ticked),
+                **({"time_constraint": limits} if limits else {}),
+                **({} if choice.resources is None else {"resources": list(choice.resources)}),
+            }
+        )
+    if not (entries or papers):
+        raise InvalidRequest("Nothing is ticked. Tick what to share, or refuse.")
+    return {"streams": entries, "papers": papers}
+
+
+def time_of(text: Any) -> str | None:
+    """A date or a time in the form that can be compared as text; None for none."""
+    if not text:
+        return None
+    found = microseconds(str(text))
+    if found is None:
+        raise InvalidRequest(f"{str(text)[:40]!r} is not a date. Write it as 2026-01-31.")
+    return moment(found)
+
+
+def ends(lifetime: str) -> str | None:
+    """The end of a grant that lasts for one of `LIFETIMES` from now; None if it never ends."""
+    if lifetime not in dict(LIFETIMES):
+        raise InvalidRequest("Choose how long this lasts.")
+    if not lifetime:
+        return None
+    end = datetime.now(UTC) + timedelta(days=int(lifetime))
+    return end.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _fault(what: str) -> InvalidRequest:
+    return InvalidRequest(f"authorization_details {what}.", code="invalid_authorization_details")

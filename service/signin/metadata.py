@@ -1,0 +1,56 @@
+"""The resources that tokens are for, and the metadata of the authorization server (RFC 8414)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
+
+from service.access.guard import SCOPE
+from service.signin.clients import GRANT_TYPES, METHODS, OFFLINE
+
+PATH: Final = "/.well-known/oauth-authorization-server"
+AUTHORIZE, TOKEN, REGISTER, REVOKE = "/authorize", "/token", "/register", "/revoke"
+DETAILS_TYPE: Final = "https://pdpp.dev/data-access"
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """The surfaces of a server: `base` and their paths, the first for clients that name none."""
+
+    base: str
+    paths: tuple[str, ...]
+
+    def canonical(self, uris: Sequence[str]) -> list[str] | None:
+        """Resources without a trailing slash, in lower case; None if one is of another server."""
+        known = {self.base, *(self.base + path for path in self.paths)}
+        found = [_canonical(uri) for uri in uris] or [self.base + self.paths[0]]
+        return found if known.issuperset(found) else None
+
+
+def _canonical(uri: str) -> str:
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return uri
+    return urlunsplit(parts._replace(netloc=parts.netloc.lower(), path=parts.path.rstrip("/")))
+
+
+def document(base: str) -> dict[str, Any]:
+    """The metadata."""
+    return {
+        "issuer": base,
+        "authorization_endpoint": base + AUTHORIZE,
+        "token_endpoint": base + TOKEN,
+        "registration_endpoint": base + REGISTER,
+        "revocation_endpoint": base + REVOKE,
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query"],
+        "grant_types_supported": list(GRANT_TYPES),
+        "code_challenge_methods_supported": ["S256"],
+        "token_endpoint_auth_methods_supported": list(METHODS),
+        "revocation_endpoint_auth_methods_supported": list(METHODS),
+        "scopes_supported": [SCOPE, OFFLINE],
+        "authorization_response_iss_parameter_supported": True,
+        "authorization_details_types_supported": [DETAILS_TYPE],
+        "service_documentation": f"{base}/connect",
+    }

@@ -1,0 +1,121 @@
+"""`/owner`: what is in the store, who may read what, and how to end it; and signing in."""
+
+from dataclasses import dataclass
+
+from flask import Blueprint, Response, request
+
+from evidence.errors import EvidenceError, InvalidRequest
+from service.access.grants import GrantEntry
+from service.access.grants import StreamGrant
+from service.records.values import moment
+from service.signin.desk import LOGIN, LOGOUT, OWNER, Desk, see_other
+
+NEW, REVOKE = "/owner/grant", "/owner/revoke"
+LABEL_CHARS = 60
+DATE_CHARS = 10
+FIELDS_NAMED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A grant with its state, its scope in words and the name of its client, if it has one."""
+
+    grant: GrantEntry
+    state: str
+    scope: tuple[str, ...]
+    client: str | None
+
+
+def add(routes: Blueprint, desk: Desk) -> None:
+    """Adds the pages."""
+    both = ["GET", "POST"]
+    routes.add_url_rule(OWNER, "owner", desk.owned(lambda session: _overview(desk, session)))
+    new = desk.owned(lambda session: _new(desk, session))
+    routes.add_url_rule(NEW, "grant", new, methods=both)
+    revoke = desk.owned(lambda session: _revoke(desk, session))
+    routes.add_url_rule(REVOKE, "owner_revoke", revoke, methods=["POST"])
+    logout = desk.owned(lambda session: _logout(desk, session))
+    routes.add_url_rule(LOGOUT, "logout", logout, methods=["POST"])
+    routes.add_url_rule(LOGIN, "login", desk.view(lambda: _login(desk)), methods=both)
+
+
+def _login(desk: Desk) -> Response:
+    """GET shows a button, because previews of links must not use the code; POST signs in."""
+    onward = request.values.get("onward", OWNER)
+    if not onward.startswith(("/authorize?", OWNER)):
+        onward = OWNER
+    if request.method == "GET":
+        return desk.sign_in_page(request.args.get("code", ""), onward)
+    desk.sessions.check_same_site()
+    try:
+        return desk.sessions.sign_in(request.form.get("code", ""), see_other(onward))
+    except EvidenceError as error:
+        return desk.failed("sign_in.html", error, code="", onward=onward)
+
+
+def _logout(desk: Desk, session: str) -> Response:
+    desk.sessions.check_form(session, OWNER)
+    return desk.sessions.sign_out(session, see_other("/"))
+
+
+def _overview(desk: Desk, session: str) -> Response:
+    clients = desk.signins.clients()
+    shared = [_shared(entry, clients.get(entry.grant_id)) for entry in desk.store.grants()]
+    return desk.page(
+        "owner.html",
+        streams=desk.store.overview(),
+        active=[one for one in reversed(shared) if one.state == "active"],
+        ended=[one for one in reversed(shared) if one.state != "active"],
+        token=desk.sessions.form(session, OWNER),
+        new=NEW,
+        revoke=REVOKE,
+        logout=LOGOUT,
+    )
+
+
+def _shared(entry: GrantEntry, client: dict[str, str] | None) -> Shared:
+    scope = tuple(map(_in_words, entry.streams)) + (("research papers",) if entry.papers else ())
+    name = f"{client['name']} ({client['place']}, unverified)" if client else None
+    return Shared(entry, entry.state(), scope, name)
+
+
+def _in_words(stream: StreamGrant) -> str:
+    """One stream of a grant, as its owner reads it."""
+    named = ", ".join(stream.fields[:FIELDS_NAMED])
+    more = len(stream.fields) - FIELDS_NAMED
+    fields = f"{named} and {more} more fields" if more > 0 else named
+    words = [f"{stream.connection_id}/{stream.stream}", fields]
+    if stream.since is not None:
+        words.append(f"from {moment(stream.since)[:DATE_CHARS]}")
+    if stream.until is not None:
+        words.append(f"before {moment(stream.until)[:DATE_CHARS]}")
+    if stream.resources is not None:
+        words.append(f"{len(stream.resources)} records")
+    return "; ".join(words)
+
+
+def _new(desk: Desk, session: str) -> Response:
+    """The form for a grant without a client, and its token, shown once."""
+    choices, error, status = desk.choices(), None, 200
+    if request.method == "POST":
+        desk.sessions.check_form(session, NEW)
+        choices = desk.sent(choices)
+        label = request.form.get("label", "").strip()[:LABEL_CHARS]
+        try:
+            _, token = desk.grant(choices, label or "made on /owner")
+            return desk.page("granted.html", token=token, label=label)
+        except InvalidRequest as refused:
+            error, status = refused.message, 400
+    return desk.page(
+        "new_grant.html",
+        status=status,
+        token=desk.sessions.form(session, NEW),
+        label=request.form.get("label", ""),
+        **desk.form(choices, error=error),
+    )
+
+
+def _revoke(desk: Desk, session: str) -> Response:
+    desk.sessions.check_form(session, OWNER)
+    desk.revoke(request.form.get("grant", ""))
+    return see_other(OWNER)

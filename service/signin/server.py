@@ -1,0 +1,234 @@
+"""The authorization server by Authlib: code grant with PKCE, refresh, revocation, as OAuth 2.1.
+
+Stricter than the library: PKCE by S256 is required of all clients, a redirect URI is required, no
+parameter but `resource` comes twice, and those of a token request come from its body.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from authlib.integrations.flask_oauth2 import AuthorizationServer
+from authlib.oauth2 import OAuth2Error, OAuth2Request
+from authlib.oauth2.rfc6749 import OAuth2Payload
+from authlib.oauth2.rfc6749.errors import (
+    InvalidClientError,
+    InvalidGrantError,
+    InvalidRequestError,
+)
+from authlib.oauth2.rfc6749.grants import AuthorizationCodeGrant, RefreshTokenGrant
+from authlib.oauth2.rfc7009 import RevocationEndpoint
+from authlib.oauth2.rfc7636 import CodeChallenge
+from flask import Request, request
+
+from evidence.errors import Unauthenticated
+from service.access.entries import Entry
+from service.access.signins import Signins
+from service.signin.clients import METHODS, OFFLINE, Client, Clients
+from service.signin.metadata import AUTHORIZE, Resources
+
+_REPEATED: Final = "resource"
+#: When a grant ends; None if never. Raises `Unauthenticated` if it has ended.
+Ends = Callable[[str], datetime | None]
+
+
+class InvalidTarget(OAuth2Error):
+    """A resource of another server, or one that the code is not for (RFC 8707)."""
+
+    error = "invalid_target"
+    description = "The resource is not one of this server, or is not one that was granted."
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """A code or a refresh token as Authlib reads it. `text` is what the client sent."""
+
+    text: str
+    entry: Entry
+    ends: datetime | None
+    code_challenge_method = "S256"
+
+    @property
+    def code_challenge(self) -> str:
+        return str(self.entry.body["challenge"])
+
+    def get_redirect_uri(self) -> str:
+        return str(self.entry.body["redirect_uri"])
+
+    def get_scope(self) -> str:
+        return f"{self.entry.body['scope']} {OFFLINE}"
+
+    def check_client(self, client: Client) -> bool:
+        return bool(self.entry.body["client_id"] == client.client_id)
+
+
+class _Payload(OAuth2Payload):
+    """The parameters of an authorization request from its query, of others from the body."""
+
+    def __init__(self, asked: Request) -> None:
+        self._values = asked.args if asked.path == AUTHORIZE else asked.form
+
+    @property
+    def data(self) -> Any:
+        return self._values
+
+    @property
+    def datalist(self) -> defaultdict[str, list[str]]:
+        return defaultdict(list, self._values.lists())
+
+    @property
+    def response_type(self) -> str:
+        """`code` or another: Authlib repeats it in an error, which must be plain ASCII."""
+        return "code" if self._values.get("response_type") == "code" else "other"
+
+
+class _Request(OAuth2Request):
+    """A request. Settings have checked the transport; a proxy may end TLS before us."""
+
+    def __init__(self, asked: Request) -> None:
+        super().__init__(asked.method, "https://rung", headers=asked.headers)
+        self.payload = _Payload(asked)
+
+    @property
+    def form(self) -> Any:
+        return self.payload.data
+
+
+class _S256(CodeChallenge):
+    """PKCE by S256, required in every authorization request."""
+
+    SUPPORTED_CODE_CHALLENGE_METHOD = ["S256"]
+
+    def validate_code_challenge(self, grant: Any, redirect_uri: str) -> None:
+        data = grant.request.payload.data
+        if not data.get("code_challenge") or data.get("code_challenge_method") != "S256":
+            raise InvalidRequestError("PKCE with code_challenge_method=S256 is required.")
+        super().validate_code_challenge(grant, redirect_uri)
+
+
+class _Code(AuthorizationCodeGrant):
+    """The authorization code grant."""
+
+    server: "Server"
+
+    TOKEN_ENDPOINT_AUTH_METHODS = METHODS
+
+    @staticmethod
+    def validate_authorization_redirect_uri(asked: Any, client: Client) -> str:
+        uri = str(asked.payload.redirect_uri or "")
+        if not client.check_redirect_uri(uri):
+            raise InvalidRequestError("The client has not registered this redirect_uri.")
+        return uri
+
+    def query_authorization_code(self, code: str, client: Client) -> Credential | None:
+        entry = self.server.signins.code(code)
+        return self.server.credential(self.request, client, code, entry)
+
+    def authenticate_user(self, credential: Credential) -> Credential:
+        return credential
+
+    def generate_token(self, user: Credential, **_: Any) -> dict[str, Any]:
+        return self.server.issued(self.server.signins.exchange, user)
+
+    def save_token(self, token: dict[str, Any]) -> None:
+        """Nothing: it is saved in the transaction that uses the code."""
+
+    def delete_authorization_code(self, credential: Credential) -> None:
+        """Nothing: it is kept, used, until it expires."""
+
+
+class _Refresh(RefreshTokenGrant):
+    """The refresh token grant."""
+
+    server: "Server"
+
+    TOKEN_ENDPOINT_AUTH_METHODS = METHODS
+
+    def authenticate_refresh_token(self, refresh_token: str) -> Credential | None:
+        entry = self.server.signins.refresh_token(refresh_token)
+        return self.server.credential(self.request, self.request.client, refresh_token, entry)
+
+    def authenticate_user(self, credential: Credential) -> Credential:
+        return credential
+
+    def issue_token(self, user: Credential, _: Credential) -> dict[str, Any]:
+        return self.server.issued(self.server.signins.rotate, user)
+
+    def save_token(self, token: dict[str, Any]) -> None:
+        """Nothing: it is saved in the transaction that uses the old one."""
+
+    def revoke_old_credential(self, credential: Credential) -> None:
+        """Nothing: it works a little longer."""
+
+
+class _Revocation(RevocationEndpoint):
+    """The revocation endpoint. It ends all tokens of the grant."""
+
+    CLIENT_AUTH_METHODS = METHODS
+
+    def authenticate_token(self, asked: Any, client: Client) -> None:
+        if not asked.form.get("token"):
+            raise InvalidRequestError("Missing 'token' in request.")
+        self.server.signins.revoke(asked.form["token"], client.client_id)
+
+
+class Server(AuthorizationServer):
+    """The authorization server of one store."""
+
+    def __init__(
+        self, signins: Signins, clients: Clients, resources: Resources, ends: Ends
+    ) -> None:
+        super().__init__()
+        self.signins, self.clients, self.resources, self._ends = signins, clients, resources, ends
+        self.register_grant(_Code, [_S256(required=True)])
+        self.register_grant(_Refresh)
+        self.register_endpoint(_Revocation)
+
+    def query_client(self, client_id: str) -> Client:
+        """A client; 401 for one that is unknown makes clients register again."""
+        client = self.clients.find(client_id)
+        if client is None:
+            raise InvalidClientError("The client is unknown. Register again.", status_code=401)
+        return client
+
+    def create_oauth2_request(self, asked: Any) -> OAuth2Request:
+        found = _Request(request)
+        for name, values in found.payload.datalist.items():
+            if len(values) > 1 and name != _REPEATED:
+                raise InvalidRequestError("A parameter comes twice.")
+        return found
+
+    def targets(self, payload: OAuth2Payload) -> list[str]:
+        """The resources of a request in their canonical form; raises `InvalidTarget`."""
+        targets = self.resources.canonical(payload.datalist[_REPEATED])
+        if targets is None:
+            raise InvalidTarget()
+        return targets
+
+    def credential(
+        self, asked: OAuth2Request, client: Client, text: str, entry: Entry | None
+    ) -> Credential | None:
+        """A code or refresh token of this client, if its grant is active.
+
+        Raises `InvalidTarget` if the request names a resource that was not granted.
+        """
+        if entry is None or entry.body["client_id"] != client.client_id:
+            return None
+        if asked.payload.datalist[_REPEATED] and not (
+            set(self.targets(asked.payload)) <= set(entry.body["resource"])
+        ):
+            raise InvalidTarget()
+        try:
+            return Credential(text, entry, self._ends(entry.owner))
+        except Unauthenticated:
+            return None
+
+    def issued(self, issue: Callable[..., dict[str, Any]], user: Credential) -> dict[str, Any]:
+        """New tokens; raises `invalid_grant` if the credential was used meanwhile."""
+        body = {name: user.entry.body[name] for name in ("client_id", "scope", "resource")}
+        token = issue(user.text, body, user.ends)
+        if not token:
+            raise InvalidGrantError("It was used before.")
+        return {**token, "grant_id": user.entry.owner}

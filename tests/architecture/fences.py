@@ -1,0 +1,65 @@
+"""Libraries, and the only files that may import them."""
+
+from tests.architecture.sources import PACKAGES
+from tests.architecture.test_sql import SQL
+
+#: The worker of gunicorn.
+WORKER = tuple(
+    f"service/running/{name}.py"
+    for name in ("draining", "buffering", "wsgi_calls", "connection", "request_buffer")
+)
+
+IMPORTING = (
+    *(("charset_normalizer", "encodings"), ("clevercsv", "csv_table"), ("pypdf", "texts")),
+    *(("inscriptis", "html_text"), ("lxml", "html_text")),
+    *(
+        ("icalendar", "calendar"),
+        ("vobject", "contacts"),
+        ("yaml", "notes"),
+        ("openpyxl", "workbook"),
+    ),
+)
+# Libraries and corners of the standard library, and the only places that may import them.
+FENCES: dict[str, tuple[str, ...]] = {
+    "Stemmer": ("evidence/language.py",),
+    "authlib": ("service/signin/",),
+    "orjson": tuple(f"{package}/" for package in PACKAGES),
+    "flask": (
+        *("service/app.py", "service/mcp/blueprint.py", "service/rest/", "service/pages/"),
+        *("service/running/hooks.py", "service/running/metrics.py", "service/signin/"),
+    ),
+    "werkzeug": (
+        *("service/app.py", "service/http_edge.py", "service/mcp/blueprint.py", "service/rest/"),
+        "service/running/hooks.py",
+    ),
+    "gunicorn": (*WORKER, "service/running/logs.py"),
+    "structlog": ("service/running/logs.py",),
+    "prometheus_client": ("service/running/metrics.py", "service/serving.py"),
+    **{name: (f"service/importing/{module}.py",) for name, module in IMPORTING},
+    "limits": ("service/access/rates.py",),
+    "requests": ("service/sources/remote/connections.py", "service/sources/remote/outbound.py"),
+    "urllib3": ("service/sources/remote/connections.py",),
+    "sqlite3": tuple(place for place in SQL if "postgres" not in place),
+    "sqlite_utils": ("service/records/sqlite/", "service/importing/sqlite_tables.py"),
+    "psycopg": ("service/records/postgres/",),
+    "psycopg_pool": ("service/records/postgres/connections.py",),
+    "tomlkit": ("service/clients/toml.py",),
+    "rich": ("service/cli/",),
+    "click": ("service/cli/", "service/__main__.py", "service/reference.py"),
+    "jinja2": ("service/pages/",),
+    "marshmallow": ("service/operations/",),
+    "apispec": ("service/operations/json_schema.py",),
+    "cryptography": ("service/cursors.py", "service/sources/remote/health_check.py"),
+    "os.environ": ("service/settings/__init__.py",),
+    "os.getenv": ("service/settings/__init__.py",),
+    # A progress bar counts seconds for a person, the log those of a request, and windows of rates
+    # are those of a storage that others share; every deadline is `Deadline`.
+    "time": (
+        *(
+            "evidence/work.py",
+            "service/cli/progress.py",
+            "service/running/hooks.py",
+            "service/access/rates.py",
+        ),
+    ),
+}

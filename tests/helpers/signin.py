@@ -1,0 +1,196 @@
+"""A client that signs in, and the browser of the owner who answers it, both without scripts."""
+
+import base64
+import hashlib
+import html
+import itertools
+import re
+import secrets
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import requests
+from click.testing import CliRunner
+
+from service.__main__ import rung
+from service.access.entries import Entries
+from service.access.owner import Owner
+from service.access.sidecar import Sidecar
+from service.place import Place, spelled
+from tests.helpers.worlds import House
+
+#: A stream of `worlds.two_mailboxes`, as its box is spelled.
+MAIL = '["mail-work","messages"]'
+REDIRECT = "http://127.0.0.1:9/callback"
+REGISTRATION = {
+    "client_name": "Notebook",
+    "redirect_uris": [REDIRECT],
+    "token_endpoint_auth_method": "none",
+}
+SAME = {"Sec-Fetch-Site": "same-origin"}
+_numbers = itertools.count()
+
+
+def address() -> str:
+    """Another address of a client, as a proxy tells it, for limits that count by address."""
+    return "198.18.{}.{}".format(*divmod(next(_numbers), 256))
+
+
+def new_code(place: Place) -> str:
+    """What `rung owner link` gives."""
+    return Owner(Entries(Sidecar(place))).new_code()
+
+
+def inputs(page: str) -> list[dict[str, str]]:
+    """The attributes of every input and button of a page, in their order."""
+    tags = re.findall(r"<(?:input|button)\b([^>]*)>", page)
+    return [
+        {
+            name: html.unescape(value or "")
+            for name, value in re.findall(r'([a-z-]+)(?:="([^"]*)")?', tag)
+        }
+        for tag in tags
+    ]
+
+
+def hidden(page: str) -> dict[str, str]:
+    """The hidden inputs of a page."""
+    return {one["name"]: one["value"] for one in inputs(page) if one.get("type") == "hidden"}
+
+
+@dataclass
+class Browser:
+    """The owner's browser."""
+
+    base: str
+    address: str = field(default_factory=address)
+    session: requests.Session = field(default_factory=requests.Session)
+
+    def __post_init__(self) -> None:
+        self.session.headers["X-Forwarded-For"] = self.address
+
+    def sign_in(self, secret: str) -> requests.Response:
+        return self.post("/owner/login", {"code": secret, "onward": "/owner"})
+
+    def get(self, path: str, **headers: str) -> requests.Response:
+        return self.session.get(self.base + path, headers=headers, allow_redirects=False)
+
+    def post(self, path: str, form: Any, **headers: str) -> requests.Response:
+        headers = headers or SAME
+        return self.session.post(self.base + path, form, headers=headers, allow_redirects=False)
+
+    def fill(self, page: str, *streams: str, **more: str) -> list[tuple[str, str]]:
+        """The form of a page as it is sent with the boxes of these streams ticked."""
+        sent = [*hidden(page).items(), ("lifetime", "30"), *more.items()]
+        for one in inputs(page):
+            value = one.get("value", "")
+            if one.get("name") == "field" and "checked" in one:
+                sent.append(("field", value))
+            if one.get("name") == "stream" and ("checked" in one or value in streams):
+                sent.append(("stream", value))
+        return sent
+
+    def allow(self, path: str, *streams: str, **more: str) -> requests.Response:
+        """Opens the page of a request and allows these streams."""
+        page = self.get(path).text
+        return self.post(path, self.fill(page, *streams, decision="allow", **more))
+
+
+@dataclass
+class Client:
+    """A client of one server, which registered itself."""
+
+    base: str
+    metadata: dict[str, Any] = field(default_factory=lambda: dict(REGISTRATION))
+    verifier: str = field(default_factory=lambda: secrets.token_urlsafe(48))
+    id: str = ""
+    secret: str = ""
+    headers: dict[str, str] = field(default_factory=lambda: {"X-Forwarded-For": address()})
+
+    def register(self) -> "Client":
+        answer = requests.post(f"{self.base}/register", json=self.metadata, headers=self.headers)
+        assert answer.status_code == 201, answer.text
+        self.id, self.secret = answer.json()["client_id"], answer.json().get("client_secret", "")
+        return self
+
+    @property
+    def challenge(self) -> str:
+        digest = hashlib.sha256(self.verifier.encode()).digest()
+        return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+    def query(self, **changes: Any) -> dict[str, Any]:
+        """The parameters of an authorization request; None leaves one out."""
+        sent = {
+            "response_type": "code",
+            "client_id": self.id,
+            "redirect_uri": REDIRECT,
+            "code_challenge": self.challenge,
+            "code_challenge_method": "S256",
+            "state": "st&te",
+            "resource": f"{self.base}/mcp",
+            **changes,
+        }
+        return {name: value for name, value in sent.items() if value is not None}
+
+    def path(self, **changes: Any) -> str:
+        return "/authorize?" + urlencode(self.query(**changes), doseq=True)
+
+    def token(self, code: str, **changes: Any) -> requests.Response:
+        return self.post(
+            grant_type="authorization_code",
+            code=code,
+            **{"redirect_uri": REDIRECT, "code_verifier": self.verifier, **changes},
+        )
+
+    def refresh(self, token: str, **changes: Any) -> requests.Response:
+        return self.post(grant_type="refresh_token", refresh_token=token, **changes)
+
+    def post(self, **form: Any) -> requests.Response:
+        sent = {"client_id": self.id, **form}
+        kept = {name: value for name, value in sent.items() if value is not None}
+        return requests.post(f"{self.base}/token", kept, headers=self.headers)
+
+
+def answer(response: requests.Response) -> dict[str, str]:
+    """The parameters that a browser takes back to the client, from the page it leaves by."""
+    found = re.search(r'http-equiv="refresh" content="0;url=([^"]*)"', response.text)
+    location = html.unescape(found[1]) if found else response.headers.get("Location", "")
+    assert location, response.text
+    return {name: values[0] for name, values in parse_qs(urlsplit(location).query).items()}
+
+
+def call(base: str, token: str, path: str = "/mcp") -> requests.Response:
+    """A search over MCP, or a read over REST, with a token."""
+    headers = {"Authorization": f"Bearer {token}"}
+    if path != "/mcp":
+        return requests.get(base + path, headers=headers)
+    params = {"name": "search", "arguments": {"query": "lantern"}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    return requests.post(f"{base}/mcp", json=message, headers=headers)
+
+
+def signed_in(browser: Browser, client: Client, *streams: str) -> dict[str, str]:
+    """The token answer of a whole sign-in."""
+    code = answer(browser.allow(client.path(), *(streams or (MAIL,))))["code"]
+    got = client.token(code)
+    assert got.status_code == 200, got.text
+    found: dict[str, str] = got.json()
+    return found
+
+
+def later(house: House, seconds: int) -> None:
+    """Moves all entries of the sidecar into the past."""
+    with Sidecar(house.path).transaction() as rows:
+        rows(
+            "UPDATE access_entry SET expires_at = expires_at - ?, used_at = used_at - ?"
+            " WHERE kind IN ('access', 'refresh', 'code')",
+            *(seconds, seconds),
+        )
+
+
+def run_command(house: House, *command: str) -> str:
+    """What a command prints about the store."""
+    done = CliRunner().invoke(rung, [*command, "--store", spelled(house.path)])
+    assert done.exit_code == 0, done.output
+    return done.output

@@ -1,0 +1,127 @@
+"""How the owner signs in, decides what to share, and ends it."""
+
+import json
+
+import pytest
+import requests
+from click.testing import CliRunner
+
+from service.__main__ import rung
+from service.place import spelled
+from tests.helpers.signin import MAIL, Browser, Client, answer, call, new_code, run_command
+from tests.helpers.worlds import House
+
+
+@pytest.mark.parametrize("path", ["/owner", "/owner/login", "/owner/grant", "/authorize?x=1"])
+def test_pages_of_the_owner_are_not_framed_kept_or_given_away(browser: Browser, path: str) -> None:
+    headers = browser.get(path).headers
+    assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+    assert headers["X-Frame-Options"] == "DENY" and headers["Cache-Control"] == "no-store"
+    assert headers["Referrer-Policy"] == "same-origin"
+
+
+def test_signing_in_is_tried_five_times(base: str, house: House) -> None:
+    browser = Browser(base)
+    for _ in range(5):
+        assert browser.sign_in("wrong").status_code == 401
+    refused = browser.sign_in(new_code(house.path))
+    assert refused.status_code == 429 and int(refused.headers["Retry-After"]) > 0
+    assert Browser(base).sign_in(new_code(house.path)).status_code == 303
+
+
+def test_a_link_shows_a_button_and_works_once(base: str, house: House) -> None:
+    link = run_command(house, "owner", "link", "--url", base).splitlines()[-1]
+    code = link.partition("code=")[2]
+    browser = Browser(base)
+    for _ in range(2):
+        assert browser.session.get(link).status_code == 200
+    assert not browser.session.cookies
+    assert browser.sign_in(code).status_code == 303
+    before = dict(browser.session.cookies)
+    assert Browser(base).sign_in(code).status_code == 401
+    browser.sign_in(new_code(house.path))
+    assert dict(browser.session.cookies) != before
+
+
+def test_a_passphrase_signs_in_and_a_new_one_ends_sessions(base: str, house: House) -> None:
+    invoke = CliRunner().invoke
+    place = ["--store", spelled(house.path)]
+    command = ["owner", "passphrase", "--stdin", *place]
+    assert invoke(rung, command, input="short\n").exit_code == 1
+    assert invoke(rung, command, input="correct horse battery\n").exit_code == 0
+    browser = Browser(base)
+    assert browser.sign_in("correct horse").status_code == 401
+    assert browser.sign_in("correct horse battery").status_code == 303
+    assert "Sign out" in browser.get("/owner").text
+    assert invoke(rung, command, input="another horse battery\n").exit_code == 0
+    assert "Sign out" not in browser.get("/owner").text
+
+
+@pytest.mark.parametrize("onward", ["https://evil.example", "//evil.example", "/\\evil.example"])
+def test_signing_in_leads_to_our_own_pages_only(base: str, house: House, onward: str) -> None:
+    form = {"code": new_code(house.path), "onward": onward}
+    assert Browser(base).post("/owner/login", form).headers["Location"] == "/owner"
+
+
+def test_the_owner_narrows_fields_and_dates(base: str, browser: Browser, client: Client) -> None:
+    form = browser.fill(browser.get(client.path()).text, MAIL, decision="allow", since="2026-03-05")
+    unticked = '["mail-work","messages","body"]'
+    form = [pair for pair in form if pair[1] != unticked]
+    token = client.token(answer(browser.post(client.path(), form))["code"]).json()["access_token"]
+    rows = call(base, token, "/v1/streams/messages/records?limit=100").json()["data"]
+    assert rows and all(row["data"]["received_at"] >= "2026-03-05" for row in rows)
+    assert not [row for row in rows if "body" in row["data"]]
+
+
+def test_a_form_without_a_tick_says_what_is_missing(browser: Browser, client: Client) -> None:
+    refused = browser.allow(client.path())
+    assert refused.status_code == 400 and "Nothing is ticked" in refused.text
+    undated = browser.allow(client.path(), '["mail-work","threads"]', since="2026-03-05")
+    assert undated.status_code == 400 and "have no dates" in undated.text
+
+
+def details(**stream: object) -> str:
+    source = {"kind": "connector", "id": "https://registry.pdpp.dev/connectors/mail"}
+    streams = [{"name": "messages", "instance_ids": ["mail-work"], **stream}]
+    kind = "https://pdpp.dev/data-access"
+    return json.dumps([{"type": kind, "source": source, "purpose_code": "x", "streams": streams}])
+
+
+def test_a_client_asks_for_streams_and_the_owner_cannot_widen_them(
+    base: str, browser: Browser, client: Client
+) -> None:
+    path = client.path(authorization_details=details(fields=["id", "subject"]))
+    page = browser.get(path).text
+    form = browser.fill(page, '["mail-home","messages"]', decision="allow")
+    form += [("field", '["mail-work","messages","body"]'), ("stream", '["mail-home","messages"]')]
+    token = client.token(answer(browser.post(path, form))["code"]).json()["access_token"]
+    rows = call(base, token, "/v1/streams/messages/records?limit=100").json()["data"]
+    assert rows and all(set(row["data"]) <= {"id", "subject"} for row in rows)
+    assert {row["connection_id"] for row in rows} == {"mail-work"}
+
+
+@pytest.mark.parametrize(
+    "stream", [{"name": "secrets"}, {"fields": ["nothing"]}, {"view": "all"}, {"fields": []}]
+)
+def test_details_that_cannot_be_granted_are_refused(
+    base: str, client: Client, stream: dict[str, object]
+) -> None:
+    path = client.path(authorization_details=details(**stream))
+    refused = requests.get(base + path, headers=client.headers, allow_redirects=False)
+    assert answer(refused)["error"] == "invalid_authorization_details"
+
+
+def test_a_grant_of_the_owner_page_has_a_token_that_is_shown_once(
+    base: str, house: House, browser: Browser
+) -> None:
+    form = browser.fill(browser.get("/owner/grant").text, MAIL, label="Desk")
+    made = browser.post("/owner/grant", form)
+    token = made.text.partition('<code id="token">')[2].partition("<")[0]
+    assert call(base, token).status_code == 200
+    page = browser.get("/owner").text
+    assert "Desk" in page and token not in page
+    grant_id = run_command(house, "grant", "list").split(" active 'Desk'")[0].split()[-1]
+    sent = {"form": page.partition('name="form" value="')[2].partition('"')[0], "grant": grant_id}
+    assert browser.post("/owner/revoke", {**sent, "form": "x"}).status_code == 403
+    assert browser.post("/owner/revoke", sent).status_code == 303
+    assert call(base, token).status_code == 401

@@ -1,0 +1,113 @@
+"""A client without a token gets one that reads what the owner ticked, and is cut off."""
+
+from datetime import UTC, datetime, timedelta
+
+import requests
+
+from service.access.signins import GRACE_SECONDS
+from service.records.opening import open_writer
+from tests.helpers.server import serving
+from tests.helpers.signin import (
+    REGISTRATION,
+    Browser,
+    Client,
+    call,
+    later,
+    run_command,
+    signed_in,
+)
+from tests.helpers.worlds import House
+
+
+def test_the_metadata_lead_from_a_refusal_to_the_endpoints(base: str) -> None:
+    refused = requests.post(f"{base}/mcp", json={})
+    assert refused.status_code == 401
+    where = f"{base}/.well-known/oauth-protected-resource"
+    told = refused.headers["WWW-Authenticate"]
+    assert told == f'Bearer realm="rung", resource_metadata="{where}/mcp", scope="rung:read"'
+    for asked, resource in (("/mcp", "/mcp"), ("/mcp/", "/mcp/"), ("/v1", "/v1"), ("", "/mcp")):
+        document = requests.get(where + asked).json()
+        assert document["resource"] == base + resource
+        assert document["authorization_servers"] == [base]
+    described = requests.get(f"{base}/.well-known/oauth-authorization-server").json()
+    assert described["issuer"] == base
+    assert described["code_challenge_methods_supported"] == ["S256"]
+    assert described["authorization_response_iss_parameter_supported"] is True
+    assert "none" in described["token_endpoint_auth_methods_supported"]
+
+
+def test_without_sign_in_nothing_of_it_is_there(house: House) -> None:
+    with serving("wsgi:app", house.environment) as base:
+        for path in ("/authorize", "/owner", "/.well-known/oauth-authorization-server"):
+            assert requests.get(base + path).status_code == 404
+        assert requests.post(f"{base}/register", json=REGISTRATION).status_code == 404
+
+
+def test_a_client_reads_what_was_ticked_and_is_cut_off_by_revocation(
+    base: str, house: House, browser: Browser, client: Client
+) -> None:
+    tokens = signed_in(browser, client)
+    access = tokens["access_token"]
+    assert "Lantern" in call(base, access).text
+    assert call(base, access, "/v1/streams/messages/records").status_code == 200
+    other = call(base, access, "/v1/streams/threads/records")
+    assert other.status_code == 403 and "grant_stream_not_allowed" in other.text
+    assert tokens["grant_id"] in run_command(house, "grant", "list")
+    assert "Notebook" in browser.get("/owner").text
+    run_command(house, "grant", "revoke", tokens["grant_id"])
+    ended = call(base, access)
+    assert ended.status_code == 401
+    assert 'error="invalid_token"' in ended.headers["WWW-Authenticate"]
+    assert client.refresh(tokens["refresh_token"]).json()["error"] == "invalid_grant"
+
+
+def test_an_expired_token_is_refreshed_and_never_widened(
+    base: str, house: House, browser: Browser, client: Client
+) -> None:
+    tokens = signed_in(browser, client)
+    later(house, 3_601)
+    assert call(base, tokens["access_token"]).status_code == 401
+    for wider in ({"resource": "https://other.example/mcp"}, {"scope": "rung:read admin"}):
+        assert client.refresh(tokens["refresh_token"], **wider).status_code == 400
+    renewed = client.refresh(tokens["refresh_token"], scope="rung:read", resource=f"{base}/mcp")
+    assert renewed.status_code == 200, renewed.text
+    assert call(base, renewed.json()["access_token"]).status_code == 200
+    assert (
+        call(base, renewed.json()["access_token"], "/v1/streams/threads/records").status_code == 403
+    )
+
+
+def test_a_used_refresh_token_works_a_little_longer_and_then_ends_all(
+    base: str, house: House, browser: Browser, client: Client
+) -> None:
+    first = signed_in(browser, client)["refresh_token"]
+    second = client.refresh(first).json()
+    again = client.refresh(first).json()
+    assert call(base, again["access_token"]).status_code == 200
+    later(house, GRACE_SECONDS + 1)
+    assert client.refresh(first).json()["error"] == "invalid_grant"
+    for token in (second, again):
+        assert call(base, token["access_token"]).status_code == 401
+        assert client.refresh(token["refresh_token"]).status_code == 400
+
+
+def test_a_client_revokes_its_own_tokens_only(base: str, browser: Browser, client: Client) -> None:
+    tokens = signed_in(browser, client)
+    form = {"client_id": client.id, "token": tokens["refresh_token"]}
+    other = Client(base, {**REGISTRATION, "client_name": "Another"}).register()
+    assert requests.post(f"{base}/revoke", {**form, "client_id": other.id}).status_code == 200
+    assert call(base, tokens["access_token"]).status_code == 200
+    assert requests.post(f"{base}/revoke", form).status_code == 200
+    assert call(base, tokens["access_token"]).status_code == 401
+
+
+def test_a_grant_that_ends_soon_gives_no_token_beyond_its_end(
+    house: House, base: str, browser: Browser, client: Client
+) -> None:
+    tokens = signed_in(browser, client)
+    soon = (datetime.now(UTC) + timedelta(seconds=1_000)).isoformat()
+    with open_writer(house.path) as writer, writer.transaction():
+        ending = 'UPDATE "grant" SET expires_at = ? WHERE grant_id = ? RETURNING grant_id'
+        writer.run(ending, soon, tokens["grant_id"])
+    renewed = client.refresh(tokens["refresh_token"]).json()
+    assert 0 < int(renewed["expires_in"]) <= 1_000
