@@ -46,6 +46,8 @@ class Found:
         """Why files are left out, except those that became attachments."""
         unused = [reason for file, reason in self._left_out if file.name not in file.tree.used]
         reasons = [reason for tree in self._trees for reason in tree.left_out] + unused
+        if repeated := sum(tree.repeated for tree in self._trees):
+            reasons.insert(0, f"{repeated} mails that an earlier file has too.")
         more = len(reasons) - LISTED
         return reasons[:LISTED] + ([f"{more} more files."] if more > 0 else [])
 

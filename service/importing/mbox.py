@@ -67,13 +67,20 @@ def read_message(source: Source) -> Iterator[Item]:
 def _read(
     source: Source, messages: Iterator[tuple[int, bytes, str]], folder: str
 ) -> Iterator[Item]:
-    attached = Attached(source)
+    # A mail is in several folders, such as the inbox and the archive: the first file has it.
+    attached, tree, seen = Attached(source), source.tree, set[int]()
     for number, raw, at in messages:
         try:
-            for row in _rows(raw, at, source, folder, attached):
-                yield number, row
+            rows = list(_rows(raw, at, source, folder, attached))
+            key = hash(rows[0].data["id"])
+            if key in tree.seen:
+                tree.repeated += 1
+                continue
+            seen.add(key)
+            yield from ((number, row) for row in rows)
         except (MessageError, ValueError, LookupError, AttributeError, IndexError) as error:
             yield number, f"This message cannot be read: {type(error).__name__}: {error}."
+    tree.seen |= seen
     attached.report()
 
 

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 from datetime import date
 from pathlib import PurePosixPath
-from posixpath import relpath
 from typing import Any, Final
 
 import yaml
@@ -12,7 +11,7 @@ import yaml
 from evidence.limits import BUDGETS
 from service.importing.encodings import as_text
 from service.importing.rows import Attached, described, manifest, stream
-from service.importing.source import Item, Source
+from service.importing.source import Item, Source, titled
 from service.records.intake import Row, content_key
 from service.records.values import microseconds
 
@@ -36,7 +35,7 @@ _CODE: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _WIKI: Final = re.compile(r"(!?)\[\[([^\]|#\n]+)?(?:#[^\]|\n]*)?(?:\|[^\]\n]*)?\]\]")
 _LINK: Final = re.compile(r"(!?)\[[^\]\n]*\]\(<?([^)>\s]+)>?(?:\s+\"[^\"]*\")?\)")
 _TAG: Final = re.compile(r"(?<![\w&/#])#([^\W\d_][\w/-]*)")
-_DAY: Final = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)")
+_DAY: Final = re.compile(r"(\d{4})[-_]?(\d\d)[-_]?(\d\d)")
 _TIMES: Final = ("date", "created", "created_at", "created at", "updated", "modified")
 
 
@@ -47,10 +46,10 @@ def read(source: Source) -> Iterator[Item]:
     wrapper.detach()
     front, body = _front(source, text)
     path = PurePosixPath(source.name)
-    key = relpath(source.name, source.tree.path) if source.tree.path != source.name else path.name
+    key = source.tree.inside(source.name)
     plain = _CODE.sub("", body)
     heading = _HEADING.search(plain)
-    title = front.get("title") or (heading[1] if heading else path.stem)
+    title = front.get("title") or (heading[1] if heading else titled(path.stem))
     targets = [(bool(one[1]), one[2]) for one in _WIKI.finditer(plain) if one[2]]
     targets += [(bool(one[1]), one[2]) for one in _LINK.finditer(plain) if "://" not in one[2]]
     notes, files = _resolved(source, targets)
@@ -97,7 +96,7 @@ def _resolved(source: Source, targets: list[tuple[bool, str]]) -> tuple[list[str
             None,
         )
         if found is not None and PurePosixPath(found.name).suffix.lower() in SUFFIXES:
-            notes.append(relpath(found.name, source.tree.path))
+            notes.append(source.tree.inside(found.name))
         elif found is not None or embedded:
             files.append(reference)
         elif reference and not re.match("[a-z]+:", reference):

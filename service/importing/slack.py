@@ -106,7 +106,7 @@ class _Workspace:
     def _message(self, message: dict[str, Any], channel: str, title: str) -> Iterator[Any]:
         ts, thread = str(message["ts"]), message.get("thread_ts")
         key = f"{channel}-{ts}"
-        texts = [self._text(message.get("text") or "")]
+        texts = [self._text(message.get("text") or "") or self._block(message.get("blocks"))]
         for one in message.get("attachments") or []:
             parts = (
                 one.get("title"),
@@ -160,6 +160,17 @@ class _Workspace:
     def _text(self, text: str) -> str:
         """A text with names in place of ids, and links as they are read."""
         return unescape(_TOKEN.sub(self._token, text))
+
+    def _block(self, block: Any) -> str:
+        """The text of the blocks that a message is laid out with."""
+        if isinstance(block, list):
+            return "".join(map(self._block, block))
+        if not isinstance(block, dict):
+            return ""
+        if user := block.get("user_id"):
+            return f"@{self._name(user)}"
+        text = block.get("text") or block.get("url")
+        return text if isinstance(text, str) else self._block(text or block.get("elements"))
 
     def _token(self, found: re.Match[str]) -> str:
         mark, target, label = found.groups()

@@ -17,6 +17,7 @@ from service.records.intake import Row
 #: Names that say nothing of the rows: days, numbers, hashes.
 _NAMELESS = re.compile(r"[\W\d_]+|[0-9a-f-]{32,}", re.IGNORECASE)
 NAMELESS = "records"
+_HASH = re.compile(r"(?<=.)[ _-][0-9a-f]{32}$")
 
 Item = tuple[int, Row | str]
 
@@ -56,8 +57,14 @@ class Source:
     @property
     def stream(self) -> str:
         """The default stream of rows: the file's name, or its folder's if that says nothing."""
-        names = (Path(self.name).stem, Path(self.name).parent.name, Path(self.tree.path).stem)
+        path = Path(self.name)
+        names = (titled(path.stem), path.parent.name, Path(self.tree.path).stem)
         return next((name for name in names if name and not _NAMELESS.fullmatch(name)), NAMELESS)
+
+
+def titled(stem: str) -> str:
+    """The name of a file without the hash that some exporters add."""
+    return _HASH.sub("", stem)
 
 
 @dataclass(frozen=True, slots=True)

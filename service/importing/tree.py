@@ -35,14 +35,25 @@ _DAMAGED: Final = (gzip.BadGzipFile, zipfile.BadZipFile, EOFError, zlib.error, R
 class Tree:
     """A folder, an archive or a single file.
 
-    `files` are by name, `left_out` are reasons. `used` are the names of files that others refer to.
+    `files` are by name, `left_out` are reasons. `used` are the names of files that others refer to,
+    `seen` the hashes of what came from files that are read, `repeated` how much of it came again.
     """
 
     path: str
     files: dict[str, "File"] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
+    seen: set[int] = field(default_factory=set)
+    repeated: int = 0
     _by_last: dict[str, str] = field(default_factory=dict)
+
+    def inside(self, name: str) -> str:
+        """The path of a file in the tree, from its name."""
+        return PurePosixPath(name).name if name == self.path else name.removeprefix(self._folder)
+
+    @property
+    def _folder(self) -> str:
+        return join(self.path, "")
 
     def find(self, reference: str, beside: str) -> "File | None":
         """The file that a file beside it refers to: by its path, else by its last name."""
@@ -50,7 +61,7 @@ class Tree:
             self._by_last = {PurePosixPath(name).name.lower(): name for name in self.files}
         for text in (reference, unquote(reference)):
             near = join(dirname(beside), text)
-            for name in (text, normpath(near), normpath(join(self.path, text))):
+            for name in (text, normpath(near), normpath(self._folder + text)):
                 if name in self.files:
                     return self.files[name]
             last = self._by_last.get(PurePosixPath(text).name.lower())

@@ -22,7 +22,7 @@ _DATE: Final = (
 _CLOCK: Final = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?: ?[AaPp]\.? ?[Mm]\.?)?"
 BEGINS = re.compile(
     rb"(?:\xe2\x80[\x8e\x8f])?\[?(?:"
-    + f"{_DATE}){_CLOCK}".replace(" ?[Aa", ".{0,3}[Aa").encode()
+    + f"{_DATE}){_CLOCK}".replace(" ?[", ".{0,3}?[").encode()
     + rb"(?:\] | - )"
 )
 _LINE: Final = re.compile(
