@@ -9,6 +9,7 @@ from service.bootstrap import Services
 from service.pages import connect, index, trial, viewer
 from service.pages.assets import PREFIX
 from service.pages.layout import SECURITY, Layout
+from service.pages.reading.blueprint import blueprint as reading
 
 FOREVER = "public, max-age=31536000, immutable"
 #: Of addresses without a digest, and of a digest that was: while a deployment is replaced, a page
@@ -42,6 +43,7 @@ def mount(app: Flask, services: Services, *, mcp_path: str, papers_path: str) ->
     for path in ("/icon.svg", "/favicon.ico"):
         routes.add_url_rule(path, path.strip("/").replace(".", "_"), lambda: _icon(layout))
     app.register_blueprint(routes)
+    app.register_blueprint(reading(layout))
     return Shared(
         lambda: index.page(layout),
         lambda: layout.page("missing.html", here="", status=404),

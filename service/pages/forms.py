@@ -52,15 +52,18 @@ class Form:
         return self.shown + self.folded
 
 
-def form(operation: Operation) -> Form:
-    """The form of an operation. Arguments that are neither needed nor in an example are folded."""
-    schema, first = operation.tool["inputSchema"], operation.examples[0]
+def form(operation: Operation, given: Mapping[str, Any] | None = None) -> Form:
+    """The form of an operation, filled with `given` or its first example.
+
+    Arguments that are neither needed, given nor in an example are folded.
+    """
+    schema, first = operation.tool["inputSchema"], given or operation.examples[0]
     required = schema.get("required", ())
     fields = [
         _field(operation.name, name, found, name in required, first)
         for name, found in schema["properties"].items()
     ]
-    used = {name for example in operation.examples for name in example} | {*required}
+    used = {name for example in (first, *operation.examples) for name in example} | {*required}
     return Form(
         operation.name,
         operation.title,

@@ -1,13 +1,14 @@
 """`/try`: a form for every tool, made from its schema; the browser makes the calls itself.
 
 This route receives nothing typed into the page; the token goes only into the header of the
-calls.
+calls. A link can fill the form of one tool with `?tool=…&arguments=…`, a JSON object.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+import orjson
 from flask import Blueprint, Response, request
 
 from service.mcp.versions import MODERN
@@ -42,7 +43,7 @@ def _page(layout: Layout) -> Response:
     """The page with the form that `?tool=` names, by default a search."""
     mounted = holdings(layout, readiness(layout.services))
     surfaces = [
-        Surface(each, tuple(form(operation) for operation in TOOLS[each.name])) for each in mounted
+        Surface(each, tuple(_form(operation) for operation in TOOLS[each.name])) for each in mounted
     ]
     names = [found.name for surface in surfaces for found in surface.forms]
     wanted = (request.args.get("tool", ""), *BEGINNING)
@@ -53,3 +54,14 @@ def _page(layout: Layout) -> Response:
         chosen=next(name for name in wanted if name in names),
         revision=MODERN[0],
     )
+
+
+def _form(operation: Operation) -> Form:
+    """The form of a tool, filled with the arguments of the address if they are for it."""
+    given: Any = None
+    if request.args.get("tool") == operation.name:
+        try:
+            given = orjson.loads(request.args.get("arguments", ""))
+        except orjson.JSONDecodeError:
+            pass
+    return form(operation, given if isinstance(given, dict) else None)

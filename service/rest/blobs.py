@@ -4,6 +4,7 @@ import re
 
 from flask import Response, request
 
+from service.http_edge import SHOWN_INLINE
 from service.rest import errors, web
 from service.ports import Blob
 
@@ -11,17 +12,6 @@ _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 _TOKEN = r"[A-Za-z0-9!#$&^_.+-]+"
 _MEDIA_TYPE = re.compile(rf'{_TOKEN}/{_TOKEN}( *; *{_TOKEN}=({_TOKEN}|"[A-Za-z0-9 /_.:+-]*"))*')
 UNKNOWN_TYPE = "application/octet-stream"
-SHOWN_INLINE = (
-    "application/pdf",
-    "image/avif",
-    "image/bmp",
-    "image/gif",
-    "image/jpeg",
-    "image/png",
-    "image/tiff",
-    "image/webp",
-    "image/x-icon",
-)
 
 
 def respond(blob: Blob, headers: dict[str, str]) -> Response:
