@@ -1,11 +1,11 @@
 """Chats of any program: messages in conversations, with the streams that all of them use."""
 
-from codecs import getreader
 from collections.abc import Iterator
-from json import JSONDecodeError, JSONDecoder
 from typing import Any, Final
 
-from evidence.errors import InvalidRequest
+import orjson
+
+from service.importing.json_stream import elements
 from service.importing.rows import CONTACTS, described, manifest, stream
 from service.importing.source import Source
 from service.records.intake import Row
@@ -34,7 +34,6 @@ MANIFEST: Final = manifest(
     ),
     CONTACTS,
 )
-PIECE_CHARS: Final = 1 << 20
 
 
 def row(source: Source, name: str, data: dict[str, Any]) -> Row:
@@ -47,21 +46,7 @@ def time_of(seconds: Any) -> str | None:
     return None if found is None else moment(found)
 
 
-def elements(source: Source) -> Iterator[Any]:
-    """The values of a file that is one JSON array of objects, one in memory at a time."""
-    decoder, text, place, size = JSONDecoder(), "", 0, PIECE_CHARS
-    file = getreader("utf-8-sig")(source.file)
-    while True:
-        while place < len(text) and text[place] in " \t\r\n,[":
-            place += 1
-        if text[place : place + 1] == "]":
-            return
-        try:
-            value, place = decoder.raw_decode(text, place)
-        except JSONDecodeError as error:
-            if not (piece := file.read(size)):
-                raise InvalidRequest(f"{source.name} ends within a record: {error}.") from None
-            text, place, size = text[place:] + piece, 0, size * 2
-        else:
-            size = PIECE_CHARS
-            yield value
+def conversations(source: Source) -> Iterator[Any]:
+    """The conversations of a file that is one JSON array of them."""
+    for content in elements(source.name, source.file):
+        yield orjson.loads(content)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from service.importing.chat import CONVERSATIONS, MESSAGES, elements, row, time_of
+from service.importing.chat import CONVERSATIONS, MESSAGES, conversations, row, time_of
 from service.importing.rows import Attached
 from service.importing.source import Item, Source
 
@@ -18,7 +18,7 @@ def read(source: Source) -> Iterator[Item]:
     """The conversations and every message of theirs, those of other branches too."""
     attached, hidden = Attached(source), 0
     named = {found[1]: name for name in source.tree.files if (found := _FILE.search(name))}
-    for number, found in enumerate(elements(source), start=1):
+    for number, found in enumerate(conversations(source), start=1):
         if not isinstance(found, dict) or not isinstance(found.get("mapping"), dict):
             yield number, "This is not a conversation: it has no mapping of messages."
             continue

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from service.importing.chat import CONVERSATIONS, MESSAGES, elements, row
+from service.importing.chat import CONVERSATIONS, MESSAGES, conversations, row
 from service.importing.rows import Attached
 from service.importing.source import Item, Source
 
@@ -15,7 +15,7 @@ APP = "Claude"
 def read(source: Source) -> Iterator[Item]:
     """The conversations and their messages; texts taken from files are attachments."""
     attached = Attached(source)
-    for number, found in enumerate(elements(source), start=1):
+    for number, found in enumerate(conversations(source), start=1):
         if not isinstance(found, dict) or not isinstance(found.get("chat_messages"), list):
             yield number, "This is not a conversation: it has no chat_messages."
             continue

@@ -35,7 +35,7 @@ _CHAT: Final = re.compile(
 _COPY: Final = re.compile(r" ?\(\d+\)$")
 #: The two ways in which a line names a file, whatever the language.
 _BRACKETS: Final = re.compile(r"<[^<>:]+: ([^<>]+\.\w+)>")
-_WORDS: Final = re.compile(r"[\u200e\u200f]?(\S.*?\.\w{2,5}) \([^()]+\)$", re.M)
+_WORDS: Final = re.compile(r"^[\u200e\u200f]?(\S.{0,200}?\.\w{2,5}) \([^()\n]{1,60}\)$", re.M)
 _ORDERS: Final = ("day-first", "month-first", "year-first")
 
 
