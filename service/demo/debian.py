@@ -2,13 +2,10 @@
 
 import gzip
 import hashlib
-import io
 import re
 import subprocess
-import tarfile
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -30,20 +27,6 @@ _HEAD = re.compile(r"(\S+) \(([^)\s]+)\) ([^;]*);(.*)")
 _FOOT = re.compile(r" -- (.*?) *<([^>]*)>  ?(.*)")
 _CLOSES = re.compile(r"closes:\s*(?:bug)?#?\s?\d+(?:,\s*(?:bug)?#?\s?\d+)*", re.IGNORECASE)
 _URGENCY = re.compile(r"urgency=([a-z]+)", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One version of a package, from its changelog."""
-
-    package: str
-    version: str
-    distribution: str
-    urgency: str
-    author: str
-    address: str
-    date: str | None
-    text: str
 
 
 def build(*, salt: str, docs: Path = DOCS) -> Connection:
@@ -68,28 +51,20 @@ def fetch(packages: Iterable[str]) -> Iterator[bytes]:
                 "Run apt-get update, or leave --debian out."
             ) from error
         for package in sorted(Path(folder).glob("*.deb")):
-            yield from _unpack(package)
+            files = package.with_suffix("")
+            subprocess.run(["dpkg-deb", "--extract", package, files], check=True)
+            yield from (gzip.decompress(file.read_bytes()) for file in files.rglob(CHANGELOG))
 
 
-def parse(text: str) -> Iterator[Entry]:
-    """The entries of one changelog, newest first; unusual ones are skipped."""
+def parse(text: str, salt: str) -> Iterator[dict[str, Any]]:
+    """The entries of one changelog as records, newest first; unusual ones are skipped."""
     head: re.Match[str] | None = None
     lines: list[str] = []
     for line in text.splitlines():
         if match := _HEAD.match(line):
             head, lines = match, []
         elif head and (foot := _FOOT.match(line)):
-            urgency = _URGENCY.search(head[4])
-            yield Entry(
-                package=head[1],
-                version=head[2],
-                distribution=head[3].strip(),
-                urgency=urgency[1].lower() if urgency else "unknown",
-                author=foot[1] or "unknown",
-                address=foot[2],
-                date=_date(foot[3]),
-                text="\n".join(lines).strip("\n"),
-            )
+            yield _record(head, "\n".join(lines).strip("\n"), foot, salt)
             head = None
         else:
             lines.append(line)
@@ -98,31 +73,34 @@ def parse(text: str) -> Iterator[Entry]:
 def _rows(texts: Iterable[bytes], salt: str) -> Iterator[Row]:
     seen: set[str] = set()
     for text in texts:
-        for entry in parse(text.decode("utf-8", "replace").replace("\0", "\ufffd")):
-            name = f"{entry.package}/{entry.version}"
-            if name not in seen:
-                seen.add(name)
-                yield Row(_record(name, entry, salt), name, EMITTED_AT, "entries")
+        for record in parse(text.decode("utf-8", "replace").replace("\0", "\ufffd"), salt):
+            if record["id"] not in seen:
+                seen.add(record["id"])
+                yield Row(record, record["id"], EMITTED_AT, "entries")
             if len(seen) >= MOST_ENTRIES:
                 return
 
 
-def _record(name: str, entry: Entry, salt: str) -> dict[str, Any]:
-    found = (number for text in _CLOSES.findall(entry.text) for number in re.findall(r"\d+", text))
+def _record(head: re.Match[str], text: str, foot: re.Match[str], salt: str) -> dict[str, Any]:
+    """The record of one version of a package, from the lines around its text."""
+    package, version, distribution, options = head.groups()
+    author, address, date = foot.groups()
+    urgency = _URGENCY.search(options)
+    found = (number for part in _CLOSES.findall(text) for number in re.findall(r"\d+", part))
     bugs = sorted(set(map(int, found)))
     return {
-        "id": name,
-        "package": entry.package,
-        "version": entry.version,
-        "title": f"{entry.package} {entry.version}",
-        "distribution": entry.distribution,
-        "urgency": entry.urgency,
-        "author": entry.author,
-        "author_hash": hashlib.sha256(f"{salt}{entry.address}".encode()).hexdigest()[:HASH_CHARS],
-        "date": entry.date,
+        "id": f"{package}/{version}",
+        "package": package,
+        "version": version,
+        "title": f"{package} {version}",
+        "distribution": distribution.strip(),
+        "urgency": urgency[1].lower() if urgency else "unknown",
+        "author": author or "unknown",
+        "author_hash": hashlib.sha256(f"{salt}{address}".encode()).hexdigest()[:HASH_CHARS],
+        "date": _date(date),
         "bugs": bugs,
         "bug_count": len(bugs),
-        "text": entry.text,
+        "text": text,
     }
 
 
@@ -132,12 +110,3 @@ def _date(text: str) -> str | None:
         return date.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
-
-
-def _unpack(package: Path) -> Iterator[bytes]:
-    tree = subprocess.run(["dpkg-deb", "--fsys-tarfile", package], check=True, capture_output=True)
-    with tarfile.open(fileobj=io.BytesIO(tree.stdout)) as archive:
-        for member in archive:
-            file = archive.extractfile(member) if member.name.endswith(CHANGELOG) else None
-            if file is not None:
-                yield gzip.decompress(file.read())
