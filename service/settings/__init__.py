@@ -1,15 +1,14 @@
-"""Every setting of a deployment: one row each, read from the environment here and nowhere else."""
+"""Every setting of a deployment: a field each, read from the environment here and nowhere else."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from service import place
 from service.place import Place
 from service.settings import parsing, sign_in
-from service.settings.operating import ROWS
 
 HIDDEN = "(hidden)"
 THREADS, WAITING_THREADS = 2, 16  # over a store, and over an upstream
@@ -32,45 +31,230 @@ class Setting:
     secret: bool = False
 
 
+def _setting(
+    read: Callable[[str], Any],
+    example: str,
+    help: str,
+    *,
+    default: Any = None,
+    variable: str = "",
+    secret: bool = False,
+) -> Any:
+    """A field of `Settings`. Without `variable` it is read from RUNG_ and the name of the field."""
+    about = {"variable": variable, "default": default, "read": read, "example": example}
+    # URLs may have credentials.
+    shown = not secret and read is not parsing.url
+    return field(repr=shown, metadata={**about, "help": help, "secret": secret})
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of this deployment; `SETTINGS` explains each."""
+    """The settings of this deployment, one field each; `SETTINGS` has what each field declares."""
 
-    store: Place
-    database_url: str | None = field(repr=False)
-    store_read: tuple[str, ...] = field(repr=False)
-    store_url: str | None = field(repr=False)
-    store_sha256: str | None
-    papers_db: Path | None
-    papers_assets: str | None
-    papers_tokens: tuple[str, ...] = field(repr=False)
-    papers_url: str | None = field(repr=False)
-    papers_sha256: str | None
-    upstream_url: str | None
-    introspection_url: str | None
-    introspection_client_id: str | None
-    introspection_client_secret: str | None = field(repr=False)
-    audience: str | None
-    public_url: str | None
-    allowed_origins: tuple[str, ...]
-    allowed_hosts: tuple[str, ...]
-    trusted_proxy_hops: int
-    secret_key: str | None = field(repr=False)
-    authorization_servers: tuple[str, ...]
-    sign_in: str
-    threads: int
-    port: int
-    workers: int
-    log_format: str | None
-    log_level: str
-    metrics: str
-    metrics_token: str | None = field(repr=False)
-    rate_limit_token: str | None
-    rate_limit_address: str | None
-    rate_limit_failures: str | None
-    rate_limit_storage: str | None = field(repr=False)
-    drain_seconds: int
-    answer_cache_bytes: int
+    store: Place = _setting(
+        place.read,
+        "/data/rung.db",
+        "The path of the embedded store, or the postgresql:// URL of a database.",
+        default=Path("var/rung.db"),
+    )
+    database_url: str | None = _setting(
+        parsing.text,
+        "postgresql://rung@db.internal/rung",
+        "Set by hosts that provide PostgreSQL: the store, unless RUNG_STORE names one.",
+        variable="DATABASE_URL",
+        secret=True,
+    )
+    store_read: tuple[str, ...] = _setting(
+        place.replicas,
+        "postgresql://rung@replica.internal/rung",
+        "URLs of replicas of the database, with commas between. They answer reads once they have "
+        "reached the primary, which is asked with every request.",
+        default=(),
+        secret=True,
+    )
+    store_url: str | None = _setting(
+        parsing.url,
+        "https://files.example.com/rung.db",
+        "The URL of a store to download at start instead of using a local one. It is kept next "
+        "to RUNG_STORE.",
+    )
+    store_sha256: str | None = _setting(
+        parsing.sha256,
+        "64 hexadecimal digits",
+        "The SHA-256 of that store. Required with RUNG_STORE_URL.",
+    )
+    papers_db: Path | None = _setting(
+        parsing.path,
+        "/data/papers/snapshot.db",
+        "The path of a deepresearch-flow snapshot, served at /mcp/papers and /papers/v1.",
+    )
+    papers_assets: str | None = _setting(
+        parsing.assets,
+        "https://assets.internal/static",
+        "The directory or internal HTTP URL of the snapshot's static files. Default: `static` "
+        "next to it.",
+    )
+    papers_tokens: tuple[str, ...] = _setting(
+        parsing.tokens,
+        "two-or-more-long-random-words",
+        "The tokens that can read papers. Without any, papers are open to everybody.",
+        default=(),
+        secret=True,
+    )
+    papers_url: str | None = _setting(
+        parsing.url,
+        "https://files.example.com/papers.tar.gz",
+        "The URL of a snapshot, or of a tar archive with a snapshot and its static directory, "
+        "to download at start.",
+    )
+    papers_sha256: str | None = _setting(
+        parsing.sha256,
+        "64 hexadecimal digits",
+        "The SHA-256 of that file. Required with RUNG_PAPERS_URL.",
+    )
+    upstream_url: str | None = _setting(
+        parsing.address,
+        "https://pdpp.example.com",
+        "A PDPP resource server. It receives every token that is not a store token.",
+    )
+    introspection_url: str | None = _setting(
+        parsing.address,
+        "https://as.example.com/introspect",
+        "The introspection URL for upstream tokens. Without it, tokens are checked by reading "
+        "the schema.",
+    )
+    introspection_client_id: str | None = _setting(
+        parsing.text, "rung", "The client id for RUNG_INTROSPECTION_URL. Required with it."
+    )
+    introspection_client_secret: str | None = _setting(
+        parsing.text,
+        "a long random word",
+        "The client secret for RUNG_INTROSPECTION_URL. Required with it.",
+        secret=True,
+    )
+    audience: str | None = _setting(
+        parsing.text,
+        "https://rung.example.com/mcp",
+        "The audience that introspected tokens must have, if introspection returns one.",
+    )
+    public_url: str | None = _setting(
+        parsing.url,
+        "https://rung.example.com",
+        "The URL that clients use. Makes the links in answers absolute.",
+    )
+    allowed_origins: tuple[str, ...] = _setting(
+        parsing.urls,
+        "https://app.example.com",
+        "Browser origins that may call, in addition to the public URL and loopback.",
+        default=(),
+    )
+    allowed_hosts: tuple[str, ...] = _setting(
+        parsing.words,
+        "rung.example.com",
+        "The allowed host names, in addition to that of RUNG_PUBLIC_URL. Default: any; on "
+        "loopback only localhost and that of RUNG_PUBLIC_URL.",
+        default=(),
+    )
+    trusted_proxy_hops: int = _setting(
+        parsing.whole,
+        "1",
+        "The number of proxies in front that set X-Forwarded-*. 1 if DYNO is set.",
+        default=0,
+    )
+    secret_key: str | None = _setting(
+        parsing.text,
+        "32 random bytes as hex",
+        "The key that encrypts cursors and the tokens of package members. Generated and kept "
+        "in the store by default; set it if several hosts serve the same data.",
+        secret=True,
+    )
+    threads: int = _setting(
+        parsing.count,
+        "16",
+        f"Threads per worker: {THREADS}, or {WAITING_THREADS} with RUNG_UPSTREAM_URL. Use more "
+        "for packages with members on other servers.",
+    )
+    port: int = _setting(
+        parsing.port, "8000", "The port to listen on.", default=8000, variable="PORT"
+    )
+    workers: int = _setting(
+        parsing.count,
+        "2",
+        "The number of worker processes. Default: the number of cores.",
+        variable="WEB_CONCURRENCY",
+    )
+    log_format: str | None = _setting(
+        parsing.one_of("json", "text"),
+        "json",
+        "json or text. Default: text on a terminal, otherwise json.",
+    )
+    log_level: str = _setting(
+        parsing.one_of("debug", "info", "warning", "error"),
+        "info",
+        "The log level. debug adds health checks, warning omits requests.",
+        default="info",
+    )
+    metrics: str = _setting(
+        parsing.one_of("local", "open", "off"),
+        "open",
+        "Who can read /metrics: this machine, everybody, or nobody.",
+        default="local",
+    )
+    metrics_token: str | None = _setting(
+        parsing.token,
+        "a-long-random-word",
+        "A token for reading /metrics from other machines.",
+        secret=True,
+    )
+    rate_limit_token: str | None = _setting(
+        parsing.rate,
+        "1200/minute",
+        "The limit of requests per token, or off.",
+        default="600/minute",
+    )
+    rate_limit_address: str | None = _setting(
+        parsing.rate,
+        "1200/minute",
+        "The limit of requests without a token per client address, or off.",
+        default="300/minute",
+    )
+    rate_limit_failures: str | None = _setting(
+        parsing.rate,
+        "30/minute",
+        "The limit of refused tokens per client address, or off.",
+        default="30/minute",
+    )
+    rate_limit_storage: str | None = _setting(
+        parsing.storage,
+        "redis://redis.internal:6379/0",
+        "Shared storage for rate limits. Without it, each worker counts separately.",
+        secret=True,
+    )
+    drain_seconds: int = _setting(
+        parsing.whole,
+        "5",
+        "Seconds a worker continues to accept requests after SIGTERM, while /readyz returns 503.",
+        default=5,
+    )
+    answer_cache_bytes: int = _setting(
+        parsing.whole,
+        "0",
+        "The size in bytes of each worker's cache for repeated calls. A commit to the store "
+        "clears it; 0 disables it.",
+        default=1_000_000,
+    )
+    sign_in: str = _setting(
+        parsing.one_of("on", "off"),
+        "on",
+        "Whether clients can get tokens of the store by sign-in (OAuth), which the owner approves.",
+        default="off",
+    )
+    authorization_servers: tuple[str, ...] = _setting(
+        parsing.urls,
+        "https://as.example.com",
+        "The authorization servers that issue tokens, for protected-resource metadata.",
+        default=(),
+    )
 
     @property
     def served(self) -> Place:
@@ -95,199 +279,13 @@ class Settings:
         return ((self.base,) if self.signs_in else ()) + self.authorization_servers
 
 
-SETTINGS: tuple[Setting, ...] = (
-    Setting(
-        "store",
-        "RUNG_STORE",
-        Path("var/rung.db"),
-        place.read,
-        "/data/rung.db",
-        "The path of the embedded store, or the postgresql:// URL of a database.",
-    ),
-    Setting(
-        "database_url",
-        "DATABASE_URL",
-        None,
-        parsing.text,
-        "postgresql://rung@db.internal/rung",
-        "Set by hosts that provide PostgreSQL: the store, unless RUNG_STORE names one.",
-        secret=True,
-    ),
-    Setting(
-        "store_read",
-        "RUNG_STORE_READ",
-        (),
-        place.replicas,
-        "postgresql://rung@replica.internal/rung",
-        "URLs of replicas of the database, with commas between. They answer reads once they have "
-        "reached the primary, which is asked with every request.",
-        secret=True,
-    ),
-    Setting(
-        "store_url",
-        "RUNG_STORE_URL",
-        None,
-        parsing.url,
-        "https://files.example.com/rung.db",
-        "The URL of a store to download at start instead of using a local one. It is kept next "
-        "to RUNG_STORE.",
-    ),
-    Setting(
-        "store_sha256",
-        "RUNG_STORE_SHA256",
-        None,
-        parsing.sha256,
-        "64 hexadecimal digits",
-        "The SHA-256 of that store. Required with RUNG_STORE_URL.",
-    ),
-    Setting(
-        "papers_db",
-        "RUNG_PAPERS_DB",
-        None,
-        parsing.path,
-        "/data/papers/snapshot.db",
-        "The path of a deepresearch-flow snapshot, served at /mcp/papers and /papers/v1.",
-    ),
-    Setting(
-        "papers_assets",
-        "RUNG_PAPERS_ASSETS",
-        None,
-        parsing.assets,
-        "https://assets.internal/static",
-        "The directory or internal HTTP URL of the snapshot's static files. Default: `static` "
-        "next to it.",
-    ),
-    Setting(
-        "papers_tokens",
-        "RUNG_PAPERS_TOKENS",
-        (),
-        parsing.tokens,
-        "two-or-more-long-random-words",
-        "The tokens that can read papers. Without any, papers are open to everybody.",
-        secret=True,
-    ),
-    Setting(
-        "papers_url",
-        "RUNG_PAPERS_URL",
-        None,
-        parsing.url,
-        "https://files.example.com/papers.tar.gz",
-        "The URL of a snapshot, or of a tar archive with a snapshot and its static directory, "
-        "to download at start.",
-    ),
-    Setting(
-        "papers_sha256",
-        "RUNG_PAPERS_SHA256",
-        None,
-        parsing.sha256,
-        "64 hexadecimal digits",
-        "The SHA-256 of that file. Required with RUNG_PAPERS_URL.",
-    ),
-    Setting(
-        "upstream_url",
-        "RUNG_UPSTREAM_URL",
-        None,
-        parsing.address,
-        "https://pdpp.example.com",
-        "A PDPP resource server. It receives every token that is not a store token.",
-    ),
-    Setting(
-        "introspection_url",
-        "RUNG_INTROSPECTION_URL",
-        None,
-        parsing.address,
-        "https://as.example.com/introspect",
-        "The introspection URL for upstream tokens. Without it, tokens are checked by reading "
-        "the schema.",
-    ),
-    Setting(
-        "introspection_client_id",
-        "RUNG_INTROSPECTION_CLIENT_ID",
-        None,
-        parsing.text,
-        "rung",
-        "The client id for RUNG_INTROSPECTION_URL. Required with it.",
-    ),
-    Setting(
-        "introspection_client_secret",
-        "RUNG_INTROSPECTION_CLIENT_SECRET",
-        None,
-        parsing.text,
-        "a long random word",
-        "The client secret for RUNG_INTROSPECTION_URL. Required with it.",
-        secret=True,
-    ),
-    Setting(
-        "audience",
-        "RUNG_AUDIENCE",
-        None,
-        parsing.text,
-        "https://rung.example.com/mcp",
-        "The audience that introspected tokens must have, if introspection returns one.",
-    ),
-    Setting(
-        "public_url",
-        "RUNG_PUBLIC_URL",
-        None,
-        parsing.url,
-        "https://rung.example.com",
-        "The URL that clients use. Makes the links in answers absolute.",
-    ),
-    Setting(
-        "allowed_origins",
-        "RUNG_ALLOWED_ORIGINS",
-        (),
-        parsing.urls,
-        "https://app.example.com",
-        "Browser origins that may call, in addition to the public URL and loopback.",
-    ),
-    Setting(
-        "allowed_hosts",
-        "RUNG_ALLOWED_HOSTS",
-        (),
-        parsing.words,
-        "rung.example.com",
-        "The allowed host names, in addition to that of RUNG_PUBLIC_URL. Default: any; on "
-        "loopback only localhost and that of RUNG_PUBLIC_URL.",
-    ),
-    Setting(
-        "trusted_proxy_hops",
-        "RUNG_TRUSTED_PROXY_HOPS",
-        0,
-        parsing.whole,
-        "1",
-        "The number of proxies in front that set X-Forwarded-*. 1 if DYNO is set.",
-    ),
-    Setting(
-        "secret_key",
-        "RUNG_SECRET_KEY",
-        None,
-        parsing.text,
-        "32 random bytes as hex",
-        "The key that encrypts cursors and the tokens of package members. Generated and kept "
-        "in the store by default; set it if several hosts serve the same data.",
-        secret=True,
-    ),
-    Setting(
-        "threads",
-        "RUNG_THREADS",
-        None,
-        parsing.count,
-        "16",
-        f"Threads per worker: {THREADS}, or {WAITING_THREADS} with RUNG_UPSTREAM_URL. Use more "
-        "for packages with members on other servers.",
-    ),
-    Setting("port", "PORT", 8000, parsing.port, "8000", "The port to listen on."),
-    Setting(
-        "workers",
-        "WEB_CONCURRENCY",
-        None,
-        parsing.count,
-        "2",
-        "The number of worker processes. Default: the number of cores.",
-    ),
-    *(Setting(*row) for row in (*ROWS, *sign_in.ROWS)),
-)
+def _declared(declared: "Field[Any]") -> Setting:
+    about = dict(declared.metadata)
+    about["variable"] = about["variable"] or f"RUNG_{declared.name.upper()}"
+    return Setting(declared.name, **about)
+
+
+SETTINGS: tuple[Setting, ...] = tuple(map(_declared, fields(Settings)))
 
 
 def environment(**changes: str) -> dict[str, str]:

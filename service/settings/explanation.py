@@ -1,4 +1,4 @@
-"""Describes the effective settings, their origin and other variables; writes the example file."""
+"""Describes the effective settings and other variables, and writes the example file."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,29 +1,9 @@
-"""The settings of sign-in. Rows of `SETTINGS`, and what they cannot be combined with."""
+"""What the settings of sign-in cannot be combined with."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from service.settings import parsing
-
-ROWS: Final[tuple[tuple[Any, ...], ...]] = (
-    (
-        "sign_in",
-        "RUNG_SIGN_IN",
-        "off",
-        parsing.one_of("on", "off"),
-        "on",
-        "Whether clients can get tokens of the store by sign-in (OAuth), which the owner approves.",
-    ),
-    (
-        "authorization_servers",
-        "RUNG_AUTHORIZATION_SERVERS",
-        (),
-        parsing.urls,
-        "https://as.example.com",
-        "The authorization servers that issue tokens, for protected-resource metadata.",
-    ),
-)
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 
