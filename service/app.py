@@ -17,10 +17,7 @@ from service.mcp.papers import PapersSurface
 from service.mcp.records import RecordsSurface
 from service.mcp.answer_cache import AnswerCache
 from service.pages import blueprint as pages
-from service.rest import blueprint as rest
-from service.rest import documents, metadata
-from service.rest import papers as rest_papers
-from service.rest import web
+from service.rest import blueprint as rest, metadata, papers as rest_papers, web
 from service.running import hooks, metrics
 from service.settings import explanation
 from service.records import opening
@@ -61,7 +58,6 @@ def create_app(services: Services | None = None) -> Flask:
         from service.signin import blueprint as signin
 
         signin.mount(app, services, shared.layout, paths)
-    documents.mount(app, services)
     metrics.mount(app, services)
     hops = services.settings.trusted_proxy_hops
     if hops:

@@ -4,9 +4,8 @@ from functools import partial
 
 from evidence.limits import BUDGETS
 from evidence.work import Deadline, Each
-from service.sources.remote.breaker import Bulkhead, Permit
+from service.sources.remote.origin import Bulkhead, Origin, Permit
 from service.sources.remote.server import HttpResourceServer
-from service.sources.remote.origin import Origin
 from service.sources.package import Child, PackageResourceServer
 from service.ports import ResourceServer
 from service.sources.remote.remote_authority import RemoteAuthority

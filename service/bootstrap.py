@@ -19,11 +19,9 @@ from renderers.pool import WorkerPool
 from service.operations.base import PaperSession, Session
 from service.settings import SETTINGS, Settings
 from service import keys
-from service.cursors import Sealer
 from service.sources.remote import outbound
 from service.authority import Authority
-from service.sources.remote.breaker import Bulkhead
-from service.sources.remote.origin import Origin
+from service.sources.remote.origin import Bulkhead, Origin
 from service.sources.remote.remote_authority import Introspection, RemoteAuthority
 from service.access import tokens
 from service.access.entries import Entries
@@ -94,19 +92,10 @@ class Services:
     @property
     def fence_key(self) -> bytes:
         """What fences of record text are made with: the same in all workers."""
-        return keys.fence_key(self._secret)
-
-    @property
-    def sessions(self) -> Sealer:
-        """What seals the cookies of the reading pages."""
-        return keys.of_sessions(self._secret)
-
-    @property
-    def _secret(self) -> bytes:
         if self.store is not None and (self.upstream is None or self.store.reader.exists()):
-            return self.store.secret()
+            return self.store.fence_key
         told = self.settings.secret_key
-        return told.encode() if told else self._own_secret
+        return keys.fence_key(told.encode() if told else self._own_secret)
 
 
 def build(settings: Settings) -> Services:

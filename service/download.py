@@ -18,8 +18,7 @@ from pathlib import Path
 from evidence.errors import EvidenceError, InvalidRequest, TooLarge, Unavailable
 from evidence.limits import BUDGETS
 from service.sources.remote import outbound
-from service.papers.disk import reason
-from service.papers.layout import MAGIC
+from service.papers.snapshot_file import MAGIC, reason
 
 CHECKSUM = re.compile(r"[0-9a-f]{64}")
 FETCHING = ".fetching-"

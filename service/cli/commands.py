@@ -1,25 +1,44 @@
-"""Operations as commands, for records and for papers: their options, next calls and errors."""
+"""Operations as commands, for records and for papers: options, next calls, errors, exit codes."""
 
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import click
 
-from evidence import handles
+from evidence import handles, wire
 from evidence.model import Continuation
 from evidence.errors import EvidenceError, InvalidRequest, TimedOut, Unavailable
 from evidence.values import Base64, Bytes
 from evidence.wire import bytes_line
 from renderers import failure
-from service.cli import errors, output, words
+from service.cli import output, words
 from service.cli.source import NoToken
 from service.operations.base import Operation, retries
-from service.settings import SettingsError
 from service.ports import Late, Unreached
+from service.settings import SettingsError
+from service.statuses import STATUS, TYPES
+
+FAILURE: Final = 1
+USAGE: Final = 2
+
+#: Exit codes by HTTP status; every other error is a plain failure.
+CODES: Final = {400: USAGE, 401: 3, 403: 4, 404: 5}
+
+
+def exit_code(error: EvidenceError) -> int:
+    """1 a failure, 2 a wrong call, 3 no valid token, 4 forbidden, 5 not found."""
+    return CODES.get(STATUS[error.kind], FAILURE)
+
+
+def error_body(error: EvidenceError) -> dict[str, Any]:
+    """The REST error body, without a request id because there was no HTTP request."""
+    kind = TYPES.get(STATUS[error.kind], "api_error")
+    return {"error": {"type": kind, **wire.failure(error)["error"]}}
+
 
 Op = TypeVar("Op", bound=Operation)
 
@@ -183,14 +202,14 @@ def report_errors(
         yield
     except SettingsError as error:
         output.say(f"Error: {error}")
-        sys.exit(errors.USAGE)
+        sys.exit(USAGE)
     except EvidenceError as error:
         unreached = isinstance(error, (Unreached, Late))
         if asked and isinstance(error, (Unreached, Late)):
             error.message = _silence(asked, error.why)
         if as_json:
-            output.json(errors.body(error), err=True)
-            sys.exit(errors.exit_code(error))
+            output.json(error_body(error), err=True)
+            sys.exit(exit_code(error))
         if operation is not None:
             error.calls += retries(error, operation, dict(given or {}))
         error.message = spelling.with_commands(error.message)
@@ -203,7 +222,7 @@ def report_errors(
         if isinstance(error, NoToken) and error.options and operation is not None:
             again = Continuation(operation.name, dict(given or {}), "retry")
             output.say(f"retry: {spelling.spell(again, *error.options)}")
-        sys.exit(errors.exit_code(error))
+        sys.exit(exit_code(error))
 
 
 def _silence(asked: str, why: str) -> str:

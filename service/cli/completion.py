@@ -7,8 +7,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from service import settings
-from service.cli.output import say
-from service.cli.replacing import replacing
+from service.cli.output import replacing, say
 
 NAME = "rung"
 VARIABLE = "_RUNG_COMPLETE"

@@ -45,9 +45,9 @@ class Key:
 
     name: str
     variable: str | None
-    read: Callable[[str], object]
     example: str
     help: str
+    read: Callable[[str], object] = parsing.text
     is_path: bool = False
     secret: bool = False
 
@@ -89,41 +89,28 @@ KEYS: tuple[Key, ...] = (
     Key(
         "url",
         "RUNG_URL",
-        parsing.address,
         "https://rung.example.com",
         "A running Rung to read from.",
+        parsing.address,
     ),
     Key(
         "provider_url",
         "RUNG_UPSTREAM_URL",
-        parsing.address,
         "https://pdpp.example.com",
         "A PDPP resource server to read from.",
+        parsing.address,
     ),
-    Key(
-        "store",
-        "RUNG_STORE",
-        parsing.text,
-        "/data/rung.db",
-        "The path of the store.",
-        is_path=True,
-    ),
+    Key("store", "RUNG_STORE", "/data/rung.db", "The path of the store.", is_path=True),
     Key(
         "papers_db",
         "RUNG_PAPERS_DB",
-        parsing.text,
         "/data/papers/snapshot.db",
         "A snapshot of papers.",
         is_path=True,
     ),
-    Key("token", "RUNG_TOKEN", _token, "rung_…", "The token for commands that read.", secret=True),
+    Key("token", "RUNG_TOKEN", "rung_…", "The token for commands that read.", _token, secret=True),
     Key(
-        "token_file",
-        None,
-        parsing.text,
-        "~/.config/rung/token",
-        "A file that contains the token.",
-        is_path=True,
+        "token_file", None, "~/.config/rung/token", "A file that contains the token.", is_path=True
     ),
 )
 #: Only one of each pair can hold.

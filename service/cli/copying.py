@@ -5,7 +5,7 @@ from contextlib import closing
 
 import click
 
-from service.cli.options import PlaceType
+from service.cli.source import PlaceType
 from service.cli.output import say
 from service.cli.progress import ROWS_BETWEEN_LOOKS, Meter
 from service.cli.store import required, teaching

@@ -10,7 +10,7 @@ import click
 
 
 class Deferred(click.Command):
-    """A placeholder for the command `attribute` of a module, imported when it is called."""
+    """A placeholder for the command `attribute` of a module here, imported when it is called."""
 
     def __init__(
         self, name: str, module: str, attribute: str, help: str, *, configured: bool = True
@@ -22,7 +22,7 @@ class Deferred(click.Command):
 
     def load(self) -> click.Command:
         """The command itself."""
-        command = getattr(import_module(self._module), self._attribute)
+        command = getattr(import_module(f"service.cli.{self._module}"), self._attribute)
         assert isinstance(command, click.Command)
         return command
 
@@ -31,7 +31,7 @@ class Deferred(click.Command):
         info_name: str | None,
         args: list[str],
         parent: click.Context | None = None,
-        **extra: Any
+        **extra: Any,
     ) -> click.Context:
         """A context of the command itself, so that it is parsed, completed and run."""
         return self.load().make_context(info_name, args, parent, **extra)

@@ -8,7 +8,7 @@ import click
 
 from service.place import Place
 from service.cli import serve
-from service.cli.options import store_option
+from service.cli.source import store_option
 from service.cli.opening import DEMO_TOKEN
 from service.cli.store import teaching
 from service.clients.client import endpoint

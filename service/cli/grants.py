@@ -13,7 +13,7 @@ import orjson
 
 from evidence.limits import BUDGETS
 from service.place import Place
-from service.cli.options import read_json, store_option
+from service.cli.source import read_json, store_option
 from service.cli.output import say
 from service.cli.store import existing, teaching
 from service.access.grants import GrantEntry, create, list_grants, revoke

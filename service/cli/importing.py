@@ -15,7 +15,7 @@ import orjson
 from evidence.errors import InvalidRequest, Unavailable
 from service.place import Place
 from service.cli import coverage, import_report
-from service.cli.options import read_json, store_option
+from service.cli.source import read_json, store_option
 from service.cli.output import say
 from service.cli.progress import Progress
 from service.cli.store import teaching

@@ -10,7 +10,7 @@ from service.access.grants import list_grants
 from service.access.registry import Registry
 from service.access.sidecar import Sidecar
 from service.cli import output
-from service.cli.options import store_option
+from service.cli.source import store_option
 from service.cli.store import existing, teaching
 from service.place import Place
 

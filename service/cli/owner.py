@@ -8,7 +8,7 @@ from service import settings
 from service.access.entries import Entries
 from service.access.owner import LINK_SECONDS, Owner
 from service.access.sidecar import Sidecar
-from service.cli.options import store_option
+from service.cli.source import store_option
 from service.cli.output import say
 from service.cli.store import existing, teaching
 from service.place import Place

@@ -11,14 +11,13 @@ import orjson
 
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
-from service import credentials, settings
+from service import credentials, keys, settings
 from service.place import Place
 from service.cli.grants import expiry
-from service.cli.options import store_option
+from service.cli.source import store_option
 from service.cli.output import say
 from service.cli.store import existing, teaching
-from service import keys
-from service.sources.remote.joining import remote_member
+from service.sources.remote.remote_authority import remote_member
 from service.access.packages import create, list_packages, local_member, revoke
 from service.access.registry import Member, PackageEntry
 from service.access.registry import Registry

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 
 from service import settings
 from service.place import Place, spelled
-from service.cli.options import store_option
+from service.cli.source import store_option
 from service.settings import parsing
 from service.records.sqlite.checkup import Foreign, Unreadable, recognise
 

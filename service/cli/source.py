@@ -1,4 +1,4 @@
-"""Options that select the source of a command: a store, a PDPP resource server or a Rung.
+"""Options that select a store or another source: a PDPP resource server or a Rung.
 
 `source_options` gives a command the options and passes it a `Source`; `opening` opens it.
 """
@@ -12,14 +12,57 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import click
+import orjson
 from click.core import ParameterSource
 
 from evidence.errors import InvalidRequest, Unauthenticated
-from service import credentials
-from service.place import Place
+from service import credentials, place, settings
 from service.cli import config
-from service.cli.options import store_option
 from service.clients.client import TOKEN_VARIABLE
+from service.place import Database, Place
+
+
+class PlaceType(click.ParamType[Place]):
+    """Where a store is; see `place`."""
+
+    name = "file"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Place:
+        try:
+            found = value if isinstance(value, (Path, Database)) else place.read(str(value))
+        except ValueError as error:
+            self.fail(f"it {error}.", param, ctx)
+        if isinstance(found, Path):
+            click.Path(dir_okay=False).convert(found, param, ctx)
+        return found
+
+
+def _default() -> Place:
+    """The database that a host provides, or else the file of this folder."""
+    provided = settings.environment().get("DATABASE_URL", "")
+    return place.read(provided if provided.startswith(place.SCHEMES) else "var/rung.db")
+
+
+store_option = click.option(
+    "--store",
+    "store",
+    type=PlaceType(),
+    default=_default,
+    envvar="RUNG_STORE",
+    show_default="var/rung.db",
+    help="The path of the store, or the URL of its database. Also read from RUNG_STORE.",
+)
+
+
+def read_json(path: Path) -> Any:
+    """The value of a JSON file that an option names."""
+    try:
+        return orjson.loads(path.read_bytes())
+    except orjson.JSONDecodeError as error:
+        raise click.ClickException(f"{path} is not JSON: {error}.") from error
+
 
 #: What a running Rung answers at; people copy these addresses.
 ENDPOINTS = ("/mcp/papers", "/papers/v1", "/mcp", "/v1")
@@ -62,40 +105,33 @@ class Source:
         return None
 
 
-_OPTIONS = (
-    click.option(
-        "--url", envvar="RUNG_URL", help="A running Rung to read from. Also read from RUNG_URL."
-    ),
-    click.option(
-        "--provider-url",
-        envvar="RUNG_UPSTREAM_URL",
-        help="A PDPP resource server to read from. Also read from RUNG_UPSTREAM_URL.",
-    ),
-    store_option,
-    click.option(
-        "--token",
-        envvar=TOKEN_VARIABLE,
-        help=f"The token. Other users of this machine can see it; prefer {TOKEN_VARIABLE}.",
-    ),
-    click.option(
-        "--token-file", type=click.Path(path_type=Path), help="A file that contains the token."
-    ),
-)
-
-
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the source options; the command receives them as `source`."""
 
+    @click.option(
+        "--url", envvar="RUNG_URL", help="A running Rung to read from. Also read from RUNG_URL."
+    )
+    @click.option(
+        "--provider-url",
+        envvar="RUNG_UPSTREAM_URL",
+        help="A PDPP resource server to read from. Also read from RUNG_UPSTREAM_URL.",
+    )
+    @store_option
+    @click.option(
+        "--token",
+        envvar=TOKEN_VARIABLE,
+        help=f"The token. Other users of this machine can see it; prefer {TOKEN_VARIABLE}.",
+    )
+    @click.option(
+        "--token-file", type=click.Path(path_type=Path), help="A file that contains the token."
+    )
     @click.pass_context
     @wraps(command)
     def taking(context: click.Context, /, **given: Any) -> Any:
         told = {name: given.pop(name) for name in (*NAMES, "token", "token_file")}
         return context.invoke(command, source=_chosen(context, told), **given)
 
-    found: Callable[..., Any] = taking
-    for option in reversed(_OPTIONS):
-        found = option(found)
-    return found
+    return taking
 
 
 def _chosen(context: click.Context, told: dict[str, Any]) -> Source:

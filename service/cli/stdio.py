@@ -13,21 +13,14 @@ from typing import Any, NoReturn
 import click
 from click.core import ParameterSource
 
-from evidence.errors import (
-    EvidenceError,
-    Forbidden,
-    InvalidRequest,
-    RateLimited,
-    TimedOut,
-    Unauthenticated,
-    Unavailable,
-)
+from evidence import errors
+from evidence.errors import EvidenceError, InvalidRequest
 from evidence.limits import BUDGETS
 from evidence.version import VERSION
 from service import credentials, settings
 from service.bootstrap import rendering_pool
 from service.place import Place
-from service.cli.options import store_option
+from service.cli.source import store_option
 from service.cli.opening import (
     check_store,
     given_token,
@@ -149,9 +142,9 @@ def _provider(url: str, cache_root: Path, token_file: Path | None) -> Served:
     open_session = provider_opener(provider, token, cache_root, rendering_pool())
     try:
         open_session(BUDGETS.start_seconds)
-    except (Unavailable, TimedOut, RateLimited) as error:
+    except (errors.Unavailable, errors.TimedOut, errors.RateLimited) as error:
         note(f"{provider} has not identified the token yet. {error.message}")
-    except (Unauthenticated, Forbidden) as error:
+    except (errors.Unauthenticated, errors.Forbidden) as error:
         error.hint = f"Get a client token: `{shlex.join(['pdpp', 'connect', provider])}`."
         raise
     name = f"the records of {provider}"
@@ -165,7 +158,7 @@ def _papers(path: Path) -> Served:
     assert found.papers is not None, "a snapshot is named"
     status = found.papers.status()
     if status["status"] != "ready":
-        raise Unavailable(f"{path} cannot be served: {status['refused']}")
+        raise errors.Unavailable(f"{path} cannot be served: {status['refused']}")
     return Served(PapersSurface(), lambda: found.open_papers(None), f"the papers of {path}")
 
 
@@ -192,9 +185,9 @@ def _code(error: EvidenceError) -> int:
     """The exit code of an error. A grant that has ended is no token, not a forbidden one."""
     if isinstance(error, InvalidRequest):
         return WRONG_USAGE
-    if isinstance(error, Forbidden) and error.code == Forbidden.default_code:
+    if isinstance(error, errors.Forbidden) and error.code == errors.Forbidden.default_code:
         return NO_PERMISSION
-    return NOT_CONFIGURED if isinstance(error, (Forbidden, Unauthenticated)) else 1
+    return NOT_CONFIGURED if isinstance(error, (errors.Forbidden, errors.Unauthenticated)) else 1
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:

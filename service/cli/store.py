@@ -12,7 +12,7 @@ from evidence.errors import EvidenceError
 from evidence.limits import BUDGETS
 from service.place import Place
 from service.cli import output
-from service.cli.options import store_option
+from service.cli.source import store_option
 from service.records.intake import Refused
 from service.records.sqlite.failures import explain_failures
 from service.records.opening import open_writer

@@ -13,7 +13,7 @@ from service.access.grants import list_grants
 from service.access.registry import Registry
 from service.place import Place
 from service.cli import importing
-from service.cli.options import store_option
+from service.cli.source import store_option
 from service.cli.output import say
 from service.cli.store import existing, in_file, teaching
 from service.records.ingest import Counts

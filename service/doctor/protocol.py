@@ -9,8 +9,7 @@ import orjson
 from evidence.errors import ENDED
 from evidence.limits import BUDGETS
 from service.doctor.findings import Finding, fail, ok, skip, warn
-from service.doctor.front import in_place_of
-from service.doctor.route import ENDPOINTS, NOBODY, Route, message
+from service.doctor.route import ENDPOINTS, NOBODY, Route, in_place_of, message
 from service.mcp.faults import HEADER_MISMATCH, UNSUPPORTED_VERSION
 from service.mcp.versions import LEGACY, MODERN
 

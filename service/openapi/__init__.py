@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from evidence.version import VERSION
-from service.openapi import failures, paths
+from service.openapi import paths
 from service.openapi.parameters import components
 
 PATH = "/openapi.json"
@@ -38,7 +38,7 @@ def document(mounted: Mounted) -> dict[str, Any]:
     found["tags"] = [tag for tag in found["tags"] if getattr(mounted, tag["name"], True)]
     shared = found["components"]
     shared["parameters"] = components()
-    shared["responses"] = failures.components(paths.headers("Request-Id"))
+    shared["responses"] = paths.components(paths.headers("Request-Id"))
     if mounted.records:
         shared["schemas"] |= _part("records")
         found["paths"] |= paths.of_records()

@@ -1,21 +1,76 @@
-"""Operations, listings and `/mcp` as OpenAPI paths, with every status each can answer."""
+"""Operations, listings and MCP endpoints as OpenAPI paths, with every status each can answer."""
 
+import inspect
+import re
+from collections.abc import Iterable
 from typing import Any
 
+from evidence import errors
 from evidence.errors import EvidenceError
-from service.openapi import failures, parameters
+from service.openapi import parameters
 from service.openapi.parameters import TEXT, Shape, ref
-from service.operations import OPERATIONS
+from service.operations import OPERATIONS, listings
 from service.operations.base import Operation, RecordOperation
-from service.operations.listings import (
-    BLOB_DESCRIPTION,
-    BLOB_EXAMPLE,
-    BLOB_PATH,
-    BLOB_TITLE,
-    LISTINGS,
-)
 from service.operations.papers import PAPER_OPERATIONS
-from service.statuses import STATUS
+from service.statuses import STATUS, TYPES
+
+RECORDS: tuple[type[EvidenceError], ...] = errors.KINDS
+#: The errors of reading a snapshot of papers.
+PAPERS: tuple[type[EvidenceError], ...] = tuple(
+    kind
+    for kind in errors.KINDS
+    if kind not in (errors.Unauthenticated, errors.TooLarge, errors.NotText)
+)
+CLOSED_PAPERS = (*PAPERS, errors.Unauthenticated)
+
+_MEANT = re.compile(r"─ (\w+) +(.+?) +\d{3}$", re.MULTILINE)
+
+
+def components(headers: dict[str, Shape]) -> dict[str, Shape]:
+    """One response per kind of error, by its name."""
+    meant = dict(_MEANT.findall(inspect.getdoc(errors) or ""))
+    return {kind.__name__: _response(kind, meant[kind.__name__], headers) for kind in errors.KINDS}
+
+
+def failures(kinds: Iterable[type[EvidenceError]]) -> dict[str, Shape]:
+    """The responses of a route that can fail in these ways."""
+    return {
+        str(STATUS[kind.kind]): {"$ref": f"#/components/responses/{kind.__name__}"}
+        for kind in sorted(kinds, key=lambda kind: STATUS[kind.kind])
+    }
+
+
+def unsupported() -> Shape:
+    """The response to a body of another content type."""
+    content = {"application/json": {"schema": ref("Error")}}
+    return {"description": "The content type is not application/json.", "content": content}
+
+
+def _response(kind: type[EvidenceError], meant: str, headers: dict[str, Shape]) -> Shape:
+    status = STATUS[kind.kind]
+    own = dict(headers)
+    if status == 401:
+        own["WWW-Authenticate"] = {
+            "description": "The required authentication.",
+            "schema": TEXT,
+            "required": True,
+        }
+    if status in (429, 503):
+        own["Retry-After"] = {"description": "Seconds to wait before a retry.", "schema": TEXT}
+    example = {
+        "type": TYPES.get(status, "api_error"),
+        "code": kind.default_code,
+        "message": f"{meant[0].upper()}{meant[1:].replace('`', '')}.",
+        "request_id": "req_0123456789abcdef",
+    }
+    return {
+        "description": f"{meant[0].upper()}{meant[1:]}. Usual code: `{kind.default_code}`.",
+        "headers": own,
+        "content": {
+            "application/json": {"schema": ref("Error"), "example": {"error": example}},
+        },
+    }
+
 
 Paths = dict[str, dict[str, Any]]
 
@@ -58,19 +113,19 @@ def of_records() -> Paths:
         if operation.route.posted:
             item["post"] = _posted(operation)
         paths[parameters.template(path)] = item
-    for listing in LISTINGS:
+    for listing in listings.LISTINGS:
         asked = parameters.in_path(listing.path, {}, listing.example)
         info = operation_info(listing.name, listing.title, listing.description, "records")
         asked += [parameters.connection(listing.example), *parameters.shared()]
         answers = _record_answers(listing.name)
         paths[parameters.template(listing.path)] = {"get": {**info, "parameters": asked, **answers}}
-    return paths | {parameters.template(BLOB_PATH): {"get": _blob()}}
+    return paths | {parameters.template(listings.BLOB_PATH): {"get": _blob()}}
 
 
 def of_papers(closed: bool) -> Paths:
     """The routes below /papers/v1."""
     paths: Paths = {}
-    kinds = failures.CLOSED_PAPERS if closed else failures.PAPERS
+    kinds = CLOSED_PAPERS if closed else PAPERS
     kept = (*USUAL, "Link") if closed else (*USUAL, "Link", "ETag")
     for operation in PAPER_OPERATIONS:
         variants = {operation.route.path: dict[str, Any](), **operation.route.variants}
@@ -100,12 +155,12 @@ def _posted(operation: RecordOperation) -> Shape:
     )
     item = {**info, "requestBody": {"required": True, "content": content}}
     item |= _record_answers(operation.name)
-    item["responses"]["415"] = {**failures.unsupported(), "headers": headers("Request-Id")}
+    item["responses"]["415"] = {**unsupported(), "headers": headers("Request-Id")}
     return item
 
 
 def _record_answers(name: str) -> Shape:
-    return _answers(name, failures.RECORDS, *USUAL, "PDPP-Version", "Link", secured=True)
+    return _answers(name, RECORDS, *USUAL, "PDPP-Version", "Link", secured=True)
 
 
 def _answers(
@@ -119,13 +174,13 @@ def _answers(
         "headers": headers(*names),
         "content": {"application/json": {"schema": answer}},
     }
-    responses = {"200": good, **failures.responses(kinds)}
+    responses = {"200": good, **failures(kinds)}
     return {"security": SECURED if secured else [], "responses": responses}
 
 
 def _blob() -> Shape:
-    asked = parameters.in_path(BLOB_PATH, {}, BLOB_EXAMPLE)
-    asked += [parameters.connection(BLOB_EXAMPLE), *parameters.shared()]
+    asked = parameters.in_path(listings.BLOB_PATH, {}, listings.BLOB_EXAMPLE)
+    asked += [parameters.connection(listings.BLOB_EXAMPLE), *parameters.shared()]
     asked.append(
         {
             "name": "Range",
@@ -149,10 +204,10 @@ def _blob() -> Shape:
     }
     responses = {"200": whole, "206": part, **KEPT, "416": outside}
     return {
-        **operation_info("blob", BLOB_TITLE, BLOB_DESCRIPTION, "records"),
+        **operation_info("blob", listings.BLOB_TITLE, listings.BLOB_DESCRIPTION, "records"),
         "parameters": asked,
         "security": SECURED,
-        "responses": {**responses, **failures.responses(failures.RECORDS)},
+        "responses": {**responses, **failures(RECORDS)},
     }
 
 

@@ -1,16 +1,36 @@
-"""The pages of a deployment and their static files."""
+"""The pages of a deployment and their static files.
+
+`/` is the contents of this server, its state, and how to connect. `/docs/api` is the OpenAPI
+document for people, by Swagger UI from files of its package.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
+from typing import Final
 
 from flask import Blueprint, Flask, Response
 
 from service.bootstrap import Services
-from service.pages import connect, index, trial, viewer
-from service.pages.assets import PREFIX
-from service.pages.layout import SECURITY, Layout
-from service.pages.reading.blueprint import blueprint as reading
+from service.mcp.versions import SUPPORTED
+from service.openapi import PATH as DOCUMENT
+from service.pages import connect, trial
+from service.pages.holdings import health, here, holdings
+from service.pages.layout import PREFIX, SECURITY, Asset, Layout
+from service.running.readiness import readiness
 
+FRONT: Final = "/"
+VIEWER: Final = "/docs/api"
+#: The package of Swagger UI, and the two files the page needs.
+SWAGGER: Final = "flask_swagger_ui"
+SWAGGER_FILES: Final = {
+    "swagger-ui.css": "text/css; charset=utf-8",
+    "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
+}
+#: The address has the version, so its files never change.
+SWAGGER_PREFIX: Final = f"/static/swagger/{version('flask-swagger-ui')}"
 FOREVER = "public, max-age=31536000, immutable"
 #: Of addresses without a digest, and of a digest that was: while a deployment is replaced, a page
 #: of the one release asks the other for its files.
@@ -28,7 +48,7 @@ class Shared:
 
 
 def mount(app: Flask, services: Services, *, mcp_path: str, papers_path: str) -> Shared:
-    """Adds the pages, their files below `/static/pages` and the icon.
+    """Adds the pages, their files below `/static` and the icon.
 
     Returns those whose addresses answer programs too.
     """
@@ -36,29 +56,64 @@ def mount(app: Flask, services: Services, *, mcp_path: str, papers_path: str) ->
     routes = Blueprint("pages", __name__)
     trial.add(routes, layout)
     connect.add(routes, layout)
-    viewer.add(routes, layout)
+    routes.add_url_rule(VIEWER, "viewer", lambda: _viewer(layout))
+    for name in SWAGGER_FILES:
+        routes.add_url_rule(
+            f"{SWAGGER_PREFIX}/{name}",
+            name.replace(".", "_"),
+            lambda name=name: _answer(_swagger_file(name), FOREVER),
+        )
     routes.add_url_rule(
         f"{PREFIX}/<digest>/<name>", "file", lambda digest, name: _file(layout, digest, name)
     )
     for path in ("/icon.svg", "/favicon.ico"):
-        routes.add_url_rule(path, path.strip("/").replace(".", "_"), lambda: _icon(layout))
+        routes.add_url_rule(
+            path, path.strip("/").replace(".", "_"), lambda: _file(layout, "", ICON)
+        )
     app.register_blueprint(routes)
-    app.register_blueprint(reading(layout))
     return Shared(
-        lambda: index.page(layout),
+        lambda: _front(layout),
         lambda: layout.page("missing.html", here="", status=404),
         layout,
     )
 
 
-def _icon(layout: Layout) -> Response:
-    return _file(layout, "", ICON)
+def _front(layout: Layout) -> Response:
+    """The page. It needs no token, so it has no information that requires one."""
+    state = readiness(layout.services)
+    mounted = holdings(layout, state)
+    ready, messages = health(layout.services, state)
+    base = here(layout.services)
+    return layout.page(
+        "index.html",
+        here=FRONT,
+        base=base,
+        revisions=SUPPORTED,
+        holdings=mounted,
+        ready=ready,
+        messages=messages,
+        recommended=connect.recommended(base, mounted[0]),
+        placeholder=connect.PLACEHOLDER,
+    )
+
+
+def _viewer(layout: Layout) -> Response:
+    return layout.page("viewer.html", here=VIEWER, prefix=SWAGGER_PREFIX, document=DOCUMENT)
+
+
+@cache
+def _swagger_file(name: str) -> Asset:
+    path = files(SWAGGER).joinpath("dist", name)
+    return Asset(path.read_bytes(), SWAGGER_FILES[name])
 
 
 def _file(layout: Layout, digest: str, name: str) -> Response:
     asset = layout.assets.files.get(name)
     if asset is None:
         return Response("No such file.", 404, {**SECURITY, "Content-Type": "text/plain"})
-    cache = FOREVER if digest == layout.assets.digest else CHECKED
-    headers = {**SECURITY, "Cache-Control": cache, "Content-Type": asset.media_type}
+    return _answer(asset, FOREVER if digest == layout.assets.digest else CHECKED)
+
+
+def _answer(asset: Asset, cache_policy: str) -> Response:
+    headers = {**SECURITY, "Cache-Control": cache_policy, "Content-Type": asset.media_type}
     return Response(asset.content, 200, headers)

@@ -8,8 +8,7 @@ from flask import Blueprint, Response, request
 
 from service.clients.client import Client, Snippet
 from service.clients.table import CLIENTS, RECOMMENDED
-from service.pages import address
-from service.pages.holdings import Holding, holdings
+from service.pages.holdings import Holding, here, holdings
 from service.pages.layout import Layout
 from service.running.readiness import readiness
 
@@ -49,7 +48,7 @@ def _page(layout: Layout) -> Response:
     mounted = holdings(layout, readiness(layout.services))
     wanted = request.args.get("for")
     chosen = next((each for each in mounted if each.name == wanted), mounted[0])
-    base = address.here(layout.services)
+    base = here(layout.services)
     url = base + chosen.mcp
     return layout.page(
         "connect.html",

@@ -1,17 +1,64 @@
-"""The frame around every page, and the headers that go out with it."""
+"""The frame around every page, its static files, and the headers that go out with both."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
+from importlib.resources import files
 from typing import Any, Final
 
 from flask import Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from evidence.text import visible
 from evidence.version import VERSION
 from service.bootstrap import Services
-from service.pages.assets import Assets
-from service.pages.reading.shown import FILTERS
+
+PREFIX = "/static/pages"
+DIGEST_CHARS = 12
+#: The files served, and nothing else of the folder.
+TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+
+@dataclass(frozen=True)
+class Asset:
+    """One file as served."""
+
+    content: bytes
+    media_type: str
+
+
+class Assets:
+    """Every file of `static/`. All share one digest, so that modules import each other by name."""
+
+    @cached_property
+    def files(self) -> Mapping[str, Asset]:
+        """Name to file."""
+        paths = sorted(
+            files("service.pages").joinpath("static").iterdir(), key=lambda one: one.name
+        )
+        return {
+            one.name: Asset(one.read_bytes(), TYPES[ending])
+            for one in paths
+            if (ending := "." + one.name.rpartition(".")[2]) in TYPES
+        }
+
+    @cached_property
+    def digest(self) -> str:
+        """Of all names and contents."""
+        whole = sha256()
+        for name, asset in self.files.items():
+            whole.update(name.encode() + b"\0" + sha256(asset.content).digest())
+        return whole.hexdigest()[:DIGEST_CHARS]
+
+    def address(self, name: str) -> str:
+        """The address of a file; raises `KeyError` for an unknown one."""
+        self.files[name]
+        return f"{PREFIX}/{self.digest}/{name}"
+
 
 POLICY: Final = "; ".join(
     (
@@ -35,13 +82,7 @@ SECURITY: Final = {
 HTML: Final = {"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-cache"}
 
 #: The header's links in their order: (path, name).
-PLACES: Final = (
-    ("/", "Home"),
-    ("/read", "Read"),
-    ("/connect", "Connect"),
-    ("/try", "Try"),
-    ("/docs/api", "API docs"),
-)
+PLACES: Final = (("/", "Home"), ("/connect", "Connect"), ("/try", "Try"), ("/docs/api", "API docs"))
 
 
 @dataclass(frozen=True)
@@ -63,13 +104,10 @@ class Layout:
             loader=PackageLoader("service.pages"),
             autoescape=True,
             undefined=StrictUndefined,
-            # Record text can be anything; markup is ours already.
-            finalize=lambda value: visible(value) if type(value) is str else value,
             trim_blocks=True,
             lstrip_blocks=True,
         )
         environment.globals |= {"asset": self.assets.address, "places": PLACES, "version": VERSION}
-        environment.filters |= FILTERS
         return environment
 
     def page(self, template: str, *, here: str, status: int = 200, **context: Any) -> Response:

@@ -23,10 +23,9 @@ from evidence import json_text
 from evidence.errors import NotFound, TimedOut, Unavailable
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
-from service.papers import text_index
+from service.papers import text_file
 from service.lru import LruCache
-from service.papers.text_index import Identity, TextIndex
-from service.papers.text_file import TextFile
+from service.papers.text_file import Identity, TextFile, TextIndex
 
 MARKDOWN = "text/markdown"
 JSON = "application/json"
@@ -201,7 +200,7 @@ def verified(file: io.FileIO, asset: Asset, deadline: Deadline) -> TextFile:
     with ExitStack() as stack:
         stack.enter_context(file)
         try:
-            identity = text_index.identity(file)
+            identity = text_file.identity(file)
             index = _checked(file, asset, deadline)
         except TimedOut as error:
             raise failed(asset, TOO_SLOW) from error
@@ -217,7 +216,7 @@ def _checked(file: io.FileIO, asset: Asset, deadline: Deadline) -> TextIndex:
         raise failed(asset, NOT_PLAIN)
     if status.st_size > asset.most_bytes:
         raise failed(asset, TOO_LARGE)
-    index = text_index.index(file, deadline)
+    index = text_file.index(file, deadline)
     if asset.sha256 is not None and index.sha256 != asset.sha256.lower():
         raise failed(asset, ALTERED)
     if not index.is_text:
@@ -256,4 +255,4 @@ def _is_json(file: io.FileIO) -> bool:
             return False
         return True
 
-    return _json.once(text_index.identity(file), parses)
+    return _json.once(text_file.identity(file), parses)

@@ -12,7 +12,7 @@ from evidence.errors import Ambiguous, NotFound
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.papers import SEARCH, Paper, line
 from evidence.text import clip
-from service.papers import authors, identity, names, suggest
+from service.papers import catalogue, names, suggest
 from service.papers.snapshot import Snapshot
 
 SHOWN_CHARS = 100
@@ -57,9 +57,9 @@ def identify(snapshot: Snapshot, given: str) -> Row:
     (`ambiguous_paper`).
     """
     with snapshot.connection() as db:
-        paper_id = identity.named(snapshot, db, given) or identity.by_bibtex_key(db, given)
-        named = (paper_id,) if paper_id else identity.by_title(snapshot, given)
-        ids = [each for each in named if identity.is_paper_id(each)]
+        paper_id = catalogue.named(snapshot, db, given) or catalogue.by_bibtex_key(db, given)
+        named = (paper_id,) if paper_id else catalogue.by_title(snapshot, given)
+        ids = [each for each in named if catalogue.is_paper_id(each)]
         if not ids:
             raise _not_found(snapshot, db, given)
         if len(ids) > 1:
@@ -98,7 +98,7 @@ def translations(snapshot: Snapshot, row: Row) -> dict[str, str]:
 def read(snapshot: Snapshot, row: Row, source_bytes: int | None) -> Paper:
     """The metadata of a paper, lists cut to `paper_names`; the size of its source is given."""
     with snapshot.connection() as db:
-        about = authors.read(snapshot, db, {row.paper_id: row.title})[row.paper_id]
+        about = names.read(snapshot, db, {row.paper_id: row.title})[row.paper_id]
         left_out = {"authors": about.authors_total - len(about.authors)}
         lists: dict[str, list[str]] = {}
         for field in ("keyword", "institution", "tag"):
@@ -108,7 +108,7 @@ def read(snapshot: Snapshot, row: Row, source_bytes: int | None) -> Paper:
             left_out[f"{field}s"] = len(values) - len(lists[f"{field}s"])
         bibtex, bibtex_key = _bibtex(snapshot, db, row.paper_id)
         aliases = _aliases(db, row.paper_id)
-    doi = (identity.doi_in(row.doi) or row.doi) if row.doi else aliases.get("doi")
+    doi = (catalogue.doi_in(row.doi) or row.doi) if row.doi else aliases.get("doi")
     identifiers = {
         "doi": doi,
         "arxiv_id": aliases.get("arxiv"),
@@ -186,7 +186,7 @@ def _ambiguous(db: sqlite3.Connection, found: Iterable[str]) -> Ambiguous:
 def _not_found(snapshot: Snapshot, db: sqlite3.Connection, given: str) -> NotFound:
     near = _near(snapshot, db, given)
     calls: tuple[Continuation, ...] = ()
-    if words.parse(given).wanted and not identity.is_number(given):
+    if words.parse(given).wanted and not catalogue.is_number(given):
         calls = (Continuation(SEARCH, {"query": given[: CONTRACT.query_chars]}, "retry"),)
     return NotFound(
         "No paper has this id, DOI, arXiv id or title. Search for it, "

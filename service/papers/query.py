@@ -18,12 +18,11 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from evidence import query as terms
-from evidence import question
+from evidence import query as terms, question
 from evidence.errors import InvalidRequest
 from evidence.query import Term
 from evidence.language import stop_words
-from service.papers.identity import is_number
+from service.papers.catalogue import is_number
 
 FIELDS = (
     *("title", "author", "venue", "keyword", "institution"),

@@ -1,21 +1,99 @@
-"""Runs both paper searches: ranked pages and their hits."""
+"""Runs both paper searches: ranked pages, their hits and their cursors."""
 
+import re
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
-from evidence.limits import BUDGETS
+from evidence.model import Continuation
+from evidence.errors import Gone, InvalidRequest
+from evidence.limits import BUDGETS, CONTRACT
 from evidence.papers import BY_KEYWORD, SEARCH, PaperCounts, PaperHit, PaperPage, line
-from service.papers import authors, identity, keywords, suggest
-from service.papers.forms import languages
+from service.papers import catalogue, names, suggest
 from service.papers.matching import Candidate, Matches
-from service.papers.paging import Paging
 from service.papers.query import PaperQuery, parse
 from service.papers.snapshot import Snapshot
 from service.papers.snippet import Snippet, Texts, language_of, snippet
+from service.papers.words import languages
 from service.ports import PaperSearch
+
+T = TypeVar("T")
+
+_CURSOR = re.compile(r"([0-9a-f]{10})\.([0-9]{1,9})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Paging:
+    """A page of `limit` papers from `offset` on, of one snapshot generation."""
+
+    operation: str
+    args: dict[str, Any]
+    tag: str
+    offset: int
+    limit: int
+
+    @staticmethod
+    def of(snapshot: Snapshot, operation: str, word: str, wanted: PaperSearch) -> "Paging":
+        """The requested page; `word` is the name of its text among the arguments.
+
+        Raises `InvalidRequest` (`invalid_cursor`, or `invalid_request` past the deepest page)
+        and `Gone` (`cursor_expired`) for a cursor of another generation.
+        """
+        args = {word: wanted.text, "limit": wanted.limit}
+        offset, limit = wanted.offset, wanted.limit
+        deepest = CONTRACT.paper_offset_items
+        if wanted.cursor is not None:
+            offset = _opened(snapshot.tag, wanted.cursor, Continuation(operation, args, "retry"))
+            limit = max(1, min(limit, deepest - offset))  # the last page may be a short one
+        if offset + limit > deepest:
+            raise InvalidRequest(
+                f"Paging ends at {deepest} papers. Add words or fields to narrow the search.",
+                param="offset" if wanted.cursor is None else "cursor",
+            )
+        return Paging(operation, args, snapshot.tag, offset, limit)
+
+    def cut(self, items: Iterable[T]) -> list[T]:
+        """The items of the page, plus one if more follow."""
+        return list(islice(items, self.offset, self.offset + self.limit + 1))
+
+    def page(self, hits: list[PaperHit], *, more: bool, did_you_mean: list[str]) -> PaperPage:
+        """The page. Past the deepest page it has no cursor."""
+        following = self.offset + self.limit
+        reachable = following < CONTRACT.paper_offset_items
+        return PaperPage(
+            operation=self.operation,
+            args=self.args,
+            hits=hits,
+            offset=self.offset,
+            has_more=more,
+            next_cursor=f"{self.tag}.{following}" if more and reachable else None,
+            did_you_mean=did_you_mean,
+        )
+
+
+def _opened(tag: str, cursor: str, again: Continuation) -> int:
+    """The offset in a cursor."""
+    match = _CURSOR.fullmatch(cursor)
+    if match is None:
+        raise InvalidRequest(
+            "The cursor is invalid. Send it exactly as it was returned, or leave it out to "
+            "start over.",
+            code="invalid_cursor",
+            param="cursor",
+            calls=(again,),
+        )
+    if match[1] != tag:
+        raise Gone(
+            "The papers have changed since this cursor was issued.",
+            code="cursor_expired",
+            hint="Search again from the start.",
+            calls=(again,),
+        )
+    return int(match[2])
 
 
 class _Shown(NamedTuple):
@@ -40,7 +118,7 @@ def search(snapshot: Snapshot, wanted: PaperSearch) -> PaperPage:
     paging = Paging.of(snapshot, SEARCH, "query", wanted)
     with snapshot.connection() as db:
         query = parse(wanted.text, languages(snapshot))
-        matches = Matches(snapshot, db, query, identity.named(snapshot, db, wanted.text))
+        matches = Matches(snapshot, db, query, catalogue.named(snapshot, db, wanted.text))
         end = paging.offset + paging.limit
         hits = _hits(snapshot, db, query, matches, matches.page(paging.offset, end))
         near = []
@@ -58,19 +136,19 @@ def by_keyword(snapshot: Snapshot, wanted: PaperSearch) -> PaperPage:
     """
     paging = Paging.of(snapshot, BY_KEYWORD, "keyword", wanted)
     with snapshot.connection() as db:
-        papers = paging.cut(keywords.papers(snapshot, db, wanted.text))
+        papers = paging.cut(suggest.papers(snapshot, db, wanted.text))
         page = papers[: paging.limit]
-        lines = keywords.shown(db, page, wanted.text)
+        lines = suggest.shown(db, page, wanted.text)
         shown = _shown(db, page)
-        about = authors.read(snapshot, db, {each.paper_id: each.title for each in shown.values()})
+        about = names.read(snapshot, db, {each.paper_id: each.title for each in shown.values()})
         hits = [
             _hit(shown[paper_id], about[paper_id], Snippet(lines[paper_id], "keywords"))
             for paper_id in page
         ]
         near = []
         if not papers and not paging.offset:
-            near = suggest.values(
-                snapshot, wanted.text, lambda text: bool(keywords.papers(snapshot, db, text))
+            near = suggest.near_keywords(
+                snapshot, wanted.text, lambda text: bool(suggest.papers(snapshot, db, text))
             )
     return paging.page(hits, more=len(papers) > paging.limit, did_you_mean=near)
 
@@ -87,7 +165,7 @@ def _hits(
     page: Sequence[Candidate],
 ) -> list[PaperHit]:
     shown = _shown(db, [candidate.paper_id for candidate in page])
-    about = authors.read(snapshot, db, {each.paper_id: each.title for each in shown.values()})
+    about = names.read(snapshot, db, {each.paper_id: each.title for each in shown.values()})
     in_title = {*query.titles} - {*query.words, *query.required}
     hits = []
     for candidate in page:
@@ -105,7 +183,7 @@ def _hits(
     return hits
 
 
-def _hit(paper: _Shown, metadata: authors.Metadata, proven: Snippet) -> PaperHit:
+def _hit(paper: _Shown, metadata: names.Metadata, proven: Snippet) -> PaperHit:
     hit = PaperHit(
         paper_id=paper.paper_id,
         title=line(paper.title),

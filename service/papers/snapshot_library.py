@@ -20,12 +20,12 @@ from evidence.papers import (
 )
 from evidence.model import Continuation
 from evidence.work import Deadline
-from service.papers import assets, facets, outline, papers, search, texts
+from service.papers.names import facets
+from service.papers import assets, papers, search, text_places
 from service.papers.assets import Asset, AssetStore, LocalAssets
-from service.papers.generations import Snapshots
+from service.papers.snapshot import Snapshot, Snapshots
 from service.papers.papers import Row
 from service.papers.remote_assets import RemoteAssets
-from service.papers.snapshot import Snapshot
 from service.papers.text_file import TextFile
 from service.ports import PaperSearch
 
@@ -69,7 +69,7 @@ class SnapshotLibrary:
         return search.by_keyword(self._snapshot(wanted.cursor), wanted)
 
     def facets(self, category: str, *, limit: int, offset: int) -> PaperFacets:
-        return facets.facets(self._snapshot(), category, limit=limit, offset=offset)
+        return facets(self._snapshot(), category, limit=limit, offset=offset)
 
     def paper(self, paper_id: str) -> Paper:
         snapshot = self._snapshot()
@@ -95,7 +95,7 @@ class SnapshotLibrary:
     ) -> PaperFinds:
         row, asset = self._text(paper_id, lang)
         with self._open(asset) as file:
-            matches, searched_to = texts.find(file, query, offset, self._deadline)
+            matches, searched_to = text_places.find(file, query, offset, self._deadline)
             total = file.total
         return PaperFinds(
             paper_id=row.paper_id,
@@ -115,7 +115,7 @@ class SnapshotLibrary:
     ) -> PaperOutline:
         row, asset = self._text(paper_id, lang)
         with self._open(asset) as file:
-            headings, following = outline.outline(file, offset, BUDGETS.paper_headings)
+            headings, following = text_places.outline(file, offset, BUDGETS.paper_headings)
             total = file.total
         return PaperOutline(
             paper_id=row.paper_id,

@@ -12,7 +12,7 @@ from evidence.limits import BUDGETS
 from evidence.papers import Place
 from evidence.ranking import Group
 from evidence.text import excerpt, mark
-from service.papers.authors import unspaced
+from service.papers.names import unspaced
 
 _COLUMNS: dict[Place, str] = {"summary": "c2", "source": "c3", "translated": "c4"}
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evidence.errors import EvidenceError, InvalidRequest, Unavailable
-from service.papers.disk import BESIDE, Stamp, look, reason, whole
+from service.papers.snapshot_file import BESIDE, Stamp, look, reason, whole
 from service.papers.snapshot import SnapshotRefused, open_snapshot
 
 

@@ -9,14 +9,7 @@ from urllib.parse import parse_qsl
 
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS
-from service.operations.arguments import (
-    ExpandLimit,
-    Flag,
-    Names,
-    Number,
-    TypedFilter,
-    connection_id,
-)
+from service.operations import arguments
 from service.operations.base import Operation, checked
 
 #: Parameters of the PDPP contract that every route of records knows.
@@ -94,7 +87,7 @@ def read_listing(query_string: str) -> tuple[dict[str, Any], dict[str, str]]:
         if path:
             raise InvalidRequest(f"{name} does not accept brackets.", param=name)
         if name == CONNECTION:
-            field = connection_id()
+            field = arguments.connection_id()
             given[name] = _merge(given, name, field, path, value, {})
             checked(name, field, value)
         else:
@@ -142,11 +135,11 @@ def _merge(
     before = None if argument in defaults else given.get(argument)
     if path and isinstance(before, str):
         raise InvalidRequest(f"{argument} is given with and without brackets.", param=argument)
-    if isinstance(field, TypedFilter) and path:
+    if isinstance(field, arguments.TypedFilter) and path:
         return _filter(before or {}, path, value, argument)
-    if isinstance(field, ExpandLimit) and len(path) == 1:
+    if isinstance(field, arguments.ExpandLimit) and len(path) == 1:
         return {**(before or {}), path[0]: _number(value)}
-    if isinstance(field, Names) and path in ([], [""]):
+    if isinstance(field, arguments.Names) and path in ([], [""]):
         # `fields` may be a comma list; a stream, a relation or one of `fields[]` may hold a comma.
         names = value.split(",") if argument == "fields" and not path else [value]
         return [*(before or []), *names]
@@ -154,9 +147,9 @@ def _merge(
         raise InvalidRequest(f"{argument} does not accept brackets.", param=argument)
     if before is not None:
         raise InvalidRequest(f"{argument} is given twice. Send it once.", param=argument)
-    if isinstance(field, Flag):
+    if isinstance(field, arguments.Flag):
         return FLAGS.get(value, value)
-    return _number(value, field.most) if isinstance(field, Number) else value
+    return _number(value, field.most) if isinstance(field, arguments.Number) else value
 
 
 def _filter(before: dict[str, Any], path: list[str], value: str, argument: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Routes that need no token: discovery, protected-resource metadata, health."""
+"""Routes that need no token: discovery, the documents of the service, health."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -8,21 +8,27 @@ import orjson
 from flask import Blueprint, Flask, Response
 
 from evidence.version import VERSION
+from service import llms, openapi
 from service.access.guard import WELL_KNOWN, resource_metadata
 from service.bootstrap import Services
+from service.openapi import Mounted
 from service.operations import search
 from service.ports import SEARCH_EXTENSIONS
 from service.rest.web import prefers_page
 from service.running.readiness import READY, readiness
 
+#: Caches may keep documents but must revalidate: routes change with a deployment.
+DOCUMENT_HEADERS = {"Cache-Control": "no-cache"}
+
 
 def mount(
     app: Flask, services: Services, paths: Sequence[str], page: Callable[[], Response]
 ) -> None:
-    """Adds `/`, `/healthz`, `/readyz` and, where servers are named, the well-known documents.
+    """Adds `/`, `/healthz`, `/readyz`, `/openapi.json`, `/llms.txt` and the well-known documents.
 
     Browsers, which prefer HTML, get `page` at `/`; programs get the discovery index. `paths` are
-    those of the surfaces; clients that look at no path get the first.
+    those of the surfaces; clients that look at no path get the first. Without named authorization
+    servers there are no well-known documents.
     """
     routes = Blueprint("metadata", __name__)
     routes.add_url_rule("/", "index", lambda: _front(services, page))
@@ -34,6 +40,28 @@ def mount(
             view = partial(_json, document)
             routes.add_url_rule(WELL_KNOWN + suffix, f"resource_{number}", view)
     app.register_blueprint(routes)
+    _mount_documents(app, services)
+
+
+def _mount_documents(app: Flask, services: Services) -> None:
+    """Adds the documents. Both are the same for everybody, so any page may read them."""
+    mounted = Mounted(
+        records=services.authority is not None,
+        papers=services.papers is not None,
+        closed=bool(services.settings.papers_tokens),
+        public_url=services.settings.public_url,
+    )
+    json_type, text_type = "application/json", "text/plain; charset=utf-8"
+    routes = Blueprint("documents", __name__)
+    routes.add_url_rule(
+        openapi.PATH, "openapi_json", lambda: _document(openapi.encoded(mounted), json_type)
+    )
+    routes.add_url_rule(llms.PATH, "llms_txt", lambda: _document(llms.encoded(mounted), text_type))
+    app.register_blueprint(routes)
+
+
+def _document(content: bytes, media_type: str) -> Response:
+    return Response(content, 200, {**DOCUMENT_HEADERS, "Content-Type": media_type})
 
 
 def _resource(services: Services, path: str) -> dict[str, Any] | None:

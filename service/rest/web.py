@@ -14,13 +14,25 @@ from flask import Flask, Response, current_app, g, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, UnsupportedMediaType
 from werkzeug.routing import BaseConverter
 
-from evidence import request_log, json_text
+from evidence import json_text, request_log, wire
 from evidence.errors import EvidenceError, Internal, InvalidRequest, TooLarge
 from evidence.limits import BUDGETS
 from service import http_edge
 from service.access.guard import Access, Guard
-from service.rest import errors
-from service.statuses import CODES
+from service.statuses import CODES, STATUS, TYPES
+
+
+def failure_body(error: EvidenceError, request_id: str) -> tuple[int, dict[str, Any]]:
+    """(status, body) of an error."""
+    status = STATUS[error.kind]
+    return status, wrapped(status, wire.failure(error)["error"], request_id)
+
+
+def wrapped(status: int, error: dict[str, Any], request_id: str) -> dict[str, Any]:
+    """`{"error": {type, code, message, request_id, …}}`."""
+    kind = TYPES.get(status, "api_error")
+    return {"error": {"type": kind, **error, "request_id": request_id}}
+
 
 ALWAYS = {
     "Cache-Control": "private, no-store",
@@ -138,7 +150,7 @@ def page(body: dict[str, Any]) -> Response:
 
 def _failure(error: EvidenceError) -> Response:
     request_log.current().error = error.code
-    status, body = errors.body(error, headers()["Request-Id"])
+    status, body = failure_body(error, headers()["Request-Id"])
     guard = g.get("guard") or Guard(access=Access.CLIENT_TOKEN)
     authorization = request.headers.get("Authorization")
     more = http_edge.refusal_headers(error, status, guard, authorization)
@@ -160,7 +172,7 @@ def _http_failure(error: HTTPException, prefixes: tuple[str, ...]) -> Response:
     verbs = error.valid_methods if isinstance(error, MethodNotAllowed) else None
     more = {"Allow": ", ".join(sorted(verbs))} if verbs else {}
     found = {"code": code, "message": message}
-    return reply(errors.wrapped(status, found, headers()["Request-Id"]), status, **more)
+    return reply(wrapped(status, found, headers()["Request-Id"]), status, **more)
 
 
 def _is_visit() -> bool:
@@ -173,5 +185,5 @@ def _unexpected(error: Exception) -> Response:
     id = headers()["Request-Id"]
     logger.exception("request %s failed", id)
     request_log.current().error = Internal.default_code
-    status, body = errors.body(Internal(), id)
+    status, body = failure_body(Internal(), id)
     return reply(body, status)

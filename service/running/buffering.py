@@ -22,9 +22,7 @@ from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
 
 from evidence.limits import BUDGETS, Budgets
 from evidence.work import Deadline
-from service.running import wsgi_calls
-from service.running.connection import Connection
-from service.running.request_buffer import RequestBuffer
+from service.running.connection import Connection, RequestBuffer, begin, end, parse, write
 
 #: How often the deadlines of all connections are checked.
 CHECK_SECONDS: Final = 0.5
@@ -230,9 +228,9 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
         request = None
         try:
             if conn.answer is None:
-                request = wsgi_calls.parse(self, conn)
-                wsgi_calls.begin(self, conn, request)
-            wsgi_calls.write(self, conn)
+                request = parse(self, conn)
+                begin(self, conn, request)
+            write(self, conn)
         except (StopIteration, NoMoreData) as error:
             self.log.debug("Closing connection. %s", error)
         except OSError as error:
@@ -338,4 +336,4 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
         self.nr_conns -= 1
         if connection.answer is not None:
             with suppress(RuntimeError):  # no thread is left when the worker ends
-                self.tpool.submit(wsgi_calls.end, self, connection)
+                self.tpool.submit(end, self, connection)

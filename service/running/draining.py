@@ -8,7 +8,7 @@ This relies on gunicorn's internals: its version is pinned to one major.
 """
 
 import signal
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 from gunicorn import util
@@ -18,68 +18,64 @@ from evidence.work import Deadline
 from service import settings, statuses
 from evidence.request_log import new_id
 from service.running.buffering import BufferingWorker, Overloaded, RequestTooSlow
-from service.running.request_buffer import BodyTooLarge
+from service.running.connection import BodyTooLarge
 
-#: (status, reason, code, what to do) of requests that are refused before the application.
-_REFUSALS: Final[tuple[tuple[tuple[type[Exception], ...], tuple[int, str, str]], ...]] = (
-    (
-        (errors.LimitRequestLine,),
-        (
-            414,
-            "URI Too Long",
-            "The URL is too long. Send the arguments with POST to /mcp or /v1/search.",
-        ),
+
+class Refusal(NamedTuple):
+    """A request that is refused before the application: the errors, and what is answered."""
+
+    kinds: type[BaseException] | tuple[type[BaseException], ...]
+    status: int
+    reason: str
+    advice: str
+
+
+_REFUSALS: Final = (
+    Refusal(
+        errors.LimitRequestLine,
+        414,
+        "URI Too Long",
+        "The URL is too long. Send the arguments with POST to /mcp or /v1/search.",
     ),
-    (
-        (errors.LimitRequestHeaders,),
-        (
-            431,
-            "Request Header Fields Too Large",
-            "The headers are too large or too many. Send fewer.",
-        ),
+    Refusal(
+        errors.LimitRequestHeaders,
+        431,
+        "Request Header Fields Too Large",
+        "The headers are too large or too many. Send fewer.",
     ),
-    (
-        (BodyTooLarge,),
-        (
-            413,
-            "Content Too Large",
-            (
-                "The body is too large, or its chunks are too small. Send a smaller body in larger "
-                "chunks."
-            ),
-        ),
+    Refusal(
+        BodyTooLarge,
+        413,
+        "Content Too Large",
+        "The body is too large, or its chunks are too small. Send a smaller body in larger chunks.",
     ),
-    (
-        (RequestTooSlow,),
-        (408, "Request Timeout", "The request arrived too slowly. Send it again."),
+    Refusal(
+        RequestTooSlow, 408, "Request Timeout", "The request arrived too slowly. Send it again."
     ),
-    (
-        (Overloaded,),
-        (503, "Service Unavailable", "The server is overloaded. Try again in a second."),
+    Refusal(
+        Overloaded, 503, "Service Unavailable", "The server is overloaded. Try again in a second."
     ),
-    (
-        (errors.ExpectationFailed,),
-        (417, "Expectation Failed", "The Expect header must be 100-continue. Change or remove it."),
+    Refusal(
+        errors.ExpectationFailed,
+        417,
+        "Expectation Failed",
+        "The Expect header must be 100-continue. Change or remove it.",
     ),
-    (
-        (errors.UnsupportedTransferCoding,),
-        (
-            501,
-            "Not Implemented",
-            "The transfer coding is not supported. Send the body plain or chunked.",
-        ),
+    Refusal(
+        errors.UnsupportedTransferCoding,
+        501,
+        "Not Implemented",
+        "The transfer coding is not supported. Send the body plain or chunked.",
     ),
-    ((errors.ForbiddenProxyRequest,), (403, "Forbidden", "Ask this server directly.")),
-    (
+    Refusal(errors.ForbiddenProxyRequest, 403, "Forbidden", "Ask this server directly."),
+    Refusal(
         (errors.ParseException, errors.ConfigurationProblem),
-        (
-            400,
-            "Bad Request",
-            "This is not a valid HTTP request. Check any proxy between you and this server.",
-        ),
+        400,
+        "Bad Request",
+        "This is not a valid HTTP request. Check any proxy between you and this server.",
     ),
+    Refusal(BaseException, 500, "Internal Server Error", "Internal error. Try again."),
 )
-_FAILED: Final = (500, "Internal Server Error", "Internal error. Try again.")
 
 
 class DrainingWorker(BufferingWorker):
@@ -105,7 +101,7 @@ class DrainingWorker(BufferingWorker):
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
         """Refuses a malformed request with the JSON error body; its content is not logged."""
-        status, reason, advice = _refusal(exc)
+        _, status, reason, advice = next(one for one in _REFUSALS if isinstance(exc, one.kinds))
         id = new_id()
         if status == 500:
             self.log.error("request %s failed before its answer", id, exc_info=exc)
@@ -132,7 +128,3 @@ class DrainingWorker(BufferingWorker):
 def _type(status: int) -> str:
     other = "api_error" if status >= 500 else "invalid_request_error"
     return statuses.TYPES.get(status, other)
-
-
-def _refusal(exc: BaseException) -> tuple[int, str, str]:
-    return next((refusal for kinds, refusal in _REFUSALS if isinstance(exc, kinds)), _FAILED)

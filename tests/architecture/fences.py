@@ -4,10 +4,7 @@ from tests.architecture.sources import PACKAGES
 from tests.architecture.test_sql import SQL
 
 #: The worker of gunicorn.
-WORKER = tuple(
-    f"service/running/{name}.py"
-    for name in ("draining", "buffering", "wsgi_calls", "connection", "request_buffer")
-)
+WORKER = tuple(f"service/running/{name}.py" for name in ("draining", "buffering", "connection"))
 
 IMPORTING = (
     *(("charset_normalizer", "encodings"), ("clevercsv", "csv_table"), ("pypdf", "texts")),

@@ -175,8 +175,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/pages/",
         (
             *("evidence", "service.bootstrap.Services", "service.clients", "service.operations"),
-            *("service.mcp.versions", "service.openapi.PATH", "service.pages", "service.ports"),
-            *("service.access.guard", "service.http_edge", "service.statuses"),
+            *("service.mcp.versions", "service.openapi.PATH", "service.pages"),
             "service.running.readiness",
         ),
         "pages show what is declared; their forms are clients of MCP, and know its revisions",
@@ -274,7 +273,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             *("evidence", "renderers", "service.cli", "service.demo", "service.operations"),
             *("service.clients", "service.credentials", "service.settings", STORE, PAPERS),
             *("service.place", "service.statuses"),
-            *("service.sources.remote.joining", "service.keys", "service.ports"),
+            *("service.sources.remote.remote_authority", "service.keys", "service.ports"),
             *("service.access", "service.importing", "service.pdpp"),
         ),
         "commands work on the store and the snapshot, and know no other surface",
@@ -284,7 +283,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (
             *("evidence", "renderers.pool", "service.operations", "service.access"),
             *("service.settings", "service.records", "service.sources", "service.papers"),
-            *("service.authority", "service.cursors", "service.fetching", "service.keys"),
+            *("service.authority", "service.fetching", "service.keys"),
         ),
         "bootstrap builds what surfaces stand on, and knows no surface",
     ),

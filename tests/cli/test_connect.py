@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from service.clients.table import named
-from service.clients.jsonc import read
+from service.clients.editing import read
 from tests.helpers.client_home import (
     DATA,
     TOKEN,

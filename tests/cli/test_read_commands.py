@@ -12,10 +12,9 @@ import orjson
 import pytest
 
 from evidence.errors import KINDS
-from service.cli import errors
+from service.cli import commands
 from service.cli.source import rung_url
-from tests.helpers import hostile as hostile_world
-from tests.helpers import worlds
+from tests.helpers import hostile as hostile_world, worlds
 from tests.helpers.caller import Local
 from tests.helpers.loopback import Asked, Reply, answering
 from tests.helpers.shell import Shell, printed
@@ -341,7 +340,7 @@ def test_any_address_of_a_running_rung_will_do(given: str, url: str) -> None:
 
 
 def test_every_kind_of_error_has_an_exit_code() -> None:
-    codes = {kind.kind: errors.exit_code(kind("x")) for kind in KINDS if kind.kind != "internal"}
+    codes = {kind.kind: commands.exit_code(kind("x")) for kind in KINDS if kind.kind != "internal"}
     assert codes["invalid"] == 2 and codes["unauthenticated"] == 3
     assert codes["forbidden"] == 4 and codes["not_found"] == 5
     named = ("invalid", "unauthenticated", "forbidden", "not_found")

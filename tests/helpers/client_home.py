@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from service.__main__ import rung
 from service.clients.table import named
-from service.clients.jsonc import read
+from service.clients.editing import read
 from service.clients.toml import found
 
 #: Where clients look for their files, and we for what to write there.

@@ -12,7 +12,7 @@ from typing import Any
 
 from evidence.work import Deadline
 from service import keys
-from service.sources.remote.joining import remote_member
+from service.sources.remote.remote_authority import remote_member
 from service.access import packages
 from service.access.registry import Member
 from service.access.registry import Registry

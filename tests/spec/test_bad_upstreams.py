@@ -6,8 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from evidence.errors import KINDS
 from evidence.limits import BUDGETS

@@ -19,7 +19,7 @@ from service.access.registry import Registry
 from service.pdpp.decode.records import decode_record
 from service.pdpp.encode.records import encode_record
 from service.records.opening import open_writer
-from service.sources.remote.joining import remote_member
+from service.sources.remote.remote_authority import remote_member
 from tests.helpers import worlds
 from tests.helpers.api import Api
 from tests.helpers.two_owners import Pair, local_member, two

@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 from service.__main__ import rung
 from service.clients.client import PLACEHOLDER
 from service.clients.table import CLIENTS, RECOMMENDED, named
-from service.clients.jsonc import read
+from service.clients.editing import read
 from service.clients.toml import found
 from service.settings import SETTINGS
 from tests.helpers.server import serving

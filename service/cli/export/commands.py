@@ -17,13 +17,10 @@ from evidence.errors import EvidenceError, Gone
 from evidence.limits import BUDGETS
 from service.cli import output
 from service.cli.commands import Entry, Spelling, report_errors
-from service.cli.export import streams, work
-from service.cli.export.asking import Asker
-from service.cli.export.fields import FieldText, blob_of
-from service.cli.export.paper import PaperSource
+from service.cli.export import copying
+from service.cli.export.reading import Asker, FieldText, PaperSource, blob_of
 from service.cli.export.sinks import STDOUT, Sink, State, destination
-from service.cli.papers import Shelf
-from service.cli.papers import papers as papers_group
+from service.cli.papers import Shelf, papers as papers_group
 from service.cli.progress import Meter
 from service.cli.reading import ENTRIES, RAW
 from service.cli.source import Source, rung_url, source_options
@@ -48,31 +45,24 @@ class Target:
     restart: bool
 
 
-_TARGET_OPTIONS = (
-    click.option(
+def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the destination options; the command receives them as `target`."""
+
+    @click.option(
         "-o",
         "--output",
         required=True,
         type=click.Path(allow_dash=True),
         help="The file to write; - is standard output.",
-    ),
-    click.option("--force", is_flag=True, help="Replace an existing file."),
-    click.option("--restart", is_flag=True, help="Start over instead of resuming."),
-)
-
-
-def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the destination options; the command receives them as `target`."""
-
+    )
+    @click.option("--force", is_flag=True, help="Replace an existing file.")
+    @click.option("--restart", is_flag=True, help="Start over instead of resuming.")
     @wraps(command)
     def taking(*, output: str, force: bool, restart: bool, **given: Any) -> Any:
         name = "-" if output in STDOUT else output
         return command(target=Target(name, force, restart), **given)
 
-    found: Callable[..., Any] = taking
-    for option in reversed(_TARGET_OPTIONS):
-        found = option(found)
-    return found
+    return taking
 
 
 @click.group()
@@ -102,7 +92,7 @@ def field(
         found, _ = resolve(id=id, field_path=field_path, connection_id=connection_id)
         text = FieldText(asker, found.record, found.field_path)
         what = {"field": text.path, "record": str(text.ref)}
-        return what, partial(work.text, text)
+        return what, partial(copying.text, text)
 
     _run(source, target, "characters", begin)
 
@@ -117,7 +107,7 @@ def record(source: Source, target: Target, id: str, connection_id: str | None) -
 
     def begin(asker: Asker) -> tuple[State, Work]:
         ref = handles.parse(id, connection_id=connection_id)
-        return {"record": str(ref)}, partial(work.record, asker, ref)
+        return {"record": str(ref)}, partial(copying.record, asker, ref)
 
     _run(source, target, "bytes", begin)
 
@@ -132,14 +122,14 @@ def stream(
         given = QUERY.given(options)
         loaded = QUERY.load(given)
         loaded |= {name: tuple(loaded[name]) for name in ("fields",) if name in loaded}
-        query = RecordQuery(**{**loaded, "limit": streams.PAGE, "whole": not previews})
+        query = RecordQuery(**{**loaded, "limit": copying.PAGE, "whole": not previews})
         what = {"stream": given, "format": kind, "previews": previews}
         if kind == "ndjson":
-            lines = streams.Lines(asker, previews)
-            return what, partial(streams.copy, asker, query, lines)
-        columns = streams.fields_of(asker, query)
-        table = streams.Table(asker, previews, columns, raw)
-        return {**what, "fields": columns, "raw": raw}, partial(streams.copy, asker, query, table)
+            lines = copying.Lines(asker, previews)
+            return what, partial(copying.copy, asker, query, lines)
+        columns = copying.fields_of(asker, query)
+        table = copying.Table(asker, previews, columns, raw)
+        return {**what, "fields": columns, "raw": raw}, partial(copying.copy, asker, query, table)
 
     _run(source, target, "records", begin)
     if kind == "csv" and not raw:
@@ -189,12 +179,12 @@ def blob(
         if field_path is None:
             what = {"blob": name, "connection_id": connection_id}
             return what, partial(
-                work.blob, asker, lambda rs: rs.blob(name, connection_id=connection_id)
+                copying.blob, asker, lambda rs: rs.blob(name, connection_id=connection_id)
             )
         ref = handles.parse(name, connection_id=connection_id)
         path = field_path
         what = {"blob": path, "record": str(ref)}
-        return what, partial(work.blob, asker, lambda rs: blob_of(rs, ref, path))
+        return what, partial(copying.blob, asker, lambda rs: blob_of(rs, ref, path))
 
     _run(source, target, "bytes", begin)
 
@@ -212,7 +202,7 @@ def paper(
     with _explained(target, shelf.spell):
         source = PaperSource(papers, paper_id, lang)
         what = {"paper": paper_id, "lang": lang, "source": str(shelf.db.absolute())}
-        _write(target, what, "characters", partial(work.text, source))
+        _write(target, what, "characters", partial(copying.text, source))
 
 
 def _run(

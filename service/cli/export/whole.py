@@ -11,11 +11,9 @@ from evidence.errors import TooLarge
 from evidence.handles import RecordRef
 from evidence.limits import CONTRACT
 from service.pdpp.decode import number_of
-from service.cli.export import texts
-from service.cli.export.asking import Asker
-from service.cli.export.fields import FieldText, is_cut, value_of
+from service.cli.export import reading
+from service.cli.export.reading import Asker, FieldText, Window, is_cut, value_of
 from service.cli.export.sinks import State
-from service.cli.export.texts import Window
 from service.cli.output import safe, say
 
 Body = dict[str, Any]
@@ -90,7 +88,7 @@ def as_json(segment: Segment, state: State) -> Iterator[tuple[bytes, State]]:
     if isinstance(value, bytes):
         yield value, {}
     elif isinstance(segment, Large) and segment.is_text and is_cut(value):
-        for piece in texts.pieces(segment.text, state):
+        for piece in reading.pieces(segment.text, state):
             yield _json(piece.window), piece.state
     else:
         yield orjson.dumps(value), {}
@@ -106,7 +104,7 @@ def as_cell(value: Any, *, raw: bool) -> Iterator[bytes]:
         value = large.value()
     if large is not None and large.is_text and is_cut(value):
         yield b'"'
-        for piece in texts.pieces(large.text, {}):
+        for piece in reading.pieces(large.text, {}):
             text = piece.window.text
             text = text if raw else safe(text, begins=piece.window.start == 0)
             yield text.replace('"', '""').encode()

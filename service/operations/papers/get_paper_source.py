@@ -4,7 +4,7 @@ from evidence import papers_wire
 from evidence.errors import InvalidRequest
 from evidence.limits import CONTRACT
 from evidence.papers import SOURCE, PaperFinds, PaperOutline, PaperText
-from renderers.papers import source as renderer
+from renderers.papers import texts as renderer
 from service.operations import arguments
 from service.operations.base import Arguments, PaperOperation, PaperSession, Route
 

@@ -3,7 +3,7 @@
 from evidence import papers_wire
 from evidence.limits import CONTRACT
 from evidence.papers import SUMMARY, PaperText
-from renderers.papers import text as renderer
+from renderers.papers import texts as renderer
 from service.operations import arguments
 from service.operations.base import Arguments, PaperOperation, PaperSession, Route
 

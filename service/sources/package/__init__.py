@@ -17,7 +17,7 @@ from evidence.records import FieldRead, Record, RecordPage
 from evidence.schema import Bearer, ConnectorList, Schema, StreamDetails, StreamList, merged
 from evidence.work import Deadline, Each
 from service.cursors import Sealer
-from service.sources.package import schema as schemas
+from service.sources.package import gathering as schemas
 from service.sources.package.membership import (
     Child,
     Membership,
@@ -27,17 +27,8 @@ from service.sources.package.membership import (
     children_of,
 )
 from service.sources.package.search import Search, covered, narrowed
-from service.ports import (
-    AggregateQuery,
-    Answer,
-    Blob,
-    RecordQuery,
-    RecordRead,
-    ResourceServer,
-    SchemaQuery,
-    SearchQuery,
-    WindowRequest,
-)
+from service import ports
+from service.ports import Answer, ResourceServer
 
 T = TypeVar("T")
 V = TypeVar("V", bound=schemas.Warned)
@@ -57,7 +48,7 @@ class PackageResourceServer:
         self._members = Membership(children)
         self._each, self._deadline, self._sealer = each, deadline, sealer
 
-    def schema(self, query: SchemaQuery) -> Answer[Schema]:
+    def schema(self, query: ports.SchemaQuery) -> Answer[Schema]:
         if query.detail == "full" and query.stream is None:
             raise InvalidRequest(
                 'detail="full" needs a stream. Retry with stream, and with connection_id if '
@@ -105,29 +96,29 @@ class PackageResourceServer:
         silent = schemas.by_membership(gathered.silent, self._members.places)
         return Answer(ConnectorList(merged([*known, *silent]), gathered.warnings))
 
-    def records(self, query: RecordQuery) -> Answer[RecordPage]:
+    def records(self, query: ports.RecordQuery) -> Answer[RecordPage]:
         places = self._members.stream(query.stream, query.connection_id)
         return self._server(self._one(places, query.connection_id)).records(query)
 
-    def aggregate(self, query: AggregateQuery) -> Answer[Buckets]:
+    def aggregate(self, query: ports.AggregateQuery) -> Answer[Buckets]:
         places = self._members.stream(query.stream, query.connection_id)
         return self._server(self._one(places, query.connection_id)).aggregate(query)
 
-    def record(self, read: RecordRead) -> Answer[Record]:
+    def record(self, read: ports.RecordRead) -> Answer[Record]:
         return self._point(read.ref, lambda rs: rs.record(read))
 
     def field_window(
-        self, ref: RecordRef, field_path: str, window: WindowRequest
+        self, ref: RecordRef, field_path: str, window: ports.WindowRequest
     ) -> Answer[FieldRead]:
         return self._point(ref, lambda rs: rs.field_window(ref, field_path, window))
 
-    def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob:
+    def blob(self, blob_id: str, *, connection_id: str | None = None) -> ports.Blob:
         """Without `connection_id` only in a package of one child, because blobs name no stream."""
         places = self._members.within(connection_id)
         self._one(places, connection_id)
         return self._first(places, lambda rs: rs.blob(blob_id, connection_id=connection_id))
 
-    def search(self, query: SearchQuery) -> Answer[SearchPage]:
+    def search(self, query: ports.SearchQuery) -> Answer[SearchPage]:
         places = covered(self._members, query)
         children = children_of(places)
         if len(children) == 1:

@@ -19,7 +19,7 @@ from evidence.ranking import TAIL
 from evidence.work import Deadline, Done, Each, Failed
 from service.cursors import Sealer
 from service.ports import Answer, ResourceServer, SearchQuery
-from service.sources.package import reports
+from service.sources.package import gathering
 from service.sources.package.cursor import LOST, Progress, State, seal, unseal
 from service.sources.package.membership import Child, Membership, Place, children_of
 from service.sources.package.merge import NewestFirst, Page, Seen, SourceReader, Turns, added, fill
@@ -93,7 +93,7 @@ class Search:
         first, failed = not request.cursor, all(reader.failed for reader in self._readers)
         asked = any(reader.asked for reader in self._readers)
         if not hits and (not asked or (first and failed)):
-            raise reports.first_error(reader.error for reader in self._readers)
+            raise gathering.first_error(reader.error for reader in self._readers)
         for reader in self._readers:
             reader.close(self._state)
         return Answer(replace(self._merged(hits), tail_cut=cut))
@@ -162,7 +162,7 @@ class Search:
         silent = sum(reader.failed or reader.progress.state == LOST for reader in readers)
         missing = bool(waiting or silent)
         warnings = [notice for answer in answers for notice in answer.warnings]
-        warnings += [reports.stuck(reader.child) for reader in readers if reader.stuck]
+        warnings += [gathering.stuck(reader.child) for reader in readers if reader.stuck]
         absent = [] if missing or self._request.cursor else _in_all(a.absent_words for a in answers)
         left_out = [answer.left_out for answer in answers if answer.left_out is not None]
         return SearchPage(
@@ -177,7 +177,7 @@ class Search:
             nearest_words={word: near for word in absent if (near := _nearest(answers, word))},
             retry=next((answer.retry for answer in answers if answer.retry), None),
             left_out=sum(left_out) if left_out else None,
-            fan_in=FanIn(len(readers), waiting, reports.sources(readers)),
+            fan_in=FanIn(len(readers), waiting, gathering.sources(readers)),
         )
 
     def _counts(self, *, exact: bool) -> Counts | None:

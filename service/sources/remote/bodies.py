@@ -8,13 +8,50 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from evidence.limits import CONTRACT
-from service.pdpp.decode import number_of, text_of
-from service.sources.remote import notices
+from evidence.limits import BUDGETS, CONTRACT
+from service.pdpp.decode import number_of, short, text_of
 from service.ports import AggregateQuery, RecordQuery, SchemaQuery, SearchQuery, WindowRequest
-from service.sources.remote.remote_errors import invalid
+from service.sources.remote.remote_errors import invalid, is_small
 
 Body = dict[str, Any]
+
+
+def bounded(body: Body) -> Body:
+    """The body with at most 20 warnings, each shortened; drops a `meta` that is not an object."""
+    meta = body.get("meta", {})
+    if not isinstance(meta, dict):
+        return {key: one for key, one in body.items() if key != "meta"}
+    warnings = meta.get("warnings")
+    if not warnings:
+        return body
+    listed = warnings if isinstance(warnings, list) else []
+    kept = [_short(one) for one in listed[: BUDGETS.upstream_warnings] if isinstance(one, dict)]
+    return {**body, "meta": {**meta, "warnings": kept}}
+
+
+def _short(warning: Body) -> Body:
+    return {
+        name: short(value, BUDGETS.message_chars) if isinstance(value, str) else value
+        for name, value in warning.items()
+        if isinstance(value, (str, int, float)) or (name == "detail" and is_small(value))
+    }
+
+
+def warned(
+    body: Body, code: str, message: str, *, param: str | None = None, instead: bool = False
+) -> Body:
+    """The body with one more warning in its `meta`, or with those of its code replaced."""
+    meta = body.get("meta")
+    meta = meta if isinstance(meta, dict) else {}
+    before = meta.get("warnings")
+    kept = [
+        one
+        for one in (before if isinstance(before, list) else [])
+        if not (instead and isinstance(one, dict) and one.get("code") == code)
+    ]
+    warning = {"code": code, "message": message, **({"param": param} if param else {})}
+    return {**body, "meta": {**meta, "warnings": [*kept, warning]}}
+
 
 LISTS = ("data", "records")
 HITS = ("data", "results", "hits")
@@ -48,7 +85,7 @@ def page(body: Body, query: RecordQuery) -> Body:
     more = bool(body.get("has_more")) or len(kept) < len(records)
     if not more or body.get("next_cursor"):
         return body
-    return notices.warned(
+    return warned(
         {**body, name: kept, "has_more": True},
         "partial_results",
         "This source cannot page over several connections at once. Retry with one as connection_id "
@@ -78,7 +115,7 @@ def _cut_groups(body: Body, inner: Body, most: int) -> Body:
     cut = {**inner, "groups": groups[:most], "other_count": sum(known)}
     if len(known) < len(others):
         del cut["other_count"]
-    return notices.warned(
+    return warned(
         cut if inner is body else {**body, "data": cut},
         "partial_results",
         f"This source returned {len(groups)} groups instead of {most}; the others are left "
@@ -106,7 +143,7 @@ def _without_cursor(body: Body, inner: Body, query: AggregateQuery) -> Body:
         helps = f"a coarser granularity, {helps}"
     if limit < CONTRACT.page_items:
         helps = f"limit (up to {CONTRACT.page_items}), {helps}"
-    return notices.warned(
+    return warned(
         body,
         "partial_results",
         f"This source returns no further groups. To see the others, use {helps}.",
@@ -130,7 +167,7 @@ def _cut(body: Body, name: str, limit: int) -> Body:
     The cursor of the answer leads past all of them.
     """
     count = len(body[name])
-    return notices.warned(
+    return warned(
         {**body, name: body[name][:limit], "has_more": True},
         "partial_results",
         f"This source returned {count} rows instead of {limit}; the last {count - limit} are "
@@ -178,7 +215,7 @@ def hits(body: Body, query: SearchQuery) -> Body:
         body["meta"] = {key: one for key, one in body["meta"].items() if key != "recall"}
     if cut or not body.get("has_more") or body.get("next_cursor"):
         return body
-    return notices.warned(
+    return warned(
         body,
         "partial_results",
         "This source returns only one page of a search. Raise limit, or narrow the search with "
@@ -253,7 +290,7 @@ def schema(body: Body, query: SchemaQuery) -> Body:
             _tidy(stream)
     if query.stream is None or any(_has_capabilities(stream) for stream in described):
         return body
-    return notices.warned(
+    return warned(
         body,
         "compatibility_fallback",
         "This source does not describe its fields. It refuses filter, view and expand to most "

@@ -1,21 +1,174 @@
-"""Requests to one resource server: retries, a circuit breaker, and JSON bodies."""
+"""Requests to one resource server: retries, a circuit breaker, JSON bodies, declared extensions.
 
+The breakers and the permits are made before workers fork, and used by all threads of one. They keep
+a failing or busy upstream from occupying every thread.
+"""
+
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
 from evidence import json_text
-from evidence.errors import EvidenceError, Forbidden, Unauthenticated
+from evidence.errors import (
+    EvidenceError,
+    Forbidden,
+    RateLimited,
+    TimedOut,
+    Unauthenticated,
+    Unavailable,
+)
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
+from service.pdpp.decode import object_of
+from service.ports import SEARCH_EXTENSIONS
 from service.sources.remote import outbound, remote_errors
-from service.sources.remote.breaker import Breaker, Permit
-from service.sources.remote.declared import Declared
 from service.sources.remote.outbound import Answer, Opened
+
+BUSY_SECONDS = 1
+
+
+class Breaker:
+    """Blocks requests to an upstream that failed several times in a row, for a while.
+
+    Then one request tries it; if it succeeds, all are allowed again. `after` makes deadlines.
+    """
+
+    def __init__(self, after: Callable[[float], Deadline] = Deadline.after) -> None:
+        self._after = after
+        self._lock = threading.Lock()
+        self._failures = 0
+        self._rest: Deadline | None = None
+        self._trying = False
+
+    @property
+    def resting(self) -> bool:
+        """True if requests to the upstream are blocked now."""
+        rest = self._rest
+        return rest is not None and not rest.expired()
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Counts the outcome of the request inside; raises `Unavailable` if it is blocked."""
+        trying = self._enter()
+        try:
+            yield
+        except EvidenceError as error:
+            self._count(failed=isinstance(error, (TimedOut, Unavailable)))
+            raise
+        except BaseException:
+            if trying:  # no outcome: another request may try
+                self._trying = False
+            raise
+        self._count(failed=False)
+
+    def _enter(self) -> bool:
+        """True if this request is the one that tries a blocked upstream."""
+        with self._lock:
+            if self._rest is None:
+                return False
+            left = self._rest.left()
+            if left or self._trying:
+                raise Unavailable(
+                    "An upstream server does not answer, so requests to it are paused. Try "
+                    "again in a few seconds.",
+                    retry_after=max(1, math.ceil(left)),
+                )
+            self._trying = True
+            return True
+
+    def _count(self, *, failed: bool) -> None:
+        with self._lock:
+            self._failures = self._failures + 1 if failed else 0
+            open_now = self._failures >= BUDGETS.breaker_failures
+            self._rest = self._after(BUDGETS.breaker_seconds) if open_now else None
+            self._trying = False
+
+
+class Bulkhead:
+    """Permits for requests of a worker that wait on upstreams: all its threads but a few."""
+
+    def __init__(self, threads: int) -> None:
+        self._free = threading.BoundedSemaphore(max(1, threads - BUDGETS.spare_threads))
+
+    def take(self) -> None:
+        """Takes a permit; raises `Unavailable` (`upstream_busy`) at once if none is free."""
+        if not self._free.acquire(blocking=False):
+            raise Unavailable(
+                "Too many requests are waiting for upstream servers. Try again in a second.",
+                code="upstream_busy",
+                retry_after=BUSY_SECONDS,
+            )
+
+    def give(self) -> None:
+        """Frees a permit."""
+        self._free.release()
+
+
+class Permit:
+    """The one permit of one request, held while any part of it waits on an upstream."""
+
+    def __init__(self, bulkhead: Bulkhead | None = None) -> None:
+        self._bulkhead = bulkhead
+        self._lock = threading.Lock()
+        self._waiting = 0
+
+    def __enter__(self) -> "Permit":
+        with self._lock:
+            if self._bulkhead is not None and not self._waiting:
+                self._bulkhead.take()
+            self._waiting += 1
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._waiting -= 1
+            if self._bulkhead is not None and not self._waiting:
+                self._bulkhead.give()
+
+
+#: The places of the declaration: the metadata that PDPP requires, then the discovery index.
+PATHS: Final = ("/.well-known/oauth-protected-resource", "/")
+Read = Callable[[str], dict[str, Any]]
+
+
+@dataclass(slots=True)
+class Declared:
+    """The search extensions of an origin. Shared by threads."""
+
+    _known: tuple[frozenset[str], Deadline] | None = None
+
+    def arguments(self, read: Read) -> frozenset[str]:
+        """The supported `SEARCH_EXTENSIONS`; raises the error of the server.
+
+        `read` returns the JSON object at a path.
+        """
+        known = self._known
+        if known is None or known[1].expired():
+            listed = next((found for path in PATHS if (found := _listed(read, path))), [])
+            names = frozenset(name for name in SEARCH_EXTENSIONS if name in listed)
+            self._known = known = names, Deadline.after(BUDGETS.token_seconds)
+        return known[0]
+
+
+def _listed(read: Read, path: str) -> list[Any]:
+    """The arguments a document names; empty without a document."""
+    try:
+        body = read(path)
+    except (TimedOut, RateLimited):
+        raise
+    except EvidenceError as error:
+        if isinstance(error, Unavailable) and error.code != "upstream_invalid_response":
+            raise
+        return []
+    search = object_of(object_of(body, "capabilities"), "lexical_retrieval")
+    listed = search.get("parameters")
+    return listed if isinstance(listed, list) else []
+
 
 JSON = {"Accept": "application/json"}
 PACKED = {"Accept-Encoding": "gzip"}

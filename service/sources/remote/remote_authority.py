@@ -1,6 +1,7 @@
-"""Checks the tokens of an upstream by introspection or by the schema they may read.
+"""Checks the tokens of an upstream, and adds a grant there to a package.
 
-Tokens are remembered by their SHA-256 only, for a minute at most.
+A token is checked by introspection or by the schema it may read. Tokens are remembered by their
+SHA-256 only, for a minute at most.
 """
 
 import base64
@@ -12,40 +13,35 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote_plus
 
-from evidence import json_text
-from evidence.errors import (
-    ENDED,
-    UNKNOWN_TOKEN,
-    EvidenceError,
-    Forbidden,
-    Unauthenticated,
-    Unavailable,
-)
+from evidence import errors, json_text
+from evidence.errors import EvidenceError
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
+from service.access.packages import name_of
+from service.access.registry import Member
 from service.lru import LruCache
+from service.pdpp.decode import short
+from service.ports import Held, SchemaQuery
 from service.sources.remote import bodies, outbound, remote_errors
-from service.sources.remote.breaker import Breaker, Bulkhead, Permit
+from service.sources.remote.origin import JSON, Breaker, Bulkhead, Origin, Permit
 from service.sources.remote.server import HttpResourceServer
-from service.sources.remote.origin import JSON, Origin
-from service.ports import SchemaQuery
 
 STORE_PREFIX = "rung_"
 CLIENT = "client"
 KIND_KEYS = ("pdpp_token_kind", "token_kind", "kind", "role")
 
 FOREIGN = partial(
-    Unauthenticated,
+    errors.Unauthenticated,
     "This token was issued for another server. Ask the owner for a token for this one.",
-    code=UNKNOWN_TOKEN,
+    code=errors.UNKNOWN_TOKEN,
 )
 OWNER = partial(
-    Forbidden,
+    errors.Forbidden,
     "Owner tokens are refused here. Ask the owner for a client token with a grant.",
     code="permission_error",
 )
 OTHER_KIND = partial(
-    Forbidden,
+    errors.Forbidden,
     "Tokens of this kind are refused here. Use a client token with a grant.",
     code="permission_error",
 )
@@ -102,9 +98,9 @@ class RemoteAuthority:
         owner, of a control plane and of unknown kinds, and the error of an upstream that fails.
         """
         if not token or (self._reserved and token.startswith(self._reserved)):
-            raise Unauthenticated(
+            raise errors.Unauthenticated(
                 "This token is unknown. Ask the owner for a client token.",
-                code=UNKNOWN_TOKEN,
+                code=errors.UNKNOWN_TOKEN,
             )
         permit = permit or Permit(self._bulkhead)
         server = HttpResourceServer(self._origin, token, deadline, permit)
@@ -164,7 +160,7 @@ def _kind_by_schema(server: HttpResourceServer) -> Verdict:
     """The kind of the bearer, from the schema. Only a refusal of the token itself is remembered."""
     try:
         body = server.schema(SchemaQuery()).body or {}
-    except (Unauthenticated, Forbidden) as error:
+    except (errors.Unauthenticated, errors.Forbidden) as error:
         return _refusal(partial(type(error), error.message, code=error.code, hint=error.hint))
     bearer = bodies.unwrapped(body).get("bearer")
     refused = _refused_kind(bearer if isinstance(bearer, dict) else {}, KIND_KEYS)
@@ -179,7 +175,7 @@ def _introspection_body(answer: outbound.Answer) -> dict[str, Any]:
         body = None
     if isinstance(body, dict) and isinstance(body.get("active"), bool):
         return body
-    raise Unavailable(
+    raise errors.Unavailable(
         "The token cannot be checked because introspection failed. Try again later; the "
         "operator has to check the introspection URL and credentials.",
         code="introspection_failed",
@@ -212,5 +208,36 @@ def _refusal(error: Callable[[], EvidenceError]) -> Verdict:
 
 
 def _dead(reason: Any) -> EvidenceError:
-    code = reason if reason in ENDED else UNKNOWN_TOKEN
-    return Unauthenticated("This token is not active. Ask the owner for a new one.", code=code)
+    code = reason if reason in errors.ENDED else errors.UNKNOWN_TOKEN
+    return errors.Unauthenticated(
+        "This token is not active. Ask the owner for a new one.", code=code
+    )
+
+
+def remote_member(url: str, token: str, deadline: Deadline) -> Member:
+    """The grant of a client token at the resource server at `url`.
+
+    Raises the errors of that server, `Forbidden` for owner tokens, and `InvalidRequest` for a grant
+    that names no connections.
+    """
+    server = RemoteAuthority(Origin(url), reserved=None).open(token, deadline)
+    schema = server.schema(SchemaQuery()).value
+    held = dict.fromkeys(
+        Held(
+            row.stream.name,
+            source.connection_id,
+            source.connector_key,
+            short(source.display_name, BUDGETS.label_chars),
+        )
+        for row in schema.rows
+        for source in row.connections
+        if source.connection_id
+    )
+    if not held:
+        raise errors.InvalidRequest(
+            "The schema of that token has no connections, so there is nothing to read. Use a "
+            "grant with at least one stream."
+        )
+    named = schema.bearer.grant_id if schema.bearer else None
+    grant_id = named or f"grt_{hashlib.sha256(token.encode()).hexdigest()[:16]}"
+    return Member(name_of(tuple(held)), grant_id, tuple(held), url, token)

@@ -12,23 +12,9 @@ from typing import Any
 
 import orjson
 
-from evidence import json_text
+from evidence import errors, json_text
 from evidence.model import Continuation
-from evidence.errors import (
-    ENDED,
-    Ambiguous,
-    EvidenceError,
-    Forbidden,
-    Gone,
-    InvalidRequest,
-    NotFound,
-    NotText,
-    RateLimited,
-    TimedOut,
-    TooLarge,
-    Unauthenticated,
-    Unavailable,
-)
+from evidence.errors import EvidenceError
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.text import escape
 from service.pdpp.decode import short
@@ -37,21 +23,21 @@ from service.sources.remote.outbound import Answer
 Headers = Mapping[str, str]
 
 KINDS: dict[int, type[EvidenceError]] = {
-    400: InvalidRequest,
-    401: Unauthenticated,
-    403: Forbidden,
-    404: NotFound,
-    408: TimedOut,
-    409: Ambiguous,
-    410: Gone,
-    413: TooLarge,
-    422: NotText,
-    429: RateLimited,
-    504: TimedOut,
+    400: errors.InvalidRequest,
+    401: errors.Unauthenticated,
+    403: errors.Forbidden,
+    404: errors.NotFound,
+    408: errors.TimedOut,
+    409: errors.Ambiguous,
+    410: errors.Gone,
+    413: errors.TooLarge,
+    422: errors.NotText,
+    429: errors.RateLimited,
+    504: errors.TimedOut,
 }
 #: 401 codes that mean a dead token; other `context.*` codes mean: not granted.
 DEAD_TOKEN = ("context.active_false", "context.expired")
-NOT_GRANTED: dict[str, type[EvidenceError]] = {"context.instance_mismatch": NotFound}
+NOT_GRANTED: dict[str, type[EvidenceError]] = {"context.instance_mismatch": errors.NotFound}
 #: The upstream names of arguments that have another name here.
 ARGUMENTS = {"q": "query", "expand[]": "expand", "streams[]": "streams"}
 #: Arguments an error may name; no operation here takes others.
@@ -76,7 +62,7 @@ def failure(answer: Answer) -> EvidenceError:
     hint = _text(body.get("hint")) or guidance or _hint(kind, code, message)
     error = kind(
         message,
-        code=code or (f"http_{answer.status}" if kind is not Unavailable else None),
+        code=code or (f"http_{answer.status}" if kind is not errors.Unavailable else None),
         hint=hint,
         retry_with=retry,
         calls=_calls(body.get("next")),
@@ -94,9 +80,9 @@ def noted(error: EvidenceError, answer: Answer) -> EvidenceError:
     return error
 
 
-def invalid(why: str) -> Unavailable:
+def invalid(why: str) -> errors.Unavailable:
     """The error for an answer that does not fit the request."""
-    return Unavailable(
+    return errors.Unavailable(
         f"An upstream server {why}. Try again later; its operator has to fix this.",
         code="upstream_invalid_response",
     )
@@ -105,7 +91,7 @@ def invalid(why: str) -> Unavailable:
 def unbounded(error: json_text.TooManyValues | json_text.TooDeeplyNested) -> EvidenceError:
     """The error for JSON that is not parsed because it has too many values or levels."""
     if isinstance(error, json_text.TooManyValues):
-        return TooLarge(
+        return errors.TooLarge(
             f"An upstream server returned JSON that {error}. Request less data.",
             code="upstream_too_large",
         )
@@ -156,10 +142,10 @@ def _error_object(raw: bytes) -> dict[str, Any]:
 
 def _kind(status: int, code: str | None) -> type[EvidenceError]:
     if status == 401 and code and code.startswith("context.") and code not in DEAD_TOKEN:
-        return NOT_GRANTED.get(code, Forbidden)
-    if status == 403 and code in ENDED:
-        return Unauthenticated
-    return KINDS.get(status, InvalidRequest if 400 < status < 500 else Unavailable)
+        return NOT_GRANTED.get(code, errors.Forbidden)
+    if status == 403 and code in errors.ENDED:
+        return errors.Unauthenticated
+    return KINDS.get(status, errors.InvalidRequest if 400 < status < 500 else errors.Unavailable)
 
 
 def _words_for(status: int, code: str | None) -> str:
@@ -171,9 +157,9 @@ def _words_for(status: int, code: str | None) -> str:
 
 
 def _hint(kind: type[EvidenceError], code: str | None, message: str) -> str | None:
-    if code and code.startswith("context.") and kind is not Unauthenticated:
+    if code and code.startswith("context.") and kind is not errors.Unauthenticated:
         return "The grant of your token does not include this. Call schema {} for what it includes."
-    if kind is Unauthenticated and "Ask the owner" not in message:  # our own hint is clearer
+    if kind is errors.Unauthenticated and "Ask the owner" not in message:  # our own hint is clearer
         return "The token is no longer valid. Ask the owner for a new one."
     return None
 

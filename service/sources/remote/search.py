@@ -1,18 +1,195 @@
-"""Search at another server: one query as typed, and narrower ones on request."""
+"""Search at another server: one query as typed, and narrower ones on request.
 
+    where did the quorum meet      as typed; then: quorum meet · quorum · meet
+
+The hits of all of them are one list, ordered by the coverage their windows prove. A cursor names
+the searches of the list, so that every page comes from the same list.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final, NamedTuple
 
-from evidence.errors import EvidenceError, TooLarge
-from evidence.hits import SearchPage
-from evidence.limits import BUDGETS
+import orjson
+
+from evidence.errors import EvidenceError, InvalidRequest, TooLarge
+from evidence.fold import fold
+from evidence.hits import Counts, Hit, SearchPage
+from evidence.limits import BUDGETS, CONTRACT
+from evidence.model import distinct
+from evidence.proven import Judge, Order, languages_of, spelling
+from evidence.question import find_period, parse
+from evidence.ranking import TAIL
 from service.pdpp.brackets import Pair, filter_pairs, parameters
-from service.pdpp.decode import object_of
-from service.pdpp.decode import search as decode
+from service.pdpp.decode import object_of, search as decode
 from service.ports import Answer, SearchQuery
-from service.sources.remote import bodies, narrower, notices, refusals
-from service.sources.remote.narrower import Place
+from service.sources.remote import bodies, refusals
 from service.sources.remote.origin import Line
+
+_CURSOR: Final = re.compile(r"~(\d{1,3})\.(\d)\.(\d{1,4})\.([0-9a-f]{8})")
+
+
+class Place(NamedTuple):
+    """A place in a list: `size` hits of each search, and the number of `narrower` searches."""
+
+    size: int
+    narrower: int
+    offset: int = 0
+
+
+def helps(query: SearchQuery, found: SearchPage) -> bool:
+    """True if the page has all hits of the query, and fewer words may find more."""
+    if not query.widen or query.cursor or query.words != "any" or query.sort != "relevance":
+        return False
+    return not found.has_more and len(found.hits) < query.limit
+
+
+def queries(text: str) -> list[str]:
+    """At most three queries with fewer words than a text, narrowest first; none for a single word.
+
+    Names and long words stay longest: their rarity at the source is unknown. Required
+    parts, such as quotes, stay in all of them.
+    """
+    question = parse(text, languages_of(text))
+    words = [spelling(word) for word in question.words]
+    by_worth = sorted(dict.fromkeys(words), key=_worth_of_words(text), reverse=True)
+    chosen = [words, by_worth[:2], *([word] for word in by_worth)] if words else []
+    required = [part.term.typed for part in question.required]
+    typed = sorted(fold(text).split())
+    narrower = dict[str, None]()
+    for kept in chosen:
+        pieces = [*(word for word in words if word in kept), *required]
+        if sorted(fold(" ".join(pieces)).split()) != typed:
+            narrower[" ".join(pieces)] = None
+    return list(narrower)[: BUDGETS.narrower_searches]
+
+
+def pooled(text: str, pages: Sequence[SearchPage]) -> list[Hit]:
+    """The hits of the search as typed and of narrower ones, each once, best first.
+
+    A hit of a narrower search must prove that it holds a word.
+    """
+    judge, best = Judge(text), dict[tuple[str, ...], tuple[Order, int, Hit]]()
+    for number, page in enumerate(pages):
+        for hit in page.hits:
+            order, judged = judge.judged(hit)
+            if number and not (judged.matches and judged.coverage):
+                continue
+            known = best.get(_identity(hit))
+            if known is None or order < known[0]:
+                best[_identity(hit)] = order, number, judged
+    # Equal hits keep their order.
+    ranked = sorted(best.values(), key=lambda one: one[:2])
+    return [replace(hit, rank=rank) for rank, (_, _, hit) in enumerate(ranked, start=1)]
+
+
+def pooled_page(
+    query: SearchQuery, place: Place, pages: Sequence[SearchPage], asked: Sequence[str]
+) -> SearchPage:
+    """The page of the list at a place; `asked` are the narrower queries that make it."""
+    ranked = pooled(query.query, pages)
+    stop = place.offset + query.limit
+    more = stop < len(ranked)
+    some = max([len(ranked), *(one.counts.some for one in pages if one.counts)])
+    warning = {
+        "code": "narrower_searches",
+        "message": "This source requires every word, and few records have all. Also searched: "
+        + ", ".join(asked)
+        + ". Hits are ordered by the words that their excerpts show.",
+    }
+    return SearchPage(
+        args={},
+        hits=ranked[place.offset : stop],
+        has_more=more,
+        next_cursor=cursor(query, place._replace(offset=stop)) if more else None,
+        counts=Counts(None, some, False),
+        recall={
+            "complete": False,
+            "ranking_scope": "candidate_window",
+            "truncated": True,
+            "narrower_searches": list(asked),
+        },
+        warnings=[*distinct(one for page in pages for one in page.warnings), warning],
+    )
+
+
+def cut(query: SearchQuery, place: Place, found: SearchPage) -> SearchPage:
+    """The first page without the hits at its end that cover far less of the question.
+
+    Other servers send no scores, so coverage, which orders these hits, replaces them. A source may
+    rank by more, so hits of little coverage before a better one stay.
+    """
+    judge = Judge(query.query)
+    covered = [judge.coverage(hit) for hit in found.hits]
+    if not covered or covered[0] is None:
+        return found
+    least = TAIL * covered[0]
+    good = (number for number, one in enumerate(covered, start=1) if one is None or one >= least)
+    kept = max(CONTRACT.full_hits, *good)
+    if kept >= len(covered):
+        return found
+    return replace(
+        found,
+        hits=found.hits[:kept],
+        has_more=True,
+        next_cursor=cursor(query, place._replace(offset=kept)),
+        tail_cut=True,
+    )
+
+
+def rest(query: SearchQuery, place: Place, found: SearchPage) -> SearchPage:
+    """The hits of a source's page after those that a cut page has shown."""
+    ranked = [replace(hit, rank=hit.rank or number) for number, hit in enumerate(found.hits, 1)]
+    stop = place.offset + query.limit
+    page = replace(found, hits=ranked[place.offset : stop])
+    if stop >= len(ranked):
+        return page
+    following = cursor(query, place._replace(offset=stop))
+    return replace(page, has_more=True, next_cursor=following)
+
+
+def cursor(query: SearchQuery, place: Place) -> str:
+    """The cursor of a place in the list of a query."""
+    return f"~{place.size}.{place.narrower}.{place.offset}.{_bound(query)}"
+
+
+def opened(query: SearchQuery) -> Place | None:
+    """The place of a cursor; None for cursors of the source itself."""
+    match = _CURSOR.fullmatch(query.cursor or "")
+    if match is None:
+        return None
+    if match[4] != _bound(query):
+        raise InvalidRequest(
+            "This cursor is not valid for this call. Send it exactly as it was returned, with "
+            "the same arguments, or leave it out to start over.",
+            code="invalid_cursor",
+            param="cursor",
+        )
+    return Place(int(match[1]), int(match[2]), int(match[3]))
+
+
+def _bound(query: SearchQuery) -> str:
+    raw = orjson.dumps(query.identity(), option=orjson.OPT_SORT_KEYS)
+    return hashlib.blake2b(raw, digest_size=4).hexdigest()
+
+
+def _worth_of_words(text: str) -> Callable[[str], tuple[bool, bool, int]]:
+    """A sort key for the likely worth of a word in a text: dates least, names most."""
+    outside = fold(find_period(text)[1]).split()
+    first = next(iter(text.split()), "")
+
+    def worth(word: str) -> tuple[bool, bool, int]:
+        is_name = word[:1].isupper() and not first.startswith(word)
+        return fold(word) in outside, is_name, len(word)
+
+    return worth
+
+
+def _identity(hit: Hit) -> tuple[str, ...]:
+    return hit.ref.connection_id or "", hit.ref.stream, hit.ref.record_id
+
 
 Body = dict[str, Any]
 #: The values that equal leaving an argument out.
@@ -25,21 +202,21 @@ def search(line: Line, query: SearchQuery) -> Answer[SearchPage]:
     With `widen` a source that has few hits is asked narrower queries, too.
     """
     extra, warnings = _extra(line, query)
-    place = narrower.opened(query)
+    place = opened(query)
     if place is not None:
         return _reopened(line, query, extra, place)
     body = _asked(line, query, extra)
     for warning in warnings:
-        body = notices.warned(body, **warning)
-    body = notices.bounded(body)
+        body = bodies.warned(body, **warning)
+    body = bodies.bounded(body)
     found = decode.within(decode.read(body), query.query)
     # A source that counts the records with some of the words has searched for each word.
-    if "counts" not in object_of(body, "meta") and narrower.helps(query, found):
+    if "counts" not in object_of(body, "meta") and helps(query, found):
         widened = _widened(line, query, extra, found)
         if widened is not None:
             return widened
     if query.cut_tail and query.cursor is None and query.sort == "relevance":
-        found = narrower.cut(query, Place(query.limit, 0), found)
+        found = cut(query, Place(query.limit, 0), found)
     return Answer(found, body)
 
 
@@ -51,21 +228,21 @@ def _widened(
         line, deadline=line.deadline.share(BUDGETS.narrower_share, most=BUDGETS.source_seconds)
     )
     pages, asked = [found], list[str]()
-    for text in narrower.queries(query.query):
+    for text in queries(query.query):
         try:
             pages.append(_page(line, replace(query, query=text), extra))
         except EvidenceError:
             break
         asked.append(text)
-        if len(narrower.pooled(query.query, pages)) >= query.limit:
+        if len(pooled(query.query, pages)) >= query.limit:
             break
     if not asked:
         return None
     place = Place(query.limit, len(asked))
-    page = narrower.page(query, place, pages, asked)
+    page = pooled_page(query, place, pages, asked)
     if query.cut_tail:
-        page = narrower.cut(query, place, page)
-    return Answer(page, reopen=narrower.cursor(query, place))
+        page = cut(query, place, page)
+    return Answer(page, reopen=cursor(query, place))
 
 
 def _reopened(
@@ -74,17 +251,17 @@ def _reopened(
     """A further page of the same searches; fails if one of them does."""
     first = replace(query, cursor=None, limit=place.size)
     if not place.narrower:
-        return Answer(narrower.rest(query, place, _page(line, first, extra)), reopen=query.cursor)
-    asked = narrower.queries(query.query)[: place.narrower]
+        return Answer(rest(query, place, _page(line, first, extra)), reopen=query.cursor)
+    asked = queries(query.query)[: place.narrower]
     pages = [_page(line, replace(first, query=text), extra) for text in (query.query, *asked)]
     return Answer(
-        narrower.page(query, place, pages, asked),
+        pooled_page(query, place, pages, asked),
         reopen=query.cursor,
     )
 
 
 def _page(line: Line, query: SearchQuery, extra: list[Pair]) -> SearchPage:
-    found = decode.read(notices.bounded(_asked(line, query, extra)))
+    found = decode.read(bodies.bounded(_asked(line, query, extra)))
     return decode.within(found, query.query)
 
 

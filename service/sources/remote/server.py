@@ -15,29 +15,13 @@ from evidence.model import Buckets
 from evidence.records import FieldRead, Record, RecordPage
 from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
 from evidence.work import Deadline
-from service.sources.remote import (
-    bodies,
-    notices,
-    refusals,
-    remote_errors,
-    search,
-    whole_values,
-)
+from service.sources.remote import bodies, refusals, remote_errors, search, whole_values
 from service.pdpp.decode import schema
 from service.pdpp.brackets import Pair, expand_pairs, filter_pairs, parameters
 from service.pdpp.decode.records import decode_buckets, decode_field, decode_page, decode_record
-from service.sources.remote.breaker import Permit
-from service.sources.remote.origin import Origin
-from service.ports import (
-    AggregateQuery,
-    Answer,
-    Blob,
-    RecordQuery,
-    RecordRead,
-    SchemaQuery,
-    SearchQuery,
-    WindowRequest,
-)
+from service.sources.remote.origin import Origin, Permit
+from service import ports
+from service.ports import Answer
 
 #: The codes of servers that do not know `view=compact`.
 NO_COMPACT = ("bad_request", "invalid_request", "unsupported_query")
@@ -70,7 +54,7 @@ class HttpResourceServer:
     ) -> None:
         self._line = origin.line(token, deadline, permit or Permit(), own=own)
 
-    def schema(self, query: SchemaQuery) -> Answer[Schema]:
+    def schema(self, query: ports.SchemaQuery) -> Answer[Schema]:
         where = parameters(stream=query.stream, connection_id=query.connection_id)
         if query.detail == "compact":
             body = self._compact(where)
@@ -81,7 +65,7 @@ class HttpResourceServer:
         bodies.require(streams is not None, "schema")
         if where and not streams:
             raise refusals.nothing_there(query)
-        body = notices.bounded(bodies.schema(body, query))
+        body = bodies.bounded(bodies.schema(body, query))
         return Answer(schema.read(body), body)
 
     def _compact(self, where: list[Pair]) -> Body:
@@ -107,7 +91,7 @@ class HttpResourceServer:
         body = self._list("/v1/connectors", [])
         return Answer(schema.connectors(body), body)
 
-    def records(self, query: RecordQuery) -> Answer[RecordPage]:
+    def records(self, query: ports.RecordQuery) -> Answer[RecordPage]:
         """A page. It is shorter than requested if a longer one is too large to be read."""
         while True:
             try:
@@ -117,7 +101,7 @@ class HttpResourceServer:
                     raise
                 query = replace(query, limit=max(1, query.limit // 4))
 
-    def _page(self, query: RecordQuery) -> Answer[RecordPage]:
+    def _page(self, query: ports.RecordQuery) -> Answer[RecordPage]:
         params = [
             *parameters(
                 connection_id=query.connection_id,
@@ -146,7 +130,7 @@ class HttpResourceServer:
             page = replace(page, records=list(map(whole_values.previewed, page.records)))
         return Answer(page, body)
 
-    def record(self, read: RecordRead) -> Answer[Record]:
+    def record(self, read: ports.RecordRead) -> Answer[Record]:
         params = [
             *parameters(connection_id=read.ref.connection_id, fields=read.fields),
             *expand_pairs(read.expand, read.expand_limit),
@@ -168,7 +152,7 @@ class HttpResourceServer:
         record = decode_record(body, read.ref, whole=read.whole)
         return Answer(record if read.whole else whole_values.previewed(record), body)
 
-    def aggregate(self, query: AggregateQuery) -> Answer[Buckets]:
+    def aggregate(self, query: ports.AggregateQuery) -> Answer[Buckets]:
         params = [
             *parameters(
                 metric=query.metric,
@@ -192,11 +176,11 @@ class HttpResourceServer:
         )
         return Answer(decode_buckets(body, stream=query.stream, metric=query.metric), body)
 
-    def search(self, query: SearchQuery) -> Answer[SearchPage]:
+    def search(self, query: ports.SearchQuery) -> Answer[SearchPage]:
         return search.search(self._line, query)
 
     def field_window(
-        self, ref: RecordRef, field_path: str, window: WindowRequest
+        self, ref: RecordRef, field_path: str, window: ports.WindowRequest
     ) -> Answer[FieldRead]:
         params = parameters(
             field=field_path,
@@ -225,10 +209,10 @@ class HttpResourceServer:
         return Answer(decode_field(body, ref, field_path), body)
 
     def _window_of_record(
-        self, ref: RecordRef, field_path: str, window: WindowRequest, error: EvidenceError
+        self, ref: RecordRef, field_path: str, window: ports.WindowRequest, error: EvidenceError
     ) -> FieldRead:
         """A window of a value that this server returns only whole; raises `error` without one."""
-        read = RecordRead(ref, (pointer.top_level(field_path),), whole=True)
+        read = ports.RecordRead(ref, (pointer.top_level(field_path),), whole=True)
         try:
             answer = self.record(read)
         except EvidenceError:
@@ -236,7 +220,7 @@ class HttpResourceServer:
         data = (answer.body or {})["data"]
         return whole_values.window(answer.value, data, field_path, window)
 
-    def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob:
+    def blob(self, blob_id: str, *, connection_id: str | None = None) -> ports.Blob:
         path, params = f"/v1/blobs/{_segment(blob_id)}", parameters(connection_id=connection_id)
         answer = self._line.ask("HEAD", path, params, {}, 0)
         if answer.status != 200:  # a HEAD has no body with the reason
@@ -246,7 +230,7 @@ class HttpResourceServer:
         bodies.require(length.isascii() and length.isdigit(), "length of a blob")
         size = int(length)
         match = _SHA256.fullmatch(answer.headers.get("ETag", ""))
-        return Blob(
+        return ports.Blob(
             blob_id,
             answer.headers.get("Content-Type", "application/octet-stream"),
             size,
@@ -297,7 +281,7 @@ class HttpResourceServer:
             raise
         except EvidenceError as error:
             raise explain(error)
-        return notices.bounded(check(body))
+        return bodies.bounded(check(body))
 
 
 def _segment(text: str) -> str:

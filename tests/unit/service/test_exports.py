@@ -7,9 +7,8 @@ import pytest
 
 from evidence.errors import RateLimited, TimedOut, Unavailable
 from evidence.limits import BUDGETS
-from service.cli.export import texts, whole
-from service.cli.export.asking import Asker
-from service.cli.export.texts import Changed, Window
+from service.cli.export import reading, whole
+from service.cli.export.reading import Asker, Changed, Window
 from service.cli.progress import Meter
 from service.operations.base import Session
 from service.ports import ResourceServer
@@ -35,11 +34,11 @@ class Shelf:
 
 
 def read(shelf: Shelf, state: dict[str, object] | None = None) -> str:
-    return "".join(piece.window.text for piece in texts.pieces(shelf, state or {}))
+    return "".join(piece.window.text for piece in reading.pieces(shelf, state or {}))
 
 
 def state_at(shelf: Shelf, chars: int) -> dict[str, object]:
-    found = (piece.state for piece in texts.pieces(shelf, {}))
+    found = (piece.state for piece in reading.pieces(shelf, {}))
     return next(state for state in found if state["chars"] == chars)
 
 
@@ -92,8 +91,8 @@ def test_what_changes_every_time_is_given_up() -> None:
         raise Changed
 
     with pytest.raises(Unavailable, match="changed while it was read"):
-        texts.steady(lambda: begun.append(1), work)
-    assert len(begun) == texts.TRIES - 1
+        reading.steady(lambda: begun.append(1), work)
+    assert len(begun) == reading.TRIES - 1
 
 
 def asker(waited: list[float]) -> Asker:

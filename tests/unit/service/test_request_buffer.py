@@ -2,11 +2,10 @@
 
 import pytest
 from gunicorn.http.errors import LimitRequestHeaders
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from evidence.limits import BUDGETS
-from service.running.request_buffer import BodyTooLarge, RequestBuffer
+from service.running.connection import BodyTooLarge, RequestBuffer
 
 LINE = b"POST /mcp HTTP/1.1\r\nHost: x\r\n"
 CHUNKED = LINE + b"Transfer-Encoding: Chunked\r\n\r\n"

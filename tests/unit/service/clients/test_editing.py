@@ -5,11 +5,9 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from service.clients.editing import Unfit, append, found, put, take
-from service.clients.jsonc import NESTED_MOST, Malformed, read
+from service.clients.editing import NESTED_MOST, Malformed, Unfit, append, found, put, read, take
 
 NAMES = st.sampled_from(["a", "b", "mcpServers", "rung", "é", 'q"q', "//", "/*"])
 SCALARS = (

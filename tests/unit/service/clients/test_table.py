@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from service.clients.client import PLACEHOLDER, Place
+from service.clients.client import PLACEHOLDER, Launcher, Place
 from service.clients.table import CLIENTS, RECOMMENDED, named
-from service.clients.client import Launcher
 
 URL = "https://rung.example.com/mcp"
 TOKEN = "rung_token"

@@ -7,7 +7,7 @@ import pytest
 
 from evidence.errors import InvalidRequest
 from evidence.papers import BY_KEYWORD, PaperPage
-from service.papers.facets import CATEGORIES, facets
+from service.papers.names import CATEGORIES, facets
 from service.papers.search import by_keyword, search
 from service.papers.snapshot import Snapshot
 from service.ports import PaperSearch

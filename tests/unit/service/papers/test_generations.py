@@ -13,8 +13,7 @@ import pytest
 
 from evidence.errors import EvidenceError, Unavailable
 from evidence.work import Deadline
-from service.papers.generations import Snapshots
-from service.papers.snapshot import Snapshot, open_snapshot
+from service.papers.snapshot import Snapshot, Snapshots, open_snapshot
 from service.papers.swap import swap
 from tests.helpers.snapshots import place, retitled, tree
 from tests.helpers.waiting import WAIT_SECONDS

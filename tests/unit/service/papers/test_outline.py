@@ -3,12 +3,11 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS
-from service.papers.outline import BLOCK_CHARS, HEADINGS_MAX, LINE_CHARS, heading_above, outline
+from service.papers.text_places import BLOCK_CHARS, HEADINGS_MAX, LINE_CHARS, heading_above, outline
 from tests.helpers.asset_files import text_file
 from tests.unit.service.papers.test_texts import real_source
 

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from evidence.errors import Ambiguous, NotFound
 from evidence.limits import BUDGETS
 from evidence.papers import Paper
 from service.papers import papers
-from service.papers.authors import in_order
+from service.papers.names import in_order
 from service.papers.papers import Template
 from service.papers.search import search
 from service.papers.snapshot import Snapshot

@@ -6,7 +6,7 @@ import pytest
 
 from service.papers.search import search
 from service.papers.snapshot import Snapshot
-from service.papers.vocabulary import SPELLINGS_MAX
+from service.papers.words import SPELLINGS_MAX
 from service.ports import PaperSearch
 from tests.unit.service.papers.making import Made, made
 

@@ -4,14 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from evidence.errors import Gone, InvalidRequest
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.papers import PaperHit, PaperPage
-from service.papers.paging import Paging
-from service.papers.search import by_keyword, search
+from service.papers.search import Paging, by_keyword, search
 from service.papers.snapshot import Snapshot
 from service.ports import PaperSearch
 from tests.unit.service.papers.making import RELEASES, Made, index, made, opened

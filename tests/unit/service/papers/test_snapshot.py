@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from evidence.errors import TimedOut, Unavailable
-from service.papers.disk import look, whole
+from service.papers.snapshot_file import look, whole
 from service.papers.snapshot import CONNECTIONS, Snapshot, SnapshotRefused, open_snapshot
 from tests.helpers.snapshots import changed, place, retitled, tree
 

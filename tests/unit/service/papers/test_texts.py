@@ -7,8 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from evidence.errors import InvalidRequest, Unavailable
 from evidence.limits import BUDGETS
@@ -17,9 +16,8 @@ from evidence.text import unmark
 from evidence.work import Deadline
 from service.papers import assets
 from service.papers.assets import LocalAssets
-from service.papers.text_file import TextFile
-from service.papers.text_index import BLOCK_BYTES, STEP_CHARS
-from service.papers.texts import OVERLAP_CHARS, PIECE_CHARS, find
+from service.papers.text_file import BLOCK_BYTES, STEP_CHARS, TextFile
+from service.papers.text_places import OVERLAP_CHARS, PIECE_CHARS, find
 from tests.helpers.asset_files import PAPER, digest, soon, text_file
 
 DATA = Path(__file__).parents[3] / "data" / "papers"

@@ -7,7 +7,7 @@ import pytest
 from evidence.errors import EvidenceError, NotFound, TimedOut, TooLarge, Unavailable
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
-from service.sources.remote.breaker import Breaker, Bulkhead, Permit
+from service.sources.remote.origin import Breaker, Bulkhead, Permit
 from tests.helpers.waiting import WAIT_SECONDS
 
 

@@ -11,7 +11,7 @@ from evidence.hits import SearchPage
 from evidence.limits import BUDGETS
 from service.pdpp.decode import search as decode
 from service.ports import SearchQuery
-from service.sources.remote import narrower
+from service.sources.remote import search
 from tests.helpers.all_words import AllWords
 from tests.helpers.loopback import Asked, Reply, answering, as_json
 from tests.helpers.remote import caller_of, opener
@@ -224,7 +224,7 @@ def test_a_model_sees_the_narrower_searches_and_a_program_the_one_answer() -> No
     ],
 )
 def test_fewer_words_names_and_long_ones_last(text: str, expected: list[str]) -> None:
-    assert narrower.queries(text) == expected
+    assert search.queries(text) == expected
     assert len(expected) <= BUDGETS.narrower_searches
 
 
@@ -253,15 +253,15 @@ def test_a_first_page_ends_where_coverage_falls_off(
     shares: tuple[float | None, ...], kept: int
 ) -> None:
     query, found = SearchQuery("quorum elm", limit=10), covering(*shares)
-    page = narrower.cut(query, narrower.Place(10, 0), found)
+    page = search.cut(query, search.Place(10, 0), found)
     assert keys(page) == keys(found)[:kept]
     assert page.tail_cut == (kept < len(shares))
     if not page.tail_cut:
         assert page == found
         return
-    place = narrower.opened(SearchQuery("quorum elm", limit=10, cursor=page.next_cursor))
+    place = search.opened(SearchQuery("quorum elm", limit=10, cursor=page.next_cursor))
     assert place == (10, 0, kept)
-    rest = narrower.rest(query, place, found)
+    rest = search.rest(query, place, found)
     assert keys(page) + keys(rest) == keys(found)
     assert (rest.has_more, rest.next_cursor) == (True, "on")
     assert [hit.rank for hit in rest.hits] == [*range(kept + 1, len(shares) + 1)]

@@ -10,8 +10,7 @@ import pytest
 from evidence.errors import EvidenceError, Forbidden, Unauthenticated, Unavailable
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
-from service.sources.remote.breaker import Bulkhead
-from service.sources.remote.origin import Origin
+from service.sources.remote.origin import Bulkhead, Origin
 from service.ports import SchemaQuery
 from service.sources.remote.remote_authority import Introspection, RemoteAuthority
 from tests.helpers.loopback import Asked, Loopback, Reply, answering, as_json

@@ -1,16 +1,20 @@
-"""The reports on sources that did not answer, with what to do."""
+"""Merges the descriptions of many sources, and reports those that did not answer."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from evidence.errors import EvidenceError, TimedOut
 from evidence.hits import SourceReport
-from evidence.limits import BUDGETS
+from evidence.limits import BUDGETS, CONTRACT
+from evidence.model import Source, distinct
+from evidence.schema import NAMED, Connector, StreamDetails, StreamRow, StreamSchema
 from evidence.text import clip
-from service.sources.remote.origin import RENEW
+from evidence.work import Done, Failed, Outcome
+from service.ports import Answer
 from service.sources.package.cursor import LOST
-from service.sources.package.membership import Child
+from service.sources.package.membership import Child, Place, ambiguous
 from service.sources.package.merge import SourceReader
+from service.sources.remote.origin import RENEW
 
 LATER = "Try again later."
 NEXT_PAGE = "The next page queries it again."
@@ -76,3 +80,58 @@ def _why(error: EvidenceError | None) -> dict[str, str | None]:
         "message": clip(error.message, BUDGETS.title_chars),
         "next_step": _STEPS.get(error.kind, LATER),
     }
+
+
+class Warned(Protocol):
+    """A value with warnings."""
+
+    @property
+    def warnings(self) -> list[dict[str, Any]]: ...
+
+
+V = TypeVar("V", bound=Warned)
+
+
+class Gathered(Generic[V]):
+    """The values of those children that answered, and warnings of the others.
+
+    Raises the first error if none answered.
+    """
+
+    def __init__(self, children: Sequence[Child], outcomes: Sequence[Outcome[Answer[V]]]) -> None:
+        self.values = [found.value.value for found in outcomes if isinstance(found, Done)]
+        self.silent: list[Child] = []
+        warnings = [warning for value in self.values for warning in value.warnings]
+        errors: list[EvidenceError | None] = []
+        for child, outcome in zip(children, outcomes):
+            if not isinstance(outcome, Done):
+                error = outcome.error if isinstance(outcome, Failed) else None
+                errors.append(error)
+                self.silent.append(child)
+                warnings.append(failure(child, error))
+        if not self.values:
+            raise first_error(errors)
+        self.warnings = distinct(warnings)[: CONTRACT.candidates]
+
+
+def stream(gathered: Gathered[StreamDetails], places: Sequence[Place]) -> StreamDetails:
+    """One stream that several children describe alike; 409 if they do not."""
+    first, *others = [details.row for details in gathered.values]
+    if any(other.stream != first.stream for other in others):
+        raise ambiguous(places)
+    listed = tuple(source for row in (first, *others) for source in row.connections)
+    row = StreamRow(first.stream, first.connector_key, listed)
+    return StreamDetails(row, gathered.warnings)
+
+
+def by_membership(children: Sequence[Child], places: Iterable[Place]) -> list[Connector]:
+    """The names of the streams and connections of children, known without a request."""
+    silent = {id(child) for child in children}
+    connectors = []
+    for place in places:
+        if id(place.child) in silent:
+            held, key = place.held, place.held.connector_key or ""
+            source = Source(held.connection_id, held.connector_key, held.display_name or None)
+            row = StreamRow(StreamSchema(held.stream, NAMED), key, (source,))
+            connectors.append(Connector(key, key, key, (row,)))
+    return connectors

@@ -1,0 +1,275 @@
+"""Reads the values of an export: whole fields and papers by windows, with retries."""
+
+import base64
+import binascii
+import hashlib
+import shlex
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import orjson
+
+from evidence import pointer
+from evidence.errors import EvidenceError, NotText, RateLimited, TimedOut, TooLarge, Unavailable
+from evidence.handles import RecordRef
+from evidence.limits import BUDGETS, CONTRACT
+from evidence.papers import PaperText
+from evidence.text import looks_binary
+from service.cli.export.sinks import State
+from service.cli.output import say
+from service.operations.base import Session
+from service.papers.snapshot_library import Papers
+from service.pdpp.decode import text_of
+from service.pdpp.encode import body_of
+from service.ports import Blob, RecordRead, ResourceServer, WindowRequest
+
+T = TypeVar("T")
+
+#: Codes of `Unavailable` for transient failures.
+TRANSIENT = ("upstream_unreachable", "upstream_busy")
+
+
+def _pause(seconds: float) -> None:
+    threading.Event().wait(seconds)
+
+
+class Asker:
+    """Sends many requests to a source. `open` returns a session for one request."""
+
+    def __init__(
+        self, open: Callable[[], Session], pause: Callable[[float], None] = _pause
+    ) -> None:
+        self._open = open
+        self._pause = pause
+
+    def ask(self, question: Callable[[ResourceServer], T]) -> T:
+        """The answer; raises permanent errors, and transient ones that last too long."""
+        for tried in range(BUDGETS.export_tries):
+            try:
+                return question(self._open().rs)
+            except (RateLimited, Unavailable, TimedOut) as error:
+                seconds = self._wait(error, tried)
+                if seconds is None:
+                    raise
+                if seconds >= 1:
+                    say(f"{error.message} Retrying in {seconds:g} seconds.")
+                self._pause(seconds)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _wait(self, error: EvidenceError, tried: int) -> float | None:
+        """Seconds to wait before a retry; None if a retry is not worthwhile."""
+        if tried == BUDGETS.export_tries - 1:
+            return None
+        if isinstance(error, Unavailable) and error.code not in TRANSIENT:
+            return None
+        wait = error.details.get("retry_after")
+        seconds = float(wait) if wait is not None else BUDGETS.export_pause_seconds * 2**tried
+        return seconds if seconds <= BUDGETS.export_wait_seconds else None
+
+
+TRIES = 3
+
+
+class Changed(Exception):
+    """The source has changed since an earlier read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A piece of a text, in code points. `kind` is the JSON type of the value."""
+
+    text: str
+    start: int
+    total: int
+    kind: str = "string"
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+
+class Text(Protocol):
+    """A remote text. `version` changes with the text, if the source reports versions."""
+
+    def window(self, offset: int, limit: int | None = None) -> Window:
+        """Up to `limit` code points from `offset`."""
+        ...
+
+    def version(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A window, and the state for resuming after it."""
+
+    window: Window
+    state: State
+
+
+def pieces(text: Text, state: State) -> Iterator[Piece]:
+    """The windows of a text after `state`, the state of an earlier piece, or empty.
+
+    Raises `Changed` as soon as it detects that the text changed.
+    """
+    version = text.version()
+    done, total = 0, None
+    if state:
+        done, total = state["chars"], state["total"]
+        _check_last(text, state, version)
+    while total is None or done < total:
+        window = text.window(done)
+        if window.start != done or window.total != (window.total if total is None else total):
+            raise Changed
+        if not window.text and window.total > done:
+            raise Unavailable(
+                f"The source returned no text after character {done}. Try again later.",
+                code="upstream_invalid_response",
+            )
+        done, total = window.end, window.total
+        yield Piece(window, _state(window, version))
+    if text.version() != version:
+        raise Changed
+
+
+def steady(begin: Callable[[], None], work: Callable[[], None]) -> None:
+    """Runs `work`, and restarts it if the source changes meanwhile."""
+    for _ in range(TRIES - 1):
+        try:
+            return work()
+        except Changed:
+            begin()
+    try:
+        return work()
+    except Changed:
+        raise Unavailable(
+            "The field changed while it was read. Try again when no import is running.",
+            code="changing",
+        ) from None
+
+
+def _state(window: Window, version: str) -> State:
+    return {
+        "chars": window.end,
+        "total": window.total,
+        "version": version,
+        "last_start": window.start,
+        "last_sha256": _hashed(window.text),
+    }
+
+
+def _check_last(text: Text, state: State, version: str) -> None:
+    """Reads the last window of an earlier run again; raises `Changed` if it differs."""
+    size = state["chars"] - state["last_start"]
+    if version != state["version"]:
+        raise Changed
+    if size:
+        again = text.window(state["last_start"], size)
+        if again.total != state["total"] or _hashed(again.text) != state["last_sha256"]:
+            raise Changed
+
+
+def _hashed(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class FieldText:
+    """The text of a field. Values other than strings are read as JSON."""
+
+    asker: Asker
+    ref: RecordRef
+    path: str
+
+    def window(self, offset: int, limit: int | None = None) -> Window:
+        """Reads a window; raises `NotText` for a binary field, and the errors of the source."""
+        asked = WindowRequest(offset_chars=offset, limit_chars=limit or CONTRACT.window_chars_max)
+        window = self.asker.ask(lambda rs: rs.field_window(self.ref, self.path, asked)).value
+        if window.binary is not None:
+            raise NotText(
+                f"{self.path} is a binary field, not text.",
+                hint="Export its bytes: "
+                + shlex.join(["rung", "export", "blob", str(self.ref), self.path]),
+            )
+        return Window(window.text, window.start, window.total, window.type)
+
+    def version(self) -> str:
+        """The record's `emitted_at`; empty if the source has none."""
+        try:
+            # Without `fields`: large values that are named come whole over HTTP.
+            record = self.asker.ask(lambda rs: rs.record(RecordRead(self.ref))).value
+        except TooLarge:  # a server that gives no previews
+            return ""
+        return record.emitted_at or ""
+
+
+def value_of(rs: ResourceServer, ref: RecordRef, name: str) -> Any:
+    """The whole value of a top-level field; raises `TooLarge` above 32 MB."""
+    answer = rs.record(RecordRead(ref, (name,), whole=True))
+    return body_of(answer)["data"].get(name)
+
+
+def blob_of(rs: ResourceServer, ref: RecordRef, path: str) -> Blob:
+    """The bytes of a field: those of its blob, or of its base64 text."""
+    name = pointer.top_level(path)
+    body = body_of(rs.record(RecordRead(ref, (name,))))
+    value = body["data"].get(name)
+    if is_cut(value):
+        value = value_of(rs, ref, name)
+    if isinstance(value, orjson.Fragment):  # nested values of a store are JSON text
+        value = orjson.loads(orjson.dumps(value))
+    value = pointer.inside(value, path)
+    if isinstance(value, dict) and isinstance(value.get("blob_id"), str):
+        connection = text_of(body, "connection_id") or ref.connection_id
+        return rs.blob(value["blob_id"], connection_id=connection)
+    if isinstance(value, str) and looks_binary(value):
+        return _decoded(value)
+    raise NotText(
+        f"{path} is not a binary field.",
+        code="field_not_binary",
+        hint=f"Export it as text: {shlex.join(['rung', 'export', 'field', str(ref), path])}",
+    )
+
+
+def is_cut(value: Any) -> bool:
+    """True if a value of a record is a preview or a reference."""
+    if not isinstance(value, dict):
+        return False
+    sizes = {"field_preview": ("size_chars",), "binary_field": ("size_bytes", "size_chars")}
+    names = sizes.get(str(value.get("object")), ())
+    return any(isinstance(value.get(name), int) for name in names)
+
+
+def _decoded(value: str) -> Blob:
+    head, comma, tail = value.partition(",") if value.startswith("data:") else ("", "", value)
+    try:
+        raw = base64.b64decode(tail + "=" * (-len(tail) % 4), altchars=b"-_")
+    except (binascii.Error, ValueError):
+        raw = tail.encode()
+    media_type = head.removeprefix("data:").split(";")[0] or "application/octet-stream"
+
+    def read(start: int, stop: int) -> Iterator[bytes]:
+        yield raw[start:stop]
+
+    return Blob("", media_type, len(raw), "", read)
+
+
+@dataclass(frozen=True, slots=True)
+class PaperSource:
+    """The Markdown of a paper, or a translation of it."""
+
+    papers: Papers
+    paper_id: str
+    lang: str | None
+
+    def window(self, offset: int, limit: int | None = None) -> Window:
+        window = self._read(offset, limit or CONTRACT.source_chars_max)
+        return Window(window.text, window.start, window.total)
+
+    def version(self) -> str:
+        return self._read(0, 1).version
+
+    def _read(self, offset: int, size: int) -> PaperText:
+        session = self.papers.open()
+        return session.source(self.paper_id, lang=self.lang, offset=offset, max_chars=size)
