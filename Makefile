@@ -69,9 +69,11 @@ docs-check: $(VENV)/.tools ## Fail if docs/reference differs from the code
 conformance: $(VENV)/.tools ## Run the official MCP conformance suite, both eras
 	$(PYTHON) -m tests.conformance.run
 	$(PYTHON) -m tests.conformance.run --demo
+	$(PYTHON) -m tests.conformance.sign_in
 
 clients: $(VENV)/.tools ## Run the official SDKs and the inspector against a running server
 	$(PYTHON) -m tests.clients.run --demo
+	$(PYTHON) -m tests.clients.sign_in
 
 browser: $(VENV)/.browser ## Drive the pages with Chromium: keyboard, phone, dark, axe
 	$(PYTHON) -m pytest tests/browser

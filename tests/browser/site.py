@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 
 from service.demo.fill import fill, token_for
 from service.demo.papers import write_once
+from service.place import Place
 from service.records.sqlite.writer import open_writer
 from tests.helpers import worlds
 from tests.helpers.server import ROOT, serving
@@ -23,11 +24,12 @@ FORGED = (
 
 @dataclass(frozen=True)
 class Site:
-    """A served demo: `token` reads what the demo holds, `forged_token` the forged text."""
+    """A served demo with sign-in: `token` reads what it holds, `forged_token` the forged text."""
 
     base: str
     token: str
     forged_token: str
+    place: Place
 
 
 @contextmanager
@@ -40,9 +42,14 @@ def serving_site(**environ: str) -> Iterator[Site]:
         with open_writer(house.path) as writer:
             connections = fill(writer, with_debian=False)
             token = token_for(writer, connections, Path(folder) / "token")
-        given = {**house.environment, "RUNG_PAPERS_DB": str(papers), **environ}
+        given = {
+            **house.environment,
+            "RUNG_PAPERS_DB": str(papers),
+            "RUNG_SIGN_IN": "on",
+            **environ,
+        }
         with serving("wsgi:app", given, config=str(ROOT / "gunicorn.conf.py")) as base:
-            yield Site(base, token, forged_token)
+            yield Site(base, token, forged_token, house.path)
 
 
 def _forged() -> Connection:
