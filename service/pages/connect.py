@@ -60,6 +60,7 @@ def _page(layout: Layout) -> Response:
         recommended=recommended(base, chosen),
         entries=[_entry(client, url, chosen) for client in CLIENTS],
         placeholder=PLACEHOLDER,
+        sign_in=_block(Snippet("URL", "", url)) if layout.services.settings.signs_in else None,
         commands={
             name: _shell(f"rung {arguments}")
             for name, arguments in (

@@ -1,5 +1,6 @@
 """`/owner`: what is in the store, who may read what, and how to end it; and signing in."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 from flask import Blueprint, Response, request
@@ -13,17 +14,19 @@ from service.signin.desk import LOGIN, LOGOUT, OWNER, Desk, see_other
 NEW, REVOKE = "/owner/grant", "/owner/revoke"
 LABEL_CHARS = 60
 DATE_CHARS = 10
-FIELDS_NAMED = 4
+FIELDS_NAMED, DAYS_SHOWN = 4, 7
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """A grant with its state, its scope in words and the name of its client, if it has one."""
+    """A grant with its state, its scope in words, the name of its client, if it has one, and what
+    it read: the number of requests by day, the newest first."""
 
     grant: GrantEntry
     state: str
     scope: tuple[str, ...]
     client: str | None
+    read: tuple[tuple[str, int], ...]
 
 
 def add(routes: Blueprint, desk: Desk) -> None:
@@ -59,8 +62,13 @@ def _logout(desk: Desk, session: str) -> Response:
 
 
 def _overview(desk: Desk, session: str) -> Response:
-    clients = desk.signins.clients()
-    shared = [_shared(entry, clients.get(entry.grant_id)) for entry in desk.store.grants()]
+    clients, read = desk.signins.clients(), dict[str, Counter[str]]()
+    for use in desk.store.activity.uses():
+        read.setdefault(use.grant_id, Counter())[use.day] += use.requests
+    shared = [
+        _shared(entry, clients.get(entry.grant_id), read.get(entry.grant_id, Counter()))
+        for entry in desk.store.grants()
+    ]
     return desk.page(
         "owner.html",
         streams=desk.store.overview(),
@@ -73,10 +81,11 @@ def _overview(desk: Desk, session: str) -> Response:
     )
 
 
-def _shared(entry: GrantEntry, client: dict[str, str] | None) -> Shared:
+def _shared(entry: GrantEntry, client: dict[str, str] | None, read: Counter[str]) -> Shared:
     scope = tuple(map(_in_words, entry.streams)) + (("research papers",) if entry.papers else ())
     name = f"{client['name']} ({client['place']}, unverified)" if client else None
-    return Shared(entry, entry.state(), scope, name)
+    days = tuple(sorted(read.items(), reverse=True)[:DAYS_SHOWN])
+    return Shared(entry, entry.state(), scope, name, days)
 
 
 def _in_words(stream: StreamGrant) -> str:

@@ -10,6 +10,7 @@ import requests
 from service.access.entries import Entries
 from service.access.sidecar import Sidecar
 from service.place import spelled
+from tests.helpers.places import ENGINE
 from tests.helpers.signin import (
     MAIL,
     REDIRECT,
@@ -24,6 +25,8 @@ from tests.helpers.signin import (
     signed_in,
 )
 from tests.helpers.worlds import House
+
+IN_A_FILE = pytest.mark.skipif(ENGINE != "sqlite", reason="looks at the files of a store")
 
 
 def test_a_code_works_once_and_a_second_use_ends_what_it_gave(
@@ -206,6 +209,7 @@ def test_tokens_are_taken_from_the_header_only(base: str, browser: Browser, clie
     assert call(base, session).status_code == 401
 
 
+@IN_A_FILE
 def test_no_token_code_or_session_is_stored_in_the_clear(
     house: House, browser: Browser, client: Client
 ) -> None:
@@ -307,6 +311,7 @@ def test_an_address_registers_so_often(base: str) -> None:
     assert statuses == [201] * 20 + [429]
 
 
+@IN_A_FILE
 def test_a_store_that_is_busy_is_no_reason_to_drop_tokens(
     base: str, house: House, browser: Browser, client: Client
 ) -> None:

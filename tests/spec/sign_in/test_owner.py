@@ -1,14 +1,25 @@
 """How the owner signs in, decides what to share, and ends it."""
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 import requests
 from click.testing import CliRunner
 
 from service.__main__ import rung
+from service.access.sidecar import Sidecar
 from service.place import spelled
-from tests.helpers.signin import MAIL, Browser, Client, answer, call, new_code, run_command
+from tests.helpers.signin import (
+    MAIL,
+    Browser,
+    Client,
+    answer,
+    call,
+    new_code,
+    run_command,
+    signed_in,
+)
 from tests.helpers.worlds import House
 
 
@@ -125,3 +136,23 @@ def test_a_grant_of_the_owner_page_has_a_token_that_is_shown_once(
     assert browser.post("/owner/revoke", {**sent, "form": "x"}).status_code == 403
     assert browser.post("/owner/revoke", sent).status_code == 303
     assert call(base, token).status_code == 401
+
+
+def test_the_owner_sees_what_each_grant_read_by_day(
+    house: House, browser: Browser, client: Client
+) -> None:
+    grant_id = signed_in(browser, client)["grant_id"]
+    today = datetime.now(UTC).date().isoformat()
+    with Sidecar(house.path).transaction() as rows:
+        for stream in ("mail-work/messages", "mail-work/threads"):
+            rows(
+                "INSERT INTO access_use (day, grant_id, operation, stream, count)"
+                " VALUES (?, ?, 'search', ?, 2000)",
+                *(today, grant_id, stream),
+            )
+    assert f"{today}: 4,000" in browser.get("/owner").text
+
+
+def test_a_page_for_clients_has_the_address_to_sign_in_with(base: str) -> None:
+    page = requests.get(f"{base}/connect").text
+    assert "Or sign in" in page and "It cannot send the token" not in page
