@@ -215,7 +215,32 @@ def _metadata(route: Route, url: str) -> Finding:
             "Clients refuse to sign in if the resource differs from the endpoint.",
             public,
         )
+    servers = (reply.document or {}).get("authorization_servers")
+    if isinstance(servers, list) and route.base in servers:
+        return _signing_in(route)
     return ok("the 401 has its Bearer challenge, and its metadata is for this URL")
+
+
+def _signing_in(route: Route) -> Finding:
+    """Checks that clients find the sign-in of this server, at the root of its host."""
+    url = f"{route.base}/.well-known/oauth-authorization-server"
+    reply = route.get(url)
+    document = reply.document or {}
+    if reply.status != 200 or document.get("issuer") != route.base:
+        return fail(
+            f"the sign-in metadata returned {reply.status}, issuer {document.get('issuer')}: {url}",
+            "Clients sign in only if the issuer is the URL they know.",
+            f"RUNG_PUBLIC_URL={route.base}, and configure the proxy to forward /.well-known/, "
+            "/authorize, /token, /register and /revoke.",
+        )
+    token = route.ask("POST", f"{route.base}/token", {})
+    if (token.document or {}).get("error") is None:
+        return fail(
+            f"POST /token returned {token.status} without an error of OAuth",
+            "Something in front answers for the sign-in endpoints.",
+            "Configure the proxy to forward /authorize, /token, /register and /revoke.",
+        )
+    return ok("the 401 has its Bearer challenge, and clients can sign in by its metadata")
 
 
 def era(route: Route) -> Finding:

@@ -1,8 +1,12 @@
 """A client without a token gets one that reads what the owner ticked, and is cut off."""
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import requests
+from click.testing import CliRunner
+
+from service.__main__ import rung
 
 from service.access.signins import GRACE_SECONDS
 from service.records.opening import open_writer
@@ -111,3 +115,10 @@ def test_a_grant_that_ends_soon_gives_no_token_beyond_its_end(
         writer.run(ending, soon, tokens["grant_id"])
     renewed = client.refresh(tokens["refresh_token"]).json()
     assert 0 < int(renewed["expires_in"]) <= 1_000
+
+
+def test_the_doctor_walks_to_the_sign_in(base: str) -> None:
+    done = CliRunner().invoke(rung, ["doctor", base, "--json"], env={"RUNG_TOKEN": None})
+    steps = {step["step"]: step for step in json.loads(done.stdout)["steps"]}
+    assert steps["challenge"]["verdict"] == "ok"
+    assert "clients can sign in" in steps["challenge"]["told"]
