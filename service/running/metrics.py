@@ -31,7 +31,8 @@ CODES: Final = frozenset("""
     conflicting_connection_id
     connection_not_found cursor_expired deadline_exceeded field_not_found field_not_granted
     field_not_text grant_expired grant_revoked grant_stream_not_allowed host_not_allowed
-    introspection_failed invalid_argument invalid_cursor invalid_expand invalid_field_path
+    introspection_failed invalid_argument invalid_authorization_details invalid_client_metadata
+    invalid_cursor invalid_expand invalid_field_path
     invalid_filter invalid_grant invalid_manifest invalid_query invalid_request invalid_sort
     invalid_token invalid_window member_token_sealed method_not_allowed not_found origin_not_allowed
     paper_not_found permission_error query_not_found range_not_satisfiable rate_limit_exceeded
