@@ -8,7 +8,7 @@ from typing import Any
 
 from service.importing.chat import time_of
 from service.importing.encodings import as_text
-from service.importing.rows import described, stream
+from service.importing.rows import described, fields, stream
 from service.importing.source import Item, Source
 from service.records.intake import Row
 
@@ -17,11 +17,10 @@ MANIFEST = {
     "streams": [
         stream(
             BOOKMARKS,
-            {
-                **{"id": "id", "title": "title", "url": "words", "folder": "label"},
-                **{"description": "text", "tags": "list", "keyword": "label"},
-                **{"added_at": "time", "changed_at": "when"},
-            },
+            fields(
+                "id:id title:title url:words folder:label description:text tags:list"
+                " keyword:label added_at:time changed_at:when"
+            ),
         )
     ]
 }
@@ -73,7 +72,9 @@ class _Page(HTMLParser):
             self._into, self._heading = ({}, "heading"), ""
         elif tag == "a" and values.get("href"):
             one = {
-                **{"line": self.getpos()[0], "url": values["href"], "title": ""},
+                "line": self.getpos()[0],
+                "url": values["href"],
+                "title": "",
                 "folder": " / ".join(filter(None, [*self._folders[1:], self._heading])),
                 "tags": [tag for tag in values.get("tags", "").split(",") if tag],
                 "keyword": values.get("shortcuturl"),

@@ -9,7 +9,7 @@ from typing import Any
 
 from evidence.limits import CONTRACT
 from service.importing.components import components
-from service.importing.rows import Attached, described, manifest, stream
+from service.importing.rows import Attached, described, fields, manifest, stream
 from service.importing.source import Item, Source
 from service.records.intake import Row
 
@@ -17,13 +17,12 @@ EVENTS = "events"
 MANIFEST = manifest(
     stream(
         EVENTS,
-        {
-            **{"id": "id", "series_id": "thread", "kind": "group", "calendar": "group"},
-            **{"summary": "title", "description": "text", "start": "time", "end": "when"},
-            **{"time_zone": "group", "location": "label", "organizer": "actor"},
-            **{"attendees": "list", "categories": "list", "status": "group", "url": "words"},
-            **{"recurrence": "list", "links": "list", "other": "list", "updated_at": "when"},
-        },
+        fields(
+            "id:id series_id:thread kind:group calendar:group summary:title description:text"
+            " start:time end:when time_zone:group location:label organizer:actor attendees:list"
+            " categories:list status:group url:words recurrence:list links:list other:list"
+            " updated_at:when"
+        ),
         attached=True,
     )
 )
@@ -77,7 +76,10 @@ def _rows(found: Any, source: Source, calendar: str, attached: Attached) -> Iter
         finish = start.dt + duration.dt
     links = [one for one in _all(found, "ATTACH") if "ENCODING" not in one.params]
     data = {
-        **{"id": key, "series_id": series, "kind": _KINDS[found.name], "calendar": calendar},
+        "id": key,
+        "series_id": series,
+        "kind": _KINDS[found.name],
+        "calendar": calendar,
         "summary": str(found.get("SUMMARY", "")),
         "description": str(found.get("DESCRIPTION", "")),
         "start": _time((start if start is not None else end).dt) if start or end else None,
@@ -87,7 +89,8 @@ def _rows(found: Any, source: Source, calendar: str, attached: Attached) -> Iter
         "organizer": "; ".join(map(_person, _all(found, "ORGANIZER"))),
         "attendees": [_person(one) for one in _all(found, "ATTENDEE")],
         "categories": [str(word) for one in _all(found, "CATEGORIES") for word in one.cats],
-        **{"status": str(found.get("STATUS", "")).lower(), "url": str(found.get("URL", ""))},
+        "status": str(found.get("STATUS", "")).lower(),
+        "url": str(found.get("URL", "")),
         "recurrence": [f"{n}:{_written(one)}" for n in _SERIES for one in _all(found, n)],
         "links": [str(one) for one in links],
         "other": [

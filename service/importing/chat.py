@@ -6,7 +6,7 @@ from typing import Any, Final
 import orjson
 
 from service.importing.json_stream import elements
-from service.importing.rows import CONTACTS, described, manifest, stream
+from service.importing.rows import CONTACTS, described, fields, manifest, stream
 from service.importing.source import Source
 from service.records.intake import Row
 from service.records.forms import FORMS
@@ -17,20 +17,19 @@ CONVERSATIONS: Final = "conversations"
 MANIFEST: Final = manifest(
     stream(
         MESSAGES,
-        {
-            **{"id": "id", "thread_id": "thread", "conversation": "title", "author": "actor"},
-            **{"text": "text", "sent_at": "time", "position": "position", "app": "group"},
-            **{"conversation_id": "id", "reply_to": "id", "kind": "group", "model": "group"},
-            **{"reactions": "list", "links": "list", "edited_at": "when"},
-        },
+        fields(
+            "id:id thread_id:thread conversation:title author:actor text:text sent_at:time"
+            " position:position app:group conversation_id:id reply_to:id kind:group model:group"
+            " reactions:list links:list edited_at:when"
+        ),
         attached=True,
     ),
     stream(
         CONVERSATIONS,
-        {
-            **{"id": "id", "title": "title", "app": "group", "description": "text"},
-            **{"members": "list", "started_at": "time", "updated_at": "when"},
-        },
+        fields(
+            "id:id title:title app:group description:text members:list started_at:time"
+            " updated_at:when"
+        ),
     ),
     CONTACTS,
 )

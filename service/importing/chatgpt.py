@@ -39,9 +39,16 @@ def read(source: Source) -> Iterator[Item]:
                 continue
             at = time_of(message.get("create_time")) or started
             data = {
-                **{"id": message["id"], "thread_id": key, "conversation_id": key, "app": APP},
-                **{"conversation": title, "author": _author(message), "text": text},
-                **{"sent_at": at, "position": position, "reply_to": parent},
+                "id": message["id"],
+                "thread_id": key,
+                "conversation_id": key,
+                "app": APP,
+                "conversation": title,
+                "author": _author(message),
+                "text": text,
+                "sent_at": at,
+                "position": position,
+                "reply_to": parent,
                 "kind": (message.get("content") or {}).get("content_type"),
                 "model": metadata.get("model_slug"),
             }

@@ -26,9 +26,15 @@ def read(source: Source) -> Iterator[Item]:
         for position, message in enumerate(found["chat_messages"]):
             owner, at = str(message.get("uuid")), message.get("created_at")
             data = {
-                **{"id": owner, "thread_id": key, "conversation_id": key, "app": APP},
-                **{"conversation": title, "author": message.get("sender"), "text": _text(message)},
-                **{"sent_at": at, "position": position},
+                "id": owner,
+                "thread_id": key,
+                "conversation_id": key,
+                "app": APP,
+                "conversation": title,
+                "author": message.get("sender"),
+                "text": _text(message),
+                "sent_at": at,
+                "position": position,
                 "reply_to": message.get("parent_message_uuid"),
             }
             yield number, row(source, MESSAGES, data)

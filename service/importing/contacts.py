@@ -16,8 +16,13 @@ MANIFEST = manifest(CONTACTS)
 BEGINS = re.compile(rb"\s*BEGIN:VCARD", re.IGNORECASE)
 #: Property -> the list of the record that has its values.
 _LISTS = {
-    **{"EMAIL": "emails", "TEL": "phones", "ADR": "addresses", "URL": "urls", "IMPP": "urls"},
-    **{"NICKNAME": "nicknames", "CATEGORIES": "groups"},
+    "EMAIL": "emails",
+    "TEL": "phones",
+    "ADR": "addresses",
+    "URL": "urls",
+    "IMPP": "urls",
+    "NICKNAME": "nicknames",
+    "CATEGORIES": "groups",
 }
 _ONES = {"BDAY": "birthday", "TITLE": "role", "NOTE": "note", "ORG": "organization"}
 _PICTURES = ("PHOTO", "LOGO")

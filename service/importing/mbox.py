@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from evidence.limits import BUDGETS, CONTRACT
 from service.importing.mail_parts import attachments, content_of, header, text_of_part, title_of
-from service.importing.rows import Attached, manifest, stream
+from service.importing.rows import Attached, fields, manifest, stream
 from service.importing.source import Item, Source
 from service.importing.texts import decode
 from service.importing.tree import MAILDIR
@@ -29,11 +29,10 @@ MESSAGES = "messages"
 MANIFEST = manifest(
     stream(
         MESSAGES,
-        {
-            **{"id": "id", "thread_id": "thread", "subject": "title", "from": "actor"},
-            **{"to": "list", "cc": "list", "sent_at": "time", "folder": "group"},
-            **{"labels": "list", "body": "text"},
-        },
+        fields(
+            "id:id thread_id:thread subject:title from:actor to:list cc:list sent_at:time"
+            " folder:group labels:list body:text"
+        ),
         attached=True,
     )
 )

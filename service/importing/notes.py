@@ -10,7 +10,7 @@ import yaml
 
 from evidence.limits import BUDGETS
 from service.importing.encodings import as_text
-from service.importing.rows import Attached, described, manifest, stream
+from service.importing.rows import Attached, described, fields, manifest, stream
 from service.importing.source import Item, Source, titled
 from service.records.intake import Row, content_key
 from service.records.values import microseconds
@@ -19,11 +19,10 @@ NOTES: Final = "notes"
 MANIFEST = manifest(
     stream(
         NOTES,
-        {
-            **{"id": "id", "title": "title", "folder": "group", "text": "text"},
-            **{"written_at": "time", "tags": "list", "aliases": "list", "links": "list"},
-            **{"properties": "object"},
-        },
+        fields(
+            "id:id title:title folder:group text:text written_at:time tags:list aliases:list"
+            " links:list properties:object"
+        ),
         attached=True,
     )
 )
@@ -56,8 +55,10 @@ def read(source: Source) -> Iterator[Item]:
     tags = _words(front.get("tags")) + _TAG.findall(plain)
     at = next((_time(value) for name in _TIMES if (value := front.get(name))), None)
     data: dict[str, Any] = {
-        **{"id": key if len(key.encode()) < 500 else content_key({"id": key}), "title": str(title)},
-        **{"folder": str(PurePosixPath(key).parent).strip("."), "text": body},
+        "id": key if len(key.encode()) < 500 else content_key({"id": key}),
+        "title": str(title),
+        "folder": str(PurePosixPath(key).parent).strip("."),
+        "text": body,
         "written_at": at or _time(path.stem),
         "tags": list(dict.fromkeys(tag.lstrip("#") for tag in tags)),
         "aliases": _words(front.get("aliases")),

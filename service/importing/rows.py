@@ -37,20 +37,25 @@ _KINDS: Final[dict[str, tuple[dict[str, str], str, str]]] = {
 ATTACHMENTS: Final = "attachments"
 
 
-def stream(name: str, fields: Mapping[str, str], *, attached: bool = False) -> dict[str, Any]:
+def fields(declared: str) -> dict[str, str]:
+    """{field: kind} from `field:kind` pairs with spaces between them."""
+    return dict(pair.split(":") for pair in declared.split())
+
+
+def stream(name: str, kinds: Mapping[str, str], *, attached: bool = False) -> dict[str, Any]:
     """The document of a stream with the key `id`, from {field: kind}.
 
     If `attached`, records of `attachments` refer to its records.
     """
     asked: dict[str, list[str]] = {
-        word: [field for field, kind in fields.items() if word in _KINDS[kind][2].split()]
+        word: [field for field, kind in kinds.items() if word in _KINDS[kind][2].split()]
         for word in ("search", "filter", "group", "distinct", "range")
     }
     properties = {
         field: {**_KINDS[kind][0], **({"x_pdpp_role": role} if (role := _KINDS[kind][1]) else {})}
-        for field, kind in fields.items()
+        for field, kind in kinds.items()
     }
-    times = [field for field, kind in fields.items() if _KINDS[kind][0] is _TIME]
+    times = [field for field, kind in kinds.items() if _KINDS[kind][0] is _TIME]
     document: dict[str, Any] = {
         "name": name,
         "primary_key": ["id"],
@@ -68,7 +73,7 @@ def stream(name: str, fields: Mapping[str, str], *, attached: bool = False) -> d
             "search": {"lexical_fields": asked["search"]},
         },
     }
-    if cursor := next((field for field, kind in fields.items() if kind == "time"), None):
+    if cursor := next((field for field, kind in kinds.items() if kind == "time"), None):
         document["cursor_field"] = cursor
     if attached:
         relation = {"name": ATTACHMENTS, "stream": ATTACHMENTS, "foreign_key": "message_id"}
@@ -80,12 +85,11 @@ def stream(name: str, fields: Mapping[str, str], *, attached: bool = False) -> d
 #: People, by whatever program knows them.
 CONTACTS: Final = stream(
     "contacts",
-    {
-        **{"id": "id", "name": "title", "nicknames": "list", "organization": "label"},
-        **{"role": "words", "emails": "list", "phones": "list", "addresses": "list"},
-        **{"urls": "list", "birthday": "words", "groups": "list", "note": "text"},
-        **{"other": "list", "updated_at": "time"},
-    },
+    fields(
+        "id:id name:title nicknames:list organization:label role:words emails:list phones:list"
+        " addresses:list urls:list birthday:words groups:list note:text other:list"
+        " updated_at:time"
+    ),
     attached=True,
 )
 

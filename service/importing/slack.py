@@ -61,7 +61,8 @@ def _person(person: dict[str, Any]) -> dict[str, Any]:
         "nicknames": list(
             dict.fromkeys(filter(None, (profile.get("display_name"), person.get("name"))))
         ),
-        **{"role": profile.get("title"), "note": profile.get("status_text")},
+        "role": profile.get("title"),
+        "note": profile.get("status_text"),
         "emails": list(filter(None, [profile.get("email")])),
         "phones": list(filter(None, [profile.get("phone")])),
     }
@@ -117,7 +118,10 @@ class _Workspace:
         files = [one for one in message.get("files") or [] if one.get("name")]
         texts += [one["name"] for one in files]
         data = {
-            **{"id": key, "conversation_id": channel, "conversation": title, "app": APP},
+            "id": key,
+            "conversation_id": channel,
+            "conversation": title,
+            "app": APP,
             "thread_id": f"{channel}-{thread}" if thread else channel,
             "reply_to": f"{channel}-{thread}" if thread and thread != ts else None,
             "author": self._author(message),

@@ -54,8 +54,14 @@ def read(source: Source) -> Iterator[Item]:
         key = hashlib.sha256(known.encode("utf-8", "surrogatepass")).hexdigest()[:32]
         people[author] += bool(author)
         data = {
-            **{"id": key, "thread_id": chat, "conversation_id": chat, "conversation": chat},
-            **{"author": author, "text": text, "sent_at": at, "app": APP},
+            "id": key,
+            "thread_id": chat,
+            "conversation_id": chat,
+            "conversation": chat,
+            "author": author,
+            "text": text,
+            "sent_at": at,
+            "app": APP,
             "position": (found or 0) + place,
             "kind": "message" if author else "notice",
         }
