@@ -65,7 +65,7 @@ A demo owner with {held}.
   try      {base}/try
   MCP      {url}
   REST     {base}/v1/search?q=lantern
-  owner    {base}/owner (sign in with: rung owner link)
+  owner    {base}/owner (sign in: rung owner link --url {base})
   papers   {base}/mcp/papers and {base}/papers/v1/search?q=tides (no token)
 {pasted}
 

@@ -20,7 +20,11 @@ def owner() -> None:
 
 
 @owner.command()
-@click.option("--url", help="The address of the server; default: RUNG_PUBLIC_URL or PORT.")
+@click.option(
+    "--url",
+    envvar="RUNG_URL",
+    help="The address of the server. Also read from RUNG_URL; default: RUNG_PUBLIC_URL or PORT.",
+)
 @store_option
 def link(store: Place, url: str | None) -> None:
     """Print a link that signs in one browser, once, within ten minutes."""
