@@ -160,6 +160,11 @@ def json_line(value: Any, *, indented: bool = False) -> str:
     return _MISLEADING_ALONE.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
+def visible(text: str) -> str:
+    """`text` with misleading characters made visible; what `escape` wrote stays as it is."""
+    return _MISLEADING_ALONE.sub(_visible, text)
+
+
 def unescape(shown: str) -> str:
     """The text that `escape` was given."""
     return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), shown)

@@ -19,6 +19,7 @@ from renderers.pool import WorkerPool
 from service.operations.base import PaperSession, Session
 from service.settings import SETTINGS, Settings
 from service import keys
+from service.cursors import Sealer
 from service.sources.remote import outbound
 from service.authority import Authority
 from service.sources.remote.origin import Bulkhead, Origin
@@ -92,10 +93,19 @@ class Services:
     @property
     def fence_key(self) -> bytes:
         """What fences of record text are made with: the same in all workers."""
+        return keys.fence_key(self._secret)
+
+    @property
+    def sessions(self) -> Sealer:
+        """What seals the cookies of the reading pages."""
+        return keys.of_sessions(self._secret)
+
+    @property
+    def _secret(self) -> bytes:
         if self.store is not None and (self.upstream is None or self.store.reader.exists()):
-            return self.store.fence_key
+            return self.store.secret()
         told = self.settings.secret_key
-        return keys.fence_key(told.encode() if told else self._own_secret)
+        return told.encode() if told else self._own_secret
 
 
 def build(settings: Settings) -> Services:

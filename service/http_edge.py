@@ -12,6 +12,18 @@ from service.access import guard
 Environ = dict[str, Any]
 
 PREFLIGHT_SECONDS: Final = "7200"
+#: Media types of attachments that a browser may show; it saves all others.
+SHOWN_INLINE: Final = (
+    "application/pdf",
+    "image/avif",
+    "image/bmp",
+    "image/gif",
+    "image/jpeg",
+    "image/png",
+    "image/tiff",
+    "image/webp",
+    "image/x-icon",
+)
 
 
 def read_body(environ: Environ) -> bytes:

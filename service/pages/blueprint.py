@@ -19,6 +19,7 @@ from service.openapi import PATH as DOCUMENT
 from service.pages import connect, trial
 from service.pages.holdings import health, here, holdings
 from service.pages.layout import PREFIX, SECURITY, Asset, Layout
+from service.pages.reading.blueprint import blueprint as reading
 from service.running.readiness import readiness
 
 FRONT: Final = "/"
@@ -71,6 +72,7 @@ def mount(app: Flask, services: Services, *, mcp_path: str, papers_path: str) ->
             path, path.strip("/").replace(".", "_"), lambda: _file(layout, "", ICON)
         )
     app.register_blueprint(routes)
+    app.register_blueprint(reading(layout))
     return Shared(
         lambda: _front(layout),
         lambda: layout.page("missing.html", here="", status=404),

@@ -10,8 +10,10 @@ from typing import Any, Final
 from flask import Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from evidence.text import visible
 from evidence.version import VERSION
 from service.bootstrap import Services
+from service.pages.reading.shown import FILTERS
 
 PREFIX = "/static/pages"
 DIGEST_CHARS = 12
@@ -82,7 +84,13 @@ SECURITY: Final = {
 HTML: Final = {"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-cache"}
 
 #: The header's links in their order: (path, name).
-PLACES: Final = (("/", "Home"), ("/connect", "Connect"), ("/try", "Try"), ("/docs/api", "API docs"))
+PLACES: Final = (
+    ("/", "Home"),
+    ("/read", "Read"),
+    ("/connect", "Connect"),
+    ("/try", "Try"),
+    ("/docs/api", "API docs"),
+)
 
 
 @dataclass(frozen=True)
@@ -104,10 +112,13 @@ class Layout:
             loader=PackageLoader("service.pages"),
             autoescape=True,
             undefined=StrictUndefined,
+            # Record text can be anything; markup is ours already.
+            finalize=lambda value: visible(value) if type(value) is str else value,
             trim_blocks=True,
             lstrip_blocks=True,
         )
         environment.globals |= {"asset": self.assets.address, "places": PLACES, "version": VERSION}
+        environment.filters |= FILTERS
         return environment
 
     def page(self, template: str, *, here: str, status: int = 200, **context: Any) -> Response:

@@ -1,13 +1,14 @@
 """`/try`: a form for every tool, made from its schema; the browser makes the calls itself.
 
 This route receives nothing typed into the page; the token goes only into the header of the
-calls.
+calls. A link can fill the form of one tool with `?tool=…&arguments=…`, a JSON object.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import orjson
 from flask import Blueprint, Response, request
 
 from evidence.text import json_line
@@ -64,15 +65,18 @@ class Form:
         return self.shown + self.folded
 
 
-def form(operation: Operation) -> Form:
-    """The form of an operation. Arguments that are neither needed nor in an example are folded."""
-    schema, first = operation.tool["inputSchema"], operation.examples[0]
+def form(operation: Operation, given: Mapping[str, Any] | None = None) -> Form:
+    """The form of an operation, filled with `given` or its first example.
+
+    Arguments that are neither needed, given nor in an example are folded.
+    """
+    schema, first = operation.tool["inputSchema"], given or operation.examples[0]
     required = schema.get("required", ())
     fields = [
         _field(operation.name, name, found, name in required, first)
         for name, found in schema["properties"].items()
     ]
-    used = {name for example in operation.examples for name in example} | {*required}
+    used = {name for example in (first, *operation.examples) for name in example} | {*required}
     return Form(
         operation.name,
         operation.title,
@@ -133,7 +137,7 @@ def _page(layout: Layout) -> Response:
     """The page with the form that `?tool=` names, by default a search."""
     mounted = holdings(layout, readiness(layout.services))
     surfaces = [
-        Surface(each, tuple(form(operation) for operation in TOOLS[each.name])) for each in mounted
+        Surface(each, tuple(_form(operation) for operation in TOOLS[each.name])) for each in mounted
     ]
     names = [found.name for surface in surfaces for found in surface.forms]
     wanted = (request.args.get("tool", ""), *BEGINNING)
@@ -144,3 +148,14 @@ def _page(layout: Layout) -> Response:
         chosen=next(name for name in wanted if name in names),
         revision=MODERN[0],
     )
+
+
+def _form(operation: Operation) -> Form:
+    """The form of a tool, filled with the arguments of the address if they are for it."""
+    given: Any = None
+    if request.args.get("tool") == operation.name:
+        try:
+            given = orjson.loads(request.args.get("arguments", ""))
+        except orjson.JSONDecodeError:
+            pass
+    return form(operation, given if isinstance(given, dict) else None)

@@ -10,6 +10,7 @@ from evidence.errors import InvalidRequest
 from evidence.handles import RecordRef
 from service.access.guard import Guard
 from service.bootstrap import Services
+from service.http_edge import SHOWN_INLINE
 from service.operations import OPERATIONS, bodies
 from service.operations.base import RecordOperation
 from service.operations.bodies import Address
@@ -21,17 +22,6 @@ _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 _TOKEN = r"[A-Za-z0-9!#$&^_.+-]+"
 _MEDIA_TYPE = re.compile(rf'{_TOKEN}/{_TOKEN}( *; *{_TOKEN}=({_TOKEN}|"[A-Za-z0-9 /_.:+-]*"))*')
 UNKNOWN_TYPE = "application/octet-stream"
-SHOWN_INLINE = (
-    "application/pdf",
-    "image/avif",
-    "image/bmp",
-    "image/gif",
-    "image/jpeg",
-    "image/png",
-    "image/tiff",
-    "image/webp",
-    "image/x-icon",
-)
 
 
 def respond(blob: Blob, headers: dict[str, str]) -> Response:

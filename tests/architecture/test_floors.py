@@ -175,7 +175,8 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/pages/",
         (
             *("evidence", "service.bootstrap.Services", "service.clients", "service.operations"),
-            *("service.mcp.versions", "service.openapi.PATH", "service.pages"),
+            *("service.mcp.versions", "service.openapi.PATH", "service.pages", "service.ports"),
+            *("service.access.guard", "service.http_edge", "service.statuses"),
             "service.running.readiness",
         ),
         "pages show what is declared; their forms are clients of MCP, and know its revisions",
@@ -283,7 +284,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (
             *("evidence", "renderers.pool", "service.operations", "service.access"),
             *("service.settings", "service.records", "service.sources", "service.papers"),
-            *("service.authority", "service.fetching", "service.keys"),
+            *("service.authority", "service.cursors", "service.fetching", "service.keys"),
         ),
         "bootstrap builds what surfaces stand on, and knows no surface",
     ),

@@ -13,6 +13,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.browser.conftest import launched
+from tests.browser.reading import enter
 from tests.browser.site import Site, serving_site
 from tests.browser.visitor import (
     DARK_DESK,
@@ -27,6 +28,8 @@ from tests.browser.visitor import (
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 PUBLIC = {"RUNG_PUBLIC_URL": "https://rung.example.com"}
 PICTURE_BYTES = 300_000
+#: A question to the demo.
+QUESTION = "who+has+the+invoice"
 SCROLL = "(one) => one.scrollIntoView({behavior: 'instant'})"
 WIDE = Screen("wide", 1280, 1000)
 NARROW = Screen("narrow", 360, 800, touch=True, scale=1.5)
@@ -51,6 +54,29 @@ def read(visitor: Visitor, site: Site) -> None:
     show(visitor, "#answer")
 
 
+def reading(path: str) -> Callable[[Visitor, Site], None]:
+    """A reading page, after the token was entered."""
+
+    def act(visitor: Visitor, site: Site) -> None:
+        visitor.go("/read")
+        enter(visitor, site.token)
+        visitor.go(path)
+
+    return act
+
+
+def hit(path: str) -> Callable[[Visitor, Site], None]:
+    """The page of the first hit of a search, at its match."""
+
+    def act(visitor: Visitor, site: Site) -> None:
+        reading(path)(visitor, site)
+        visitor.page.locator("a.hit").first.click()
+        visitor.page.locator("article").wait_for()
+        show(visitor, "body")
+
+    return act
+
+
 def show(visitor: Visitor, selector: str) -> None:
     """Puts something at the top of the window, at once."""
     visitor.page.locator(selector).evaluate(SCROLL)
@@ -61,7 +87,11 @@ def page(path: str) -> Callable[[Visitor, Site], None]:
     return lambda visitor, site: visitor.go(path)
 
 
-PICTURES = (("try", WIDE, search), ("try-phone", NARROW, read), ("connect", WIDE, page("/connect")))
+PICTURES = (
+    *(("try", WIDE, search), ("try-phone", NARROW, read), ("connect", WIDE, page("/connect"))),
+    ("read", WIDE, reading(f"/read?q={QUESTION}")),
+    ("read-phone", NARROW, hit("/read?q=quorum+elm")),
+)
 VIEWS = {
     "index": page("/"),
     "connect": page("/connect"),
@@ -70,6 +100,12 @@ VIEWS = {
     "try-search": search,
     "try-read": read,
     "docs-api": page("/docs/api"),
+    "read": page("/read"),
+    "read-begin": reading("/read"),
+    "read-results": reading(f"/read?q={QUESTION}"),
+    "read-record": hit("/read?q=quorum+elm"),
+    "read-papers": reading("/read/papers?q=tides"),
+    "read-paper": hit("/read/papers?q=tides"),
 }
 
 

@@ -137,14 +137,17 @@ class Visitor:
 
 
 @contextmanager
-def visiting(browser: Browser, base: str, screen: Screen) -> Iterator[Visitor]:
-    """A visitor with a fresh profile at this screen."""
+def visiting(
+    browser: Browser, base: str, screen: Screen, *, scripts: bool = True
+) -> Iterator[Visitor]:
+    """A visitor with a fresh profile at this screen; pages may run `scripts`."""
     context: BrowserContext = browser.new_context(
         viewport={"width": screen.width, "height": screen.height},
         color_scheme="dark" if screen.scheme == "dark" else "light",
         device_scale_factor=screen.scale,
         has_touch=screen.touch,
         is_mobile=screen.touch,
+        java_script_enabled=scripts,
         permissions=["clipboard-read", "clipboard-write"],
     )
     context.add_init_script(WATCH)

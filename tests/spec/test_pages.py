@@ -17,6 +17,7 @@ from service.operations import OPERATIONS
 from service.operations.base import Operation
 from service.operations.papers import PAPER_OPERATIONS
 from service.pages.layout import POLICY
+from service.pages.reading.shown import FILTERS
 from tests.helpers.api import Answer, Api
 from tests.helpers.snapshots import DATA
 from tests.helpers.stores import build
@@ -266,6 +267,7 @@ def test_papers_alone_are_tried_without_a_token_unless_tokens_close_them(
 def test_every_template_compiles() -> None:
     """A server compiles one when it is first shown, so a fault would meet a visitor."""
     environment = Environment(loader=PackageLoader("service.pages"))
+    environment.filters |= FILTERS
     names = environment.list_templates()
     assert "base.html" in names
     for name in names:

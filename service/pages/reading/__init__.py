@@ -1,0 +1,1 @@
+"""The reading pages: search and read records and papers in a browser, without JavaScript."""

@@ -1,0 +1,328 @@
+"""Pages of records: a search with its results, and one record with its thread."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from flask import Response, request
+
+from evidence import handles, pointer
+from evidence.errors import EvidenceError, NotFound
+from evidence.hits import Hit
+from evidence.limits import CONTRACT
+from evidence.model import READ_FIELD, Continuation, Source, label_of
+from evidence.records import FieldRead, Record
+from evidence.text import clip
+from evidence.values import BlobRef, Bytes, Preview
+from service.http_edge import SHOWN_INLINE
+from service.operations import read_record_field, search
+from service.operations.base import Session, run_bounded
+from service.pages.reading import shown
+from service.pages.reading.visits import Visits
+from service.ports import Filter, RecordQuery, RecordRead, SchemaQuery
+
+SOURCES_LISTED: Final = 100
+STREAMS_LISTED: Final = 60
+FIELDS_SHOWN: Final = 30
+TITLE_CHARS: Final = 120
+THREAD_BESIDE: Final = 5
+RELATED_SHOWN: Final = 5
+#: Fields whose time makes a record a calendar entry: no role declares one.
+STARTS: Final = ("start", "starts_at", "start_time", "dtstart")
+RECEIVERS: Final = ("to", "cc")
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A record in a list. `here` is the record of the page itself."""
+
+    title: str
+    href: str
+    person: str = ""
+    at: str = ""
+    here: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """An attachment. `href` is None if its bytes cannot be read."""
+
+    name: str
+    about: str
+    href: str | None
+
+
+def search_page(visits: Visits) -> Response:
+    """The box, and the results if something was asked for; else what the token reads."""
+    session = visits.records()
+    asked = shown.given("q", "person", "source", "since", "until", "sort", "words", "cursor")
+    context: dict[str, Any] = {"asked": asked, "sources": _sources(session), "label_of": label_of}
+    person = re.sub(r'["\s]+', " ", asked["person"]).strip()
+    query = " ".join(filter(None, (asked["q"], f'from:"{person}"' if person else "")))
+    if not query:
+        rows = session.rs.streams().value.rows
+        more = max(0, len(rows) - STREAMS_LISTED)
+        return visits.page(
+            "search.html", **context, page=None, rows=rows[:STREAMS_LISTED], more=more
+        )
+    args: dict[str, Any] = {"query": query, "connection_id": asked["source"]}
+    args |= {name: asked[name] for name in ("since", "until", "sort", "words", "cursor")}
+    args = {name: value for name, value in args.items() if value}
+    page = run_bounded(search.OPERATION, session, search.OPERATION.load(args))
+    people = _people(session, page.hits)
+    return visits.page(
+        "search.html",
+        **context,
+        page=page,
+        results=[(hit, _of_hit(hit, query), people.get(hit.id, "")) for hit in page.hits],
+        call=Continuation("search", args, "search"),
+    )
+
+
+def _sources(session: Session) -> list[Source]:
+    """The first sources of the grant, in the order of their labels."""
+    connectors = session.rs.connectors().value.connectors
+    found = {one for each in connectors for row in each.rows for one in row.connections}
+    named = [one for one in found if one.connection_id]
+    return sorted(named, key=lambda one: (label_of(one), one.connection_id))[:SOURCES_LISTED]
+
+
+def _people(session: Session, hits: list[Hit]) -> dict[str, str]:
+    """The person of each hit, from stores of this server only: each takes a read."""
+    if session.version is None:
+        return {}
+    return {hit.id: _person(session.rs.record(RecordRead(hit.ref)).value) for hit in hits}
+
+
+def _person(record: Record) -> str:
+    value = record.data.get(record.roles.get("actor", ""))
+    return shown.plain(value) if value else ""
+
+
+def _of_hit(hit: Hit, query: str) -> str:
+    """The page of a hit, opened at its first window unless that is a whole field."""
+    if not hit.matches or hit.matches[0].complete:
+        return shown.record(hit.id, q=query)
+    read = hit.matches[0].read.args
+    place = {"match": read.get("match"), "offset": read.get("offset_chars")}
+    return shown.record(hit.id, q=query, field=read["field_path"], **place)
+
+
+def record_page(visits: Visits, id: str) -> Response:
+    """One record, with a part of its text and the records beside it."""
+    session, asked = visits.records(), shown.given("q", "field")
+    record = _read(session, handles.parse(id))
+    text = pointer.path_of(record.text_field) if record.text_field else None
+    field = asked["field"] or text
+    read, found = _window(session, record.id, field, asked["q"]) if field else (None, False)
+    kind, files = _kind(record), list(_files(record))
+    elsewhere = {record.text_field, *(pointer.top_level(one.field_path) for one in record.bytes)}
+    if kind != "Table row":
+        elsewhere |= _in_header(record)
+    fields = [name for name in record.data if name not in elsewhere]
+    first = shown.number("fields", 0)
+    related = {name: _links(one.records) for name, one in record.expanded.items() if one.records}
+    return visits.page(
+        "record.html",
+        record=record,
+        kind=kind,
+        title=_title(record, kind),
+        head=list(_header(record, kind)),
+        label=label_of(record.source),
+        read=read,
+        found=found,
+        field=field,
+        is_text=field == text,
+        paragraphs=_paragraphs(read) if read else (),
+        fields=[_row(record, name, asked) for name in fields[first : first + FIELDS_SHOWN]],
+        next_fields=first + FIELDS_SHOWN if len(fields) > first + FIELDS_SHOWN else None,
+        files=files,
+        related=related,
+        thread=_thread(session, record),
+        asked=asked,
+        link=lambda **query: shown.record(record.id, **{**asked, **query}),
+        calls=_calls(record, read),
+    )
+
+
+def _read(session: Session, ref: handles.RecordRef) -> Record:
+    """The record with the first records of its relations."""
+    record = session.rs.record(RecordRead(ref)).value
+    rows = session.rs.schema(SchemaQuery(record.ref.stream, record.ref.connection_id)).value.rows
+    names = tuple(relation.name for row in rows for relation in row.stream.relations)
+    if not names:
+        return record
+    limits = dict.fromkeys(names, RELATED_SHOWN)
+    try:
+        record = session.rs.record(RecordRead(record.ref, expand=names, expand_limit=limits)).value
+    except EvidenceError:  # a relation that cannot be expanded
+        return record
+    if session.version is not None:  # the roles of related records take a read each
+        for related in record.expanded.values():
+            related.records[:] = [
+                session.rs.record(RecordRead(one.ref)).value for one in related.records
+            ]
+    return record
+
+
+def _kind(record: Record) -> str:
+    """What a record is, by its roles."""
+    roles = record.roles
+    if roles.get("event-time") in STARTS:
+        return "Calendar entry"
+    if "actor" in roles and record.text_field:
+        return "Mail" if "primary-title" in roles else "Chat message"
+    return "Note" if record.text_field and "amount" not in roles else "Table row"
+
+
+def _in_header(record: Record) -> set[str | None]:
+    """The fields that the header shows."""
+    roles = {record.roles.get(role) for role in ("primary-title", "actor", "event-time")}
+    return roles | {*RECEIVERS} if "actor" in record.roles else roles
+
+
+def _header(record: Record, kind: str) -> Iterator[tuple[str, str, bool]]:
+    """(name, value, whether it is a time)."""
+    if person := _person(record):
+        yield "From" if kind in ("Mail", "Chat message") else "By", person, False
+        for name in RECEIVERS:
+            if value := record.data.get(name):
+                yield name.title(), shown.plain(value), False
+    if record.authored_at:
+        yield "When", record.authored_at, True
+
+
+def _title(record: Record, kind: str) -> str:
+    value = record.data.get(record.roles.get("primary-title", "")) or record.title
+    if value:
+        return shown.plain(value)
+    person = _person(record)
+    return f"{kind} from {person}" if person else f"{kind} from {label_of(record.source)}"
+
+
+def _row(record: Record, name: str, asked: dict[str, str]) -> tuple[str, str, str | None]:
+    """(name, value, address of the whole value if this is only its beginning)."""
+    value = record.data[name]
+    text = shown.plain(value)
+    cut = isinstance(value, Preview) or text.endswith("…") or isinstance(value, dict)
+    field = pointer.path_of(name)
+    return name, text, shown.record(record.id, **{**asked, "field": field}) if cut else None
+
+
+def _window(session: Session, id: str, field: str, query: str) -> tuple[FieldRead | None, bool]:
+    """(the part of a field to show, whether it holds a match of the query).
+
+    Parts begin at multiples of their size, so that the part with a match is one of those that
+    turning pages shows.
+    """
+    size = shown.PART_CHARS
+    args = {"id": id, "field_path": field, "limit_chars": size}
+    offset = shown.number("offset", 0)
+    hit = None
+    if query and not request.args.get("offset"):
+        args["query"], args["match"] = query, max(1, shown.number("match", 1))
+        try:
+            hit = read_record_field.run(session, **read_record_field.OPERATION.load(args))
+        except NotFound as error:
+            if error.code != "query_not_found":
+                raise
+        del args["query"], args["match"]
+    if hit is not None and hit.match_start is not None:
+        offset = hit.match_start // size * size
+        if (hit.match_end or 0) > offset + size:
+            offset = max(0, hit.match_start - CONTRACT.match_before_chars)
+    args = read_record_field.OPERATION.load({**args, "offset_chars": offset})
+    read = read_record_field.run(session, **args)
+    if hit is None or hit.binary is not None:
+        return read, False
+    start, end = hit.match_start, hit.match_end
+    marked = replace(read, match_start=start, match_end=end, match=hit.match)
+    return replace(marked, next_match=hit.next_match), True
+
+
+def _paragraphs(read: FieldRead) -> list[shown.Pieces]:
+    """The text of a window, with its match marked."""
+    if read.match_start is None or read.match_end is None:
+        return shown.paragraphs(read.text)
+    return shown.paragraphs(read.text, (read.match_start - read.start, read.match_end - read.start))
+
+
+def _files(record: Record) -> Iterator[File]:
+    """The attachments of a record and of the records that belong to it."""
+    for owner in (record, *(one for each in record.expanded.values() for one in each.records)):
+        for one in owner.bytes:
+            yield _file(one, "" if owner.text_field else _title(owner, "File"))
+
+
+def _file(one: Bytes, title: str) -> File:
+    known = one.known
+    size = " ".join(map(str, one.size)) if one.size else ""
+    about = ", ".join(filter(None, (clip(one.media_type or "", TITLE_CHARS), size)))
+    href, name = None, one.field_path
+    if isinstance(known, BlobRef):
+        name = str(known.members.get("filename") or known.members.get("name") or known.blob_id)
+        href = shown.blob(known.blob_id, one.ref.connection_id) if known.available else None
+    return File(title or clip(name, TITLE_CHARS), about, href)
+
+
+def _thread(session: Session, record: Record) -> list[Link]:
+    """The records of the same thread before and after this one, if the source can list them."""
+    names = [record.roles.get(role, "") for role in ("thread", "event-time")]
+    thread, at = (record.data.get(name) for name in names)
+    if not isinstance(thread, str) or not isinstance(at, str):
+        return []
+    found: dict[str, Record] = {}
+    stream, connection = record.ref.stream, record.ref.connection_id
+    for operator, order in (("lte", "desc"), ("gte", "asc")):
+        near: Filter = {names[0]: thread, names[1]: {operator: at}}
+        query = RecordQuery(stream, connection, filter=near, order=order, limit=THREAD_BESIDE + 1)
+        try:
+            records = session.rs.records(query).value.records
+        except EvidenceError:  # filters that the source does not declare
+            return []
+        listed = {one.id: replace(one, roles=record.roles) for one in records}
+        found = {**dict(reversed(listed.items())), **found} if order == "desc" else found | listed
+    if len(found) < 2:
+        return []
+    return _links(found.values(), here=record.id)
+
+
+def _links(records: Any, here: str = "") -> list[Link]:
+    """A line for each record: its title, or the beginning of its text."""
+    return [
+        Link(_line(one), shown.record(one.id), _person(one), one.authored_at or "", one.id == here)
+        for one in records
+    ]
+
+
+def _line(record: Record) -> str:
+    """The title of a record, else the beginning of its text, else its id."""
+    for role in ("primary-title", "primary-text"):
+        if value := record.data.get(record.roles.get(role, "")):
+            return clip(shown.plain(value), TITLE_CHARS)
+    return clip(record.ref.record_id, TITLE_CHARS)
+
+
+def _calls(record: Record, read: FieldRead | None) -> list[Continuation]:
+    """The calls of an agent that answer what the page shows."""
+    calls = [Continuation("fetch", {"id": record.id}, "fetch")]
+    if read is not None:
+        args = {"id": record.id, "field_path": read.field_path, "offset_chars": read.start}
+        calls.append(Continuation(READ_FIELD, {**args, "limit_chars": read.limit}, "read"))
+    return calls
+
+
+def blob(visits: Visits) -> Response:
+    """The bytes of an attachment: shown if that is harmless, else saved."""
+    asked = shown.given("blob", "source")
+    found = visits.records().rs.blob(asked["blob"], connection_id=asked["source"] or None)
+    media_type = found.media_type.partition(";")[0].strip().lower()
+    inline = media_type in SHOWN_INLINE
+    headers = {
+        "Content-Type": media_type if inline else "application/octet-stream",
+        "Content-Length": str(found.size_bytes),
+        "Content-Disposition": "inline" if inline else "attachment",
+    }
+    body = () if request.method == "HEAD" else found.chunks(0, found.size_bytes)
+    return Response(body, 200, headers)

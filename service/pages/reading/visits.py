@@ -1,0 +1,129 @@
+"""Sessions of the reading pages: a token, sealed in a cookie and opened again for every page.
+
+The server keeps nothing. A token that was revoked or has expired leads back to the form.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from flask import Response, redirect, request
+
+from evidence import request_log
+from evidence.errors import EvidenceError, Forbidden, InvalidRequest, Unauthenticated
+from service.access.guard import bearer
+from service.operations.base import PaperSession, Session
+from service.pages.holdings import PAPERS, RECORDS
+from service.pages.layout import Layout
+from service.pages.reading.shown import PAPER_PATH, PATH
+from service.statuses import STATUS
+
+COOKIES: Final = {RECORDS: "rung_records", PAPERS: "rung_papers"}
+#: Browsers drop cookies over 4,096 bytes without a word; sealing adds a third.
+TOKEN_CHARS: Final = 2_800
+FORM_BYTES: Final = 16_384
+FIRST: Final = "Enter a token."
+
+
+@dataclass(frozen=True)
+class Visits:
+    """Opens the cookies of visitors, and answers those who have none with a form."""
+
+    layout: Layout
+
+    def records(self) -> Session:
+        """The visitor as a caller of records; raises as `Services.open_session` does.
+
+        An owner who has signed in would be accepted here.
+        """
+        return self.layout.services.open_session(self._token(RECORDS))
+
+    def papers(self) -> PaperSession:
+        """The visitor as a caller of papers; an open library needs no token."""
+        services = self.layout.services
+        closed = bool(services.settings.papers_tokens)
+        return services.open_papers(self._token(PAPERS) if closed else None)
+
+    def _token(self, surface: str) -> str:
+        cookie = request.cookies.get(COOKIES[surface])
+        if cookie is None:
+            raise Unauthenticated(FIRST)
+        try:
+            token: str = self.layout.services.sessions.open(cookie, bound=surface)
+        except InvalidRequest:
+            raise Unauthenticated("This session has ended. Enter the token again.") from None
+        return token
+
+    def page(self, template: str, *, status: int = 200, **context: Any) -> Response:
+        """A page of the reading pages; `leaves` shows the button that ends the session."""
+        leaves = any(name in request.cookies for name in COOKIES.values())
+        services = self.layout.services
+        context["both_surfaces"] = services.authority is not None and services.papers is not None
+        return self.layout.page(
+            f"reading/{template}", here=PATH, status=status, leaves=leaves, **context
+        )
+
+    def post(self) -> Response:
+        """Begins a session with the token of the form, or ends all."""
+        if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+            raise Forbidden("Another site sent this form. Open the page here and send it again.")
+        request.max_content_length = FORM_BYTES
+        form = request.form
+        if "leave" in form:
+            response = redirect(PATH, 303)
+            for name in COOKIES.values():
+                response.delete_cookie(name, path=PATH)
+            return response  # type: ignore[return-value]
+        surface = PAPERS if form.get("surface") == PAPERS else RECORDS
+        place = form.get("to", "")
+        place = place if place.startswith(PATH) and place.isprintable() else PATH
+        try:
+            token = self._checked(form.get("token", "").strip(), surface)
+        except EvidenceError as error:
+            return self._form(surface, place, error)
+        response = redirect(place, 303)
+        self._keep(response, surface, token)
+        return response  # type: ignore[return-value]
+
+    def _checked(self, token: str, surface: str) -> str:
+        """The token, if it opens the surface and fits a cookie."""
+        token, services = bearer(f"Bearer {token}"), self.layout.services
+        if len(token) > TOKEN_CHARS:
+            raise InvalidRequest("This token is too long for a browser session.")
+        opened = services.open_papers if surface == PAPERS else services.open_session
+        opened(token)
+        return token
+
+    def _keep(self, response: Any, surface: str, token: str) -> None:
+        services = self.layout.services
+        public = services.settings.public_url or ""
+        response.set_cookie(
+            COOKIES[surface],
+            services.sessions.seal(token, bound=surface),
+            path=PATH,
+            secure=request.is_secure or public.startswith("https:"),
+            httponly=True,
+            samesite="Lax",
+        )
+
+    def refused(self, error: EvidenceError) -> Response:
+        """The form for a visitor whose token is missing or has ended, else the error as a page."""
+        surface = PAPERS if request.path.startswith(PAPER_PATH) else RECORDS
+        if error.kind == "unauthenticated":
+            return self._form(surface, request.full_path.rstrip("?"), error)
+        request_log.current().error = error.code
+        return self.page("error.html", status=STATUS[error.kind], error=error)
+
+    def _form(self, surface: str, place: str, error: EvidenceError) -> Response:
+        """The form; without an error for who comes for the first time."""
+        begins = error.message == FIRST
+        request_log.current().error = "" if begins else error.code
+        status = 200 if begins else 403
+        response = self.page(
+            "enter.html",
+            status=status,
+            surface=surface,
+            to=place,
+            error=None if begins else error,
+        )
+        response.delete_cookie(COOKIES[surface], path=PATH)
+        return response
