@@ -71,6 +71,11 @@ class Kept:
         returning = f"{_ONE} RETURNING body, owner, uses, used_at"
         return _entry(self._rows(_USE + returning, self.now, kind, _hashed(key), self.now))
 
+    def extend(self, kind: str, key: str, *, seconds: int) -> bool:
+        """Lets an entry live this long from now; False if it is not there."""
+        statement = f"UPDATE access_entry SET expires_at = ?{_ONE} RETURNING key"
+        return bool(self._rows(statement, self.now + seconds, kind, _hashed(key), self.now))
+
     def count(self, kind: str, key: str, *, seconds: int) -> int:
         """How often this was called for a key in the present window of time, this call included."""
         window = self.now // seconds

@@ -77,10 +77,7 @@ class Owner:
         if not session:
             return False
         with self.entries.changing() as kept:
-            if kept.get(_SESSION, session) is None:
-                return False
-            kept.put(_SESSION, session, {}, seconds=SESSION_SECONDS)
-        return True
+            return kept.extend(_SESSION, session, seconds=SESSION_SECONDS)
 
     def sign_out(self, session: str) -> None:
         """Ends a session."""

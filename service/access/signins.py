@@ -71,6 +71,8 @@ class Signins:
     def rotate(self, refresh: str, body: dict[str, Any], ends: datetime | None) -> dict[str, Any]:
         """New tokens for a refresh token; none if it was used too long ago, which ends all."""
         with self.entries.changing() as kept:
+            if entry := kept.get(_REFRESH, refresh):
+                _await(kept, entry.owner)
             entry = kept.use(_REFRESH, refresh)
             if entry is None or kept.now - entry.used_at > GRACE_SECONDS:
                 _end(kept, entry.owner if entry else "")
@@ -103,6 +105,12 @@ def _issue(
     }
 
 
+def _await(kept: Kept, grant_id: str) -> None:
+    """Locks the consent of a grant in PostgreSQL, so that its tokens change in turn."""
+    kept.use(_CONSENT, grant_id)
+
+
 def _end(kept: Kept, grant_id: str) -> None:
+    _await(kept, grant_id)
     for kind in (_ACCESS, _REFRESH):
         kept.end(kind, grant_id)

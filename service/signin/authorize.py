@@ -49,11 +49,11 @@ def add(routes: Blueprint, desk: Desk, server: Server) -> None:
 
     def answered() -> Response:
         desk.sessions.limit("authorize", *REQUESTS)
+        session = desk.sessions.current()
         try:
             asked = _asked(desk, server)
-        except Refused as refused:
-            return see_other(refused.location)
-        session = desk.sessions.current()
+        except Refused as refused:  # anybody can register: no link of ours leads strangers away
+            return see_other(refused.location) if session else desk.sign_in_page()
         if session is None:
             return desk.sign_in_page()
         if request.method == "POST":

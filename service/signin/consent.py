@@ -79,7 +79,11 @@ def asked_for(text: str, streams: Sequence[StreamOverview]) -> tuple[list[Choice
         if not isinstance(detail, dict) or detail.get("type") != DETAILS_TYPE:
             raise _fault(f"must be of the type {DETAILS_TYPE}")
         words += [f"{name}: {detail[name]}"[:200] for name in _WORDS if detail.get(name)]
-        for choice in _of_detail(detail, streams):
+        try:
+            choices = _of_detail(detail, streams)
+        except (AttributeError, TypeError):
+            raise _fault("has a value of the wrong type") from None
+        for choice in choices:
             found[choice.about.connection_id, choice.about.stream] = choice
     return list(found.values()), words
 

@@ -45,7 +45,7 @@ def add(routes: Blueprint, desk: Desk) -> None:
 def _login(desk: Desk) -> Response:
     """GET shows a button, because previews of links must not use the code; POST signs in."""
     onward = request.values.get("onward", OWNER)
-    if not onward.startswith(("/authorize?", OWNER)):
+    if not (onward.startswith(("/authorize?", OWNER)) and onward.isprintable()):
         onward = OWNER
     if request.method == "GET":
         return desk.sign_in_page(request.args.get("code", ""), onward)

@@ -8,7 +8,9 @@ import pytest
 import requests
 
 from service.access.entries import Entries
+from service.access.owner import Owner
 from service.access.sidecar import Sidecar
+from service.access.signins import Signins
 from service.place import spelled
 from tests.helpers.places import ENGINE
 from tests.helpers.signin import (
@@ -81,11 +83,11 @@ def test_a_code_is_bound_to_client_redirect_verifier_resource_and_time(
     ],
 )
 def test_a_wrong_request_goes_back_with_error_state_and_issuer(
-    base: str, client: Client, wrong: dict[str, str | None]
+    base: str, browser: Browser, client: Client, wrong: dict[str, str | None]
 ) -> None:
-    refused = requests.get(
-        base + client.path(**wrong), headers=client.headers, allow_redirects=False
-    )
+    stranger = Browser(base).get(client.path(**wrong))
+    assert "Sign in as the owner" in stranger.text and "Location" not in stranger.headers
+    refused = browser.get(client.path(**wrong))
     assert refused.status_code == 303 and refused.headers["Location"].startswith(REDIRECT + "?")
     back = answer(refused)
     assert back["error"] and back["state"] == "st&te" and back["iss"] == base
@@ -321,3 +323,28 @@ def test_a_store_that_is_busy_is_no_reason_to_drop_tokens(
         got = waiting.result()
     assert got.status_code == 503 and int(got.headers["Retry-After"]) > 0
     assert client.refresh(tokens["refresh_token"]).status_code == 200
+
+
+def test_a_session_that_has_ended_is_not_revived_by_requests_under_way(house: House) -> None:
+    owner = Owner(Entries(Sidecar(house.path)))
+    for _ in range(20):
+        session = owner.sign_in(owner.new_code(), address())
+        with ThreadPoolExecutor(4) as pool:
+            asking = [pool.submit(owner.is_signed_in, session) for _ in range(40)]
+            owner.sign_out(session)
+        assert all(one.exception() is None for one in asking)
+        assert not owner.is_signed_in(session)
+
+
+def test_no_refresh_under_way_outlives_the_end_of_the_tokens(house: House) -> None:
+    signins = Signins(Entries(Sidecar(house.path)))
+    body = {"client_id": "c_1", "scope": "rung:read", "resource": []}
+    for number in range(20):
+        code = signins.consented(f"grt_{number}", {}, body)
+        first = signins.exchange(code, body, None)["refresh_token"]
+        with ThreadPoolExecutor(4) as pool:
+            asking = [pool.submit(signins.rotate, first, body, None) for _ in range(40)]
+            signins.revoke(first, "c_1")
+        given = [one.result() for one in asking]
+        assert not [one for one in given if one and signins.grant_of(one["access_token"])]
+        assert not [one for one in given if one and signins.refresh_token(one["refresh_token"])]

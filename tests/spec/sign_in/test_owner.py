@@ -68,7 +68,9 @@ def test_a_passphrase_signs_in_and_a_new_one_ends_sessions(base: str, house: Hou
     assert "Sign out" not in browser.get("/owner").text
 
 
-@pytest.mark.parametrize("onward", ["https://evil.example", "//evil.example", "/\\evil.example"])
+@pytest.mark.parametrize(
+    "onward", ["https://evil.example", "//evil.example", "/\\evil.example", "/owner\r\nX: y"]
+)
 def test_signing_in_leads_to_our_own_pages_only(base: str, house: House, onward: str) -> None:
     form = {"code": new_code(house.path), "onward": onward}
     assert Browser(base).post("/owner/login", form).headers["Location"] == "/owner"
@@ -112,13 +114,17 @@ def test_a_client_asks_for_streams_and_the_owner_cannot_widen_them(
 
 
 @pytest.mark.parametrize(
-    "stream", [{"name": "secrets"}, {"fields": ["nothing"]}, {"view": "all"}, {"fields": []}]
+    "stream",
+    [
+        *({"name": "secrets"}, {"fields": ["nothing"]}, {"view": "all"}, {"fields": []}),
+        *({"fields": 5}, {"fields": [[]]}, {"instance_ids": 5}, {"time_range": "x"}),
+        {"resources": 5},
+    ],
 )
 def test_details_that_cannot_be_granted_are_refused(
-    base: str, client: Client, stream: dict[str, object]
+    browser: Browser, client: Client, stream: dict[str, object]
 ) -> None:
-    path = client.path(authorization_details=details(**stream))
-    refused = requests.get(base + path, headers=client.headers, allow_redirects=False)
+    refused = browser.get(client.path(authorization_details=details(**stream)))
     assert answer(refused)["error"] == "invalid_authorization_details"
 
 
