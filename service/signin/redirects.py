@@ -10,7 +10,7 @@ LOOPBACK: Final = ("127.0.0.1", "[::1]", "localhost")
 #: Schemes that a browser runs, opens or sends somewhere itself. Others belong to an application.
 REFUSED: Final = frozenset(
     "about blob chrome data file filesystem ftp http javascript mailto view-source vbscript ws wss"
-    " intent tel sms".split()
+    " feed intent jar resource search search-ms shell sms tel".split()
 )
 #: RFC 3986, without a fragment, a user or anything a browser would rewrite.
 _URI: Final = re.compile(r"[a-z][a-z0-9+.-]*:[A-Za-z0-9\-._~:/?\[\]!$&()*+,;=%]+")
@@ -31,7 +31,7 @@ def acceptable(uri: object) -> bool:
         return False
     if parts.scheme == "https":
         return bool(_HOST.fullmatch(_name(parts, host)))
-    return parts.scheme not in REFUSED
+    return parts.scheme not in REFUSED and not parts.scheme.startswith("ms-")  # Windows' own
 
 
 def _name(parts: SplitResult, host: str) -> str:

@@ -163,6 +163,8 @@ def test_on_loopback_a_redirect_uri_may_have_any_port(browser: Browser, client: 
         ("https://u:p@app.example/callback", 400),
         ("javascript:alert(1)", 400),
         ("data:text/html,x", 400),
+        ("ms-word:ofe", 400),
+        ("search-ms:query=x", 400),
         ("https:///callback", 400),
         (7, 400),
     ],
