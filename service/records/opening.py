@@ -66,17 +66,20 @@ _NOT_INSTALLED = (
 )
 
 
-def open_writer(place: Place) -> "Writing":
-    """Opens the store for writing; makes it if it is new, and brings an older layout up to date."""
+def open_writer(place: Place, *, lock_seconds: int | None = None) -> "Writing":
+    """Opens the store for writing; makes it if it is new, and brings an older layout up to date.
+
+    Its transactions raise `Unavailable` if other writers keep them waiting for `lock_seconds`.
+    """
     if isinstance(place, Path):
         from service.records.sqlite.writer import open_writer as open_file
 
-        return open_file(place)
+        return open_file(place, lock_seconds=lock_seconds)
     try:
         from service.records.postgres.writer import open_writer as open_database
     except ImportError as error:
         raise InvalidRequest(_NOT_INSTALLED) from error
-    return open_database(place.url)
+    return open_database(place.url, lock_seconds=lock_seconds)
 
 
 def open_reader(place: Place, *, fixed: bool = False) -> Engine:

@@ -10,7 +10,7 @@ from urllib.parse import urlencode, urlsplit
 from authlib.oauth2 import OAuth2Error
 from flask import Blueprint, Response, request
 
-from evidence.errors import InvalidRequest
+from evidence.errors import EvidenceError, InvalidRequest, Unavailable
 from service.signin import consent, redirects
 from service.signin.clients import Client
 from service.signin.consent import Choice
@@ -59,7 +59,7 @@ def add(routes: Blueprint, desk: Desk, server: Server) -> None:
         if request.method == "POST":
             desk.sessions.check_form(session, _purpose())
             return _decided(desk, server, asked, session)
-        return _page(desk, asked, session)
+        return _page(desk, asked, session, asked.choices)
 
     view = desk.view(answered)
     routes.add_url_rule(AUTHORIZE, "authorize", view, methods=["GET", "POST"])
@@ -109,17 +109,23 @@ def _location(server: Server, uri: str, **answer: str) -> str:
     return f"{uri}{'&' if urlsplit(uri).query else '?'}{sent}"
 
 
-def _page(desk: Desk, asked: Asked, session: str, **more: Any) -> Response:
+def _page(
+    desk: Desk,
+    asked: Asked,
+    session: str,
+    choices: list[Choice],
+    error: EvidenceError | None = None,
+) -> Response:
     place, kind = redirects.destination(asked.redirect_uri)
     return desk.page(
         "consent.html",
-        status=400 if more else 200,
+        error=error,
         asked=asked,
         place=place,
         kind=kind,
         action=request.full_path,
         token=desk.sessions.form(session, _purpose()),
-        **desk.form(more.pop("choices", asked.choices), **more),
+        **desk.form(choices),
     )
 
 
@@ -138,8 +144,8 @@ def _decided(desk: Desk, server: Server, asked: Asked, session: str) -> Response
     client = asked.client
     try:
         grant_id, _ = desk.grant(choices, f"{client.name} ({place})")
-    except InvalidRequest as error:
-        return _page(desk, asked, session, choices=choices, error=error.message)
+    except (InvalidRequest, Unavailable) as error:
+        return _page(desk, asked, session, choices, error)
     known = {"client_id": client.client_id, "name": client.name, "place": place}
     code = desk.signins.consented(grant_id, known, asked.code)
     return desk.page("leave.html", url=_location(server, uri, code=code), place=place)

@@ -19,6 +19,8 @@ from service.signin.consent import Choice
 from service.signin.sessions import Sessions
 from service.statuses import STATUS
 
+#: How long a form waits for other writers of the store.
+LOCK_SECONDS = 5
 OWNER, LOGIN, LOGOUT = "/owner", "/owner/login", "/owner/logout"
 SAMPLES = 2
 
@@ -33,9 +35,17 @@ class Desk:
     sessions: Sessions
     papers: bool
 
-    def page(self, template: str, *, status: int = 200, **context: Any) -> Response:
-        """A page that nobody keeps, and whose form tells us where it was sent from."""
-        response = self.layout.page(template, here=OWNER, status=status, **context)
+    def page(
+        self, template: str, *, error: EvidenceError | None = None, **context: Any
+    ) -> Response:
+        """A page that nobody keeps, and whose form tells us where it was sent from.
+
+        With an error, it has its status, and when to try again.
+        """
+        status = STATUS[error.kind] if error else 200
+        response = self.layout.page(template, here=OWNER, status=status, error=error, **context)
+        if error and ("retry_after" in error.details or error.kind == "unavailable"):
+            response.headers["Retry-After"] = str(error.details.get("retry_after", 1))
         response.headers["Cache-Control"] = "no-store"
         response.headers["Referrer-Policy"] = "same-origin"
         return response
@@ -48,7 +58,7 @@ class Desk:
             try:
                 return view()
             except EvidenceError as error:
-                return self.failed("refused.html", error)
+                return self.page("refused.html", error=error)
 
         return answered
 
@@ -61,23 +71,16 @@ class Desk:
 
         return self.view(answered)
 
-    def failed(self, template: str, error: EvidenceError, **context: Any) -> Response:
-        """A page with an error, and its status."""
-        response = self.page(template, status=STATUS[error.kind], error=error, **context)
-        if "retry_after" in error.details:
-            response.headers["Retry-After"] = str(error.details["retry_after"])
-        return response
-
     def sign_in_page(self, code: str = "", onward: str | None = None) -> Response:
         """The page to sign in, which then leads to `onward`, by default the page asked for."""
         onward = onward or request.full_path.rstrip("?")
-        return self.page("sign_in.html", code=code, onward=onward, error=None)
+        return self.page("sign_in.html", code=code, onward=onward)
 
     def choices(self) -> list[Choice]:
         """Everything that can be shared."""
         return consent.everything(self.store.overview(samples=SAMPLES))
 
-    def form(self, choices: list[Choice], **context: Any) -> dict[str, Any]:
+    def form(self, choices: list[Choice]) -> dict[str, Any]:
         """What the template of the form needs. Values that were sent stay."""
         sent = request.form
         return {
@@ -88,8 +91,6 @@ class Desk:
             "until": sent.get("until", ""),
             "papers": self.papers,
             "papers_chosen": "papers" in sent,
-            "error": None,
-            **context,
         }
 
     def sent(self, choices: list[Choice]) -> list[Choice]:
@@ -98,20 +99,23 @@ class Desk:
         return consent.filled(choices, sent.getlist("stream"), sent.getlist("field"))
 
     def grant(self, choices: list[Choice], label: str) -> tuple[str, str]:
-        """(grant id, token) of a new grant of what was ticked; raises `InvalidRequest`."""
+        """(grant id, token) of a new grant of what was ticked.
+
+        Raises `InvalidRequest`, and `Unavailable` if the store is being written.
+        """
         sent = request.form
         since, until = (consent.time_of(sent.get(name)) for name in ("since", "until"))
         papers = self.papers and "papers" in sent
         document = consent.document(choices, since, until, papers=papers)
         ends = consent.ends(sent.get("lifetime", ""))
-        with open_writer(self.store.place) as writer:
+        with open_writer(self.store.place, lock_seconds=LOCK_SECONDS) as writer:
             return grants.create(Registry(writer), document, label=label, expires_at=ends)
 
     def revoke(self, grant_id: str) -> None:
-        """Ends a grant."""
+        """Ends a grant; raises `Unavailable` if the store is being written."""
         if not grant_id.startswith("grt_"):
             raise InvalidRequest("This is not the id of a grant.")
-        with open_writer(self.store.place) as writer:
+        with open_writer(self.store.place, lock_seconds=LOCK_SECONDS) as writer:
             grants.revoke(Registry(writer), grant_id)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from flask import Blueprint, Response, request
 
-from evidence.errors import EvidenceError, InvalidRequest
+from evidence.errors import EvidenceError, InvalidRequest, Unavailable
 from service.access.grants import GrantEntry
 from service.access.grants import StreamGrant
 from service.records.values import moment
@@ -53,7 +53,7 @@ def _login(desk: Desk) -> Response:
     try:
         return desk.sessions.sign_in(request.form.get("code", ""), see_other(onward))
     except EvidenceError as error:
-        return desk.failed("sign_in.html", error, code="", onward=onward)
+        return desk.page("sign_in.html", error=error, code="", onward=onward)
 
 
 def _logout(desk: Desk, session: str) -> Response:
@@ -61,7 +61,7 @@ def _logout(desk: Desk, session: str) -> Response:
     return desk.sessions.sign_out(session, see_other("/"))
 
 
-def _overview(desk: Desk, session: str) -> Response:
+def _overview(desk: Desk, session: str, error: EvidenceError | None = None) -> Response:
     clients, read = desk.signins.clients(), dict[str, Counter[str]]()
     for use in desk.store.activity.uses():
         read.setdefault(use.grant_id, Counter())[use.day] += use.requests
@@ -71,6 +71,7 @@ def _overview(desk: Desk, session: str) -> Response:
     ]
     return desk.page(
         "owner.html",
+        error=error,
         streams=desk.store.overview(),
         active=[one for one in reversed(shared) if one.state == "active"],
         ended=[one for one in reversed(shared) if one.state != "active"],
@@ -105,7 +106,7 @@ def _in_words(stream: StreamGrant) -> str:
 
 def _new(desk: Desk, session: str) -> Response:
     """The form for a grant without a client, and its token, shown once."""
-    choices, error, status = desk.choices(), None, 200
+    choices, error = desk.choices(), None
     if request.method == "POST":
         desk.sessions.check_form(session, NEW)
         choices = desk.sent(choices)
@@ -113,18 +114,21 @@ def _new(desk: Desk, session: str) -> Response:
         try:
             _, token = desk.grant(choices, label or "made on /owner")
             return desk.page("granted.html", token=token, label=label)
-        except InvalidRequest as refused:
-            error, status = refused.message, 400
+        except (InvalidRequest, Unavailable) as refused:
+            error = refused
     return desk.page(
         "new_grant.html",
-        status=status,
+        error=error,
         token=desk.sessions.form(session, NEW),
         label=request.form.get("label", ""),
-        **desk.form(choices, error=error),
+        **desk.form(choices),
     )
 
 
 def _revoke(desk: Desk, session: str) -> Response:
     desk.sessions.check_form(session, OWNER)
-    desk.revoke(request.form.get("grant", ""))
+    try:
+        desk.revoke(request.form.get("grant", ""))
+    except Unavailable as error:
+        return _overview(desk, session, error)
     return see_other(OWNER)

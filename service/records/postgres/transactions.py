@@ -23,8 +23,8 @@ Entry = tuple[int, int, int, str | None]
 class Transactions:
     """The store, open for writing. Use as a context manager, or call `close`."""
 
-    def __init__(self, db: Connection) -> None:
-        self.db = db
+    def __init__(self, db: Connection, lock_seconds: int | None = None) -> None:
+        self.db, self.lock_seconds = db, lock_seconds
         #: Streams that are replaced or removed in this transaction, each with its own name.
         self.staged: dict[tuple[str, str], str] = {}
         self._log: list[Entry] = []
@@ -50,6 +50,8 @@ class Transactions:
             return
         self._log, self._wrote, self._catalog = [], False, False
         with explained(), self.db.transaction():
+            if self.lock_seconds is not None:
+                self.db.execute(f"SET LOCAL lock_timeout = '{self.lock_seconds}s'")
             yield
             if self._wrote:
                 self._count()

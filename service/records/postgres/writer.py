@@ -162,7 +162,7 @@ class Writer(Transactions):
         changes.apply(self, changed, sample)
 
 
-def open_writer(url: str) -> Writer:
+def open_writer(url: str, *, lock_seconds: int | None = None) -> Writer:
     """Opens the store in a database for writing; makes its tables if they are new."""
     with connections.explained():
         db = connections.connect(url)
@@ -173,7 +173,7 @@ def open_writer(url: str) -> Writer:
                     "A newer Rung wrote this store. Install that version or later."
                 )
             migrate(db, secrets.token_hex(SECRET_BYTES))
-        writer = Writer(db)
+        writer = Writer(db, lock_seconds)
         if writer.meta("fold_version") != FOLD_VERSION:
             writer.rebuild()
     except BaseException:

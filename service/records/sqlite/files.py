@@ -72,18 +72,20 @@ def alone(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def in_turn(path: Path, seconds: float) -> Iterator[None]:
+def in_turn(path: Path, seconds: float) -> Iterator[Deadline]:
     """Lets writers of the store begin one after the other, if the wait is no longer than `seconds`.
+
+    Yields what is left of them for the lock itself.
 
     Waiting for the lock of SQLite means looking for it ten times a second. A writer of many short
     transactions would take it between two looks. Who waits keeps others from beginning.
     """
+    pause, deadline = threading.Event(), Deadline.after(seconds)
     try:
         folder = os.open(path.parent, os.O_RDONLY)
     except OSError:  # its entries cannot be read
-        yield
+        yield deadline
         return
-    pause, deadline = threading.Event(), Deadline.after(seconds)
     try:
         while not deadline.expired():
             try:
@@ -93,7 +95,7 @@ def in_turn(path: Path, seconds: float) -> Iterator[None]:
                 pause.wait(TURN_SECONDS)
             except OSError:  # a file system without locks
                 break
-        yield
+        yield deadline
     finally:
         os.close(folder)
 

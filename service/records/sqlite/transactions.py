@@ -33,7 +33,7 @@ MERGE_CACHE_KIB = 16_384
 
 
 @contextmanager
-def explain_locks(path: Path | str) -> Iterator[None]:
+def explain_locks(path: Path | str, seconds: int = LOCK_SECONDS) -> Iterator[None]:
     """Turns SQLite's complaints about a busy or foreign file into errors that say what to do."""
     try:
         yield
@@ -41,7 +41,7 @@ def explain_locks(path: Path | str) -> Iterator[None]:
         if "locked" not in str(error):
             raise
         raise Unavailable(
-            f"Another process has been writing to {path} for {LOCK_SECONDS} seconds. Wait "
+            f"Another process has been writing to {path} for {seconds} seconds. Wait "
             "until it has finished, or stop it, then try again."
         ) from error
     except sqlite3.DatabaseError as error:
@@ -53,8 +53,11 @@ def explain_locks(path: Path | str) -> Iterator[None]:
 class Transactions:
     """The store, open for writing. Use as a context manager, or call `close`."""
 
-    def __init__(self, db: sqlite3.Connection, path: Path, file: tuple[int, int]) -> None:
+    def __init__(
+        self, db: sqlite3.Connection, path: Path, file: tuple[int, int], lock_seconds: int
+    ) -> None:
         self.db = db
+        self.lock_seconds = lock_seconds
         self.path = path
         self._file = file
         #: {(connection id, stream): the hidden stream that rows for it go into}; see staging.py.
@@ -93,7 +96,9 @@ class Transactions:
         if self.db.in_transaction:
             yield
             return
-        with explain_locks(self.path), files.in_turn(self.path, LOCK_SECONDS):
+        seconds = self.lock_seconds
+        with explain_locks(self.path, seconds), files.in_turn(self.path, seconds) as deadline:
+            self.db.execute(f"PRAGMA busy_timeout = {int(deadline.left() * 1_000)}")
             self.db.execute("BEGIN IMMEDIATE")
         try:
             if files.look(self.path).file != self._file:
@@ -130,7 +135,7 @@ class Transactions:
         self.db.execute(f"PRAGMA busy_timeout = {LOG_SECONDS * 1_000}")
         self.db.execute("PRAGMA wal_checkpoint(PASSIVE)")  # the other one keeps writers waiting
         self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        self.db.execute(f"PRAGMA busy_timeout = {LOCK_SECONDS * 1_000}")
+        self.db.execute(f"PRAGMA busy_timeout = {self.lock_seconds * 1_000}")
 
     def take(self, counter: str, count: int = 1) -> int:
         """The first of `count` fresh numbers; numbers of a committed transaction never recur."""

@@ -116,18 +116,18 @@ class Writer(Transactions):
         changes.apply(self, changed, sample)
 
 
-def open_writer(path: Path | str) -> "Writer":
+def open_writer(path: Path | str, *, lock_seconds: int | None = None) -> "Writer":
     """Opens the store at `path` for writing; makes the folder, the file and its tables if new."""
-    path = Path(path)
+    path, seconds = Path(path), LOCK_SECONDS if lock_seconds is None else lock_seconds
     try:
         _reserve(path)
         before = files.look(path).file if path.exists() else None
-        db = sqlite3.connect(path, timeout=LOCK_SECONDS, isolation_level=None)
+        db = sqlite3.connect(path, timeout=seconds, isolation_level=None)
     except sqlite3.OperationalError as error:
         raise Unavailable(f"Cannot open the store {path}: {error}. Check the path.") from error
-    writer = Writer(db, path, before or files.look(path).file)
+    writer = Writer(db, path, before or files.look(path).file, seconds)
     try:
-        with explain_locks(path):
+        with explain_locks(path, seconds):
             _prepare(writer)
     except BaseException:
         db.close()

@@ -207,11 +207,8 @@ def test_the_log_begins_anew_though_somebody_always_reads(
     check(writer)
 
 
-def test_a_store_that_stays_locked_says_what_to_do(
-    writer: Writer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(writer_module, "LOCK_SECONDS", 0)
-    with open_writer(writer.path) as second:
+def test_a_store_that_stays_locked_says_what_to_do(writer: Writer) -> None:
+    with open_writer(writer.path, lock_seconds=0) as second:
         writer.db.execute("BEGIN IMMEDIATE")
         with pytest.raises(Unavailable, match="Another process"):
             connect(second, "d")

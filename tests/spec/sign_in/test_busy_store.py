@@ -1,0 +1,73 @@
+"""Forms of the owner while an import has the store: they give up in time, and nothing is lost."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, cast
+
+from service.records.opening import open_writer
+from service.signin import desk
+from tests.helpers.places import ENGINE
+from tests.helpers.signin import MAIL, Browser, Client, answer, call, hidden, inputs
+from tests.helpers.worlds import House
+
+
+@contextmanager
+def being_written(house: House) -> Iterator[None]:
+    """The store while somebody else commits."""
+    with open_writer(house.path) as writer, writer.transaction():
+        if ENGINE != "sqlite":
+            cast(Any, writer).rows_of("SELECT * FROM counter FOR UPDATE")
+        yield
+
+
+def form_again(page: str) -> list[tuple[str, str]]:
+    """The form of a page as it is, sent by its first button."""
+    sent = [*hidden(page).items()]
+    for one in inputs(page):
+        if one.get("type") in ("checkbox", "radio"):
+            sent += [(one["name"], one["value"])] * ("checked" in one)
+        elif one.get("type") in ("date", None) and one.get("name"):
+            sent.append((one["name"], one.get("value", "")))
+    first = [pair for pair in sent if pair[0] in ("decision", "grant")][:1]
+    return [pair for pair in sent if pair[0] not in ("decision", "grant")] + first
+
+
+def test_a_busy_store_is_503_with_the_form_to_send_again(
+    base: str, house: House, browser: Browser, client: Client
+) -> None:
+    made = browser.post(
+        "/owner/grant", browser.fill(browser.get("/owner/grant").text, MAIL, label="Old")
+    )
+    old = made.text.partition('<code id="token">')[2].partition("<")[0]
+    overview = browser.get("/owner").text
+    revoked = next(
+        one["value"] for one in inputs(overview) if one.get("aria-label") == "Revoke Old"
+    )
+    consent = browser.fill(
+        browser.get(client.path()).text, MAIL, decision="allow", since="2026-03-05"
+    )
+    consent = [pair for pair in consent if pair[1] != '["mail-work","messages","body"]']
+    forms: dict[str, Any] = {
+        client.path(): consent,
+        "/owner/grant": browser.fill(browser.get("/owner/grant").text, MAIL, label="New"),
+        "/owner/revoke": {**hidden(overview), "grant": revoked},
+    }
+    with being_written(house), ThreadPoolExecutor(len(forms)) as pool:
+        refused = list(pool.map(lambda sent: browser.post(*sent), forms.items()))
+    for got in refused:
+        assert got.status_code == 503 and int(got.headers["Retry-After"]) > 0
+        assert "another process" in got.text.lower()
+        assert ENGINE != "sqlite" or f"for {desk.LOCK_SECONDS} seconds" in got.text
+    assert call(base, old).status_code == 200
+
+    allowed = browser.post(client.path(), form_again(refused[0].text))
+    token = client.token(answer(allowed)["code"]).json()["access_token"]
+    rows = call(base, token, "/v1/streams/messages/records?limit=100").json()["data"]
+    assert rows and all(row["data"]["received_at"] >= "2026-03-05" for row in rows)
+    assert not [row for row in rows if "body" in row["data"]]
+    created = browser.post("/owner/grant", form_again(refused[1].text))
+    assert created.status_code == 200 and "Revoke New" in browser.get("/owner").text
+    again = {**hidden(refused[2].text), "grant": revoked}
+    assert browser.post("/owner/revoke", again).status_code == 303
+    assert call(base, old).status_code == 401
