@@ -25,20 +25,21 @@ def of_limit(limit: Limit, condition: Condition | None = None, *, record: str = 
 
 def of_records(db: sqlite3.Connection, selection: Selection, *, record: str = "r") -> Condition:
     """The condition that a record is selected; `record` is its alias."""
-    condition = Condition()
-    condition.add(f"{record}.stream = ?", selection.stream)
-    condition.add(f"{record}.deleted = 0")
+    condition, driver = Condition(), ""
     for ordinal, comparisons in by_field(selection.tests).items():
         body = " AND ".join(f"c.value {comparison} ?" for comparison, _ in comparisons)
         values = [value for _, value in comparisons]
         if _few(db, ordinal, body, values):
             clause = f"{record}.seq IN (SELECT c.seq FROM cell c WHERE c.ordinal = ? AND {body})"
+            driver = "+"  # these records are read, not all of the stream in its order
         else:
             clause = (
                 f"EXISTS (SELECT 1 FROM cell c WHERE c.seq = {record}.seq "
                 f"AND c.ordinal = ? AND {body})"
             )
         condition.add(clause, ordinal, *values)
+    condition.add(f"{driver}{record}.stream = ?", selection.stream)
+    condition.add(f"{record}.deleted = 0")
     of_limit(selection.limit, condition, record=record)
     if selection.by_time:  # lets the index on the cursor start at the limit
         for comparison, time in bounds(selection.limit):
