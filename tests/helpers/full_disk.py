@@ -40,6 +40,16 @@ ssize_t pwrite64(int fd, const void *from, size_t size, off_t at) {
 """
 
 
+#: `rung` with batches that are one transaction each, however busy the machine is.
+RUNG = """
+import sys
+from service.__main__ import rung
+from service.records import ingest
+ingest.BATCH_SECONDS, ingest.LEAST_SHARE = 1 << 30, 1
+rung(sys.argv[1:], prog_name="rung")
+"""
+
+
 class FullDisk:
     """Runs `rung` on a disk that gets full."""
 
@@ -55,7 +65,7 @@ class FullDisk:
     def run(self, *words: str, room: int) -> subprocess.CompletedProcess[str]:
         """Runs a command; each file of the store can get `room` bytes long."""
         environ = {**os.environ, "LD_PRELOAD": str(self._library), "FULL_DISK": str(room)}
-        command = [sys.executable, "-m", "service", *words]
+        command = [sys.executable, "-c", RUNG, *words]
         return subprocess.run(
             command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False
         )
