@@ -1,7 +1,7 @@
 """`python -m tests.figures [ROW ...] [--short]`: runs the rows of docs/figures.md and writes it.
 
-Without rows, all but the long ones run. `--short` runs what `make test-all` does not run of each
-row, and writes nothing.
+Without rows, all but the long ones run. `--short` runs the short form of the commands,
+which `make test-all` does not run, and writes nothing.
 """
 
 import argparse
@@ -22,19 +22,19 @@ from tests.figures.rows import ROWS, Row
 
 RESULTS = Path(__file__).with_name("results.json")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "figures.md"
-HEAD = """# Faults
+HEAD = """# Fault tests
 
-What is done to Rung on purpose, and what must hold. Each row is a set of tests that fail if it does
-not; [rows.py](../tests/figures/rows.py) names them. `make figures` runs them and writes this page.
-Long rows run only if `ROWS` names them, and keep their last result.
+Each row injects a fault and checks that Rung still behaves as the third column requires. The tests of
+each row are listed in [rows.py](../tests/figures/rows.py). `make figures` runs them and writes this page.
+Long rows run only if `ROWS` names them; otherwise the table shows their last result.
 
-| # | what is done | what must hold | result | tests | counts | seconds | date |
+| # | fault | expected behaviour | result | tests | counts | seconds | date |
 |---|---|---|---|---|---|---|---|
 """
 
 
 def main() -> int:
-    """0 if everything holds that was run."""
+    """Runs the rows; returns 0 if all of them passed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rows", nargs="*", type=int, metavar="ROW")
     parser.add_argument("--short", action="store_true")
@@ -109,7 +109,7 @@ def page(results: dict[str, Any]) -> str:
         else:
             counts = ", ".join(f"{count:,} {name}" for name, count in last["counts"].items())
             skipped = f" ({last['skipped']} skipped)" if last["skipped"] else ""
-            cells += ["held" if last["held"] else "**failed**"]
+            cells += ["passed" if last["held"] else "**failed**"]
             cells += [f"{last['tests']}{skipped}" if last["tests"] else ""]
             cells += [counts, str(last["seconds"]), last["date"]]
         lines.append(f"| {' | '.join(cells)} |\n")

@@ -1,4 +1,4 @@
-"""The rows of docs/figures.md: what is done to Rung, what must hold, and the tests that show it."""
+"""The rows of docs/figures.md: each fault, the expected behaviour, and the tests for it."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -8,8 +8,8 @@ from typing import Final
 class Row:
     """One fault. `tests` are for pytest; `command` and `short` are arguments of `python -m`.
 
-    `short` is the form of `command` for every change; tests have theirs in `make test-all`. A row
-    that is `long` is left out unless it is named.
+    `short` is the form of `command` that runs for every change; `make test-all` runs the tests. A
+    row that is `long` runs only if it is named.
     """
 
     number: int
@@ -24,9 +24,9 @@ class Row:
 ROWS: Final = (
     Row(
         1,
-        "Generated JSON-RPC bodies for both eras and both surfaces; any bytes, addresses, URIs and "
-        "arguments; generated REST requests checked against `/openapi.json`",
-        "No 5xx, no `-32603`, every answer as described",
+        "Generated JSON-RPC bodies for both eras and both surfaces; arbitrary bytes, addresses, URIs "
+        "and arguments; generated REST requests checked against `/openapi.json`",
+        "No 5xx, no `-32603`, every answer matches its schema",
         (
             "tests/figures/test_bodies.py",
             *("tests/spec/test_hostile_bodies.py", "tests/spec/test_bad_input_fuzz.py"),
@@ -37,22 +37,21 @@ ROWS: Final = (
     ),
     Row(
         2,
-        "SIGTERM, sent three times, under clients that open and that keep connections; SIGHUP "
-        "under load",
+        "SIGTERM, sent three times, while clients open and reuse connections; SIGHUP under load",
         "No request is lost",
         ("tests/spec/test_operations_draining.py", "tests/figures/test_signals.py"),
     ),
     Row(
         3,
         "`kill -9` of a worker under load",
-        "Only what that worker was answering is lost, and no truncated body is complete",
+        "Only the requests of that worker are lost; no truncated body looks complete",
         ("tests/figures/test_killed_workers.py",),
     ),
     Row(
         4,
         "Power cut after imports and revocations (unsynced data dropped); commands killed at any "
-        "moment; a full disk; a folder that cannot be written",
-        "The store opens, everything acknowledged is there, nothing half is there",
+        "moment; a full disk; a folder without write permission",
+        "The store opens; everything acknowledged is there; nothing is half-written",
         (
             *("tests/cli/test_power_cut.py", "tests/cli/test_full_disk.py"),
             *("tests/cli/test_upkeep_killed.py", "tests/cli/test_import_interrupted.py"),
@@ -63,7 +62,7 @@ ROWS: Final = (
         5,
         "Store and snapshot replaced under load; files that are corrupt, truncated, foreign or "
         "newer",
-        "No wrong answer; the old one is served on, and `/readyz` has the reason",
+        "No wrong answer; the old file stays in use, and `/readyz` reports the reason",
         (
             *("tests/figures/test_swaps.py", "tests/spec/test_replaced_store.py"),
             *("tests/spec/test_papers_swap.py", "tests/spec/test_damaged_index.py"),
@@ -73,7 +72,7 @@ ROWS: Final = (
     Row(
         6,
         "Sources and asset servers that hang, drip, reset, lie, or send bombs",
-        "A typed error inside the deadline, bounded memory, others served",
+        "A typed error before the deadline; bounded memory; other requests are answered",
         (
             *("tests/spec/test_bad_upstreams.py", "tests/spec/test_swollen_bodies.py"),
             *("tests/unit/service/test_outbound.py", "tests/cli/test_hostile_servers.py"),
@@ -84,20 +83,20 @@ ROWS: Final = (
     Row(
         7,
         "Slow clients of every kind, hundreds of idle connections, half-sent requests",
-        "Others are served; 400, 408, 413, 414 and 431; bounded memory",
+        "Other clients are served; 400, 408, 413, 414 and 431; bounded memory",
         ("tests/spec/test_slow_clients.py", "tests/unit/service/test_request_buffer.py"),
     ),
     Row(
         8,
         "A real nginx with defaults, HTTP/1.0, buffering and gzip; proxies that strip headers or "
         "rewrite bodies; systemd socket activation",
-        "Every flow works, or `rung doctor` names the hop",
+        "Every flow works, or `rung doctor` names the faulty hop",
         ("tests/deploy", "tests/cli/test_doctor.py"),
     ),
     Row(
         9,
-        "Random grants with random calls over a world of canaries, on every route and in the log",
-        "No leak; what is hidden changes no answer; absent and hidden are answered alike",
+        "Random grants with random calls over a store of canaries, on every route and in the log",
+        "No leak; hidden records change no answer; absent and hidden records get the same answer",
         (
             *("tests/spec/test_grant_isolation.py", "tests/spec/test_non_interference.py"),
             *("tests/spec/test_no_oracle.py", "tests/spec/test_papers_access.py"),
@@ -105,8 +104,8 @@ ROWS: Final = (
     ),
     Row(
         10,
-        "Hostile records in text, structure, CLI, CSV and pages; texts read back by a parser",
-        "Data stays data",
+        "Hostile records in text, JSON, CLI, CSV and pages; a parser reads the texts back",
+        "Record data is never interpreted",
         (
             *("tests/unit/evidence/test_text.py", "tests/unit/renderers/test_search_text.py"),
             *("tests/spec/test_exact_out.py", "tests/journeys/test_no_dead_ends.py"),
@@ -115,9 +114,9 @@ ROWS: Final = (
     ),
     Row(
         11,
-        "Path strings through ids, cursors, templates, assets and blobs; redirects and addresses "
+        "Path traversal through ids, cursors, templates, assets and blobs; redirects and addresses "
         "of other servers",
-        "No file outside is opened, no other server is asked",
+        "No file outside is opened; no other server gets a request",
         (
             *("tests/figures/test_paths.py", "tests/unit/service/papers/test_assets.py"),
             *("tests/unit/service/test_outbound.py", "tests/spec/test_hosts.py"),
@@ -125,14 +124,13 @@ ROWS: Final = (
     ),
     Row(
         12,
-        "An image for a user who owns nothing; a snapshot that cannot be written to; a downloaded "
-        "store",
-        "Everything is served",
+        "A container user who owns no files; a read-only snapshot; a downloaded store",
+        "All requests are answered",
         ("tests/spec/test_deployment.py", "tests/spec/test_fetched_store.py"),
     ),
     Row(
         13,
-        "A clock that is set forth and back; changes of daylight saving time in every zone",
+        "A clock set forward and back; daylight saving changes in every zone",
         "No expired token is revived; times fall into the right buckets",
         (
             *("tests/spec/test_clock.py", "tests/unit/service/records/test_local_time.py"),
@@ -142,7 +140,7 @@ ROWS: Final = (
     Row(
         14,
         "Mixed load for an hour, while imports and grants change the store: `make soak`",
-        "Memory, open files and log stay flat; no wrong status",
+        "Memory, open files and log stay bounded; no wrong status",
         command=("bench.soak", "--seconds", "3600"),
         short=("bench.soak", "--seconds", "30", "--records", "20000"),
         long=True,
@@ -150,7 +148,7 @@ ROWS: Final = (
     Row(
         15,
         "`make audit`: known vulnerabilities, licences, a bill of materials, pinned hashes",
-        "Clean, or the exception is written down",
+        "No findings, or a documented exception",
         command=("tests.figures.audit",),
         short=("tests.figures.audit", "--offline"),
     ),
