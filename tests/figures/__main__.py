@@ -24,9 +24,9 @@ RESULTS = Path(__file__).with_name("results.json")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "figures.md"
 HEAD = """# Fault tests
 
-Each row injects a fault and checks that Rung still behaves as the third column requires. The tests of
-each row are listed in [rows.py](../tests/figures/rows.py). `make figures` runs them and writes this page.
-Long rows run only if `ROWS` names them; otherwise the table shows their last result.
+Each row injects a fault and checks that Rung still behaves as the third column requires.
+[rows.py](../tests/figures/rows.py) lists the tests. `make figures` runs them and writes this
+page. Long rows run only if `ROWS` names them; otherwise the table shows their last result.
 
 | # | fault | expected behaviour | result | tests | counts | seconds | date |
 |---|---|---|---|---|---|---|---|

@@ -24,7 +24,7 @@ class Row:
 ROWS: Final = (
     Row(
         1,
-        "Generated JSON-RPC bodies for both eras and both surfaces; arbitrary bytes, addresses, URIs "
+        "Generated JSON-RPC bodies for both eras and both surfaces; any bytes, addresses, URIs "
         "and arguments; generated REST requests checked against `/openapi.json`",
         "No 5xx, no `-32603`, every answer matches its schema",
         (
@@ -37,7 +37,7 @@ ROWS: Final = (
     ),
     Row(
         2,
-        "SIGTERM, sent three times, while clients open and reuse connections; SIGHUP under load",
+        "SIGTERM, sent three times, while clients open and reuse connections; SIGHUP under " "load",
         "No request is lost",
         ("tests/spec/test_operations_draining.py", "tests/figures/test_signals.py"),
     ),
