@@ -1,7 +1,7 @@
-"""What servers note of their use in the sidecar: the latest time, and which grants read what.
+"""Activity that servers store in the sidecar: the latest time, and which grants read what.
 
-Counts are by day, grant, operation and stream, and are kept for 90 days. They hold no text, query,
-record id or token. A killed worker loses those of its last seconds.
+Requests are counted by day, grant, operation and stream. Counts are kept for 90 days and contain no
+text, query, record id or token. A killed worker loses the counts of its last seconds.
 """
 
 import logging
@@ -18,9 +18,9 @@ logger = logging.getLogger(__name__)
 
 FLUSH_SECONDS: Final = 5
 KEPT_DAYS: Final = 90
-#: Counts that wait while the sidecar cannot be written; further ones are dropped.
+#: The most counts that wait while the sidecar cannot be written; more are dropped.
 WAITING_MOST: Final = 10_000
-#: From here on a clock that is behind is reported.
+#: A clock that is behind by more than this is reported.
 BEHIND: Final = timedelta(minutes=1)
 _PAUSE: Final = timedelta(seconds=FLUSH_SECONDS)
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
@@ -41,7 +41,7 @@ _USES = (
 
 
 class Use(NamedTuple):
-    """The requests of a grant in a day that used an operation on a stream, if on any."""
+    """The number of requests of a grant on one day, by operation and stream (empty for none)."""
 
     day: str
     grant_id: str
@@ -51,7 +51,7 @@ class Use(NamedTuple):
 
 
 class Activity:
-    """The activity of one store. Made before workers fork; safe to share between threads."""
+    """The activity of one store. Create it before workers fork. Safe to share between threads."""
 
     def __init__(self, sidecar: Sidecar) -> None:
         self._sidecar = sidecar
@@ -62,7 +62,7 @@ class Activity:
         self._reported = ""
 
     def now(self) -> datetime:
-        """The time, or the latest time ever seen if the clock has been set back."""
+        """The current time, or the latest time seen if the clock has been set back."""
         clock = datetime.now(UTC)
         rare = self._started is None and abs(clock - self._read) >= _PAUSE
         if rare or self._read == _NEVER:
@@ -86,12 +86,12 @@ class Activity:
             return [Use(*row) for row in rows(_USES, since)]
 
     def start(self) -> None:
-        """Begins to count, and to write every few seconds. For a process that serves."""
+        """Starts to count and to write every few seconds, in a process that serves."""
         self._started = threading.Event()
         threading.Thread(target=self._run, args=(self._started,), daemon=True).start()
 
     def stop(self) -> None:
-        """Writes what is left."""
+        """Stops counting and writes the remaining counts."""
         if self._started is not None:
             self._started.set()
             self.flush()
@@ -102,7 +102,7 @@ class Activity:
             self.flush()
 
     def flush(self) -> None:
-        """Writes the counts and the time, and reads the latest time. Logs why if it cannot.
+        """Writes the counts and the time, and reads the latest time. Logs the reason if that fails.
 
         Does nothing while there is no store.
         """
@@ -124,11 +124,11 @@ class Activity:
         except EvidenceError as error:
             with self._lock:
                 self._counts.update(counts)
-            report = f"Uses of grants and the latest time are not kept. {error.message}"
+            report = f"Grant uses and the latest time are not stored. {error.message}"
         if self._latest - clock > BEHIND:
             report = (
                 f"The clock is behind {self._latest:%Y-%m-%d %H:%M} UTC, the latest time seen. "
-                "Grants that expired until then stay expired. docs/operations.md has the remedy."
+                "Grants that expired until then stay expired. See docs/operations.md."
             )
         if report and report != self._reported:
             logger.warning(report)

@@ -1,10 +1,10 @@
-"""Entries of the sidecar for sign-in: small values that expire, are used, and end together.
+"""Entries of the sidecar for sign-in: small values with an expiry, an owner and a use count.
 
     with Entries(sidecar).changing() as kept:
         kept.put("code", code, {"client": "c_1"}, seconds=60, owner="grt_1")
         kept.use("code", code).uses        # 1 for whoever is first, in whichever worker
 
-Keys are stored as SHA-256, so the file holds no code, token or session. Times are seconds since
+Keys are stored as SHA-256, so the file contains no code, token or session. Times are seconds since
 1970.
 """
 
@@ -18,7 +18,7 @@ import orjson
 from service.access import tokens
 from service.access.sidecar import Rows, Sidecar
 
-#: The life of what ends by other means only.
+#: The lifetime, in seconds, of entries that are removed explicitly.
 FOREVER: Final = 100 * 365 * 86_400
 _COLUMNS: Final = "kind, key, owner, body, uses, used_at, expires_at"
 _ADD: Final = f"INSERT INTO access_entry ({_COLUMNS}) VALUES (?, ?, ?, ?, 0, 0, ?)"
@@ -48,7 +48,7 @@ class Entry(NamedTuple):
 
 
 class Kept:
-    """The entries inside one transaction. An entry that has expired is not there."""
+    """The entries inside one transaction, without expired ones."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -57,17 +57,17 @@ class Kept:
     def put(
         self, kind: str, key: str, body: dict[str, Any], *, seconds: int, owner: str = ""
     ) -> None:
-        """Stores an entry, or gives one that is there another body. Removes what has expired."""
+        """Adds an entry, or replaces the body of an existing one. Removes expired entries."""
         self._rows("DELETE FROM access_entry WHERE expires_at <= ?", self.now)
         values = orjson.dumps(body).decode(), self.now + seconds
         self._rows(_ADD + _REPLACE, kind, _hashed(key), owner, *values)
 
     def get(self, kind: str, key: str) -> Entry | None:
-        """An entry."""
+        """Returns an entry, or None."""
         return _entry(self._rows(_GET + _ONE, kind, _hashed(key), self.now))
 
     def use(self, kind: str, key: str) -> Entry | None:
-        """The same, with this use counted."""
+        """Counts a use and returns the entry, or None."""
         returning = f"{_ONE} RETURNING body, owner, uses, used_at"
         return _entry(self._rows(_USE + returning, self.now, kind, _hashed(key), self.now))
 
@@ -77,7 +77,7 @@ class Kept:
         return bool(self._rows(statement, self.now + seconds, kind, _hashed(key), self.now))
 
     def count(self, kind: str, key: str, *, seconds: int) -> int:
-        """How often this was called for a key in the present window of time, this call included."""
+        """Returns how often it was called for a key in the current window, including this call."""
         window = self.now // seconds
         ends = (window + 1) * seconds
         return int(self._rows(_COUNT, kind, _hashed(f"{key} {window}"), ends)[0][0])
@@ -106,7 +106,7 @@ class Entries:
 
     @contextmanager
     def changing(self) -> Iterator[Kept]:
-        """One transaction, as `Sidecar.transaction` is."""
+        """One transaction; see `Sidecar.transaction`."""
         with self._sidecar.transaction() as rows:
             yield Kept(rows)
 

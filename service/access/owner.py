@@ -1,7 +1,7 @@
-"""How the owner signs in to the pages of the owner, and the sessions of browsers.
+"""The owner's sign-in and browser sessions.
 
-A link with a code works once, within ten minutes; a passphrase is set at the shell. Both are
-created by `rung owner`. A session is worth nothing as a bearer token.
+The owner signs in with a code, which works once within ten minutes, or with a passphrase. Both are
+created by `rung owner`. A session is not valid as a bearer token.
 """
 
 import hashlib
@@ -16,14 +16,14 @@ from service.access.entries import FOREVER, Entries, Kept
 LINK_SECONDS: Final = 600
 SESSION_SECONDS: Final = 12 * 3_600
 PASSPHRASE_CHARS: Final = 12
-#: Tries to sign in within a window: of one address, and with a passphrase, of all.
+#: Attempts to sign in within a window: per address, and with a passphrase from all addresses.
 TRIES, ALL_TRIES, TRY_SECONDS = 5, 50, 900
 _LINK, _PASSPHRASE, _SESSION = "link", "passphrase", "session"
 _SALT_BYTES, _CODE_BYTES = 16, 10
 
 
 class Owner:
-    """The owner of one store, as its sidecar knows them."""
+    """The owner of one store, with codes, passphrase and sessions in its sidecar."""
 
     def __init__(self, entries: Entries) -> None:
         self.entries = entries
@@ -48,7 +48,7 @@ class Owner:
     def sign_in(self, secret: str, address: str) -> str:
         """A new session for a code or the passphrase.
 
-        Raises `Unauthenticated`, and `RateLimited` after too many tries from an address or in all.
+        Raises `Unauthenticated`, and `RateLimited` after too many attempts.
         """
         with self.entries.changing() as kept:
             limit(kept, "sign-in", address, TRIES, TRY_SECONDS)
@@ -68,7 +68,7 @@ class Owner:
         salt, wanted = (known.body["salt"], known.body["hash"]) if known else ("", "")
         if not hmac.compare_digest(_scrypt(passphrase, bytes.fromhex(salt)).hex(), wanted):
             raise Unauthenticated(
-                "This code is not valid. A code works once, for ten minutes.",
+                "This code or passphrase is not valid. A code works once, for ten minutes.",
                 hint="Create a new one: rung owner link.",
             )
 
@@ -86,11 +86,11 @@ class Owner:
 
 
 def limit(kept: Kept, what: str, address: str, most: int, seconds: int) -> None:
-    """Counts one request of an address; raises `RateLimited` over `most` in a window of time."""
+    """Counts a request of an address; raises `RateLimited` after `most` in a window."""
     if kept.count(f"rate {what}", address, seconds=seconds) > most:
         wait = seconds - kept.now % seconds
         raise RateLimited(
-            f"Too many tries: the limit is {most} in {seconds // 60} minutes.",
+            f"Too many attempts: the limit is {most} in {seconds // 60} minutes.",
             hint=f"Retry in {wait} seconds.",
             retry_after=wait,
         )

@@ -3,8 +3,8 @@
     with sidecar.transaction() as rows:
         ((seen,),) = rows("SELECT seen FROM access_clock WHERE id = ?", 1)
 
-For a store in a file it is the SQLite file `<store>.access`, for one in PostgreSQL it is tables in
-the same database. Statements are written once, in SQL that both share, with `?` for each value.
+For a store file, the sidecar is the SQLite file `<store>.access`. For a store in PostgreSQL, it is
+several tables in the same database. Both engines share the SQL of statements, with `?` for values.
 """
 
 import os
@@ -30,7 +30,7 @@ _BEGIN: Final = f"BEGIN; SET LOCAL statement_timeout = {BUSY_SECONDS * 1_000}; S
 class Sidecar:
     """The sidecar of one store. Opens nothing until it is used. Safe to share between threads.
 
-    On a disk that cannot be written, and beside a `fixed` store, it is off: every transaction
+    On a read-only disk, and for a `fixed` store, it is off: every transaction
     raises `Unavailable` (`access_off`) with the reason.
     """
 
@@ -48,12 +48,12 @@ class Sidecar:
 
     @contextmanager
     def transaction(self) -> Iterator[Rows]:
-        """One transaction. Its writes are on the disk when it ends without an exception.
+        """One transaction. Its writes are durable if it ends without an exception.
 
         Raises `Unavailable` if the sidecar is off, or still busy after `BUSY_SECONDS`.
         """
         if self._fixed:
-            raise _off("the store is a downloaded file that nobody writes to")
+            raise _off("the store is a read-only download")
         with self._begin() as rows:
             yield rows
 
@@ -102,7 +102,7 @@ class Sidecar:
             self._pool.close()
 
     def _connection(self) -> sqlite3.Connection:
-        """This thread's connection to the file that is at the path now."""
+        """Returns this thread's connection; reopens it if the file was replaced."""
         if not self.path.exists():
             self._make()
         seen = os.stat(self.path)
@@ -113,7 +113,7 @@ class Sidecar:
         return kept[1]
 
     def _make(self) -> None:
-        """Makes an empty file that belongs to the owner of the store, with the same rights."""
+        """Creates an empty file with the owner and permissions of the store."""
         store = os.stat(self._store)
         mode = store.st_mode & 0o666
         with suppress(FileExistsError):
@@ -124,7 +124,7 @@ class Sidecar:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """A connection to the file, whose tables are brought up to date."""
+    """Opens the file and brings its tables up to date."""
     db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
     try:
         db.execute("PRAGMA journal_mode = WAL")

@@ -12,7 +12,7 @@ from service.access.entries import FOREVER, Entries, Entry, Kept
 CODE_SECONDS: Final = 60
 ACCESS_SECONDS: Final = 3_600
 REFRESH_SECONDS: Final = 30 * 86_400
-#: A refresh token that was used still works for so long: clients send requests in parallel.
+#: A used refresh token works for this long, because clients send requests in parallel.
 GRACE_SECONDS: Final = 120
 _CODE, _ACCESS, _REFRESH, _CONSENT = "code", "access", "refresh", "consent"
 
@@ -30,7 +30,7 @@ class Signins:
         return entry.owner if entry else None
 
     def consented(self, grant_id: str, client: dict[str, Any], code: dict[str, Any]) -> str:
-        """Notes the client that a grant was made for; returns its authorization code."""
+        """Stores the client of a new grant; returns its authorization code."""
         text = tokens.new(tokens.CODE_PREFIX)
         with self.entries.changing() as kept:
             kept.put(_CONSENT, grant_id, client, seconds=FOREVER, owner=grant_id)
@@ -43,7 +43,7 @@ class Signins:
             return {owner: found[0].body for owner, found in kept.owned(_CONSENT).items()}
 
     def code(self, text: str) -> Entry | None:
-        """An authorization code; one that was used ends the tokens it gave, and is None."""
+        """Returns an authorization code. For a used one, revokes its tokens and returns None."""
         with self.entries.changing() as kept:
             entry = kept.get(_CODE, text)
             if entry and entry.uses:
@@ -57,7 +57,7 @@ class Signins:
             return kept.get(_REFRESH, text)
 
     def exchange(self, code: str, body: dict[str, Any], ends: datetime | None) -> dict[str, Any]:
-        """New tokens for a code; none if it was used before, which ends those it gave.
+        """Returns new tokens for a code. For a used code, revokes its tokens and returns none.
 
         `body` goes with the tokens, `ends` is the end of the grant.
         """
@@ -69,7 +69,7 @@ class Signins:
             return _issue(kept, entry.owner, body, ends)
 
     def rotate(self, refresh: str, body: dict[str, Any], ends: datetime | None) -> dict[str, Any]:
-        """New tokens for a refresh token; none if it was used too long ago, which ends all."""
+        """Returns new tokens for a refresh token; none, and revokes all, if used too long ago."""
         with self.entries.changing() as kept:
             if entry := kept.get(_REFRESH, refresh):
                 _await(kept, entry.owner)
@@ -80,7 +80,7 @@ class Signins:
             return _issue(kept, entry.owner, body, ends)
 
     def revoke(self, token: str, client_id: str) -> None:
-        """Ends the tokens of a grant by one of them, if it is of this client."""
+        """Revokes all tokens of the grant of a token, if the token belongs to this client."""
         with self.entries.changing() as kept:
             entry = kept.get(_ACCESS, token) or kept.get(_REFRESH, token)
             if entry and entry.body["client_id"] == client_id:
@@ -90,7 +90,7 @@ class Signins:
 def _issue(
     kept: Kept, grant_id: str, body: dict[str, Any], ends: datetime | None
 ) -> dict[str, Any]:
-    """A pair of tokens, stored."""
+    """Creates and stores a pair of tokens."""
     left = FOREVER if ends is None else int((ends - datetime.now(UTC)).total_seconds())
     seconds = min(ACCESS_SECONDS, left)
     access, refresh = tokens.new(tokens.ACCESS_PREFIX), tokens.new(tokens.REFRESH_PREFIX)

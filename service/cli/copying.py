@@ -1,4 +1,4 @@
-"""`rung store copy`: a store into a new file or an empty database."""
+"""`rung store copy`: copies a store to a new file or an empty database."""
 
 from collections import Counter
 from contextlib import closing
@@ -13,25 +13,25 @@ from service.place import Place
 from service.records import copying
 from service.records.opening import new_store, open_reader
 
-#: Seconds within which a store is read: a week.
+#: The time limit for reading a store, in seconds: a week.
 READ_SECONDS = 604_800
 
 
 @click.group()
 def store() -> None:
-    """Copy a store into a file or a database."""
+    """Copy a store to a file or a database."""
 
 
 @store.command("copy")
 @click.argument("source", type=PlaceType())
 @click.argument("target", type=PlaceType())
 def copy(source: Place, target: Place) -> None:
-    """Copy the store SOURCE into TARGET: each a path, or the URL of a PostgreSQL database.
+    """Copy the store SOURCE to TARGET. Each is a path or the URL of a PostgreSQL database.
 
-    The copy has all records, changes, blobs, grants and packages, and the secret: tokens, cursors
-    and bookmarks stay good. It is read back and compared with the source by count and digest before
-    it can be seen. SOURCE is served meanwhile; what is written to it after the start is not copied.
-    TARGET is a new file or an empty database.
+    The copy includes all records, changes, blobs, grants and packages, and the secret, so tokens,
+    cursors and bookmarks remain valid. Rung reads the copy back and compares it with SOURCE by row
+    count and SHA-256 before the copy becomes visible. SOURCE can be served during the copy; changes
+    after the start are not copied. TARGET must be a new file or an empty database.
     """
     with teaching(), closing(open_reader(required(source))) as reader:
         with new_store(target) as writer:

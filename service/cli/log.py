@@ -1,4 +1,4 @@
-"""The command that shows an owner which grants read which streams."""
+"""`rung log`: shows which grants read which streams."""
 
 from datetime import date
 
@@ -20,7 +20,7 @@ from service.place import Place
     help="Show which grants read which streams, by day.\n\nEach line has the day (UTC), the grant, "
     "its label, the operation, the stream whose records were in the answers, and the number of "
     f"requests. Servers write these counts every few seconds and keep them for {KEPT_DAYS} days. "
-    "They hold no text, query or record id. Reading a store directly (--store) is not counted.",
+    "They contain no text, query or record id. Direct reads of a store (--store) are not counted.",
 )
 @click.option("--since", type=click.DateTime(["%Y-%m-%d"]), help="The first day to show.")
 @click.option("--grant", "name", help="Show only the grant with this id or label.")
@@ -46,4 +46,4 @@ def log(since: date | None, name: str | None, as_json: bool, store: Place) -> No
             f"{row['day']} {row['grant_id']}{label} {row['operation']} {stream} {row['requests']}"
         )
     if not rows:
-        output.say("No use is recorded. Only servers record uses: rung serve.")
+        output.say("No requests are recorded. Only a server records them: rung serve.")

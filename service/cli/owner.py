@@ -1,4 +1,4 @@
-"""`rung owner`: how the owner signs in to `/owner` and decides what clients may read."""
+"""`rung owner`: creates a link or sets a passphrase to sign in to the owner's pages."""
 
 import sys
 
@@ -16,7 +16,7 @@ from service.place import Place
 
 @click.group()
 def owner() -> None:
-    """Sign in to the pages of the owner of a server with RUNG_SIGN_IN=on."""
+    """Sign in to the owner's pages (RUNG_SIGN_IN=on)."""
 
 
 @owner.command()
@@ -27,7 +27,7 @@ def owner() -> None:
 )
 @store_option
 def link(store: Place, url: str | None) -> None:
-    """Print a link that signs in one browser, once, within ten minutes."""
+    """Print a link that signs in one browser. It works once, for ten minutes."""
     with teaching():
         code = _owner(store).new_code()
         base = url or settings.load().base
@@ -36,10 +36,12 @@ def link(store: Place, url: str | None) -> None:
 
 
 @owner.command()
-@click.option("--stdin", "from_stdin", is_flag=True, help="Read it from standard input.")
+@click.option(
+    "--stdin", "from_stdin", is_flag=True, help="Read the passphrase from standard input."
+)
 @store_option
 def passphrase(store: Place, from_stdin: bool) -> None:
-    """Set a passphrase to sign in with, and end all sessions."""
+    """Set the owner's passphrase and end all sessions."""
     if from_stdin:
         text = sys.stdin.readline().rstrip("\r\n")
     else:

@@ -47,7 +47,7 @@ class Found:
         unused = [reason for file, reason in self._left_out if file.name not in file.tree.used]
         reasons = [reason for tree in self._trees for reason in tree.left_out] + unused
         if repeated := sum(tree.repeated for tree in self._trees):
-            reasons.insert(0, f"{repeated} mails that an earlier file has too.")
+            reasons.insert(0, f"{repeated} emails that are already in an earlier file.")
         more = len(reasons) - LISTED
         return reasons[:LISTED] + ([f"{more} more files."] if more > 0 else [])
 
@@ -62,7 +62,7 @@ def find(paths: tuple[str, ...], form: str | None) -> Found:
         grown = list(trees(path))
         found._trees += grown
         if not grown:
-            raise InvalidRequest(f"{path} holds no files.")
+            raise InvalidRequest(f"{path} contains no files.")
         for tree in grown:
             for file, format in _formats(tree, form):
                 if format is None:

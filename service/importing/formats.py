@@ -13,7 +13,7 @@ from service.importing.source import Format
 
 #: The beginning of a format that is a folder.
 NOTHING = re.compile(rb"(?!)")
-#: The first format that fits a file is its own.
+#: A file has the first format that matches it.
 FORMATS: dict[str, Format] = {
     format.name: format
     for format in (
@@ -57,9 +57,11 @@ def _of_other_packages() -> dict[str, Format]:
         try:
             format = point.load()
             if not isinstance(format, Format):
-                raise TypeError(f"{point.value} is no Format")
+                raise TypeError(f"{point.value} is not a Format")
             if format.name in FORMATS or format.name != point.name:
-                raise ValueError(f"its name is taken, or not that of the entry point {point.name}")
+                raise ValueError(
+                    f"its name is already used, or is not that of the entry point {point.name}"
+                )
             found[format.name] = format
         except Exception as error:  # whatever another package does, ours work
             what = f"The format {point.name!r} of {owner} cannot be used: {error}."

@@ -149,12 +149,12 @@ class Attached:
             yield self.row(owner, number, _last(file), content, at=at)
 
     def report(self) -> None:
-        """Adds what the owner should know to the notes of the source."""
+        """Adds reports for the owner to the notes of the source."""
         self._source.notes += self.texts.notes()
         if self._missing:
             first = ", ".join(self._missing[:3])
             self._source.notes.append(
-                f"{len(self._missing)} files that records refer to are not here, such as {first}. "
+                f"{len(self._missing)} files that records refer to are missing, such as {first}. "
                 "Import the whole folder or archive to attach them."
             )
 

@@ -125,7 +125,9 @@ def _opened(source: Source) -> Iterator[list[_Table]]:
         source.file.seek(0)
         content = source.file.read(BUDGETS.import_attachment_bytes + 1)
         if len(content) > BUDGETS.import_attachment_bytes:
-            raise InvalidRequest(f"{source.name} is a large database. Unpack it to import it.")
+            raise InvalidRequest(
+                f"{source.name} is too large to read inside an archive. Unpack it to import it."
+            )
         connection = sqlite3.connect(":memory:")
         # A database in memory has no write-ahead log: its header must not ask for one.
         connection.deserialize(content[:18] + b"\x01\x01" + content[20:])

@@ -50,7 +50,9 @@ class Texts:
             return ""
         text, named = decode(content, charset)
         if not named:
-            self._counts["Texts not in the encoding they name, read as UTF-8 or cp1252: {}."] += 1
+            self._counts[
+                "Texts that are not in their declared encoding, read as UTF-8 or cp1252: {}."
+            ] += 1
         text = text.replace("\r\n", "\n")
         if kind == "text/calendar":
             return _calendar(text)

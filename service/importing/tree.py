@@ -1,4 +1,4 @@
-"""The files of folders and archives, read where they lie: nothing is unpacked to disk."""
+"""The files of folders and archives, read in place: nothing is unpacked to disk."""
 
 import gzip
 import io
@@ -35,8 +35,8 @@ _DAMAGED: Final = (gzip.BadGzipFile, zipfile.BadZipFile, EOFError, zlib.error, R
 class Tree:
     """A folder, an archive or a single file.
 
-    `files` are by name, `left_out` are reasons. `used` are the names of files that others refer to,
-    `seen` the hashes of what came from files that are read, `repeated` how much of it came again.
+    `files` are by name; `left_out` are messages. `used` are the names of files that others refer
+    to, `seen` the hashes of imported items, and `repeated` counts items that came again.
     """
 
     path: str
@@ -155,14 +155,14 @@ class _Bounded(io.RawIOBase):
 
 
 def most(packed: int) -> int:
-    """How many bytes an archive of this size may hold."""
+    """Returns how many bytes an archive of this size may unpack to."""
     return max(BUDGETS.import_unpacked_bytes, packed * BUDGETS.import_unpacked_ratio)
 
 
 def bomb(name: str, limit: int) -> InvalidRequest:
     return InvalidRequest(
-        f"{name} unpacks to over {limit:,} bytes, far more than its size explains, as archives "
-        "made to exhaust a machine do. If you trust it, unpack it and import the folder."
+        f"{name} unpacks to over {limit:,} bytes, far more than its size suggests. It may be made "
+        "to exhaust this machine. If you trust it, unpack it and import the folder."
     )
 
 
@@ -198,7 +198,7 @@ def _walk(tree: Tree) -> Iterator[str]:
         for name in sorted(folders + names):
             path = os.path.join(folder, name)
             if os.path.islink(path):
-                tree.left_out.append(f"{path} is a symbolic link. Name its target to import it.")
+                tree.left_out.append(f"{path} is a symbolic link. Import its target instead.")
             elif name in names and not name.startswith(".") and os.path.isfile(path):
                 yield path
         folders[:] = sorted(one for one in folders if mail or not one.startswith("."))
@@ -244,9 +244,9 @@ def _member_name(info: zipfile.ZipInfo) -> str:
 def _refused(info: zipfile.ZipInfo, name: str) -> str | None:
     parts = name.replace("\\", "/").split("/")
     if parts[0] == "" or ".." in parts or parts[0].endswith(":"):
-        return "is a path outside the archive. Rename it there to import it."
+        return "leads outside the archive. Rename it in the archive to import it."
     if stat.S_ISLNK(info.external_attr >> 16):
-        return "is a symbolic link. Name its target to import it."
+        return "is a symbolic link. Import its target instead."
     if info.flag_bits & _ENCRYPTED:
         return "is encrypted. Unpack the archive with its password and import the folder."
     if name.lower().endswith(".zip"):

@@ -72,7 +72,7 @@ def read(source: Source) -> Iterator[Item]:
             yield number, one
     about = {"id": chat, "title": chat, "app": APP, "members": list(+people), "started_at": first}
     yield 0, row(source, CONVERSATIONS, about)
-    source.notes.append(f"Dates are read as {order}. Times have no zone and count as UTC.")
+    source.notes.append(f"Dates are read as {order}. Times have no zone and are read as UTC.")
     attached.report()
 
 
@@ -91,7 +91,7 @@ def _messages(source: Source) -> Iterator[tuple[int, tuple[str, str, str, str]]]
         elif open_:
             open_ = (*open_[:3], open_[3] + line)
         elif line.strip():
-            source.notes.append(f"Line {number} is before the first message, and is left out.")
+            source.notes.append(f"Line {number} is before the first message and is left out.")
     if open_:
         yield start, open_
 

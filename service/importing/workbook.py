@@ -39,7 +39,7 @@ def read(source: Source) -> Iterator[Item]:
             warnings.simplefilter("ignore")  # of styles and validations that it cannot read
             book = load_workbook(source.file, read_only=True, data_only=True)
     except (InvalidFileException, zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
-        raise InvalidRequest(f"{source.name} is no workbook that can be read: {error}.") from error
+        raise InvalidRequest(f"{source.name} is not a readable workbook: {error}.") from error
     for number, sheet in enumerate(book.worksheets, start=1):
         name = source.stream
         if len(book.worksheets) > 1:

@@ -1,7 +1,7 @@
-"""The tables of the sidecar: what changes often and must not wait for an import.
+"""The tables of the sidecar, for data that changes often and must not wait for an import.
 
-Both engines make them from these scripts, in SQL that SQLite and PostgreSQL share. A change is a
-new script at the end. `access/sidecar.py` opens them.
+Both engines run these scripts, so they are written in SQL that SQLite and PostgreSQL share. To
+change the layout, append a script. `access/sidecar.py` opens the tables.
 """
 
 from typing import Final
@@ -25,5 +25,5 @@ SCRIPTS: Final[tuple[str, ...]] = (
     CREATE INDEX access_entry_expires ON access_entry (expires_at);
     """,
 )
-#: What a role of web processes may change.
+#: The tables that the role of web processes may write to.
 TABLES: Final = ("access_clock", "access_use", "access_entry")

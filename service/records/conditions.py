@@ -1,4 +1,4 @@
-"""What both engines make of a selection before they compile it to SQL."""
+"""The steps from a selection to SQL that both engines share."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ COMPARISONS: Final = {"eq": "=", "gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
 
 @dataclass(slots=True)
 class Condition:
-    """Clauses in the SQL of an engine, all of them required, and their parameters."""
+    """SQL clauses of an engine, joined by AND, and their parameters."""
 
     clauses: list[str] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
@@ -40,7 +40,7 @@ def by_field(tests: Iterable[Test]) -> dict[int, list[tuple[str, Value]]]:
 
 
 def on_field(selection: Selection, ordinal: int) -> list[tuple[str, Value]] | None:
-    """The comparisons of a selection if all of them are with one field; else None.
+    """The comparisons of a selection if all of them use one field; otherwise None.
 
     Only live records have values, and the times of a limit are the values of one field.
     """

@@ -1,26 +1,27 @@
-"""The rows of a store as they lie in its tables, the same from every engine; see `copying`."""
+"""The table rows of a store, in the same form for every engine; see `copying`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 Row = tuple[Any, ...]
-#: {table with its columns: the columns of a row that go there}. The second is null if none do.
+#: {table with its columns: the positions of their values in a row}. A row whose value at the second
+#: position is None is not written to that table.
 Tables = Mapping[str, Sequence[int]]
 
 
 class Content(Protocol):
-    """The rows of a store as they lie in its tables, in one transaction.
+    """The table rows of a store, read or written in one transaction.
 
     A row has the same columns in every engine: `connection` is (id, connection_id, connector_key,
     display_name, languages), `stream` (id, connection, name, manifest), `record` (seq, connection,
     stream, record_key, at, deleted, emitted_at, changed, data, deleted_at, big), `chunk` (value,
     no, connection, text), `change` (stream, version, seq, connection, fields), `blob` (id,
     connection, …), `blob_part` (blob, no, connection, data), `blob_use` (blob, seq, field,
-    connection). Rows of the others are those of their tables.
+    connection). Other parts have the columns of their tables.
     """
 
     def rows(self, part: str) -> Iterator[Row]:
-        """All rows of a part in ascending order; `chunk` gives (connection, big) of records."""
+        """Yields the rows of a part in ascending order; for `chunk`, (connection, big)."""
         ...
 
     def chunks(self, value: int, count: int) -> Iterator[str]:
@@ -36,12 +37,12 @@ class Content(Protocol):
         ...
 
     def settle(self, version: int) -> None:
-        """Sets all counters behind what was put."""
+        """Sets the counters so that new rows follow the added ones."""
         ...
 
 
 def spread(tables: Tables, rows: Iterable[Row]) -> Iterator[tuple[str, list[Row]]]:
-    """(table, its rows) of each table."""
+    """Yields (table, its rows) for each table."""
     rows = list(rows)
     for into, columns in tables.items():
         found = [row for row in rows if row[columns[1]] is not None]

@@ -1,9 +1,9 @@
-"""Moves a whole store into another one, of any engine, and proves that it arrived.
+"""Copies a whole store to another one, of either engine, and verifies the copy.
 
-What was given is copied: connections, manifests, records, deletions, large values, the log of
-changes with its versions, blobs, grants, packages and the secret. So tokens, cursors and bookmarks
-stay good. What is derived from records is made anew. The source is read in one snapshot, the target
-is written in one transaction: until it ends, readers of the target see an empty store.
+The copy includes connections, manifests, records, deletions, large values, the change log with its
+versions, blobs, grants, packages and the secret, so tokens, cursors and bookmarks remain valid.
+Everything derived from records is rebuilt. The source is read in one snapshot. The target is
+written in one transaction: until it commits, readers of the target see an empty store.
 """
 
 import hashlib
@@ -21,9 +21,9 @@ from service.records.large import Place
 from service.records.opening import content_of
 from service.records.writing import Writing
 
-#: What the store notes of itself that goes along.
+#: The keys of the store's own data that are copied.
 NOTES: Final = ("secret", "history")
-#: The parts in the order they go in; rows that are written at a time, fewer if they are large.
+#: The parts in the order in which they are written, and the rows of a batch.
 PARTS: Final = (
     *("connection", "stream", "record", "chunk", "change", "blob", "blob_part", "blob_use"),
     *("grant", "package", "member"),
@@ -38,10 +38,10 @@ _STREAM: Final = {"record": 2, "change": 0}
 
 
 class Walk:
-    """All rows of a store, part by part, with their number and their SHA-256.
+    """Reads all rows of a store, part by part; counts and hashes them.
 
     Connections and streams are numbered by name, large values in the order of their records, so
-    that stores of the same content give the same rows.
+    that stores with the same content have the same rows.
     """
 
     def __init__(self, content: Content, on_row: Callable[[], None]) -> None:
@@ -51,7 +51,7 @@ class Walk:
         self._connections, self._streams = dict[int, int](), dict[int, int]()
 
     def rows(self, part: str) -> Iterator[Row]:
-        """The rows of a part. Parts are asked for in their order."""
+        """Yields the rows of a part. Parts must be read in the order of `PARTS`."""
         for row in self._rows(part):
             self.counts[part] += 1
             # The languages of a connection are derived from its texts.
@@ -98,10 +98,9 @@ class Walk:
 
 
 def fill(source: Snapshot, writer: Writing, on_row: Callable[[str], None]) -> Walk:
-    """Puts all rows of a store into another one, inside a transaction of its writer.
+    """Copies all rows of a store to another one, inside a transaction of its writer.
 
-    Calls `on_row` for each with what was done with it. Raises `InvalidRequest` if something is in
-    the store already.
+    Calls `on_row` with the step for each row. Raises `InvalidRequest` if the target is not empty.
     """
     target = content_of(writer)
     if any(next(target.rows(part), None) for part in ("connection", "grant", "package")):
@@ -120,18 +119,18 @@ def fill(source: Snapshot, writer: Writing, on_row: Callable[[str], None]) -> Wa
 
 
 def complete(writer: Writing, given: Walk, on_row: Callable[[str], None]) -> None:
-    """Makes anew what is derived, in the same transaction; raises if the rows are not the same."""
+    """Rebuilds derived data in the same transaction; raises `Unavailable` if the copy differs."""
     writer.rebuild(lambda: on_row("indexed"))
     arrived = Walk(content_of(writer), lambda: on_row("verified"))
     for part in PARTS:
         for _ in arrived.rows(part):
             pass
     if (given.counts, given.hash.digest()) != (arrived.counts, arrived.hash.digest()):
-        raise Unavailable("What arrived differs from the source, so nothing was kept. Try again.")
+        raise Unavailable("The copy differs from the source and was discarded. Try again.")
 
 
 def _ranked(rows: Sequence[Row], numbers: dict[int, int]) -> Iterator[Row]:
-    """Sorted rows numbered from 1 on; notes the numbers they had."""
+    """Numbers sorted rows from 1; adds {old number: new number} to `numbers`."""
     for number, row in enumerate(rows, start=1):
         numbers[row[0]] = number
         yield number, *row[1:]

@@ -1,4 +1,4 @@
-"""What a store holds, for its owner: each stream with its fields, size, dates and titles."""
+"""An overview of a store for its owner: the fields, size, dates and titles of each stream."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ DATE_CHARS = 10
 class StreamOverview:
     """One stream of one connection. `first` and `last` are the dates of its records.
 
-    `timed`: a grant of it may be limited by time.
+    If `timed`, a grant of the stream can be limited by time.
     """
 
     connection_id: str
@@ -34,7 +34,8 @@ class StreamOverview:
 
 
 def overview(snapshot: Snapshot, samples: int) -> list[StreamOverview]:
-    """All streams, by connection and name; `samples` titles of each, of its newest records."""
+    """Returns all streams by connection and name, each with the titles of its `samples` newest
+    records."""
     view = open_view(snapshot, Grant("owner", None, tuple(_everything(snapshot))))
     snapshot.confine(view.grant.connection_ids)
     return [_described(snapshot, stream, samples) for stream in view.streams]
@@ -69,7 +70,7 @@ def _described(snapshot: Snapshot, stream: StreamView, samples: int) -> StreamOv
 
 
 def _title(stream: StreamView, data: dict[str, object]) -> str:
-    """The title of a record, else its first text."""
+    """The title of a record, or else its first text."""
     texts = [data.get(stream.title_field or ""), *data.values()]
     found = next((text for text in texts if isinstance(text, str)), "")
     return clip(" ".join(found.split()), TITLE_CHARS)

@@ -1,4 +1,4 @@
-"""What the settings of sign-in cannot be combined with."""
+"""Checks the settings that sign-in depends on."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -8,7 +8,7 @@ _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 
 def faults(values: Mapping[str, Any]) -> Iterator[str]:
-    """A line for each setting that sign-in cannot work with."""
+    """Yields an error message for each setting that prevents sign-in."""
     if values.get("sign_in") != "on":
         return
     public = urlsplit(values.get("public_url", "http://localhost"))
@@ -18,8 +18,8 @@ def faults(values: Mapping[str, Any]) -> Iterator[str]:
         or (public.scheme != "https" and public.hostname not in _LOOPBACK)
     ):
         yield (
-            "RUNG_SIGN_IN requires a RUNG_PUBLIC_URL that is https and has no path, for example "
+            "RUNG_SIGN_IN requires an https RUNG_PUBLIC_URL without a path, for example "
             "https://rung.example.com."
         )
     if values.get("store_url"):
-        yield "RUNG_SIGN_IN requires a store that keeps grants: unset RUNG_STORE_URL."
+        yield "RUNG_SIGN_IN requires a store that grants can be added to. Unset RUNG_STORE_URL."

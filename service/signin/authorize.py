@@ -1,6 +1,6 @@
-"""`/authorize`: a client asks for access, and the owner decides on one page what it may read.
+"""`/authorize`: a client requests access, and the owner decides on one page what it may read.
 
-The whole request is in the address of the page. Nothing is stored until the owner has decided.
+The URL of the page contains the whole request. Nothing is stored before the owner decides.
 """
 
 from dataclasses import dataclass
@@ -14,18 +14,18 @@ from evidence.errors import EvidenceError, InvalidRequest, Unavailable
 from service.signin import consent, redirects
 from service.signin.clients import Client
 from service.signin.consent import Choice
-from service.signin.desk import Desk, see_other
+from service.signin.owner_site import OwnerSite, see_other
 from service.signin.metadata import AUTHORIZE
 from service.signin.server import InvalidTarget, Server
 
-#: Requests of one address: (most, seconds).
+#: The most requests of one address, and the window in seconds.
 REQUESTS: Final = (60, 60)
 DENIED: Final = "access_denied"
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A valid authorization request. `words` are the client's own on what it wants."""
+    """A valid authorization request. `words` are the client's statements about its purpose."""
 
     client: Client
     redirect_uri: str
@@ -37,36 +37,37 @@ class Asked:
 
 
 class Refused(Exception):
-    """A request that is answered by sending the browser back to the client, with an error."""
+    """An invalid request; the browser is redirected to the client with an error."""
 
     def __init__(self, location: str) -> None:
         super().__init__(location)
         self.location = location
 
 
-def add(routes: Blueprint, desk: Desk, server: Server) -> None:
-    """Adds the page."""
+def add(routes: Blueprint, site: OwnerSite, server: Server) -> None:
+    """Adds the route of the page."""
 
     def answered() -> Response:
-        desk.sessions.limit("authorize", *REQUESTS)
-        session = desk.sessions.current()
+        site.sessions.limit("authorize", *REQUESTS)
+        session = site.sessions.current()
         try:
-            asked = _asked(desk, server)
+            asked = _asked(site, server)
         except Refused as refused:  # anybody can register: no link of ours leads strangers away
-            return see_other(refused.location) if session else desk.sign_in_page()
+            return see_other(refused.location) if session else site.sign_in_page()
         if session is None:
-            return desk.sign_in_page()
+            return site.sign_in_page()
         if request.method == "POST":
-            desk.sessions.check_form(session, _purpose())
-            return _decided(desk, server, asked, session)
-        return _page(desk, asked, session, asked.choices)
+            site.sessions.check_form(session, _purpose())
+            return _decided(site, server, asked, session)
+        return _page(site, asked, session, asked.choices)
 
-    view = desk.view(answered)
+    view = site.view(answered)
     routes.add_url_rule(AUTHORIZE, "authorize", view, methods=["GET", "POST"])
 
 
-def _asked(desk: Desk, server: Server) -> Asked:
-    """The request; raises `InvalidRequest` before the client and its redirect URI are proven."""
+def _asked(site: OwnerSite, server: Server) -> Asked:
+    """Validates the request. Raises `InvalidRequest` if the client or redirect URI is invalid, and
+    `Refused` for other errors."""
     try:
         grant = server.get_consent_grant()
     except OAuth2Error as error:
@@ -81,7 +82,7 @@ def _asked(desk: Desk, server: Server) -> Asked:
     payload, uri = grant.request.payload, grant.redirect_uri
     try:
         targets = server.targets(payload)
-        choices, words = desk.choices(), list[str]()
+        choices, words = site.choices(), list[str]()
         details = payload.data.get("authorization_details")
         if details:
             choices, words = consent.asked_for(details, [one.about for one in choices])
@@ -103,49 +104,49 @@ def _refused(server: Server, uri: str, error: str, why: str) -> Refused:
 
 
 def _location(server: Server, uri: str, **answer: str) -> str:
-    """The redirect URI with an answer, the state and the issuer."""
+    """Returns the redirect URI with an answer, the state and the issuer."""
     parameters = {**answer, "state": request.args.get("state"), "iss": server.resources.base}
     sent = urlencode({name: value for name, value in parameters.items() if value is not None})
     return f"{uri}{'&' if urlsplit(uri).query else '?'}{sent}"
 
 
 def _page(
-    desk: Desk,
+    site: OwnerSite,
     asked: Asked,
     session: str,
     choices: list[Choice],
     error: EvidenceError | None = None,
 ) -> Response:
     place, kind = redirects.destination(asked.redirect_uri)
-    return desk.page(
+    return site.page(
         "consent.html",
         error=error,
         asked=asked,
         place=place,
         kind=kind,
         action=request.full_path,
-        token=desk.sessions.form(session, _purpose()),
-        **desk.form(choices),
+        token=site.sessions.form(session, _purpose()),
+        **site.form(choices),
     )
 
 
 def _purpose() -> str:
-    """What a form of this page is bound to: the whole request."""
+    """Returns the request that a form of this page is bound to."""
     return request.query_string.decode("latin-1")
 
 
-def _decided(desk: Desk, server: Server, asked: Asked, session: str) -> Response:
-    """Leads the browser back to the client, with a code or with the refusal."""
+def _decided(site: OwnerSite, server: Server, asked: Asked, session: str) -> Response:
+    """Sends the browser back to the client with a code or a refusal."""
     uri = asked.redirect_uri
     place, _ = redirects.destination(uri)
     if request.form.get("decision") != "allow":
-        return desk.page("leave.html", url=_location(server, uri, error=DENIED), place=place)
-    choices = desk.sent(asked.choices)
+        return site.page("leave.html", url=_location(server, uri, error=DENIED), place=place)
+    choices = site.sent(asked.choices)
     client = asked.client
     try:
-        grant_id, _ = desk.grant(choices, f"{client.name} ({place})")
+        grant_id, _ = site.grant(choices, f"{client.name} ({place})")
     except (InvalidRequest, Unavailable) as error:
-        return _page(desk, asked, session, choices, error)
+        return _page(site, asked, session, choices, error)
     known = {"client_id": client.client_id, "name": client.name, "place": place}
-    code = desk.signins.consented(grant_id, known, asked.code)
-    return desk.page("leave.html", url=_location(server, uri, code=code), place=place)
+    code = site.signins.consented(grant_id, known, asked.code)
+    return site.page("leave.html", url=_location(server, uri, code=code), place=place)

@@ -1,6 +1,6 @@
 """The endpoints of the authorization server: metadata, registration, tokens, revocation.
 
-Programs use these. The pages of `/authorize` and `/owner`, which people use, are mounted here too.
+Programs use these endpoints. The pages at `/authorize` and `/owner` are mounted here too.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,13 +22,13 @@ from service.bootstrap import Services
 from service.pages.layout import Layout
 from service.signin import authorize, metadata, owner_pages
 from service.signin.clients import Clients
-from service.signin.desk import Desk
+from service.signin.owner_site import OwnerSite
 from service.signin.metadata import Resources
 from service.signin.server import Server
 from service.signin.sessions import Sessions
 from service.statuses import STATUS
 
-#: Requests of one address: (most, seconds).
+#: The most requests of one address, and the window in seconds.
 REGISTRATIONS, EXCHANGES = (20, 3_600), (120, 60)
 JSON = {"Content-Type": "application/json", "Cache-Control": "no-store", "Pragma": "no-cache"}
 
@@ -48,7 +48,7 @@ def mount(app: Flask, services: Services, layout: Layout, paths: Sequence[str]) 
 
     server = Server(services.signins, clients, resources, ends)
     closed = services.papers is not None and bool(services.settings.papers_tokens)
-    desk = Desk(services.signins, store, layout, sessions, closed)
+    site = OwnerSite(services.signins, store, layout, sessions, closed)
     routes = Blueprint("signin", __name__)
     routes.before_request(_allow_long_forms)
     described = metadata.document(base)
@@ -66,18 +66,18 @@ def mount(app: Flask, services: Services, layout: Layout, paths: Sequence[str]) 
         _answered(lambda: server.create_endpoint_response("revocation")),
         methods=post,
     )
-    authorize.add(routes, desk, server)
-    owner_pages.add(routes, desk)
+    authorize.add(routes, site, server)
+    owner_pages.add(routes, site)
     app.register_blueprint(routes)
 
 
 def _allow_long_forms() -> None:
-    """Lets the form of a large store through: a box for each field."""
+    """Allows long forms: a large store has a box for each field."""
     request.max_content_length = request.max_form_memory_size = BUDGETS.body_bytes
 
 
 def _answered(view: Callable[[], Response]) -> Callable[[], Response]:
-    """A view whose errors are in the form of OAuth (RFC 6749, 5.2)."""
+    """Wraps a view so that errors have the form of OAuth (RFC 6749, section 5.2)."""
 
     @wraps(view)
     def answered() -> Response:
@@ -93,7 +93,7 @@ def _answered(view: Callable[[], Response]) -> Callable[[], Response]:
             if "retry_after" in error.details or error.kind == "unavailable":
                 response.headers["Retry-After"] = str(error.details.get("retry_after", 1))
             return response
-        except ValueError:  # the library reads a header or a parameter that is not text
+        except ValueError:  # Authlib parsed a header or a parameter that is not text
             return _json({"error": "invalid_request"}, 400)
 
     return answered

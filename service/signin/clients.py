@@ -1,7 +1,7 @@
-"""Clients, which register themselves.
+"""Clients of sign-in, which register themselves.
 
-Nothing is stored for a registration: its id is its metadata, encrypted with a key of the
-deployment. Equal metadata of public clients gives the same id.
+Registrations are not stored. A client id is the client's metadata, encrypted with a key of the
+deployment. Public clients with equal metadata have the same id.
 """
 
 import hmac
@@ -26,7 +26,7 @@ NAME_CHARS, MOST_REDIRECTS, ID_CHARS = 60, 10, 2_048
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A registered client, as Authlib reads it. `secret` is None if it has none."""
+    """A registered client, in the form that Authlib needs. Public clients have no `secret`."""
 
     client_id: str
     name: str
@@ -41,7 +41,7 @@ class Client:
         """None: the redirect URI is required."""
 
     def get_allowed_scope(self, scope: str | None) -> str:
-        """The scopes it gets: unknown ones are left out."""
+        """Returns the granted scopes, without unknown ones."""
         return f"{SCOPE} {OFFLINE}" if OFFLINE in (scope or "").split() else SCOPE
 
     def check_redirect_uri(self, redirect_uri: str) -> bool:
@@ -63,13 +63,13 @@ class Client:
 
 
 class Clients:
-    """All clients there can be. `secret` is that of the deployment."""
+    """Registers and finds clients. `secret` returns the secret of the deployment."""
 
     def __init__(self, secret: Callable[[], bytes]) -> None:
         self._secret = secret
 
     def find(self, client_id: str) -> Client | None:
-        """A client by its id; None for an unknown one."""
+        """Returns a client by its id, or None."""
         try:
             payload = client_id.removeprefix(PREFIX)
             name, uris, method, _ = keys.of_clients(self._secret()).open(payload, bound="client")
@@ -79,9 +79,10 @@ class Clients:
         return Client(client_id, name, tuple(uris), method, secret)
 
     def register(self, metadata: Any) -> dict[str, Any]:
-        """The answer to a registration. Raises `InvalidRequest` with the code of RFC 7591.
+        """Returns the response to a registration. Raises `InvalidRequest` with a code of RFC 7591.
 
-        Unknown members are ignored. A client that names no method gets a secret.
+        Unknown members are ignored. A client without an authentication method gets a
+        secret.
         """
         if not isinstance(metadata, dict):
             raise _invalid("The registration must be a JSON object.")
@@ -112,7 +113,7 @@ class Clients:
 
 
 def _name(metadata: Mapping[str, Any]) -> str:
-    """The claimed name, on one line and without characters that are not seen."""
+    """Returns the claimed name, on one line and without invisible characters."""
     name = str(metadata.get("client_name") or "")[: NAME_CHARS * 4]
     return "".join(char for char in name if char.isprintable()).strip()[:NAME_CHARS] or "No name"
 
@@ -123,8 +124,8 @@ def _redirect_uris(metadata: Mapping[str, Any]) -> list[str]:
         raise _invalid(f"redirect_uris must list 1 to {MOST_REDIRECTS} URIs.", uris=True)
     if not all(map(redirects.acceptable, uris)):
         raise _invalid(
-            "Each redirect URI must be https, http on loopback, or of an application's own scheme,"
-            " without a fragment.",
+            "Each redirect URI must use https, http on a loopback address, or the application's own"
+            " scheme, and have no fragment.",
             uris=True,
         )
     return uris

@@ -1,7 +1,7 @@
-"""The form that makes a grant: what can be shared, what a client asked for, and what was ticked.
+"""The form that creates a grant: what can be shared, what a client requested and what was ticked.
 
-A client may ask for streams by `authorization_details` of PDPP. Then the form shows those and
-nothing else, and the owner can narrow them.
+A client can request streams by `authorization_details` of PDPP. The form then shows only those
+streams, and the owner can narrow them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from service.records.overview import StreamOverview
 from service.records.values import microseconds, moment
 from service.signin.metadata import DETAILS_TYPE
 
-#: Days a grant may last, with their names; an empty one never ends.
+#: (days that a grant lasts, label); empty for a grant without an end.
 LIFETIMES: Final = (("1", "1 day"), ("30", "30 days"), ("90", "90 days"), ("", "until I revoke it"))
 DEFAULT_LIFETIME: Final = "30"
 _WORDS: Final = ("purpose_code", "purpose_description", "retention", "client_claims")
@@ -25,9 +25,9 @@ _WORDS: Final = ("purpose_code", "purpose_description", "retention", "client_cla
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One stream on the form. `fields` are those that can be ticked, `ticked` those that are.
+    """One stream on the form. `fields` can be ticked; `ticked` are the ticked ones.
 
-    `since`, `until` and `resources` are the limits a client asked for.
+    `since`, `until` and `resources` are the limits that a client requested.
     """
 
     about: StreamOverview
@@ -50,7 +50,7 @@ class Choice:
 
     @property
     def shown(self) -> str:
-        """The limits a client asked for, in words."""
+        """The limits that a client requested, in words."""
         since = f"from {self.since}" if self.since else ""
         until = f"before {self.until}" if self.until else ""
         some = f"{len(self.resources)} records" if self.resources is not None else ""
@@ -58,14 +58,14 @@ class Choice:
 
 
 def everything(streams: Iterable[StreamOverview]) -> list[Choice]:
-    """Every stream, none chosen."""
+    """Returns every stream, none of them chosen."""
     return [Choice(stream, stream.fields, stream.fields) for stream in streams]
 
 
 def asked_for(text: str, streams: Sequence[StreamOverview]) -> tuple[list[Choice], list[str]]:
-    """(the streams that `authorization_details` name, chosen; the client's words on its purpose).
+    """Returns (the streams in `authorization_details`, chosen; the client's purpose statements).
 
-    Raises `InvalidRequest` for details that cannot be granted.
+    Raises `InvalidRequest` if the details cannot be granted.
     """
     try:
         details = parse(text.encode())
@@ -95,7 +95,7 @@ def _of_detail(detail: Mapping[str, Any], streams: Sequence[StreamOverview]) -> 
     ours = [one for one in streams if id in (one.connection_id, "") or key == one.connector_key]
     wanted = detail.get("streams")
     if not isinstance(wanted, list) or not all(isinstance(one, dict) for one in wanted):
-        raise _fault("needs streams")
+        raise _fault("must list streams")
     found = []
     for entry in wanted:
         ids, name = entry.get("instance_ids"), entry.get("name")
@@ -105,7 +105,7 @@ def _of_detail(detail: Mapping[str, Any], streams: Sequence[StreamOverview]) -> 
             if name in (one.stream, "*") and (not ids or one.connection_id in ids)
         ]
         if not matching:
-            raise _fault(f"names the stream {name!r}, which is not here")
+            raise _fault(f"names the unknown stream {name!r}")
         found += [_choice(one, entry) for one in matching]
     return found
 
@@ -117,7 +117,7 @@ def _choice(stream: StreamOverview, entry: Mapping[str, Any]) -> Choice:
         raise _fault(f"names fields that the stream {stream.stream!r} does not have")
     times = entry.get("time_range") or {}
     if times and not stream.timed:
-        raise _fault(f"limits the times of the stream {stream.stream!r}, which has none")
+        raise _fault(f"limits the times of the stream {stream.stream!r}, which has no times")
     resources = entry.get("resources")
     return Choice(
         stream,
@@ -134,7 +134,7 @@ def _choice(stream: StreamOverview, entry: Mapping[str, Any]) -> Choice:
 def filled(
     choices: Iterable[Choice], streams: Iterable[str], fields: Iterable[str]
 ) -> list[Choice]:
-    """The form as it was sent: only the boxes of these values are ticked."""
+    """Returns the choices with only the boxes of these values ticked."""
     chosen, ticked = set(streams), set(fields)
     return [
         replace(
@@ -149,23 +149,25 @@ def filled(
 def document(
     choices: Iterable[Choice], since: str | None, until: str | None, *, papers: bool
 ) -> dict[str, Any]:
-    """The grant of a form. `since` and `until` narrow every stream that is chosen.
+    """Returns the grant document of a form. `since` and `until` limit every chosen stream.
 
-    Raises `InvalidRequest` if nothing is chosen, or a stream cannot be narrowed so.
+    Raises `InvalidRequest` if nothing is chosen or a stream cannot be limited by time.
     """
     entries = []
     for choice in choices:
         about = choice.about
         if not choice.chosen:
             if choice.required:
-                raise InvalidRequest(f"The client requires {about.label}. Allow it, or refuse.")
+                raise InvalidRequest(f"The client requires {about.label}. Tick it, or refuse.")
             continue
         if not choice.ticked:
-            raise InvalidRequest(f"{about.label} has no field ticked. Tick one, or leave it out.")
+            raise InvalidRequest(
+                f"No field of {about.label} is ticked. Tick a field, or untick {about.label}."
+            )
         if (since or until) and not about.timed:
             raise InvalidRequest(
-                f"The records of {about.label} have no dates. Leave it out, or leave the dates "
-                "empty."
+                f"The records of {about.label} have no dates. Untick {about.label}, or clear the "
+                "dates."
             )
         times = {
             "since": max(filter(None, (since, choice.since)), default=None),
@@ -187,7 +189,7 @@ def document(
 
 
 def time_of(text: Any) -> str | None:
-    """A date or a time in the form that can be compared as text; None for none."""
+    """Returns a date or time in a form that sorts as text; None if it is empty."""
     if not text:
         return None
     found = microseconds(str(text))
@@ -197,9 +199,9 @@ def time_of(text: Any) -> str | None:
 
 
 def ends(lifetime: str) -> str | None:
-    """The end of a grant that lasts for one of `LIFETIMES` from now; None if it never ends."""
+    """Returns when a grant with one of `LIFETIMES` ends, from now; None if it never ends."""
     if lifetime not in dict(LIFETIMES):
-        raise InvalidRequest("Choose how long this lasts.")
+        raise InvalidRequest("Choose how long access lasts.")
     if not lifetime:
         return None
     end = datetime.now(UTC) + timedelta(days=int(lifetime))

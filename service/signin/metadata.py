@@ -15,13 +15,13 @@ DETAILS_TYPE: Final = "https://pdpp.dev/data-access"
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """The surfaces of a server: `base` and their paths, the first for clients that name none."""
+    """The surfaces of a server: its base URL and their paths. The first path is the default."""
 
     base: str
     paths: tuple[str, ...]
 
     def canonical(self, uris: Sequence[str]) -> list[str] | None:
-        """Resources without a trailing slash, in lower case; None if one is of another server."""
+        """Returns URIs in canonical form; None if one belongs to another server."""
         known = {self.base, *(self.base + path for path in self.paths)}
         found = [_canonical(uri) for uri in uris] or [self.base + self.paths[0]]
         return found if known.issuperset(found) else None
@@ -36,7 +36,7 @@ def _canonical(uri: str) -> str:
 
 
 def document(base: str) -> dict[str, Any]:
-    """The metadata."""
+    """Returns the metadata of the authorization server."""
     return {
         "issuer": base,
         "authorization_endpoint": base + AUTHORIZE,

@@ -1,4 +1,4 @@
-"""Redirect URIs: which may be registered, and which match a registered one."""
+"""Validates redirect URIs and compares them with registered ones."""
 
 import re
 from collections.abc import Iterable
@@ -7,19 +7,19 @@ from urllib.parse import SplitResult, urlsplit
 
 MOST_CHARS: Final = 512
 LOOPBACK: Final = ("127.0.0.1", "[::1]", "localhost")
-#: Schemes that a browser runs, opens or sends somewhere itself. Others belong to an application.
+#: Schemes that a browser handles itself. Other schemes belong to applications.
 REFUSED: Final = frozenset(
     "about blob chrome data file filesystem ftp http javascript mailto view-source vbscript ws wss"
     " feed intent jar resource search search-ms shell sms tel".split()
 )
-#: RFC 3986, without a fragment, a user or anything a browser would rewrite.
+#: RFC 3986, without a fragment, a user or characters that a browser would rewrite.
 _URI: Final = re.compile(r"[a-z][a-z0-9+.-]*:[A-Za-z0-9\-._~:/?\[\]!$&()*+,;=%]+")
 _LOOPBACK: Final = re.compile(r"http://(127\.0\.0\.1|\[::1\]|localhost)(?::[0-9]{1,5})?([/?].*)?")
 _HOST: Final = re.compile(r"([a-z0-9-]+\.)*[a-z0-9-]+|\[[0-9a-f:.]+\]", re.IGNORECASE)
 
 
 def acceptable(uri: object) -> bool:
-    """Whether a client may register this URI: https, http on loopback, or a scheme of its own."""
+    """Whether this URI can be registered: https, http on loopback, or an application's scheme."""
     if not isinstance(uri, str) or len(uri) > MOST_CHARS or not _URI.fullmatch(uri):
         return False
     if _LOOPBACK.fullmatch(uri):
@@ -39,7 +39,7 @@ def _name(parts: SplitResult, host: str) -> str:
 
 
 def matches(uri: str, registered: Iterable[str]) -> bool:
-    """Whether a URI is one of those registered. On loopback the port may be any."""
+    """Whether a URI is registered. On loopback, the port may differ."""
     if not acceptable(uri):
         return False
     asked = _without_port(uri)
@@ -47,13 +47,13 @@ def matches(uri: str, registered: Iterable[str]) -> bool:
 
 
 def _without_port(uri: str) -> tuple[str, str] | None:
-    """(host, rest) of an http URI on loopback; None for other URIs."""
+    """Returns (host, rest) of an http URI on loopback; None for other URIs."""
     found = _LOOPBACK.fullmatch(uri)
     return (found[1], found[2] or "") if found else None
 
 
 def destination(uri: str) -> tuple[str, str]:
-    """(where a browser goes for this URI, "web", "loopback" or "application")."""
+    """Returns (where the URI leads, and "web", "loopback" or "application")."""
     parts = urlsplit(uri)
     if _LOOPBACK.fullmatch(uri):
         return f"{parts.scheme}://{parts.netloc}", "loopback"

@@ -1,7 +1,7 @@
-"""The authorization server by Authlib: code grant with PKCE, refresh, revocation, as OAuth 2.1.
+"""The authorization server, on Authlib: code grant with PKCE, refresh and revocation (OAuth 2.1).
 
-Stricter than the library: PKCE by S256 is required of all clients, a redirect URI is required, no
-parameter but `resource` comes twice, and those of a token request come from its body.
+It is stricter than Authlib: all clients must use PKCE with S256 and send a redirect URI, only
+`resource` may be repeated, and the parameters of a token request are read from its body only.
 """
 
 from collections import defaultdict
@@ -35,15 +35,15 @@ Ends = Callable[[str], datetime | None]
 
 
 class InvalidTarget(OAuth2Error):
-    """A resource of another server, or one that the code is not for (RFC 8707)."""
+    """A resource of another server, or one that was not granted (RFC 8707)."""
 
     error = "invalid_target"
-    description = "The resource is not one of this server, or is not one that was granted."
+    description = "The resource does not belong to this server or was not granted."
 
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A code or a refresh token as Authlib reads it. `text` is what the client sent."""
+    """A code or refresh token, in the form that Authlib needs. `text` is what the client sent."""
 
     text: str
     entry: Entry
@@ -65,7 +65,7 @@ class Credential:
 
 
 class _Payload(OAuth2Payload):
-    """The parameters of an authorization request from its query, of others from the body."""
+    """The parameters of a request: from the query for `/authorize`, otherwise from the body."""
 
     def __init__(self, asked: Request) -> None:
         self._values = asked.args if asked.path == AUTHORIZE else asked.form
@@ -80,12 +80,12 @@ class _Payload(OAuth2Payload):
 
     @property
     def response_type(self) -> str:
-        """`code` or another: Authlib repeats it in an error, which must be plain ASCII."""
+        """`code` or `other`: Authlib repeats it in an error, which must be ASCII."""
         return "code" if self._values.get("response_type") == "code" else "other"
 
 
 class _Request(OAuth2Request):
-    """A request. Settings have checked the transport; a proxy may end TLS before us."""
+    """A request. Settings require https, but a proxy may terminate TLS."""
 
     def __init__(self, asked: Request) -> None:
         super().__init__(asked.method, "https://rung", headers=asked.headers)
@@ -97,7 +97,7 @@ class _Request(OAuth2Request):
 
 
 class _S256(CodeChallenge):
-    """PKCE by S256, required in every authorization request."""
+    """PKCE with S256, required in every authorization request."""
 
     SUPPORTED_CODE_CHALLENGE_METHOD = ["S256"]
 
@@ -133,10 +133,10 @@ class _Code(AuthorizationCodeGrant):
         return self.server.issued(self.server.signins.exchange, user)
 
     def save_token(self, token: dict[str, Any]) -> None:
-        """Nothing: it is saved in the transaction that uses the code."""
+        """Does nothing: the transaction that uses the code saves the token."""
 
     def delete_authorization_code(self, credential: Credential) -> None:
-        """Nothing: it is kept, used, until it expires."""
+        """Does nothing: a used code is kept until it expires."""
 
 
 class _Refresh(RefreshTokenGrant):
@@ -157,14 +157,14 @@ class _Refresh(RefreshTokenGrant):
         return self.server.issued(self.server.signins.rotate, user)
 
     def save_token(self, token: dict[str, Any]) -> None:
-        """Nothing: it is saved in the transaction that uses the old one."""
+        """Does nothing: the transaction that uses the old token saves the new one."""
 
     def revoke_old_credential(self, credential: Credential) -> None:
-        """Nothing: it works a little longer."""
+        """Does nothing: the old token works for two more minutes."""
 
 
 class _Revocation(RevocationEndpoint):
-    """The revocation endpoint. It ends all tokens of the grant."""
+    """The revocation endpoint. It revokes all tokens of the grant."""
 
     CLIENT_AUTH_METHODS = METHODS
 
@@ -187,7 +187,7 @@ class Server(AuthorizationServer):
         self.register_endpoint(_Revocation)
 
     def query_client(self, client_id: str) -> Client:
-        """A client; 401 for one that is unknown makes clients register again."""
+        """Returns a client. Unknown clients get 401, so that they register again."""
         client = self.clients.find(client_id)
         if client is None:
             raise InvalidClientError("The client is unknown. Register again.", status_code=401)
@@ -197,11 +197,11 @@ class Server(AuthorizationServer):
         found = _Request(request)
         for name, values in found.payload.datalist.items():
             if len(values) > 1 and name != _REPEATED:
-                raise InvalidRequestError("A parameter comes twice.")
+                raise InvalidRequestError("A parameter is repeated.")
         return found
 
     def targets(self, payload: OAuth2Payload) -> list[str]:
-        """The resources of a request in their canonical form; raises `InvalidTarget`."""
+        """Returns the resources of a request in canonical form; raises `InvalidTarget`."""
         targets = self.resources.canonical(payload.datalist[_REPEATED])
         if targets is None:
             raise InvalidTarget()
@@ -210,7 +210,7 @@ class Server(AuthorizationServer):
     def credential(
         self, asked: OAuth2Request, client: Client, text: str, entry: Entry | None
     ) -> Credential | None:
-        """A code or refresh token of this client, if its grant is active.
+        """Returns a code or refresh token of this client if its grant is active, else None.
 
         Raises `InvalidTarget` if the request names a resource that was not granted.
         """
@@ -226,9 +226,9 @@ class Server(AuthorizationServer):
             return None
 
     def issued(self, issue: Callable[..., dict[str, Any]], user: Credential) -> dict[str, Any]:
-        """New tokens; raises `invalid_grant` if the credential was used meanwhile."""
+        """Returns new tokens; raises `invalid_grant` if the credential was already used."""
         body = {name: user.entry.body[name] for name in ("client_id", "scope", "resource")}
         token = issue(user.text, body, user.ends)
         if not token:
-            raise InvalidGrantError("It was used before.")
+            raise InvalidGrantError("The code or token was already used.")
         return {**token, "grant_id": user.entry.owner}

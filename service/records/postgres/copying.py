@@ -1,4 +1,4 @@
-"""The rows of a database as `copying` reads and writes them."""
+"""Reads and writes the rows of a PostgreSQL store for `copying`."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -24,7 +24,7 @@ _READ: Final = {
     **{one: f'SELECT * FROM "{one}" ORDER BY 1, 2' for one in ("grant", "package", "member")},
 }
 _CHUNKS = "SELECT text FROM chunk WHERE value = %s ORDER BY no"
-#: Where the columns of a row go. `cursor` is derived from those records that have one.
+#: The target columns of each row. `cursor` is derived, for records that have one.
 _WRITE: Final[dict[str, Tables]] = {
     "connection": {
         "connection (id, connection_id, connector_key, display_name, languages)": range(5)
@@ -51,14 +51,14 @@ _NEXT = "SELECT setval(%s::regclass, (SELECT coalesce(max({}), 0) + 1 FROM {}), 
 
 
 class PostgresContent:
-    """See `content.Content`. Only that of a writer can be put to."""
+    """See `content.Content`. `put` and `settle` require a writer."""
 
     def __init__(self, store: PostgresSnapshot | Writer) -> None:
         self._store, self._db = store, store.db
         if isinstance(store, Writer):  # nobody else fills it meanwhile
             self._db.execute('LOCK TABLE connection, "grant", package IN SHARE ROW EXCLUSIVE MODE')
         elif not self._db.execute(OF_OWNER).fetchone() == (True,):
-            raise InvalidRequest("This role cannot read every record. Name the one that imports.")
+            raise InvalidRequest("This role cannot read every record. Use the role that imports.")
 
     def rows(self, part: str) -> Iterator[tuple[Any, ...]]:
         return self._each(part, _READ[part])

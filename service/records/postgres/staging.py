@@ -4,8 +4,8 @@
         ...                    # rows for mail/messages
         stage.publish(counts)
 
-A stream that keeps its place has those of its records that came in no more deleted, in its log too.
-Another one is gone with all that is derived from it.
+In a replaced stream, records that are missing from the new rows are deleted and their deletion is
+logged. A removed stream is deleted with everything derived from it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -51,18 +51,18 @@ _ALONE = (
 
 @dataclass(slots=True)
 class Stage:
-    """What is being prepared; made by `staging`."""
+    """The pending changes of `staging`."""
 
     writer: Writer
     transaction: ExitStack = field(default_factory=ExitStack)
     kept: set[tuple[str, str]] = field(default_factory=set)
 
     def keep_manifests(self, targets: Iterable[tuple[str, str]] | None = None) -> None:
-        """Keeps streams, all if none are named."""
+        """Keeps the manifests of some streams, by default of all."""
         self.kept |= set(self.writer.staged if targets is None else targets)
 
     def publish(self, arrived: Counts | None = None) -> Counts:
-        """Ends the transaction; returns what it changes in the streams, of which rows `arrived`."""
+        """Commits; returns the counts of all changes. `arrived` counts the new rows."""
         batch, writer = Batch(self.writer), self.writer
         batch.counts = arrived or batch.counts
         for target in writer.staged:
@@ -90,7 +90,7 @@ class Stage:
 
 @contextmanager
 def staging(writer: Writer, targets: Sequence[tuple[str, str]]) -> Iterator[Stage]:
-    """Lets rows for some streams, (connection id, name), come in unseen until published.
+    """Accepts rows for streams, (connection id, name), that stay invisible until published.
 
     Raises `NotFound` for a stream that is not there.
     """

@@ -1,4 +1,4 @@
-"""The rows of a store file as `copying` reads and writes them; hidden streams are left out."""
+"""Reads and writes the rows of a store file for `copying`, without hidden streams."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -33,7 +33,7 @@ _READ: Final = {
     "blob_use": f"SELECT u.blob, u.seq, u.field, s.connection FROM {_USED} ORDER BY 1, 2, 3",
     **{one: f'SELECT * FROM "{one}" ORDER BY 1, 2' for one in ("grant", "package", "member")},
 }
-#: Where the columns of a row go.
+#: The target columns of each row.
 _WRITE: Final[dict[str, Tables]] = {
     "stream": {"stream (id, connection, name, manifest)": (0, 1, 2, 3)},
     "record": {
@@ -52,7 +52,7 @@ _WRITE: Final[dict[str, Tables]] = {
 
 
 class SqliteContent:
-    """See `content.Content`. Only that of a writer can be put to."""
+    """See `content.Content`. `put` and `settle` require a writer."""
 
     def __init__(self, store: SqliteSnapshot | Writer) -> None:
         self._store, self._db = store, store.db

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 from service.records.opening import open_writer
-from service.signin import desk
+from service.signin import owner_site
 from tests.helpers.places import ENGINE
 from tests.helpers.signin import MAIL, Browser, Client, answer, call, hidden, inputs
 from tests.helpers.worlds import House
@@ -58,7 +58,7 @@ def test_a_busy_store_is_503_with_the_form_to_send_again(
     for got in refused:
         assert got.status_code == 503 and int(got.headers["Retry-After"]) > 0
         assert "another process" in got.text.lower()
-        assert ENGINE != "sqlite" or f"for {desk.LOCK_SECONDS} seconds" in got.text
+        assert ENGINE != "sqlite" or f"for {owner_site.LOCK_SECONDS} seconds" in got.text
     assert call(base, old).status_code == 200
 
     allowed = browser.post(client.path(), form_again(refused[0].text))

@@ -1,4 +1,4 @@
-"""What the pages for people share: the store and its owner, the frame, errors as pages."""
+"""What the browser pages of sign-in share: the store, the sessions, the layout and error pages."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,8 +26,8 @@ SAMPLES = 2
 
 
 @dataclass(frozen=True)
-class Desk:
-    """One server as its owner uses it. `papers` can be granted if they are not open to all."""
+class OwnerSite:
+    """The owner's pages of one server. If `papers`, grants can include research papers."""
 
     signins: Signins
     store: Store
@@ -38,7 +38,7 @@ class Desk:
     def page(
         self, template: str, *, error: EvidenceError | None = None, **context: Any
     ) -> Response:
-        """A page that nobody keeps, and whose form tells us where it was sent from.
+        """Returns a page that is not cached and whose form sends its origin.
 
         With an error, it has its status, and when to try again.
         """
@@ -51,7 +51,7 @@ class Desk:
         return response
 
     def view(self, view: Callable[[], Response]) -> Callable[[], Response]:
-        """A view whose errors are pages."""
+        """Wraps a view so that errors become pages."""
 
         @wraps(view)
         def answered() -> Response:
@@ -63,7 +63,7 @@ class Desk:
         return answered
 
     def owned(self, view: Callable[[str], Response]) -> Callable[[], Response]:
-        """The same for a view of the owner, which gets the session; others sign in first."""
+        """Wraps a view for the owner; it gets the session. Others see the sign-in page."""
 
         def answered() -> Response:
             session = self.sessions.current()
@@ -72,16 +72,16 @@ class Desk:
         return self.view(answered)
 
     def sign_in_page(self, code: str = "", onward: str | None = None) -> Response:
-        """The page to sign in, which then leads to `onward`, by default the page asked for."""
+        """Returns the sign-in page, which then opens `onward`, by default the requested page."""
         onward = onward or request.full_path.rstrip("?")
         return self.page("sign_in.html", code=code, onward=onward)
 
     def choices(self) -> list[Choice]:
-        """Everything that can be shared."""
+        """Returns all streams that can be shared."""
         return consent.everything(self.store.overview(samples=SAMPLES))
 
     def form(self, choices: list[Choice]) -> dict[str, Any]:
-        """What the template of the form needs. Values that were sent stay."""
+        """Returns the variables of the form's template, with the values of a sent form."""
         sent = request.form
         return {
             "choices": choices,
@@ -94,12 +94,12 @@ class Desk:
         }
 
     def sent(self, choices: list[Choice]) -> list[Choice]:
-        """The choices as the form was sent."""
+        """Returns the choices with the boxes ticked as in the sent form."""
         sent = request.form
         return consent.filled(choices, sent.getlist("stream"), sent.getlist("field"))
 
     def grant(self, choices: list[Choice], label: str) -> tuple[str, str]:
-        """(grant id, token) of a new grant of what was ticked.
+        """Creates a grant of what was ticked; returns (grant id, token).
 
         Raises `InvalidRequest`, and `Unavailable` if the store is being written.
         """
@@ -112,7 +112,7 @@ class Desk:
             return grants.create(Registry(writer), document, label=label, expires_at=ends)
 
     def revoke(self, grant_id: str) -> None:
-        """Ends a grant; raises `Unavailable` if the store is being written."""
+        """Revokes a grant; raises `Unavailable` if the store is being written."""
         if not grant_id.startswith("grt_"):
             raise InvalidRequest("This is not the id of a grant.")
         with open_writer(self.store.place, lock_seconds=LOCK_SECONDS) as writer:
@@ -120,5 +120,5 @@ class Desk:
 
 
 def see_other(location: str) -> Response:
-    """A redirect after a form."""
+    """Returns a redirect after a form."""
     return Response("", 303, {"Location": location, "Cache-Control": "no-store"})
