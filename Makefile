@@ -7,7 +7,7 @@ QUALITY_PAGE := $(if $(COLLECTIONS),docs,var/quality)/search-quality.md
 CODE := evidence renderers service tests bench quality wsgi.py gunicorn.conf.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-debian serve test test-all test-postgres lint fmt golden docs docs-check conformance clients browser screenshots fuzz figures audit proxies bench bench-quick quality soak clean
+.PHONY: help demo serve test test-all test-postgres lint fmt golden docs docs-check conformance clients browser screenshots fuzz figures audit proxies bench bench-quick quality soak clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,9 +31,6 @@ $(VENV)/.browser: $(VENV)/.tools
 
 demo: $(VENV)/.installed ## Fill a demo store, print how to connect, and serve it
 	@$(VENV)/bin/rung demo --serve --port $(PORT)
-
-demo-debian: $(VENV)/.installed ## The same, with the Debian changelogs of this machine
-	@$(VENV)/bin/rung demo --debian --serve --port $(PORT)
 
 serve: $(VENV)/.installed ## Serve the store in RUNG_STORE (var/rung.db)
 	@$(VENV)/bin/rung serve --port $(PORT)

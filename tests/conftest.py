@@ -69,7 +69,7 @@ def demo_store(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, str]:
     folder = tmp_path_factory.mktemp("demo-store")
     path = new_place(folder)
     with open_writer(path) as writer:
-        token = token_for(writer, fill(writer, with_debian=False), folder / "token")
+        token = token_for(writer, fill(writer), folder / "token")
     return path, token
 
 

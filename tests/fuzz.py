@@ -31,7 +31,7 @@ def main() -> int:
     with TemporaryDirectory() as folder:
         store = Path(folder) / "rung.db"
         with open_writer(store) as writer:
-            token = token_for(writer, fill(writer, with_debian=False), Path(folder) / "token")
+            token = token_for(writer, fill(writer), Path(folder) / "token")
         snapshot = write_once(Path(folder) / "papers")
         records = fuzz(
             _app(RUNG_STORE=str(store)),

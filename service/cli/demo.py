@@ -10,34 +10,37 @@ from service.place import Place
 from service.cli import serve
 from service.cli.source import store_option
 from service.cli.opening import DEMO_TOKEN
+from service.cli.reading import search
 from service.cli.store import teaching
 from service.clients.client import endpoint
 from service.clients.table import RECOMMENDED, named
 from service.demo.fill import fill, token_for
 from service.demo.papers import write_once
+from service.demo.year import questions
 from service.records.opening import open_writer
 
 PAPERS_FOLDER = "demo-papers"
 HOST = "127.0.0.1"
+ASKED = 10
 PASTED = ("curl", "claude-code")
 
 
-@click.command()
-@click.option(
-    "--debian", "with_debian", is_flag=True, help="Add Debian changelogs, which are real text."
-)
+@click.group(invoke_without_command=True)
 @click.option("--serve", "serving", is_flag=True, help="Print how to connect, then serve.")
 @serve.port_option
 @store_option
-def demo(store: Place, with_debian: bool, serving: bool, port: int) -> None:
-    """Fill a store with records of an invented owner and print a token that reads them.
+@click.pass_context
+def demo(context: click.Context, store: Place, serving: bool, port: int) -> None:
+    """Fill a store with a year of an invented person's life and print a token that reads it.
 
     A second run changes nothing and prints the same token, which is kept next to the store.
     """
+    if context.invoked_subcommand:
+        return
     with teaching():
         papers = write_once(store.parent / PAPERS_FOLDER)
     with teaching(), open_writer(store) as writer:
-        connections = fill(writer, with_debian=with_debian)
+        connections = fill(writer)
         token = token_for(writer, connections, store.parent / DEMO_TOKEN)
         counts = writer.counts()
         records = sum(each.records for each in counts if each.connection_id in connections)
@@ -50,6 +53,23 @@ def demo(store: Place, with_debian: bool, serving: bool, port: int) -> None:
     serve.run(store, papers, host=HOST, port=port, workers=1, say=said, more=more)
 
 
+@demo.command()
+@click.argument("words", nargs=-1, metavar="[WORDS]...")
+@store_option
+@click.pass_context
+def ask(context: click.Context, words: tuple[str, ...], store: Place) -> None:
+    """Search the demo for a question, and print the best record with its evidence.
+
+    Without WORDS, ask ten questions that it answers.
+    """
+    options = ["--limit", "1", "--store", str(store)]
+    options += ["--token-file", str(store.parent / DEMO_TOKEN)]
+    for question in [" ".join(words)] if words else [one.question for one in questions()[:ASKED]]:
+        click.secho(f"\n{question}", bold=True)
+        with search.make_context("search", [*options, "--", question], parent=context) as made:
+            search.invoke(made)
+
+
 def _how_to_connect(base: str, token: str, kept: Path, held: str) -> str:
     """The URLs to open and the commands to paste."""
     url = endpoint(base)
@@ -59,7 +79,7 @@ def _how_to_connect(base: str, token: str, kept: Path, held: str) -> str:
         for snippet in client.snippets(url, token)
     )
     return f"""
-A demo owner with {held}.
+The demo: a year of Ada Brandt, with {held}.
 
   connect  {base}/connect
   try      {base}/try
@@ -74,7 +94,8 @@ Other clients (rung connect lists them):
 
 A second shell, in this folder:
   export PATH="{Path(sys.executable).parent}:$PATH" RUNG_URL={base} RUNG_TOKEN="$(cat {kept})"
-  rung search quorum elm
+  rung search what did I promise Noor
+  rung demo ask
 
 Stop with Ctrl-C.
 """

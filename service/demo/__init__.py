@@ -1,1 +1,1 @@
-"""Invented records and public changelogs, to try the store on."""
+"""An invented person's year and a dozen papers, to try the store on."""

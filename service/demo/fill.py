@@ -1,30 +1,35 @@
 """Fills a store with the demo, and creates the token that reads it."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from evidence.errors import EvidenceError
-from service.demo import debian, owner
-from service.demo.owner import Connection
+from service.demo.year import Connection, build
 from service.access.grants import create, find
 from service.access.registry import Registry
 from service.records.ingest import Batch
 from service.records.manifest import parse
+from service.records.opening import staging
 from service.records.scopes import StreamHandle
 from service.records.streams import connect, declare, manifests_of, open_stream
 from service.records.writing import Writing
 
 LABEL = "demo"
-VERSION = "1"
+VERSION = "2"
 
 
-def fill(writer: Writing, *, with_debian: bool) -> list[str]:
-    """Imports the demo unless the store has it; returns its connection ids."""
-    ids = _put_once(writer, "demo", owner.build)
-    if with_debian or writer.meta("demo_debian"):
-        salt = str(writer.meta("secret"))
-        ids += _put_once(writer, "demo_debian", lambda: [debian.build(salt=salt)])
+def fill(writer: Writing) -> list[str]:
+    """Imports the demo unless the store has it; returns its connection ids.
+
+    The records of an older version are replaced.
+    """
+    version, *ids = str(writer.meta("demo") or "").split("\n")
+    if version != VERSION:
+        _empty(writer, ids)
+        ids = [_put(writer, connection) for connection in build()]
+        with writer.transaction():
+            writer.set_meta("demo", "\n".join((VERSION, *ids)))
     writer.finish()
     return ids
 
@@ -50,21 +55,16 @@ def token_for(writer: Writing, connections: Iterable[str], kept: Path) -> str:
     return token
 
 
-def _put_once(writer: Writing, mark: str, build: Callable[[], Iterable[Connection]]) -> list[str]:
-    """Imports connections unless the store has their mark: version and ids."""
-    version, *ids = str(writer.meta(mark) or "").split("\n")
-    if version == VERSION:
-        return ids
-    ids = []
-    for connection in build():
-        _put(writer, connection)
-        ids.append(connection.connection_id)
-    with writer.transaction():
-        writer.set_meta(mark, "\n".join((VERSION, *ids)))
-    return ids
+def _empty(writer: Writing, connections: Iterable[str]) -> None:
+    """Removes the records of connections; their streams stay, for the grants that cover them."""
+    streams = [(name, each.name) for name in connections for each in manifests_of(writer, name)]
+    if streams:
+        with staging(writer, streams) as stage:
+            stage.keep_manifests(streams)
+            stage.publish()
 
 
-def _put(writer: Writing, connection: Connection) -> None:
+def _put(writer: Writing, connection: Connection) -> str:
     name = connection.connection_id
     connect(writer, name, connector_key=connection.connector_key, label=connection.label)
     declare(writer, name, parse(connection.manifest))
@@ -79,6 +79,7 @@ def _put(writer: Writing, connection: Connection) -> None:
         batch.flush()
     if batch.counts.refused:
         raise AssertionError(f"the demo is refused by the store: {batch.counts.refusals}")
+    return name
 
 
 def _keep(path: Path, token: str) -> None:

@@ -75,5 +75,5 @@ OPERATION = RecordOperation(
     render=renderer.render,
     rewrite=arguments.with_id,
     route=Route("/v1/streams/<stream>/records/<record_id>"),
-    examples=({"id": "gmail-work/messages:m_0042"},),
+    examples=({"id": "gmail-home/messages:m_0042"},),
 )

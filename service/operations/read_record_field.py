@@ -127,5 +127,5 @@ OPERATION = RecordOperation(
         needs=("field_path",),
         clamped=("limit_chars",),
     ),
-    examples=({"id": "gmail-work/messages:m_0042", "field_path": "body"},),
+    examples=({"id": "gmail-home/messages:m_0042", "field_path": "body"},),
 )

@@ -143,8 +143,10 @@ def _check_rung(page: Path, words: list[str]) -> None:
     said = f"{page}: rung {' '.join(words)}"
     while isinstance(command, click.Group) and words:
         own = {name for param in command.params for name in param.opts}
-        while words[0] in own:  # an option of the group, with its value
+        while words and words[0] in own:  # an option of the group, with its value
             words = words[2:]
+        if not words:
+            return
         assert words[0] in command.commands, said
         command, words = loaded(command.commands[words[0]]), words[1:]
     options = {name for param in command.params for name in param.opts} | {"--help"}

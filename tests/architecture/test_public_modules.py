@@ -49,7 +49,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "service.openapi": ("",),
     "service.pages": ("blueprint", "layout"),
     "service.signin": ("blueprint",),
-    "service.demo": ("fill", "papers"),
+    "service.demo": ("fill", "papers", "year"),
     "service.doctor": ("findings", "local", "remote"),
     "service.clients": ("client", "servers", "table", "writing"),
     "service.running": ("hooks", "metrics", "readiness"),

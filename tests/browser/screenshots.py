@@ -29,7 +29,7 @@ IMAGES = Path(__file__).parents[2] / "docs" / "images"
 PUBLIC = {"RUNG_PUBLIC_URL": "https://rung.example.com"}
 PICTURE_BYTES = 300_000
 #: A question to the demo.
-QUESTION = "who+has+the+invoice"
+QUESTION = "what+did+I+promise+Noor"
 SCROLL = "(one) => one.scrollIntoView({behavior: 'instant'})"
 WIDE = Screen("wide", 1280, 1000)
 NARROW = Screen("narrow", 360, 800, touch=True, scale=1.5)
@@ -39,7 +39,7 @@ def search(visitor: Visitor, site: Site) -> None:
     """A search with its answer."""
     visitor.go("/try")
     visitor.page.get_by_label("Token for records").fill(site.token)
-    visitor.page.get_by_label("query").first.fill("quorum elm")
+    visitor.page.get_by_label("query").first.fill("quorum")
     visitor.page.get_by_role("button", name="Call search").click()
     visitor.page.locator("#calls > li").wait_for()
     visitor.page.mouse.move(0, 0)

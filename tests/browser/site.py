@@ -40,7 +40,7 @@ def serving_site(**environ: str) -> Iterator[Site]:
         forged_token = house.grant()[1]
         papers = write_once(Path(folder) / "papers")
         with open_writer(house.path) as writer:
-            connections = fill(writer, with_debian=False)
+            connections = fill(writer)
             token = token_for(writer, connections, Path(folder) / "token")
         given = {
             **house.environment,

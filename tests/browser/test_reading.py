@@ -11,7 +11,7 @@ from tests.browser.visitor import DARK_DESK, DARK_PHONE, DESK, PHONE, Visitor, v
 
 EVERY_SCREEN = pytest.mark.parametrize("screen", [PHONE, DESK, DARK_PHONE, DARK_DESK], ids=str)
 PHONE_AND_DESK = pytest.mark.parametrize("screen", [PHONE, DESK], ids=str)
-LONG = "/read/gmail-work/messages:m_0042"
+LONG = "/read/gmail-home/messages:m_0042"
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tests.browser.visitor import DARK_DESK, DARK_PHONE, DESK, PHONE, Visitor
 EVERY_SCREEN = pytest.mark.parametrize("screen", [PHONE, DESK, DARK_PHONE, DARK_DESK], ids=str)
 PHONE_AND_DESK = pytest.mark.parametrize("screen", [PHONE, DESK], ids=str)
 
-LONG = "gmail-work/messages:m_0042"
+LONG = "gmail-home/messages:m_0042"
 QUERY = "quorum elm"
 STEPS_LIMIT = 100
 
@@ -82,7 +82,7 @@ def trial(visitor: Visitor, site: Site) -> Trial:
 
 def stored(site: Site) -> str:
     """The whole text of the long field, from REST."""
-    address = f"{site.base}/v1/streams/messages/records/m_0042?connection_id=gmail-work&fields=body"
+    address = f"{site.base}/v1/streams/messages/records/m_0042?connection_id=gmail-home&fields=body"
     headers = {"Authorization": f"Bearer {site.token}"}
     with urlopen(Request(address, headers=headers)) as answer:
         return str(json.load(answer)["data"]["body"])
@@ -100,7 +100,7 @@ def test_the_page_and_its_answers_have_no_serious_fault_and_fit(trial: Trial) ->
 def test_three_continuations_are_followed_by_button(trial: Trial, site: Site) -> None:
     """From what the form is filled with: it finds something in the demo."""
     trial.call()
-    assert [hit["id"] for hit in trial.structured()["results"]] == [LONG]
+    assert trial.structured()["results"][0]["id"] == LONG
     assert "quorum" in trial.page.locator("#content mark").all_inner_texts()
     whole = stored(site)
     for why in ("read", "next", "previous"):

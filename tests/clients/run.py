@@ -133,7 +133,7 @@ def demo() -> Iterator[Target]:
     with TemporaryDirectory() as folder:
         store, kept = Path(folder) / "rung.db", Path(folder) / "token"
         with open_writer(store) as writer:
-            token = token_for(writer, fill(writer, with_debian=False), kept)
+            token = token_for(writer, fill(writer), kept)
         options = ("--store", str(store), "--token-file", str(kept))
         with serving("wsgi:app", {"RUNG_STORE": str(store)}) as base:
             command = (sys.executable, "-m", "service", "stdio", *options)

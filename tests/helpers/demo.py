@@ -14,7 +14,7 @@ from service.records.opening import open_writer
 from tests.helpers.places import new_place
 from tests.helpers.server import serving
 
-NEEDLE = "lantern jetty"
+NEEDLE = "first lantern lit"
 
 
 @contextmanager
@@ -23,7 +23,7 @@ def serving_demo() -> Iterator[tuple[str, str]]:
     with TemporaryDirectory() as folder:
         path = new_place(Path(folder))
         with open_writer(path) as writer:
-            connections = fill(writer, with_debian=False)
+            connections = fill(writer)
             token = token_for(writer, connections, Path(folder) / "token")
         config = "python:service.serving"
         with serving("wsgi:app", {"RUNG_STORE": spelled(path)}, config=config) as base:

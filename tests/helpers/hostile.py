@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from service.demo.owner import ODD_IDS
 from tests.helpers.stores import OBJECT, TEXT, TIME, WORD, Connection, Stream
 
 #: Text that pretends to be ours: a call, the end of a fence, a header, marks.
@@ -15,7 +14,18 @@ CONTROLS = (
 )
 LONGEST_ID = "猫" * 170 + "id"
 IDS = (
-    *ODD_IDS,
+    "日記/2026-05-01",
+    'path/to note: "draft" #1',
+    "party 🎉 note",
+    "a:b:c",
+    "100% [done]; {really}, yes",
+    "back\\slash",
+    "two  spaces",
+    "?q=1&x=2#part",
+    "it's 'quoted'",
+    "شهر/مايو",
+    "…",
+    "%2F",
     LONGEST_ID,
     "...",
     "a%2Fb",

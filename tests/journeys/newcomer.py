@@ -22,6 +22,7 @@ from tests.helpers import pages
 from tests.helpers.reading import Call, fenced, printed_calls
 from tests.helpers.server import QUICK, ROOT
 
+QUESTION = "quorum"
 SENTENCE = "The quorum met beneath the elm."
 FILE = "mcp.json"
 REVISION = "2025-11-25"
@@ -111,7 +112,7 @@ def walk(folder: Path, client: str) -> Walk:
         walked.commands += [(commands[0], ""), (connect, done.stdout)]
         walked.token = (folder / "var/demo-token").read_text(encoding="utf-8").strip()
         walked.file = (folder / FILE).read_text(encoding="utf-8")
-        Agent(walked).answer("elm")
+        Agent(walked).answer(QUESTION)
         _name_as_the_readme(walked, served)
     return walked
 

@@ -29,11 +29,11 @@ DEMO = (
         {"stream": "messages", "connection_id": "gmail-work", "changes_since": "beginning"},
     ),
     ("fetch", {"id": "notes/notes:chronicle"}),
-    ("fetch", {"id": "notes/notes:log", "fields": ["outline"]}),
+    ("fetch", {"id": "notes/notes:birds", "fields": ["outline"]}),
     ("read_record_field", {"id": "notes/notes:atlas", "field_path": "text", "query": "copper key"}),
     (
         "read_record_field",
-        {"id": "notes/notes:log", "field_path": "outline", "limit_chars": 16_384},
+        {"id": "notes/notes:birds", "field_path": "outline", "limit_chars": 16_384},
     ),
 )
 HOSTILE = (

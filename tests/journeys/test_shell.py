@@ -50,7 +50,7 @@ def test_a_long_field_is_rebuilt_in_bash_from_one_search_and_printed_commands(
         assert window.returncode == 0, window.stderr
         text += window.stdout
         command = next(iter(printed(window.stderr, "next")), None)
-    assert len(text) > 300_000
+    assert len(text) > 200_000
     assert text == whole(House(demo_store[0]), demo_store[1])
 
 

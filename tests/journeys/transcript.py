@@ -11,13 +11,13 @@ from typing import Any
 
 from tests.helpers.reading import Call
 from tests.helpers.server import ROOT
-from tests.journeys.newcomer import SENTENCE, Walk, walk
+from tests.journeys.newcomer import QUESTION, SENTENCE, Walk, walk
 
 PAGE = ROOT / "docs/first-search.md"
 WRITTEN_FOR = "claude-code"
 LINE_CHARS = 180
 STRING_CHARS = 100
-LINES_SHOWN = 6
+LINES_SHOWN = 12
 LEFT_OUT = ("inputSchema", "annotations", "version")
 MARK = "0123456789ab"
 
@@ -37,7 +37,7 @@ Run these in another shell. If the client can read the token from elsewhere, lea
 """
 
 SEARCH = """\
-The user asked: *What was decided where the elm stands? Quote it.* From here on, this page shows
+The user asked: *Where did the quorum meet? Quote it.* From here on, this page shows
 what the model reads: its calls, and the text of their answers.
 """
 
@@ -65,7 +65,7 @@ def written(walked: Walk) -> str:
         *_exchange(walked, "tools/list"),
         "## 4. The agent searches\n",
         SEARCH,
-        _called(Call("search", {"query": "elm"}), walked.found),
+        _called(Call("search", {"query": QUESTION}), walked.found),
         "## 5. It opens the match and reads on\n",
         READ,
         *_reads(walked),

@@ -1,15 +1,37 @@
-"""What a newcomer types over the demo finds what a person expects."""
+"""The questions of the demo, and what else a newcomer types over it, find what a person expects."""
 
 import re
 from typing import Any
 
 import pytest
 
-from evidence.text import unmark
+from evidence.text import unescape, unmark
+from service.demo.year import Question, questions
 from tests.helpers.caller import Local
+from tests.helpers.reading import Call, fenced, printed_calls
 
+QUESTIONS = pytest.mark.parametrize("asked", questions(), ids=lambda one: one.question)
 #: The one mail that says where the quorum met.
-QUORUM = "gmail-work/messages:m_0042"
+QUORUM = "gmail-home/messages:m_0042"
+
+
+@QUESTIONS
+def test_a_question_as_typed_puts_the_record_that_answers_it_first(
+    demo: Local, asked: Question
+) -> None:
+    assert hits(demo, asked.question)[0]["id"] == asked.id
+
+
+@QUESTIONS
+def test_an_agent_that_reads_text_alone_finds_the_answer(demo: Local, asked: Question) -> None:
+    """It searches, and opens the first hit by the call printed with it if the excerpt is cut."""
+    seen, calls = "", [Call("search", {"query": asked.question, "limit": 1})]
+    while calls and asked.answer not in seen:
+        answer = demo.ok(calls[0].tool, **calls[0].args)
+        assert answer.text.count(asked.id)
+        seen = unmark(unescape("\n".join(fenced(answer.text))))
+        calls = [call for call in printed_calls(answer.text) if call.tool == "read_record_field"]
+    assert asked.answer in seen
 
 
 def hits(demo: Local, query: str, **arguments: Any) -> list[dict[str, Any]]:
@@ -22,10 +44,10 @@ def hits(demo: Local, query: str, **arguments: Any) -> list[dict[str, Any]]:
     "query",
     [
         "where did the quorum meet",
-        "elms",
-        "guitare quorum",
-        "kenji quorum",
-        "subject:guitare quorum",
+        "beneath the elms",
+        "minutes quorum",
+        "dierksen quorum",
+        "subject:minutes quorum",
     ],
 )
 def test_a_question_leads_to_the_one_mail_that_answers_it(demo: Local, query: str) -> None:
@@ -35,15 +57,12 @@ def test_a_question_leads_to_the_one_mail_that_answers_it(demo: Local, query: st
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("invoices Lisbon", ("invoice", "Lisbon")),
-        ("summaries", ("summary",)),
-        ("bicycle cost", ("bicycle", "costs")),
+        ("summaries", ("summar",)),
+        ("harbours mooring fee", ("mooring", "fee")),
         ("invioce", ("invoice",)),
         ("kenji morie", ("Kenji", "Mori")),
         ("Rechnungen", ("Rechnung",)),
         ("Schluessel", ("Schlüssel",)),
-        ("我们在老图书馆讨论了合同", ("图书馆",)),
-        ("花园计划的发票", ("花园", "发票")),
     ],
 )
 def test_the_first_three_hits_show_the_words_that_were_meant(
@@ -56,6 +75,10 @@ def test_the_first_three_hits_show_the_words_that_were_meant(
         assert all(word.casefold() in text for word in words), hit
 
 
+def test_a_chinese_sentence_finds_the_mail_with_its_words(demo: Local) -> None:
+    assert "花园" in unmark(hits(demo, "邻居的花园计划")[0]["evidence_preview"])
+
+
 def test_a_month_finds_records_of_that_month(demo: Local) -> None:
     for hit in hits(demo, "March 2026", limit=5):
         assert re.match("2026-03-", hit["at"]), hit
@@ -65,11 +88,3 @@ def test_a_sender_is_looked_for_among_senders_only(demo: Local) -> None:
     for hit in hits(demo, "from:Ada", limit=3):
         record = demo.ok("fetch", id=hit["id"]).structured
         assert "Ada" in record["text"] + str(record["metadata"])
-
-
-def test_a_thai_sentence_finds_the_record_it_is_in(demo: Local) -> None:
-    listed = demo.ok("search", query="ที่", limit=1).structured["results"]
-    if listed:
-        text = unmark(listed[0]["evidence_preview"])
-        run = max(re.findall("[\u0e00-\u0e7f]+", text), key=len)
-        assert hits(demo, run[:20])[0]["evidence_preview"]

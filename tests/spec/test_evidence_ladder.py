@@ -14,7 +14,7 @@ from tests.helpers.reading import fenced, named, previews, printed_calls, struct
 from tests.helpers.small import LONG_BODY, LONG_ID
 from tests.spec.scenarios import scenario
 
-QUERIES = ("invoice", "copper key", "Möwen", "青い灯台", "🎉", '"the old library"', "garden*")
+QUERIES = ("invoice", "copper key", "Möwen", "青い灯台", "🎉", '"washing machine"', "garden*")
 
 READ_ANY = 'to read any field: read_record_field {"id":"<id of the hit>","field_path":"<field>"}'
 UNPROVEN: dict[str, Any] = {

@@ -18,7 +18,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     folder = tmp_path_factory.mktemp("readme")
     with open_writer(folder / "rung.db") as writer:
-        token = token_for(writer, fill(writer, with_debian=False), folder / "token")
+        token = token_for(writer, fill(writer), folder / "token")
     return Shell({"RUNG_STORE": str(folder / "rung.db"), "RUNG_TOKEN": token})
 
 

@@ -274,7 +274,7 @@ def test_the_read_of_a_later_hit_by_offset_begins_with_a_word_or_a_sentence(smal
 
 
 def test_the_read_of_a_first_hit_opens_a_long_field_at_its_match(demo: Local) -> None:
-    answer = demo.ok("search", query="quorum elm")
+    answer = demo.ok("search", query="quorum elm", limit=1)
     (call,) = [one for one in printed_calls(answer.text) if one.tool == "read_record_field"]
     assert call.args["query"] == "quorum elm" and "match" not in call.args
     window = demo.ok(call.tool, **call.args).structured["window"]
