@@ -306,7 +306,7 @@ MAIL = (
          streams=("messages",)),
     File("box.mbox", letter("Subject: Hi\nContent-Type: text/plain; charset=utf-8\n", "K\xf6ln\n")
          .decode().encode("latin-1"), [message(subject="Hi", body="Köln\n")], "köln", "Hi",
-         "2026-01-01T09:30:00Z", streams=("messages",), told=("Texts not in the encoding",)),
+         "2026-01-01T09:30:00Z", streams=("messages",), told=("not in their declared encoding",)),
     File("one.eml",
          b"Message-ID: <m@x>\nSubject: Hi\nDate: Fri, 2 Jan 2026 10:00:00 +0000\n\nhello harbour\n",
          [message(subject="Hi", sent_at="2026-01-02T10:00:00Z", folder="one")], "harbour", "Hi",
