@@ -7,11 +7,8 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import orjson
-
-from service.demo.papers import anthology
 
 TEXTS = Path(__file__).parent / "texts"
 PREFERRED = "simple"
@@ -96,19 +93,10 @@ def _paper(folder: Path) -> DemoPaper:
     lists = {name: tuple(value) for name, value in data.items() if isinstance(value, list)}
     return DemoPaper(
         **{"doi": None, "output_language": "en", **data, **lists},
-        source=_source(folder, data),
+        source=_by_stem(folder).get("source"),
         translations=_by_stem(folder / "translations"),
         summaries=_by_stem(folder / "summaries"),
     )
-
-
-def _source(folder: Path, data: dict[str, Any]) -> str | None:
-    if essays := _by_stem(folder / "essays"):
-        frame = _by_stem(folder)
-        opening = frame["opening"].format(**{**data, "authors": ", ".join(data["authors"])})
-        return anthology.compose(opening, essays.values(), frame["closing"])
-    file = folder / "source.md"
-    return file.read_text(encoding="utf-8") if file.exists() else None
 
 
 def _by_stem(folder: Path) -> dict[str, str]:
