@@ -1,7 +1,8 @@
-"""`python -m bench [--quick] [--only PLACE ...] [--gate]`: measures every row of `goals.py`.
+"""`python -m bench [--quick] [--only | --without PLACE ...] [--gate]`: measures `goals.py`.
 
-The full run writes `docs/benchmarks.md`, the quick one `var/bench/quick.md`; a run of some places
-prints only. A row that is missed is no failure, unless `--gate`; one that was not measured is.
+The full run writes `docs/benchmarks.md`, the quick one `var/bench/quick.md`; a run of `--only` some
+places prints only, one `--without` some writes a page that names them. A row that is missed is no
+failure, unless `--gate`; one that was not measured is.
 """
 
 import argparse
@@ -44,15 +45,16 @@ def main() -> int:
     """Measures, prints, and keeps what was found."""
     parser = argparse.ArgumentParser(prog="python -m bench")
     parser.add_argument("--quick", action="store_true", help="smaller sizes, under two minutes")
-    parser.add_argument(
-        "--only", nargs="+", choices=PLACES, metavar="PLACE", help=", ".join(PLACES)
-    )
+    some = parser.add_mutually_exclusive_group()
+    some.add_argument("--only", nargs="+", choices=PLACES, metavar="PLACE", help=", ".join(PLACES))
+    some.add_argument("--without", nargs="+", choices=PLACES, metavar="PLACE", default=[])
     parser.add_argument("--gate", action="store_true", help="exit with 1 where a row is missed")
     asked = parser.parse_args()
     plan = QUICK if asked.quick else FULL
     stores.HOME.mkdir(parents=True, exist_ok=True)
     calm = os.getloadavg()[0]
-    places, begun = asked.only or list(PLACES), time.perf_counter()
+    places = asked.only or [place for place in PLACES if place not in asked.without]
+    begun = time.perf_counter()
     measured = measure(plan, places)
     findings = [line for one in measured for line in one.lines if isinstance(line, Finding)]
     missed = [line for line in findings if line.verdict == "missed"]

@@ -42,8 +42,9 @@ make bench-quick   # every row over small sizes, in two minutes: shows that it w
 make soak          # an hour of mixed load while the store is written to; adds its figures here
 ```
 
-`.venv/bin/python -m bench --only search million` measures some places and prints only; `--gate`
-exits with 1 where a row is missed. It needs Linux with two cores, 16 GB of memory and 25 GB of
+`.venv/bin/python -m bench --only search million` measures some places and prints only;
+`--without million` leaves some out and writes the page, which names their rows; `--gate` exits with
+1 where a row is missed. It needs Linux with two cores, 16 GB of memory and 25 GB of
 disk. `wrk` makes the load where it is installed, a loop in Python does where it is not. npm brings
 the TypeScript peers, which are left out where it is missing. What is built stays under
 `var/bench`, made anew when what writes it changes; `make clean` removes it.
@@ -177,8 +178,10 @@ def _about(found: dict[str, Any]) -> str:
 
 def _counted(findings: Sequence[Finding]) -> str:
     held = sum(line.verdict == "held" for line in findings)
-    left = len(GOALS) - len(findings)
-    return f"{held} of {len(findings)} held" + (f", {left} not measured.\n" if left else ".\n")
+    measured = {line.key for line in findings}
+    left = [f"`{row.key}`" for row in GOALS if row.key not in measured]
+    said = f"{held} of {len(findings)} held."
+    return _paragraph(f"{said} Not measured in this run: {', '.join(left)}." if left else said)
 
 
 def _missed(findings: Iterable[Finding]) -> Iterator[str]:
