@@ -25,8 +25,3 @@ def of_tokens(secret: bytes) -> Sealer:
 def of_clients(secret: bytes) -> Sealer:
     """The key that seals the metadata of registered clients into their ids."""
     return Sealer(secret, "client")
-
-
-def of_forms(secret: bytes) -> Sealer:
-    """The key that seals what a form of the owner's pages is bound to."""
-    return Sealer(secret, "form")

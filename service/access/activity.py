@@ -82,7 +82,7 @@ class Activity:
 
     def uses(self, since: str = "") -> list[Use]:
         """All counts from a day on, by day. Raises `Unavailable` if the sidecar is off."""
-        with self._sidecar.transaction() as rows:
+        with self._sidecar.transaction(writes=False) as rows:
             return [Use(*row) for row in rows(_USES, since)]
 
     def start(self) -> None:

@@ -110,6 +110,12 @@ class Entries:
         with self._sidecar.transaction() as rows:
             yield Kept(rows)
 
+    @contextmanager
+    def reading(self) -> Iterator[Kept]:
+        """One transaction that only reads. It does not wait for writers."""
+        with self._sidecar.transaction(writes=False) as rows:
+            yield Kept(rows)
+
 
 def _entry(rows: list[tuple[Any, ...]]) -> Entry | None:
     return Entry(orjson.loads(rows[0][0]), *rows[0][1:]) if rows else None

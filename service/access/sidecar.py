@@ -1,6 +1,6 @@
 """The sidecar of a store: small tables that change often, so that an import never delays them.
 
-    with sidecar.transaction() as rows:
+    with sidecar.transaction(writes=False) as rows:
         ((seen,),) = rows("SELECT seen FROM access_clock WHERE id = ?", 1)
 
 For a store file, the sidecar is the SQLite file `<store>.access`. For a store in PostgreSQL, it is
@@ -24,7 +24,7 @@ from service.records.access_tables import SCRIPTS
 Rows = Callable[..., list[tuple[Any, ...]]]
 
 BUSY_SECONDS: Final = 5
-_BEGIN: Final = f"BEGIN; SET LOCAL statement_timeout = {BUSY_SECONDS * 1_000}; SELECT 1"
+_BEGIN: Final = f"BEGIN {{}}; SET LOCAL statement_timeout = {BUSY_SECONDS * 1_000}; SELECT 1"
 
 
 class Sidecar:
@@ -47,21 +47,23 @@ class Sidecar:
             self.path, self._store = Path(f"{place}.access"), place
 
     @contextmanager
-    def transaction(self) -> Iterator[Rows]:
+    def transaction(self, *, writes: bool = True) -> Iterator[Rows]:
         """One transaction. Its writes are durable if it ends without an exception.
 
-        Raises `Unavailable` if the sidecar is off, or still busy after `BUSY_SECONDS`.
+        Without `writes` it reads one snapshot and waits for no writer. Raises `Unavailable` if the
+        sidecar is off, or still busy after `BUSY_SECONDS`.
         """
         if self._fixed:
             raise _off("the store is a read-only download")
-        with self._begin() as rows:
+        with self._begin(writes) as rows:
             yield rows
 
     @contextmanager
-    def _in_database(self) -> Iterator[Rows]:
+    def _in_database(self, writes: bool) -> Iterator[Rows]:
         from service.records.postgres.connections import explained
 
-        with explained(), self._pool.begun(_BEGIN, Deadline.after(BUSY_SECONDS)) as (db, _):
+        begin, deadline = _BEGIN.format("" if writes else "READ ONLY"), Deadline.after(BUSY_SECONDS)
+        with explained(), self._pool.begun(begin, deadline) as (db, _):
 
             def rows(sql: str, *values: Any) -> list[tuple[Any, ...]]:
                 cursor = db.execute(sql.replace("?", "%s"), values)
@@ -71,10 +73,10 @@ class Sidecar:
             db.commit()
 
     @contextmanager
-    def _in_file(self) -> Iterator[Rows]:
+    def _in_file(self, writes: bool) -> Iterator[Rows]:
         try:
             db = self._connection()
-            db.execute("BEGIN IMMEDIATE")
+            db.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
             try:
                 yield lambda sql, *values: db.execute(sql, values).fetchall()
                 db.execute("COMMIT")

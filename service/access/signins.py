@@ -25,7 +25,7 @@ class Signins:
 
     def grant_of(self, access_token: str) -> str | None:
         """The id of the grant that an access token reads; None for an unknown or expired one."""
-        with self.entries.changing() as kept:
+        with self.entries.reading() as kept:
             entry = kept.get(_ACCESS, access_token)
         return entry.owner if entry else None
 
@@ -39,21 +39,22 @@ class Signins:
 
     def clients(self) -> dict[str, dict[str, Any]]:
         """The client of each grant that sign-in made, by the id of the grant."""
-        with self.entries.changing() as kept:
+        with self.entries.reading() as kept:
             return {owner: found[0].body for owner, found in kept.owned(_CONSENT).items()}
 
     def code(self, text: str) -> Entry | None:
         """Returns an authorization code. For a used one, revokes its tokens and returns None."""
-        with self.entries.changing() as kept:
+        with self.entries.reading() as kept:
             entry = kept.get(_CODE, text)
-            if entry and entry.uses:
+        if entry and entry.uses:
+            with self.entries.changing() as kept:
                 _end(kept, entry.owner)
-                return None
+            return None
         return entry
 
     def refresh_token(self, text: str) -> Entry | None:
         """A refresh token, used or not."""
-        with self.entries.changing() as kept:
+        with self.entries.reading() as kept:
             return kept.get(_REFRESH, text)
 
     def exchange(self, code: str, body: dict[str, Any], ends: datetime | None) -> dict[str, Any]:
