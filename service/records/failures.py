@@ -13,6 +13,12 @@ def absent() -> Unavailable:
     return _unavailable("does not exist or is not readable. Create it with `rung import`.")
 
 
+def busy() -> Unavailable:
+    return Unavailable(
+        "Another process is writing to the same records. Try again.", code="store_unavailable"
+    )
+
+
 def locked_away() -> Unavailable:
     return _unavailable(
         "cannot be opened. Reading it takes a readable file in a writable folder. On a read-only "

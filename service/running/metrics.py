@@ -33,7 +33,8 @@ CODES: Final = frozenset("""
     field_not_text grant_expired grant_revoked grant_stream_not_allowed host_not_allowed
     introspection_failed invalid_argument invalid_authorization_details invalid_client_metadata
     invalid_cursor invalid_expand invalid_field_path
-    invalid_filter invalid_grant invalid_manifest invalid_query invalid_request invalid_sort
+    invalid_filter invalid_grant invalid_manifest invalid_query invalid_redirect_uri
+    invalid_request invalid_sort
     invalid_token invalid_window member_token_sealed method_not_allowed not_found origin_not_allowed
     paper_not_found permission_error query_not_found range_not_satisfiable rate_limit_exceeded
     request_too_large response_too_large snapshot_refused snapshot_unavailable

@@ -22,7 +22,7 @@ from service.bootstrap import Services
 from service.pages.layout import Layout
 from service.signin import authorize, metadata, owner_pages
 from service.signin.clients import Clients
-from service.signin.owner_site import OwnerSite
+from service.signin.owner_site import OwnerSite, with_error
 from service.signin.metadata import Resources
 from service.signin.server import Server
 from service.signin.sessions import Sessions
@@ -86,13 +86,8 @@ def _answered(view: Callable[[], Response]) -> Callable[[], Response]:
         except OAuth2Error as error:
             return _json(dict(error.get_body()), error.status_code)
         except EvidenceError as error:
-            name = error.code if error.kind == "invalid" else "temporarily_unavailable"
-            response = _json(
-                {"error": name, "error_description": error.message}, STATUS[error.kind]
-            )
-            if "retry_after" in error.details or error.kind == "unavailable":
-                response.headers["Retry-After"] = str(error.details.get("retry_after", 1))
-            return response
+            body = {"error": error.code, "error_description": error.message}
+            return with_error(_json(body, STATUS[error.kind]), error)
         except ValueError:  # Authlib parsed a header or a parameter that is not text
             return _json({"error": "invalid_request"}, 400)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from flask import Response, request
 
+from evidence import request_log
 from evidence.errors import EvidenceError, InvalidRequest
 from service.access import grants
 from service.access.registry import Registry
@@ -44,11 +45,9 @@ class OwnerSite:
         """
         status = STATUS[error.kind] if error else 200
         response = self.layout.page(template, here=OWNER, status=status, error=error, **context)
-        if error and ("retry_after" in error.details or error.kind == "unavailable"):
-            response.headers["Retry-After"] = str(error.details.get("retry_after", 1))
         response.headers["Cache-Control"] = "no-store"
         response.headers["Referrer-Policy"] = "same-origin"
-        return response
+        return with_error(response, error) if error else response
 
     def view(self, view: Callable[[], Response]) -> Callable[[], Response]:
         """Wraps a view so that errors become pages."""
@@ -117,6 +116,14 @@ class OwnerSite:
             raise InvalidRequest("This is not the id of a grant.")
         with open_writer(self.store.place, lock_seconds=LOCK_SECONDS) as writer:
             grants.revoke(Registry(writer), grant_id)
+
+
+def with_error(response: Response, error: EvidenceError) -> Response:
+    """Logs the code of an error, and adds when to try again to its response."""
+    request_log.current().error = error.code
+    if "retry_after" in error.details or error.kind == "unavailable":
+        response.headers["Retry-After"] = str(error.details.get("retry_after", 1))
+    return response
 
 
 def see_other(location: str) -> Response:

@@ -18,7 +18,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout, TooManyRequest
 from evidence.errors import EvidenceError, Unavailable
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
-from service.records.failures import absent, timed_out, unreadable
+from service.records.failures import absent, busy, timed_out, unreadable
 
 # Without a handler of its own it would write to the terminal of a command.
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
@@ -130,7 +130,7 @@ def translated(error: Exception) -> EvidenceError:
     if isinstance(error, (psycopg.errors.UndefinedTable, psycopg.errors.InvalidCatalogName)):
         return absent()
     if isinstance(error, (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable)):
-        return Unavailable("Another process is writing to the same records. Try again.")
+        return busy()
     code = getattr(error, "sqlstate", None)
     if isinstance(error, psycopg.Error) and code and code[:2] not in ("08", "40", "53", "57"):
         return unreadable()

@@ -42,7 +42,8 @@ def explain_locks(path: Path | str, seconds: int = LOCK_SECONDS) -> Iterator[Non
             raise
         raise Unavailable(
             f"Another process has been writing to {path} for {seconds} seconds. Wait "
-            "until it has finished, or stop it, then try again."
+            "until it has finished, or stop it, then try again.",
+            code="store_unavailable",
         ) from error
     except sqlite3.DatabaseError as error:
         if "not a database" not in str(error):

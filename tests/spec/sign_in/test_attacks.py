@@ -325,6 +325,7 @@ def test_a_store_that_is_busy_is_no_reason_to_drop_tokens(
         assert call(base, tokens["access_token"]).status_code == 200
         got = waiting.result()
     assert got.status_code == 503 and int(got.headers["Retry-After"]) > 0
+    assert got.json()["error"] == "store_unavailable"
     assert client.refresh(tokens["refresh_token"]).status_code == 200
 
 

@@ -5,6 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, cast
 
+import pytest
+
+from evidence.errors import Unavailable
+from service.access import grants
+from service.access.registry import Registry
 from service.records.opening import open_writer
 from service.signin import owner_site
 from tests.helpers.places import ENGINE
@@ -54,7 +59,11 @@ def test_a_busy_store_is_503_with_the_form_to_send_again(
         "/owner/revoke": {**hidden(overview), "grant": revoked},
     }
     with being_written(house), ThreadPoolExecutor(len(forms)) as pool:
-        refused = list(pool.map(lambda sent: browser.post(*sent), forms.items()))
+        waiting = pool.map(lambda sent: browser.post(*sent), forms.items())
+        with pytest.raises(Unavailable) as error, open_writer(house.path, lock_seconds=1) as other:
+            grants.revoke(Registry(other), "grt_x")
+        assert error.value.code == "store_unavailable"
+        refused = list(waiting)
     for got in refused:
         assert got.status_code == 503 and int(got.headers["Retry-After"]) > 0
         assert "another process" in got.text.lower()
