@@ -43,5 +43,5 @@ def _row(source: Source, head: re.Match[str], lines: list[str]) -> Row:
 
 
 FORMAT = Format(
-    "jrnl", (".jrnl",), BEGINS, read, {"streams": [stream("journal", FIELDS)]}, sure=True
+    "jrnl", (".jrnl",), BEGINS, read, {"streams": [stream("journal", FIELDS)]}, any_extension=True
 )

@@ -9,7 +9,7 @@ from typing import Any
 from service.importing.chat import time_of
 from service.importing.encodings import as_text
 from service.importing.rows import described, fields, stream
-from service.importing.source import Item, Source
+from service.importing.source import Format, Item, Source
 from service.records.intake import Row
 
 BOOKMARKS = "bookmarks"
@@ -102,3 +102,6 @@ class _Page(HTMLParser):
             self._heading += data
         else:
             one[name] = (one.get(name, "") + data).replace("\r\n", "\n").rstrip("\n")
+
+
+FORMAT = Format("bookmarks", (), BEGINS, read, MANIFEST, any_extension=True)

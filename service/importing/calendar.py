@@ -10,7 +10,7 @@ from typing import Any
 from evidence.limits import CONTRACT
 from service.importing.components import components
 from service.importing.rows import Attached, described, fields, manifest, stream
-from service.importing.source import Item, Source
+from service.importing.source import Format, Item, Source
 from service.records.intake import Row
 
 EVENTS = "events"
@@ -130,3 +130,6 @@ def _person(value: Any) -> str:
     name, answer = value.params.get("CN", ""), value.params.get("PARTSTAT", "").lower()
     who = f"{name} <{address}>" if name and name != address else address
     return f"{who} ({answer})" if answer else who
+
+
+FORMAT = Format("ics", (".ics", ".ical"), BEGINS, read, MANIFEST, any_extension=True)

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from service.importing.chat import CONVERSATIONS, MESSAGES, conversations, row, time_of
+from service.importing.chat import CONVERSATIONS, MANIFEST, MESSAGES, conversations, row, time_of
 from service.importing.rows import Attached
-from service.importing.source import Item, Source
+from service.importing.source import Format, Item, Source
 
 BEGINS = re.compile(rb'\s*\[\s*\{[^\x00]*?"mapping"\s*:\s*\{')
 APP = "ChatGPT"
@@ -98,3 +98,6 @@ def _content(content: dict[str, Any]) -> tuple[str, list[str]]:
     for thought in content.get("thoughts") or []:
         texts += [thought.get("summary") or "", thought.get("content") or ""]
     return "\n\n".join(filter(None, texts)), files
+
+
+FORMAT = Format("chatgpt", (), BEGINS, read, MANIFEST, any_extension=True)

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from service.importing.chat import CONVERSATIONS, MESSAGES, conversations, row
+from service.importing.chat import CONVERSATIONS, MANIFEST, MESSAGES, conversations, row
 from service.importing.rows import Attached
-from service.importing.source import Item, Source
+from service.importing.source import Format, Item, Source
 
 BEGINS = re.compile(rb'\s*\[\s*\{[^\x00]*?"chat_messages"\s*:\s*\[')
 APP = "Claude"
@@ -65,3 +65,6 @@ def _text(message: dict[str, Any]) -> str:
             name = f"{part['name']}: " if part.get("type") in ("tool_use", "tool_result") else ""
             texts.append(f"{name}{inner}")
     return "\n\n".join(texts) or str(message.get("text") or "")
+
+
+FORMAT = Format("claude", (), BEGINS, read, MANIFEST, any_extension=True)

@@ -78,14 +78,14 @@ def as_stored(text: Any, type: str) -> Any:
     return BOOLEANS.get(text.lower(), text or None) if type == "boolean" else text or None
 
 
-def kind_of(name: str, values: Sequence[Any], *, written: bool) -> Kind:
-    """The kind of a column from a sample of its values; `written` ones are all text, as in CSV."""
+def kind_of(name: str, values: Sequence[Any], *, untyped: bool) -> Kind:
+    """The kind of a column from a sample of its values; `untyped` ones are all text, as in CSV."""
     counted = Counter(_TYPES.get(type(value), "string") for value in values if value != "")
     if not counted:
         return Kind("string")
     found = counted.keys()
     if found == {"string"}:
-        return _text(name, [value for value in values if value], written)
+        return _text(name, [value for value in values if value], untyped)
     if found <= {"integer", "number", DECIMAL}:
         kind = Kind("integer" if found == {"integer"} else "number")
         if DECIMAL in found:
@@ -96,10 +96,10 @@ def kind_of(name: str, values: Sequence[Any], *, written: bool) -> Kind:
     return Kind("string") if kind.type == DECIMAL else kind
 
 
-def _text(name: str, texts: list[str], written: bool) -> Kind:
-    if written and all(map(INTEGER.fullmatch, texts)):
+def _text(name: str, texts: list[str], untyped: bool) -> Kind:
+    if untyped and all(map(INTEGER.fullmatch, texts)):
         return Kind("integer", form=_unix(name, texts))
-    if written and all(text.lower() in BOOLEANS for text in texts):
+    if untyped and all(text.lower() in BOOLEANS for text in texts):
         return Kind("boolean")
     if all(microseconds(text) is not None for text in texts):
         dates = all(len(text) == len("2026-01-31") for text in texts)

@@ -9,7 +9,7 @@ from typing import Any
 from evidence.limits import CONTRACT
 from service.importing.components import components
 from service.importing.rows import CONTACTS, Attached, described, manifest
-from service.importing.source import Item, Source
+from service.importing.source import Format, Item, Source
 from service.records.intake import Row
 
 MANIFEST = manifest(CONTACTS)
@@ -111,3 +111,6 @@ def _text(value: Any) -> str:
         return value.replace("\r\n", "\n").strip()
     lines = [" ".join(line.split()) for line in str(value).splitlines()]
     return ", ".join(filter(None, lines))
+
+
+FORMAT = Format("vcard", (".vcf",), BEGINS, read, MANIFEST, any_extension=True)

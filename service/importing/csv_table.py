@@ -8,7 +8,7 @@ from typing import Final
 
 from evidence.limits import BUDGETS
 from service.importing.encodings import as_text
-from service.importing.source import Item, Source
+from service.importing.source import Format, Item, Source
 from service.importing.table_rows import HEAD_LINES, rows_of
 
 DELIMITERS: Final = (",", ";", "\t", "|")
@@ -51,3 +51,7 @@ def _dialect(sample: str, delimiter: str | None) -> type[csv.Dialect]:
 
     Dialect.delimiter = delimiter or (dialect and dialect.delimiter) or ","
     return Dialect
+
+
+TSV = Format("tsv", (".tsv", ".tab"), re.compile(rb".+\t"), read, untyped=True)
+CSV = Format("csv", (".csv",), re.compile(rb".+[,;|]"), read, untyped=True)

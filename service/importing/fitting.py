@@ -27,7 +27,7 @@ class Misfits:
 
 
 class Fitter:
-    """Fits the rows of one stream to its manifest; `written` rows hold nothing but text."""
+    """Fits the rows of one stream to its manifest; `untyped` rows hold nothing but text."""
 
     def __init__(self, manifest: StreamManifest, misfits: dict[str, Misfits]) -> None:
         self._fields = manifest.fields
@@ -44,9 +44,9 @@ class Fitter:
             if kind.type == "string" and (kind.is_decimal or kind.form)
         ]
 
-    def fit(self, data: dict[str, Any], line: int, written: bool) -> dict[str, Any]:
+    def fit(self, data: dict[str, Any], line: int, untyped: bool) -> dict[str, Any]:
         """The row as it is stored."""
-        if written:
+        if untyped:
             data = {name: as_stored(value, self._type(name)) for name, value in data.items()}
         for name in self._texts:
             value = data.get(name)

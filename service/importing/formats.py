@@ -1,4 +1,4 @@
-"""The formats that can be imported: one row each, with the reader that its module provides."""
+"""The formats that can be imported: those of our modules, and those of other packages."""
 
 import re
 from difflib import get_close_matches
@@ -6,42 +6,19 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from evidence.errors import InvalidRequest
-from service.importing import bookmarks, calendar, chat, chatgpt, claude, contacts, csv_table
+from service.importing import bookmarks, calendar, chatgpt, claude, contacts, csv_table
 from service.importing import json_array, mbox, ndjson, notes, slack, sqlite_tables, unreadable
 from service.importing import whatsapp, workbook
 from service.importing.source import Format
 
-#: The beginning of a format that is a folder.
-NOTHING = re.compile(rb"(?!)")
 #: A file has the first format that matches it.
 FORMATS: dict[str, Format] = {
     format.name: format
     for format in (
-        Format("whatsapp", (), whatsapp.BEGINS, whatsapp.read, chat.MANIFEST, sure=True),
-        Format("chatgpt", (), chatgpt.BEGINS, chatgpt.read, chat.MANIFEST, sure=True),
-        Format("claude", (), claude.BEGINS, claude.read, chat.MANIFEST, sure=True),
-        Format("slack", (), NOTHING, slack.read, chat.MANIFEST, folder=slack.FOLDER),
-        Format("bookmarks", (), bookmarks.BEGINS, bookmarks.read, bookmarks.MANIFEST, sure=True),
-        Format("xlsx", workbook.SUFFIXES, workbook.BEGINS, workbook.read, written=True, sure=True),
-        Format("ndjson", (".ndjson", ".jsonl"), re.compile(rb"\s*\{.*\}\s*(\n|$)"), ndjson.read),
-        Format("json", (".json",), re.compile(rb'\s*(\{\s*["}]|\[\s*[{\]])'), json_array.read),
-        Format("mbox", (".mbox", ".mbx"), mbox.BEGINS, mbox.read, mbox.MANIFEST),
-        Format("eml", (".eml",), mbox.HEADERS, mbox.read_message, mbox.MANIFEST),
-        Format(
-            "ics", (".ics", ".ical"), calendar.BEGINS, calendar.read, calendar.MANIFEST, sure=True
-        ),
-        Format("vcard", (".vcf",), contacts.BEGINS, contacts.read, contacts.MANIFEST, sure=True),
-        Format(
-            "sqlite",
-            (".sqlite", ".sqlite3", ".db"),
-            re.compile(rb"SQLite format 3"),
-            sqlite_tables.read,
-            sqlite_tables.manifest,
-            sure=True,
-        ),
-        Format("notes", notes.SUFFIXES, notes.BEGINS, notes.read, notes.MANIFEST),
-        Format("tsv", (".tsv", ".tab"), re.compile(rb".+\t"), csv_table.read, written=True),
-        Format("csv", (".csv",), re.compile(rb".+[,;|]"), csv_table.read, written=True),
+        *(whatsapp.FORMAT, chatgpt.FORMAT, claude.FORMAT, slack.FORMAT, bookmarks.FORMAT),
+        *(workbook.FORMAT, ndjson.FORMAT, json_array.FORMAT, mbox.MBOX, mbox.EML),
+        *(calendar.FORMAT, contacts.FORMAT, sqlite_tables.FORMAT, notes.FORMAT),
+        *(csv_table.TSV, csv_table.CSV),
     )
 }
 #: The entry points by which other packages add formats, and why some cannot be used.
@@ -80,21 +57,22 @@ _MARKS = re.compile(rb"^(\xef\xbb\xbf|\xff\xfe|\xfe\xff)|\0")
 
 
 def detect(name: str, head: bytes = b"") -> str:
-    """The format of a file: a sure one by its first bytes, else by its extension or a similar one.
+    """The format of a file: by its first bytes if any extension will do, else by its extension.
 
-    `-`, standard input, is NDJSON. Raises InvalidRequest that describes the file.
+    An unknown extension is read as a similar one. `-`, standard input, is NDJSON. Raises
+    InvalidRequest that describes the file.
     """
     if name == "-":
         return STANDARD_INPUT
     text = _MARKS.sub(b"", head)
     for format in FORMATS.values():
-        if format.sure and format.begins.match(text):
+        if format.any_extension and format.begins.match(text):
             return format.name
     suffix = Path(name).suffix.lower()
     known = None if suffix in MARKUP else unreadable.looks_like(head)
     if suffix in _SUFFIXES and known is None:
         fit = (one for one in FORMATS.values() if one.begins.match(text))
-        sorts = (one.name for one in fit if not one.written or _is_table(text))
+        sorts = (one.name for one in fit if not one.untyped or _is_table(text))
         return next(sorts, _SUFFIXES[suffix]) if suffix in PLAIN else _SUFFIXES[suffix]
     if known is None and suffix:
         longer = [one for one in _SUFFIXES if one.startswith(suffix) and len(suffix) > 2]

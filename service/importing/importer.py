@@ -60,7 +60,7 @@ class Import:
     _seen: Counter[tuple[str, bytes]] = field(init=False, default_factory=Counter)
     #: New streams that their format declares, until the first row of each.
     _unseen: dict[str, Inferred] = field(init=False, default_factory=dict)
-    _written: bool = field(init=False, default=False)
+    _untyped: bool = field(init=False, default=False)
     _comma: bool | None = field(init=False, default=None)
     _waiting: dict[str, list[tuple[int, Row]]] = field(init=False, default_factory=dict)
 
@@ -85,7 +85,7 @@ class Import:
             known = format.manifest
             self._declare_missing(known(source) if callable(known) else known)
         default = self.stream or (source.stream if source.name != "-" else None)
-        self._written = format.written
+        self._untyped = format.untyped
         self._seen.clear()
         self._waiting.clear()  # those of a file that could not be read to its end
         for line, item in format.read(source):
@@ -137,7 +137,7 @@ class Import:
             sample,
             key=self.key,
             roles=self.roles,
-            written=self._written,
+            untyped=self._untyped,
             comma=self._comma,
         )
         document = inferred.document
@@ -194,7 +194,7 @@ class Import:
         if fitter is None:
             misfits = self.misfits.setdefault(name, {})
             fitter = self._fitters[name] = Fitter(handle.manifest, misfits)
-        row = row._replace(data=fitter.fit(row.data, line, self._written))
+        row = row._replace(data=fitter.fit(row.data, line, self._untyped))
         if row.key is None and not handle.manifest.primary_key and not row.deleted:
             self.keyless.add(name)
             row = row._replace(key=self._content_key(name, row.data))

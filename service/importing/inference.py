@@ -133,15 +133,15 @@ def infer(
     *,
     key: Sequence[str] = (),
     roles: bool = False,
-    written: bool = False,
+    untyped: bool = False,
     comma: bool | None = None,
 ) -> Inferred:
     """The document of one stream, proposed from up to 1,000 rows.
 
-    `key` are the fields of the primary key if the owner names them; `written` rows hold nothing but
+    `key` are the fields of the primary key if the owner names them; `untyped` rows hold nothing but
     text, with a decimal comma if `comma`.
     """
-    columns = _columns(list(islice(rows, BUDGETS.import_sample_rows)), written, comma)
+    columns = _columns(list(islice(rows, BUDGETS.import_sample_rows)), untyped, comma)
     top = {column.name: column for column in columns if len(column.tokens) == 1}
     key_fields = list(key) or _key(top)
     cursor = _cursor(top)
@@ -158,7 +158,7 @@ def infer(
     return Inferred(document, doubts)
 
 
-def _columns(rows: list[dict[str, Any]], written: bool, comma: bool | None) -> list[_Column]:
+def _columns(rows: list[dict[str, Any]], untyped: bool, comma: bool | None) -> list[_Column]:
     """The columns, those inside objects behind the objects."""
     values: dict[Tokens, list[Any]] = {}
     for row in rows:
@@ -168,13 +168,13 @@ def _columns(rows: list[dict[str, Any]], written: bool, comma: bool | None) -> l
     for tokens, found in values.items():
         if any(members[tokens[:size]] > MEMBERS for size in range(1, len(tokens))):
             continue
-        kind = kind_of(tokens[-1], found, written=written)
+        kind = kind_of(tokens[-1], found, untyped=untyped)
         text = kind.format == DECIMAL and is_id(tokens[-1]) and {*map(type, found)} == {str}
         kinds[tokens] = Kind("string") if text else kind
     columns = []
     for tokens, kind in settle(kinds, comma).items():
         found = values[tokens]
-        if written:
+        if untyped:
             found = [one for value in found if (one := as_stored(value, kind.type)) is not None]
         columns.append(_Column(tokens, kind, found, len(rows)))
     return columns

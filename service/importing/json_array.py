@@ -3,6 +3,7 @@
 Several arrays beside each other are several streams. An object without one is a record.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ from evidence.limits import BUDGETS
 from service.importing.encodings import as_utf_8
 from service.importing.exact_json import loads
 from service.importing.json_rows import row_of
-from service.importing.source import Item, Source
+from service.importing.source import Format, Item, Source
 from service.records.intake import Row
 
 
@@ -80,3 +81,6 @@ def _holds_rows(value: dict[str, Any]) -> bool:
         _rows(inner) if isinstance(inner, list) else isinstance(inner, dict) and _holds_rows(inner)
         for inner in value.values()
     )
+
+
+FORMAT = Format("json", (".json",), re.compile(rb'\s*(\{\s*["}]|\[\s*[{\]])'), read)

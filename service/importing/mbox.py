@@ -17,7 +17,7 @@ from typing import BinaryIO
 from evidence.limits import BUDGETS, CONTRACT
 from service.importing.mail_parts import attachments, content_of, header, text_of_part, title_of
 from service.importing.rows import Attached, fields, manifest, stream
-from service.importing.source import Item, Source
+from service.importing.source import Format, Item, Source
 from service.importing.texts import decode
 from service.importing.tree import MAILDIR
 from service.records.forms import FORMS, since_epoch
@@ -40,7 +40,6 @@ MANIFEST = manifest(
 HEADERS = re.compile(
     rb"(Received|Return-Path|From|Message-ID|Date|Subject|Delivered-To): ?\S", re.I
 )
-BEGINS = re.compile(rb"From \S+ .*\d\d:\d\d")
 
 _FROM_LINE = re.compile(rb"From \S+ (.*\d\d:\d\d.*)")
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
@@ -161,3 +160,7 @@ def _sent_at(message: EmailMessage, at: str) -> str | None:
     except (ValueError, TypeError, IndexError, OverflowError):
         found = read(at)
     return None if found is None else moment(found)
+
+
+MBOX = Format("mbox", (".mbox", ".mbx"), re.compile(rb"From \S+ .*\d\d:\d\d"), read, MANIFEST)
+EML = Format("eml", (".eml",), HEADERS, read_message, MANIFEST)

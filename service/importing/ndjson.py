@@ -1,12 +1,13 @@
 """Rows of NDJSON: one JSON object a line."""
 
+import re
 from collections.abc import Iterator
 
 from evidence.limits import BUDGETS
 from service.importing.encodings import as_utf_8
 from service.importing.exact_json import loads
 from service.importing.json_rows import row_of
-from service.importing.source import Item, Source
+from service.importing.source import Format, Item, Source
 from service.importing.text_repair import Repair
 from service.records.intake import Row
 
@@ -35,3 +36,6 @@ def _parse_line(line: bytes, repair: Repair) -> Row | str:
     if b"\\u0000" in line:
         value = repair.value(value)
     return row_of(value)
+
+
+FORMAT = Format("ndjson", (".ndjson", ".jsonl"), re.compile(rb"\s*\{.*\}\s*(\n|$)"), read)

@@ -11,7 +11,7 @@ import yaml
 from evidence.limits import BUDGETS
 from service.importing.encodings import as_text
 from service.importing.rows import Attached, described, fields, manifest, stream
-from service.importing.source import Item, Source, titled
+from service.importing.source import Format, Item, Source, titled
 from service.records.intake import Row, content_key
 from service.records.values import microseconds
 
@@ -133,3 +133,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, set)):
         return [_plain(one) for one in value]
     return value if isinstance(value, (str, int, float, type(None))) else str(value)
+
+
+FORMAT = Format("notes", SUFFIXES, BEGINS, read, MANIFEST)

@@ -7,10 +7,10 @@ from posixpath import dirname, join
 from typing import Any
 
 from evidence.errors import InvalidRequest
-from service.importing.chat import CONVERSATIONS, MESSAGES, row, time_of
+from service.importing.chat import CONVERSATIONS, MANIFEST, MESSAGES, row, time_of
 from service.importing.exact_json import loads
 from service.importing.rows import CONTACTS, Attached
-from service.importing.source import Item, Source
+from service.importing.source import Format, Item, Source
 from service.records.forms import FORMS
 
 APP = "Slack"
@@ -185,3 +185,7 @@ class _Workspace:
         if mark == "!":
             return f"@{label or target}".replace("@@", "@")
         return f"{label} <{target}>" if label and label != target else target
+
+
+#: A folder is known by its files.
+FORMAT = Format("slack", (), re.compile(rb"(?!)"), read, MANIFEST, folder=FOLDER)

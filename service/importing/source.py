@@ -71,10 +71,10 @@ def titled(stem: str) -> str:
 class Format:
     """A format: its name, its file extensions, the first bytes of its files, and its reader.
 
-    If `sure`, the first bytes identify a file whatever its extension is. A folder with all files of
+    Files with `any_extension` are known by their first bytes alone. A folder with all files of
     `folder` is read as one, from the first of them. `manifest` declares the streams if they are
-    always the same, or returns them for a source; the others are inferred. The values of a
-    `written` format are all text.
+    always the same, or returns them for a source; the others are inferred. The values of an
+    `untyped` format are all text, whose types are inferred.
     """
 
     name: str
@@ -82,6 +82,6 @@ class Format:
     begins: re.Pattern[bytes]
     read: Callable[[Source], Iterator[Item]]
     manifest: dict[str, Any] | Callable[[Source], dict[str, Any]] | None = None
-    written: bool = False
-    sure: bool = False
+    untyped: bool = False
+    any_extension: bool = False
     folder: tuple[str, ...] = ()

@@ -1,6 +1,7 @@
 """Tables of SQLite databases: each is a stream, with its keys and its relations to others."""
 
 import base64
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -14,7 +15,7 @@ from urllib.parse import quote
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS, CONTRACT
 from service.importing.inference import infer
-from service.importing.source import Item, Source
+from service.importing.source import Format, Item, Source
 from service.importing.text_repair import Undecodable
 from service.records.intake import Row
 
@@ -145,3 +146,9 @@ def _opened(source: Source) -> Iterator[list[_Table]]:
             ]
         except sqlite3.DatabaseError as error:
             raise InvalidRequest(f"{source.name} cannot be read: {error}.") from error
+
+
+BEGINS = re.compile(rb"SQLite format 3")
+FORMAT = Format(
+    "sqlite", (".sqlite", ".sqlite3", ".db"), BEGINS, read, manifest, any_extension=True
+)

@@ -59,10 +59,10 @@ def _is_header(sample: Sequence[list[str]]) -> bool:
     for number, cell in enumerate(first):
         if not cell or cell in _YEARS:
             continue
-        kind = kind_of("", [cell], written=True)
+        kind = kind_of("", [cell], untyped=True)
         if kind.to_json() == {"type": "string"}:
             continue
-        column = kind_of("", [cells[number] for cells in rest], written=True)
+        column = kind_of("", [cells[number] for cells in rest], untyped=True)
         if not rest or column.to_json() != {"type": "string"}:
             return False
     return True

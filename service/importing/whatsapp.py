@@ -8,9 +8,9 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Final
 
-from service.importing.chat import CONVERSATIONS, MESSAGES, row
+from service.importing.chat import CONVERSATIONS, MANIFEST, MESSAGES, row
 from service.importing.rows import Attached
-from service.importing.source import Item, Source
+from service.importing.source import Format, Item, Source
 from service.importing.texts import decode
 from service.records.forms import FORMS
 from service.records.values import moment
@@ -127,3 +127,6 @@ def _chat(source: Source) -> str:
     stem = _COPY.sub("", stem)
     found = _CHAT.match(stem)
     return found[1].strip() if found else stem
+
+
+FORMAT = Format("whatsapp", (), BEGINS, read, MANIFEST, any_extension=True)

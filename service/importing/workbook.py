@@ -10,13 +10,12 @@ from typing import Any
 
 from evidence.errors import InvalidRequest
 from evidence.limits import CONTRACT
-from service.importing.source import Item, Source
+from service.importing.source import Format, Item, Source
 from service.importing.table_rows import HEAD_LINES, rows_of
 from service.importing.tree import check
 from service.records.intake import Row
 
 BEGINS = re.compile(rb"PK\x03\x04.*[^a-z]xl/", re.DOTALL)
-SUFFIXES = (".xlsx", ".xlsm")
 _UNNAMED = re.compile(
     r"(Sheet|Tabelle|Feuille?|Hoja|Blad|Foglio|Planilha|シート) ?\d+", re.IGNORECASE
 )
@@ -77,3 +76,6 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return "" if value is None else repr(value) if isinstance(value, float) else str(value)
+
+
+FORMAT = Format("xlsx", (".xlsx", ".xlsm"), BEGINS, read, untyped=True, any_extension=True)
