@@ -3,7 +3,7 @@
 import codecs
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
 from flask import Flask
@@ -17,6 +17,7 @@ from service.mcp.papers import PapersSurface
 from service.mcp.records import RecordsSurface
 from service.mcp.answer_cache import AnswerCache
 from service.pages import blueprint as pages
+from service.pages.layout import Layout
 from service.rest import blueprint as rest, metadata, papers as rest_papers, web
 from service.running import hooks, metrics
 from service.settings import explanation
@@ -51,13 +52,18 @@ def create_app(services: Services | None = None) -> Flask:
         _mount_records(app, services)
     if services.papers is not None:
         _mount_papers(app, services)
-    shared = pages.mount(app, services, mcp_path=MCP_PATH, papers_path=PAPERS_PATH)
-    web.show_missing(app, shared.missing)
-    metadata.mount(app, services, paths, shared.front)
+    owner: Callable[[], str | None] = lambda: None
     if services.signins is not None:
         from service.signin import blueprint as signin
 
-        signin.mount(app, services, shared.layout, paths)
+        sessions = signin.sessions_of(services)
+        owner = sessions.current
+    layout = Layout(services, MCP_PATH, PAPERS_PATH, owner)
+    shared = pages.mount(app, layout)
+    web.show_missing(app, shared.missing)
+    metadata.mount(app, services, paths, shared.front)
+    if services.signins is not None:
+        signin.mount(app, layout, sessions, paths)
     metrics.mount(app, services)
     hops = services.settings.trusted_proxy_hops
     if hops:

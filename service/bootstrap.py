@@ -67,19 +67,28 @@ class Services:
         server = self._admitted(token, lambda: authority.open(token or ""))
         return Session(server, self.settings.public_url or "", self.fence_key, self.each)
 
-    def open_papers(self, token: str | None) -> PaperSession:
-        """A caller of papers; raises `Unauthenticated` if the library requires a token."""
+    def open_owner(self, session: str) -> Session:
+        """The owner, who is signed in, as a caller of all records of the store."""
+        assert self.store is not None, "the owner signs in to a store"
+        server = self._admitted(session, self.store.open_owner)
+        return Session(server, self.settings.public_url or "", self.fence_key, self.each)
+
+    def open_papers(self, token: str | None, *, owner: str | None = None) -> PaperSession:
+        """A caller of papers; raises `Unauthenticated` if the library requires a token.
+
+        `owner` is the session of an owner who is signed in, and needs none.
+        """
         papers = self.papers
         assert papers is not None, "the papers surface is mounted over a snapshot"
-        self._admitted(token, lambda: self._check_reader(token))
+        self._admitted(token or owner, lambda: self._check_reader(token, owner))
         return PaperSession(papers.open(), self.settings.public_url or "", self.each)
 
     def _admitted(self, token: str | None, open: Callable[[], T]) -> T:
         return open() if self.rates is None else self.rates.opened(token, open)
 
-    def _check_reader(self, token: str | None) -> None:
+    def _check_reader(self, token: str | None, owner: str | None) -> None:
         known = self.settings.papers_tokens
-        if not known or any(compare_digest(each, token or "") for each in known):
+        if owner or not known or any(compare_digest(each, token or "") for each in known):
             return
         grant = self.authority.grant(token or "") if self.authority else None
         if grant is None or not grant.papers:

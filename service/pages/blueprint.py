@@ -13,7 +13,6 @@ from typing import Final
 
 from flask import Blueprint, Flask, Response
 
-from service.bootstrap import Services
 from service.mcp.versions import SUPPORTED
 from service.openapi import PATH as DOCUMENT
 from service.pages import connect, trial
@@ -45,15 +44,13 @@ class Shared:
 
     front: Callable[[], Response]
     missing: Callable[[], Response]
-    layout: Layout
 
 
-def mount(app: Flask, services: Services, *, mcp_path: str, papers_path: str) -> Shared:
+def mount(app: Flask, layout: Layout) -> Shared:
     """Adds the pages, their files below `/static` and the icon.
 
     Returns those whose addresses answer programs too.
     """
-    layout = Layout(services, mcp_path, papers_path)
     routes = Blueprint("pages", __name__)
     trial.add(routes, layout)
     connect.add(routes, layout)
@@ -76,7 +73,6 @@ def mount(app: Flask, services: Services, *, mcp_path: str, papers_path: str) ->
     return Shared(
         lambda: _front(layout),
         lambda: layout.page("missing.html", here="", status=404),
-        layout,
     )
 
 

@@ -1,6 +1,6 @@
 """The frame around every page, its static files, and the headers that go out with both."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -97,6 +97,7 @@ PLACES: Final = (
 class Layout:
     """Renders templates of `templates/` into answers. The paths are those of the MCP endpoints.
 
+    `owner` returns the session of the owner if the request has one.
     Each template is compiled when it is first shown: compiling all would dominate the start of a
     server.
     """
@@ -104,6 +105,7 @@ class Layout:
     services: Services
     mcp_path: str
     papers_path: str
+    owner: Callable[[], str | None]
     assets: Assets = field(default_factory=Assets)
 
     @cached_property

@@ -1,6 +1,5 @@
 """An overview of a store for its owner: the fields, size, dates and titles of each stream."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from evidence.text import clip
@@ -11,6 +10,8 @@ from service.records.view import StreamView, open_view
 
 TITLE_CHARS = 80
 DATE_CHARS = 10
+#: Stands for the id of a grant, which begins with `grt_`.
+OWNER = "owner"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +37,16 @@ class StreamOverview:
 def overview(snapshot: Snapshot, samples: int) -> list[StreamOverview]:
     """Returns all streams by connection and name, each with the titles of its `samples` newest
     records."""
-    view = open_view(snapshot, Grant("owner", None, tuple(_everything(snapshot))))
+    view = open_view(snapshot, everything(snapshot))
     snapshot.confine(view.grant.connection_ids)
     return [_described(snapshot, stream, samples) for stream in view.streams]
 
 
-def _everything(snapshot: Snapshot) -> Iterator[StreamGrant]:
-    for connection_id, name in snapshot.names():
-        row = snapshot.stream(connection_id, name)
-        if row is not None:
-            yield StreamGrant(connection_id, name, tuple(row.manifest.fields))
+def everything(snapshot: Snapshot) -> Grant:
+    """Returns the grant of the owner: all streams and fields, as the store has them now."""
+    named = ((place, snapshot.stream(*place)) for place in snapshot.names())
+    streams = (StreamGrant(*place, tuple(row.manifest.fields)) for place, row in named if row)
+    return Grant(OWNER, None, tuple(streams))
 
 
 def _described(snapshot: Snapshot, stream: StreamView, samples: int) -> StreamOverview:

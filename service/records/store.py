@@ -35,13 +35,14 @@ from service.access.registry import Member, RegistryReader
 from service.access.sidecar import Sidecar
 from service.records.engine import Generation, Snapshot
 from service.records.opening import open_reader
-from service.records.overview import StreamOverview, overview
+from service.records.overview import OWNER, StreamOverview, everything, overview
 from service.records.view import View, open_view
 
 #: What stands for a grant between requests: the hash of its token, or its id.
 Key = bytes | str
 T = TypeVar("T")
-Find = partial[Grant]
+#: Finds the grant in a registry; None stands for the owner, who reads everything.
+Find = partial[Grant] | None
 
 
 class Store:
@@ -80,7 +81,11 @@ class Store:
         """The same for a grant by its id; raises `Unauthenticated` if it has ended."""
         return self._open(grant_id, partial(grants.active, grant_id=grant_id))
 
-    def granted(self, find: Find) -> Grant:
+    def open_owner(self) -> "StoreResourceServer":
+        """The same for the owner, who reads everything."""
+        return self._open(OWNER, None)
+
+    def granted(self, find: partial[Grant]) -> Grant:
         """A grant; raises `Unauthenticated` if it has ended."""
         with self.reader.snapshot() as snapshot:
             return find(RegistryReader(snapshot), now=self.activity.now)
@@ -130,7 +135,9 @@ class Store:
         ):
             snapshot.confine(known[1].grant.connection_ids)
             return known
-        view = open_view(snapshot, find(RegistryReader(snapshot), now=self.activity.now))
+        registry = RegistryReader(snapshot)
+        grant = find(registry, now=self.activity.now) if find else everything(snapshot)
+        view = open_view(snapshot, grant)
         snapshot.confine(view.grant.connection_ids)
         if len(views) >= BUDGETS.grants_cached:
             views.clear()

@@ -33,12 +33,18 @@ REGISTRATIONS, EXCHANGES = (20, 3_600), (120, 60)
 JSON = {"Content-Type": "application/json", "Cache-Control": "no-store", "Pragma": "no-cache"}
 
 
-def mount(app: Flask, services: Services, layout: Layout, paths: Sequence[str]) -> None:
+def sessions_of(services: Services) -> Sessions:
+    """The owner's sessions at a server with sign-in."""
+    assert services.signins is not None
+    found = services.settings
+    return Sessions(Owner(services.signins.entries), found.base, found.trusted_proxy_hops > 0)
+
+
+def mount(app: Flask, layout: Layout, sessions: Sessions, paths: Sequence[str]) -> None:
     """Adds the endpoints and the pages. `paths` are those of the surfaces, the main one first."""
+    services = layout.services
     assert services.store is not None and services.signins is not None
     store, base = services.store, services.settings.base
-    owner = Owner(services.signins.entries)
-    sessions = Sessions(owner, base, services.settings.trusted_proxy_hops > 0)
     clients = Clients(store.secret)
     resources = Resources(base, tuple(paths))
 

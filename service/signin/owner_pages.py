@@ -11,7 +11,7 @@ from service.access.grants import StreamGrant
 from service.records.values import moment
 from service.signin.owner_site import LOGIN, LOGOUT, OWNER, OwnerSite, see_other
 
-NEW, REVOKE = "/owner/grant", "/owner/revoke"
+NEW, REVOKE, READ = "/owner/grant", "/owner/revoke", "/read"
 LABEL_CHARS = 60
 DATE_CHARS = 10
 FIELDS_NAMED, DAYS_SHOWN = 4, 7
@@ -45,7 +45,7 @@ def add(routes: Blueprint, site: OwnerSite) -> None:
 def _login(site: OwnerSite) -> Response:
     """GET shows a button, because a link preview must not use up the code. POST signs in."""
     onward = request.values.get("onward", OWNER)
-    if not (onward.startswith(("/authorize?", OWNER)) and onward.isprintable()):
+    if not (onward.startswith(("/authorize?", OWNER, READ)) and onward.isprintable()):
         onward = OWNER
     if request.method == "GET":
         return site.sign_in_page(request.args.get("code", ""), onward)

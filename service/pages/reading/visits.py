@@ -1,12 +1,13 @@
 """Sessions of the reading pages: a token, sealed in a cookie and opened again for every page.
 
-The server keeps nothing. A token that was revoked or has expired leads back to the form.
+The server stores no token. One that was revoked or has expired leads back to the form. An owner who
+is signed in needs none and reads everything.
 """
 
 from dataclasses import dataclass
 from typing import Any, Final
 
-from flask import Response, redirect, request
+from flask import Response, g, redirect, request
 
 from evidence import request_log
 from evidence.errors import EvidenceError, Forbidden, InvalidRequest, Unauthenticated
@@ -26,22 +27,31 @@ FIRST: Final = "Enter a token."
 
 @dataclass(frozen=True)
 class Visits:
-    """Opens the cookies of visitors, and answers those who have none with a form."""
+    """Opens the sessions of visitors, and shows a form to those who have none."""
 
     layout: Layout
 
     def records(self) -> Session:
         """The visitor as a caller of records; raises as `Services.open_session` does.
 
-        An owner who has signed in would be accepted here.
+        A token that was entered comes before the session of the owner.
         """
-        return self.layout.services.open_session(self._token(RECORDS))
+        services, owner = self.layout.services, self._owner(RECORDS)
+        return services.open_owner(owner) if owner else services.open_session(self._token(RECORDS))
 
     def papers(self) -> PaperSession:
         """The visitor as a caller of papers; an open library needs no token."""
         services = self.layout.services
-        closed = bool(services.settings.papers_tokens)
-        return services.open_papers(self._token(PAPERS) if closed else None)
+        if not services.settings.papers_tokens:
+            return services.open_papers(None)
+        owner = self._owner(PAPERS)
+        return services.open_papers(None if owner else self._token(PAPERS), owner=owner)
+
+    def _owner(self, surface: str) -> str | None:
+        """The session of the owner, unless a token was entered."""
+        g.owner = None if COOKIES[surface] in request.cookies else self.layout.owner()
+        session: str | None = g.owner
+        return session
 
     def _token(self, surface: str) -> str:
         cookie = request.cookies.get(COOKIES[surface])
@@ -55,11 +65,14 @@ class Visits:
 
     def page(self, template: str, *, status: int = 200, **context: Any) -> Response:
         """A page of the reading pages; `leaves` shows the button that ends the session."""
-        leaves = any(name in request.cookies for name in COOKIES.values())
         services = self.layout.services
-        context["both_surfaces"] = services.authority is not None and services.papers is not None
+        shared = {
+            "leaves": any(name in request.cookies for name in COOKIES.values()),
+            "owner": g.get("owner") is not None,
+            "both_surfaces": services.authority is not None and services.papers is not None,
+        }
         return self.layout.page(
-            f"reading/{template}", here=PATH, status=status, leaves=leaves, **context
+            f"reading/{template}", here=PATH, status=status, **shared, **context
         )
 
     def post(self) -> Response:
@@ -123,6 +136,7 @@ class Visits:
             status=status,
             surface=surface,
             to=place,
+            sign_in=self.layout.services.signins is not None,
             error=None if begins else error,
         )
         response.delete_cookie(COOKIES[surface], path=PATH)
