@@ -16,7 +16,7 @@ from service.records.streams import connect, declare, manifests_of, open_stream
 from service.records.writing import Writing
 
 LABEL = "demo"
-VERSION = "2"
+VERSION = "3"
 
 
 def fill(writer: Writing) -> list[str]:

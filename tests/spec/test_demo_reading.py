@@ -1,0 +1,38 @@
+"""The reading pages over the demo: the questions are answered, and threads are shown."""
+
+import pytest
+from flask.testing import FlaskClient
+
+from service.demo.year import Question, questions
+from service.place import Place
+from tests.helpers.worlds import House
+from tests.spec.reading_visits import entered, opened, page, text
+
+
+@pytest.fixture(scope="module")
+def visit(demo_store: tuple[Place, str]) -> FlaskClient:
+    path, token = demo_store
+    return entered(House(path).app, token)
+
+
+@pytest.mark.parametrize("asked", questions(), ids=lambda one: one.question)
+def test_the_first_result_of_a_question_opens_at_its_answer(
+    visit: FlaskClient, asked: Question
+) -> None:
+    html = opened(visit, asked.question)
+    assert asked.answer in text(html)
+    assert f"<code>{asked.id}</code>" in html
+
+
+@pytest.mark.parametrize(
+    "id, others",
+    [
+        ("gmail-home/messages:m_0001", ("Re: Lisbon, fifteen years later", "Ada Brandt")),
+        ("slack-team/messages:c00004", ("I have booked a room", "Pinned to the front page")),
+    ],
+)
+def test_a_mail_and_a_chat_message_are_shown_with_their_thread(
+    visit: FlaskClient, id: str, others: tuple[str, ...]
+) -> None:
+    thread = text(page(visit, f"/read/{id}")).partition(" Thread ")[2]
+    assert all(words in thread for words in others), thread
