@@ -54,23 +54,26 @@ class Owner:
             limit(kept, "sign-in", address, TRIES, TRY_SECONDS)
         with self.entries.changing() as kept:
             link = kept.use(_LINK, secret.strip().lower())
-        if not (link and link.uses == 1):
-            self._check_passphrase(secret)
+        checked = None if link and link.uses == 1 else self._checked_passphrase(secret)
         session = tokens.new("")
         with self.entries.changing() as kept:
+            if checked is not None:
+                now = kept.use(_PASSPHRASE, "")  # in PostgreSQL, locks it until the commit
+                if now is None or now.body != checked:
+                    raise _invalid()
             kept.put(_SESSION, session, {}, seconds=SESSION_SECONDS)
         return session
 
-    def _check_passphrase(self, passphrase: str) -> None:
+    def _checked_passphrase(self, passphrase: str) -> dict[str, str]:
+        """Returns the salt and hash that match a passphrase; raises `Unauthenticated`."""
         with self.entries.changing() as kept:
             limit(kept, "passphrase", "", ALL_TRIES, TRY_SECONDS)
             known = kept.get(_PASSPHRASE, "")
-        salt, wanted = (known.body["salt"], known.body["hash"]) if known else ("", "")
-        if not hmac.compare_digest(_scrypt(passphrase, bytes.fromhex(salt)).hex(), wanted):
-            raise Unauthenticated(
-                "This code or passphrase is not valid. A code works once, for ten minutes.",
-                hint="Create a new one: rung owner link.",
-            )
+        body = known.body if known else {"salt": "", "hash": ""}
+        given = _scrypt(passphrase, bytes.fromhex(body["salt"])).hex()
+        if not hmac.compare_digest(given, body["hash"]):
+            raise _invalid()
+        return body
 
     def is_signed_in(self, session: str | None) -> bool:
         """Whether a session is valid; it then lasts another twelve hours."""
@@ -94,6 +97,13 @@ def limit(kept: Kept, what: str, address: str, most: int, seconds: int) -> None:
             hint=f"Retry in {wait} seconds.",
             retry_after=wait,
         )
+
+
+def _invalid() -> Unauthenticated:
+    return Unauthenticated(
+        "This code or passphrase is not valid. A code works once, for ten minutes.",
+        hint="Create a new one: rung owner link.",
+    )
 
 
 def _scrypt(passphrase: str, salt: bytes) -> bytes:

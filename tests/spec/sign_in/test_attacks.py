@@ -340,6 +340,20 @@ def test_a_session_that_has_ended_is_not_revived_by_requests_under_way(house: Ho
         assert not owner.is_signed_in(session)
 
 
+def test_a_sign_in_under_way_does_not_outlive_the_passphrase(house: House) -> None:
+    owner = Owner(Entries(Sidecar(house.path)))
+    owner.set_passphrase("passphrase number 0")
+    for number in range(5):
+        with ThreadPoolExecutor(4) as pool:
+            asking = [
+                pool.submit(owner.sign_in, f"passphrase number {number}", address())
+                for _ in range(3)
+            ]
+            owner.set_passphrase(f"passphrase number {number + 1}")
+        sessions = [one.result() for one in asking if one.exception() is None]
+        assert not [session for session in sessions if owner.is_signed_in(session)]
+
+
 def test_no_refresh_under_way_outlives_the_end_of_the_tokens(house: House) -> None:
     signins = Signins(Entries(Sidecar(house.path)))
     body = {"client_id": "c_1", "scope": "rung:read", "resource": []}
