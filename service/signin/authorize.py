@@ -143,10 +143,10 @@ def _decided(site: OwnerSite, server: Server, asked: Asked, session: str) -> Res
         return site.page("leave.html", url=_location(server, uri, error=DENIED), place=place)
     choices = site.sent(asked.choices)
     client = asked.client
+    known = {"client_id": client.client_id, "name": client.name, "place": place}
     try:
-        grant_id, _ = site.grant(choices, f"{client.name} ({place})")
+        with site.granting(choices, f"{client.name} ({place})") as (grant_id, _):
+            code = site.signins.consented(grant_id, known, asked.code)
     except (InvalidRequest, Unavailable) as error:
         return _page(site, asked, session, choices, error)
-    known = {"client_id": client.client_id, "name": client.name, "place": place}
-    code = site.signins.consented(grant_id, known, asked.code)
     return site.page("leave.html", url=_location(server, uri, code=code), place=place)

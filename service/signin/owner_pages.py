@@ -112,7 +112,8 @@ def _new(site: OwnerSite, session: str) -> Response:
         choices = site.sent(choices)
         label = request.form.get("label", "").strip()[:LABEL_CHARS]
         try:
-            _, token = site.grant(choices, label or "created at /owner")
+            with site.granting(choices, label or "created at /owner") as (_, token):
+                pass
             return site.page("granted.html", token=token, label=label)
         except (InvalidRequest, Unavailable) as refused:
             error = refused

@@ -1,6 +1,7 @@
 """What the browser pages of sign-in share: the store, the sessions, the layout and error pages."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
@@ -97,8 +98,9 @@ class OwnerSite:
         sent = request.form
         return consent.filled(choices, sent.getlist("stream"), sent.getlist("field"))
 
-    def grant(self, choices: list[Choice], label: str) -> tuple[str, str]:
-        """Creates a grant of what was ticked; returns (grant id, token).
+    @contextmanager
+    def granting(self, choices: list[Choice], label: str) -> Iterator[tuple[str, str]]:
+        """Creates a grant of what was ticked, as (grant id, token). An error inside undoes it.
 
         Raises `InvalidRequest`, and `Unavailable` if the store is being written.
         """
@@ -108,7 +110,9 @@ class OwnerSite:
         document = consent.document(choices, since, until, papers=papers)
         ends = consent.ends(sent.get("lifetime", ""))
         with open_writer(self.store.place, lock_seconds=LOCK_SECONDS) as writer:
-            return grants.create(Registry(writer), document, label=label, expires_at=ends)
+            registry = Registry(writer)
+            with registry.transaction():
+                yield grants.create(registry, document, label=label, expires_at=ends)
 
     def revoke(self, grant_id: str) -> None:
         """Revokes a grant; raises `Unavailable` if the store is being written."""

@@ -2,18 +2,20 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, cast
 
 import pytest
 
 from evidence.errors import Unavailable
 from service.access import grants
+from service.access.entries import Entries
 from service.access.registry import Registry
+from service.access.sidecar import Sidecar
 from service.records.opening import open_writer
 from service.signin import owner_site
 from tests.helpers.places import ENGINE
-from tests.helpers.signin import MAIL, Browser, Client, answer, call, hidden, inputs
+from tests.helpers.signin import MAIL, Browser, Client, answer, call, hidden, inputs, run_command
 from tests.helpers.worlds import House
 
 
@@ -80,3 +82,29 @@ def test_a_busy_store_is_503_with_the_form_to_send_again(
     again = {**hidden(refused[2].text), "grant": revoked}
     assert browser.post("/owner/revoke", again).status_code == 303
     assert call(base, old).status_code == 401
+
+
+@pytest.mark.skipif(ENGINE != "sqlite", reason="only a file has one writer at a time")
+def test_no_grant_is_left_if_its_code_cannot_be_stored(
+    house: House, browser: Browser, client: Client
+) -> None:
+    before = run_command(house, "grant", "list")
+    entries = Entries(Sidecar(house.path))
+    form = browser.fill(browser.get(client.path()).text, MAIL, decision="allow")
+
+    def form_is_used() -> bool:
+        with entries.reading() as kept:
+            entry = kept.get("form", dict(form)["form"])
+        return entry is not None and entry.uses == 1
+
+    with ThreadPoolExecutor(1) as pool:
+        with being_written(house):
+            waiting = pool.submit(browser.post, client.path(), form)
+            while not form_is_used():
+                assert not waiting.done()
+            other_writer = ExitStack()
+            other_writer.enter_context(entries.changing())
+        with other_writer:
+            refused = waiting.result()
+    assert refused.status_code == 503
+    assert run_command(house, "grant", "list") == before
