@@ -128,6 +128,20 @@ def bearer(authorization: str | None) -> str:
     return found[1]
 
 
+def check_form(environ: Mapping[str, Any], base: str) -> None:
+    """Raises `Forbidden` for a form from a page of another site. `base` is our public URL.
+
+    Browsers send `Sec-Fetch-Site` to https and loopback addresses only, and `Origin` everywhere.
+    """
+    site, origin = environ.get("HTTP_SEC_FETCH_SITE"), environ.get("HTTP_ORIGIN")
+    if site is None and origin is not None:
+        ours = origin.partition("://")[2] in (base.partition("://")[2], environ.get("HTTP_HOST"))
+    else:
+        ours = site in (None, "same-origin")
+    if not ours:
+        raise Forbidden("Another site sent this form. Open the page here and send it again.")
+
+
 def challenge(metadata_url: str | None, error: str | None, scope: str | None = None) -> str:
     """A `WWW-Authenticate` value. It names metadata only where clients can find some."""
     parts = [f'Bearer realm="{REALM}"']

@@ -77,7 +77,7 @@ POLICY: Final = "; ".join(
 #: Of every page and every file of one.
 SECURITY: Final = {
     "Content-Security-Policy": POLICY,
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # with no-referrer, forms send `Origin: null`
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from flask import Blueprint, Response, request
 
 from evidence.errors import EvidenceError, InvalidRequest, Unavailable
-from service.access.grants import GrantEntry
-from service.access.grants import StreamGrant
+from service.access.grants import GrantEntry, StreamGrant
+from service.access.guard import check_form
 from service.records.values import moment
 from service.signin.owner_site import LOGIN, LOGOUT, OWNER, OwnerSite, see_other
 
@@ -49,7 +49,7 @@ def _login(site: OwnerSite) -> Response:
         onward = OWNER
     if request.method == "GET":
         return site.sign_in_page(request.args.get("code", ""), onward)
-    site.sessions.check_same_site()
+    check_form(request.environ, site.sessions.base)
     try:
         return site.sessions.sign_in(request.form.get("code", ""), see_other(onward))
     except EvidenceError as error:

@@ -40,14 +40,13 @@ class OwnerSite:
     def page(
         self, template: str, *, error: EvidenceError | None = None, **context: Any
     ) -> Response:
-        """Returns a page that is not cached and whose form sends its origin.
+        """Returns a page that is not cached.
 
         With an error, it has its status, and when to try again.
         """
         status = STATUS[error.kind] if error else 200
         response = self.layout.page(template, here=OWNER, status=status, error=error, **context)
         response.headers["Cache-Control"] = "no-store"
-        response.headers["Referrer-Policy"] = "same-origin"
         return with_error(response, error) if error else response
 
     def view(self, view: Callable[[], Response]) -> Callable[[], Response]:

@@ -8,6 +8,7 @@ from flask import Response, request
 from evidence import request_log
 from evidence.errors import Forbidden
 from service.access import tokens
+from service.access.guard import check_form
 from service.access.owner import SESSION_SECONDS, Owner, limit
 from service.access.rates import client
 
@@ -70,18 +71,11 @@ class Sessions:
 
     def check_form(self, session: str, purpose: str) -> None:
         """Raises `Forbidden` unless the form belongs to this session and was not sent before."""
-        self.check_same_site()
+        check_form(request.environ, self.base)
         with self.owner.entries.changing() as kept:
             entry = kept.use(_FORM, request.form.get("form", ""))
         if entry is None or entry.uses > 1 or entry.body["for"] != _of(session, purpose):
             raise Forbidden("This form was already sent or has expired. Open the page again.")
-
-    def check_same_site(self) -> None:
-        """Raises `Forbidden` for a form from a page of another site."""
-        site = request.headers.get("Sec-Fetch-Site")
-        origin = request.headers.get("Origin")
-        if site not in (None, "same-origin") or (site is None and origin not in (None, self.base)):
-            raise Forbidden("Another site sent this form. Open the page here and send it again.")
 
     def limit(self, what: str, most: int, seconds: int) -> None:
         """Counts this request; raises `RateLimited` after `most` of its address in a window."""

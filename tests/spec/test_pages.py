@@ -113,7 +113,7 @@ def test_a_page_goes_out_with_a_strict_policy(house: House, path: str) -> None:
     headers = get(house.app, path).headers
     assert headers["Content-Security-Policy"] == POLICY
     assert "'unsafe" not in POLICY and "http" not in POLICY and "*" not in POLICY
-    assert headers["Referrer-Policy"] == "no-referrer"
+    assert headers["Referrer-Policy"] == "same-origin"
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert "Set-Cookie" not in headers
 

@@ -105,8 +105,27 @@ def test_a_token_goes_into_a_cookie_that_scripts_and_other_sites_cannot_use(hous
     for elsewhere in ("https://evil.example", "//evil.example", "/owner", "/read\r\nX-Y: 1"):
         found = client.post("/read", data={**form, "to": elsewhere}).headers["Location"]
         assert found == "/read"
-    site = {"Sec-Fetch-Site": "cross-site"}
-    assert client.post("/read", data=form, headers=site).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Sec-Fetch-Site": "same-origin"}, 303),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site", "Origin": "http://localhost"}, 403),
+        ({"Origin": "http://localhost"}, 303),
+        ({"Origin": "http://localhost.evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+    ],
+)
+def test_no_other_site_puts_a_token_into_a_session(
+    house: House, headers: dict[str, str], status: int
+) -> None:
+    form = {"token": house.grant()[1], "surface": "records"}
+    for sent in (form, {"leave": ""}):
+        answer = house.app.test_client().post("/read", data=sent, headers=headers)
+        assert answer.status_code == status
+        assert ("Set-Cookie" in answer.headers) is (status == 303)
 
 
 def test_without_a_session_there_is_a_form_and_nothing_else(house: House) -> None:

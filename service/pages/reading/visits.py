@@ -10,8 +10,8 @@ from typing import Any, Final
 from flask import Response, g, redirect, request
 
 from evidence import request_log
-from evidence.errors import EvidenceError, Forbidden, InvalidRequest, Unauthenticated
-from service.access.guard import bearer
+from evidence.errors import EvidenceError, InvalidRequest, Unauthenticated
+from service.access.guard import bearer, check_form
 from service.operations.base import PaperSession, Session
 from service.pages.holdings import PAPERS, RECORDS
 from service.pages.layout import Layout
@@ -77,8 +77,7 @@ class Visits:
 
     def post(self) -> Response:
         """Begins a session with the token of the form, or ends all."""
-        if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
-            raise Forbidden("Another site sent this form. Open the page here and send it again.")
+        check_form(request.environ, self.layout.services.settings.base)
         request.max_content_length = FORM_BYTES
         form = request.form
         if "leave" in form:
