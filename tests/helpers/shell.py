@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fcntl import ioctl
 from pathlib import Path
 
+import click
 import orjson
 from click.testing import CliRunner, Result
 
@@ -107,6 +108,11 @@ def _piece(terminal: int) -> bytes:
         return os.read(terminal, 65_536)
     except OSError:  # the other side is closed
         return b""
+
+
+def root_context() -> click.Context:
+    """The context for parsing a command of `rung`, which keeps the help option of its first."""
+    return click.Context(rung, **rung.context_settings)
 
 
 def words_of(tool: str, args: Mapping[str, object]) -> list[str]:

@@ -14,7 +14,7 @@ from service.cli.deferred import loaded
 from service.cli.reading import ENTRIES
 from tests.helpers import worlds
 from tests.helpers.demo import NEEDLE
-from tests.helpers.shell import FORM, SPELL, Shell, printed
+from tests.helpers.shell import FORM, SPELL, Shell, printed, root_context
 from tests.helpers.worlds import SECRET, House
 from tests.spec.scenarios import scenario
 
@@ -151,4 +151,4 @@ def options(words: list[str]) -> dict[str, object]:
     """What the command makes of its words."""
     command = loaded(rung.commands["search"])
     (entry,) = [entry for entry in ENTRIES if entry.name == "search"]
-    return entry.given(command.make_context("search", words[1:]).params)
+    return entry.given(command.make_context("search", words[1:], root_context()).params)

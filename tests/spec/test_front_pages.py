@@ -18,6 +18,7 @@ from service.pages.connect import PLACEHOLDER
 from service.access.tokens import PREFIX
 from tests.helpers import canaries, worlds
 from tests.helpers.api import Answer, Api
+from tests.helpers.shell import root_context
 from tests.helpers.snapshots import DATA
 from tests.helpers.worlds import House
 
@@ -185,7 +186,7 @@ def test_every_rung_command_of_the_pages_is_one(secrets: House) -> None:
         words = shlex.split(line)[1:]
         while isinstance(command, click.Group):
             command, words = loaded(command.commands[words[0]]), words[1:]
-        command.make_context(line, words)
+        command.make_context(line, words, root_context())
 
 
 @pytest.mark.parametrize("path", PAGES)
