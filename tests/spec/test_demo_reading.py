@@ -27,7 +27,7 @@ def test_the_first_result_of_a_question_opens_at_its_answer(
 @pytest.mark.parametrize(
     "id, others",
     [
-        ("gmail-home/messages:m_0001", ("Re: Lisbon, fifteen years later", "Ada Brandt")),
+        ("gmail-home/messages:m_0001", ("Re: Lisbon, fifteen years later", "18 May 2025, 21:10")),
         ("slack-team/messages:c00004", ("I have booked a room", "Pinned to the front page")),
     ],
 )
@@ -36,3 +36,12 @@ def test_a_mail_and_a_chat_message_are_shown_with_their_thread(
 ) -> None:
     thread = text(page(visit, f"/read/{id}")).partition(" Thread ")[2]
     assert all(words in thread for words in others), thread
+
+
+def test_a_calendar_entry_says_where_and_an_empty_field_is_left_out(visit: FlaskClient) -> None:
+    shown = text(page(visit, "/read/calendar/events:dentist"))
+    assert "Where Praxis Dr. Yılmaz" in shown and "attendees" not in shown
+
+
+def test_an_attachment_is_listed_once(visit: FlaskClient) -> None:
+    assert page(visit, "/read/gmail-home/messages:m_0001").count("Alfama.png</a>") == 1

@@ -30,7 +30,9 @@ THREAD_BESIDE: Final = 5
 RELATED_SHOWN: Final = 5
 #: Fields whose time makes a record a calendar entry: no role declares one.
 STARTS: Final = ("start", "starts_at", "start_time", "dtstart")
-RECEIVERS: Final = ("to", "cc")
+#: Fields of the header that have no role, with their names there.
+RECEIVERS: Final = {"to": "To", "cc": "Cc"}
+PLACES: Final = {"place": "Where", "location": "Where", "attendees": "With"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +121,17 @@ def record_page(visits: Visits, id: str) -> Response:
     kind, files = _kind(record), list(_files(record))
     elsewhere = {record.text_field, *(pointer.top_level(one.field_path) for one in record.bytes)}
     if kind != "Table row":
-        elsewhere |= _in_header(record)
-    fields = [name for name in record.data if name not in elsewhere]
+        elsewhere |= _in_header(record, kind)
+    empty: tuple[Any, ...] = (None, "", [], {})
+    fields = [
+        name for name, one in record.data.items() if name not in elsewhere and one not in empty
+    ]
     first = shown.number("fields", 0)
-    related = {name: _links(one.records) for name, one in record.expanded.items() if one.records}
+    related = {
+        name: _links(one.records)
+        for name, one in record.expanded.items()
+        if any(not each.bytes for each in one.records)
+    }
     return visits.page(
         "record.html",
         record=record,
@@ -176,19 +185,25 @@ def _kind(record: Record) -> str:
     return "Note" if record.text_field and "amount" not in roles else "Table row"
 
 
-def _in_header(record: Record) -> set[str | None]:
+def _in_header(record: Record, kind: str) -> set[str | None]:
     """The fields that the header shows."""
     roles = {record.roles.get(role) for role in ("primary-title", "actor", "event-time")}
-    return roles | {*RECEIVERS} if "actor" in record.roles else roles
+    return roles | _named(record, kind).keys()
+
+
+def _named(record: Record, kind: str) -> dict[str, str]:
+    """Fields without a role that the header of such a record shows, with their names there."""
+    places = PLACES if kind == "Calendar entry" else {}
+    return places | (RECEIVERS if "actor" in record.roles else {})
 
 
 def _header(record: Record, kind: str) -> Iterator[tuple[str, str, bool]]:
     """(name, value, whether it is a time)."""
     if person := _person(record):
         yield "From" if kind in ("Mail", "Chat message") else "By", person, False
-        for name in RECEIVERS:
-            if value := record.data.get(name):
-                yield name.title(), shown.plain(value), False
+    for name, title in _named(record, kind).items():
+        if value := record.data.get(name):
+            yield title, shown.plain(value), False
     if record.authored_at:
         yield "When", record.authored_at, True
 
@@ -281,7 +296,10 @@ def _thread(session: Session, record: Record) -> list[Link]:
             records = session.rs.records(query).value.records
         except EvidenceError:  # filters that the source does not declare
             return []
-        listed = {one.id: replace(one, roles=record.roles) for one in records}
+        listed = {
+            one.id: replace(one, roles=record.roles, authored_at=one.data.get(names[1]))
+            for one in records
+        }
         found = {**dict(reversed(listed.items())), **found} if order == "desc" else found | listed
     if len(found) < 2:
         return []
