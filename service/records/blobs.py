@@ -37,7 +37,7 @@ def open_blob(engine: Engine, view: View, blob_id: str, connection_id: str | Non
     view.note_use([RecordRef(stream.name, "", stream.connection_id)])
 
     def read(start: int, stop: int) -> Iterator[bytes]:
-        return engine.blob_bytes(row, start, stop)
+        return engine.blob_bytes(row, start, stop, view.grant.connection_ids)
 
     return Blob(blob_id, row.media_type, row.size_bytes, row.sha256, read)
 

@@ -232,8 +232,8 @@ class Snapshot(Protocol):
     def names(self) -> list[tuple[str, str]]:
         """(connection id, stream) of all streams, sorted."""
 
-    def confine(self, connection_ids: Iterable[str]) -> None:
-        """Limits the request to some connections; PostgreSQL then enforces this itself."""
+    def confine(self, connection_ids: Iterable[str] | None) -> None:
+        """Limits the request to some connections, None for all; PostgreSQL enforces this too."""
 
     def ahead(self, *calls: Callable[[], object]) -> None:
         """Calls of verbs that will follow: an engine that is far away fetches them in one go.

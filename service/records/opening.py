@@ -37,10 +37,13 @@ class Engine(Protocol):
         """One consistent view; its verbs raise `TimedOut` past `seconds`."""
         ...
 
-    def blob_bytes(self, blob: BlobRow, start: int, stop: int) -> Iterator[bytes]:
-        """Bytes `start` to `stop` (exclusive) of a blob, in pieces, each read by itself.
+    def blob_bytes(
+        self, blob: BlobRow, start: int, stop: int, connection_ids: Iterable[str]
+    ) -> Iterator[bytes]:
+        """Bytes `start` to `stop` (exclusive) of a blob of one of some connections, in pieces.
 
-        Ends early if the store has been replaced by one without the blob.
+        Each piece is read by itself. Ends early if the store has been replaced by one without the
+        blob.
         """
         ...
 

@@ -137,8 +137,8 @@ class Store:
             return known
         registry = RegistryReader(snapshot)
         grant = find(registry, now=self.activity.now) if find else everything(snapshot)
+        snapshot.confine(grant.connection_ids)
         view = open_view(snapshot, grant)
-        snapshot.confine(view.grant.connection_ids)
         if len(views) >= BUDGETS.grants_cached:
             views.clear()
         views[key] = generation, view

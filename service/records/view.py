@@ -253,7 +253,7 @@ def threads_of(streams: Iterable[StreamView], selections: Mapping[int, Selection
 
 
 def open_view(snapshot: Snapshot, grant: Grant) -> View:
-    """Resolves a grant against the store as `db` shows it."""
+    """Resolves a grant against the store as a snapshot, confined to it, shows the store."""
     found = (_open_stream(snapshot, item) for item in grant.streams)
     streams = tuple(stream for stream in found if stream is not None)
     owners = {ordinal: stream for stream in streams for ordinal in stream.searchable}

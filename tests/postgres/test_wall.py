@@ -1,28 +1,44 @@
 """The second wall: a role that sees what a grant names, whatever our own check lets through."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
 
-from service.access import grants
+from evidence.errors import NotFound
+from service.access.grants import Grant, StreamGrant
 from service.access.registry import RegistryReader
 from service.cursors import Sealer
-from service.place import Database
-from service.ports import AggregateQuery, RecordQuery, SearchQuery
-from service.records import aggregate, changes, lists, search
-from service.records.opening import Engine, open_reader, open_writer
+from service.place import Database, Place
+from service.ports import AggregateQuery, RecordQuery, SchemaQuery, SearchQuery
+from service.records import aggregate, blobs, changes, lists, schema, search
+from service.records.engine import Snapshot
+from service.records.access_tables import TABLES
+from service.records.opening import open_reader, open_writer
+from service.records.overview import overview
 from service.records.postgres.ddl import GUARDED, VIEWED, WEB_GRANT
 from service.records.view import View, open_view
 from tests.helpers import worlds
 from tests.helpers.places import new_database
+from tests.helpers.server import ROOT
 from tests.helpers.worlds import Connection, House, World
 
 CANARY, ROLE = "zanzibarcanary", "rung_test_web"
+FIELDS = ("id", "body", "size", "at", "file")
+BLOB = "blob-{}"
+SEALER = Sealer(b"a secret of tests only")
+CHANGES = RecordQuery("letters", connection_id="theirs", changes_since="beginning")
+BY_SIZE = AggregateQuery("letters", "count", group_by="size")
+#: Tables whose rows the role can read whatever a transaction names.
+OPEN_TABLES = """
+SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
+AND NOT relrowsecurity AND has_table_privilege(oid, 'SELECT')
+"""
 LONG = f"{'lorem ipsum dolor ' * 9_000} {CANARY} lantern"
+MINE, THEIRS = "mine", "theirs"
 
 
 def world() -> World:
@@ -30,23 +46,25 @@ def world() -> World:
         "body": worlds.text("primary-text"),
         "size": {"type": "integer"},
         "at": worlds.moment(),
+        "file": {"type": "object"},
     }
     query = {
         "search": {"lexical_fields": ["body"]},
         "aggregations": {"group_by": ["size"], "group_by_time": ["at"], "sum": ["size"]},
         "exact_filters": ["size"],
     }
-    letters = worlds.stream("letters", fields, "at", query=query)
 
-    def of(name: str, *texts: str) -> Connection:
-        rows = (
+    def of(name: str, label: str, *texts: str) -> Connection:
+        letters = worlds.stream("letters", fields, "at", query=query, label=label)
+        rows = [
             worlds.row("letters", f"{name}{n}", body=text, size=n, at=f"2026-01-0{n + 1}")
             for n, text in enumerate(texts)
-        )
-        return Connection(name, "post", None, (letters,), tuple(rows))
+        ]
+        rows[0].data["file"] = worlds.blob(texts[0].encode(), "text/plain", BLOB.format(name))
+        return Connection(name, "post", label, (letters,), tuple(rows))
 
-    mine = of("mine", "a lantern of mine", "another lantern")
-    return World((mine, of("theirs", f"{CANARY} lantern", LONG)))
+    mine = of(MINE, "Mine", "a lantern of mine", "another lantern", "no more")
+    return World((mine, of(THEIRS, CANARY, f"{CANARY} lantern", LONG)))
 
 
 @pytest.fixture(scope="module")
@@ -88,44 +106,116 @@ def test_a_service_with_the_role_answers_inside_the_grant(house: House, web: Dat
             assert asked[0].body["data"] == asked[1].body["data"] != []
 
 
-def test_without_our_own_check_no_canary_comes_out(house: House, web: Database) -> None:
-    """A view of the whole store, in a snapshot that is confined to one connection."""
-    wide, _ = house.grant()
-    sealer, engine = Sealer(b"a secret of tests only"), open_reader(web)
+@contextmanager
+def confined(place: Place, *names: str) -> Iterator[Snapshot]:
+    """A snapshot for a request that reads some connections, all if none are named."""
+    with closing(open_reader(place)) as engine, engine.snapshot() as snapshot:
+        snapshot.confine(names or None)
+        yield snapshot
+
+
+@pytest.fixture(scope="module")
+def everything() -> Grant:
+    both = (StreamGrant(name, "letters", FIELDS) for name in (MINE, THEIRS))
+    return Grant("grt_everything", None, tuple(both))
+
+
+@pytest.fixture(scope="module")
+def leaky(house: House, everything: Grant) -> View:
+    """Every stream of the store, as our check lets them through by mistake, for a grant of one."""
+    with confined(house.path) as snapshot:
+        view = open_view(snapshot, everything)
+    own = tuple(one for one in everything.streams if one.connection_id == MINE)
+    return replace(view, grant=replace(everything, streams=own))
+
+
+def test_without_our_own_check_no_record_comes_out(web: Database, leaky: View) -> None:
     said = list[object]()
     for ask in (
-        lambda s, v: search.search(s, v, SearchQuery("lantern"), sealer),
-        lambda s, v: search.search(s, v, SearchQuery(f"{CANARY[:-2]}*"), sealer),
-        lambda s, v: search.search(s, v, SearchQuery(CANARY[:-1]), sealer),
-        lambda s, v: lists.list_records(s, v, RecordQuery("letters", limit=9), sealer),
-        lambda s, v: changes.list_changes(
-            s, v, RecordQuery("letters", connection_id="theirs", changes_since="beginning"), sealer
-        ),
-        lambda s, v: aggregate.aggregate(
-            s, v, AggregateQuery("letters", "count", group_by="size"), sealer
-        ),
+        lambda s: search.search(s, leaky, SearchQuery("lantern"), SEALER),
+        lambda s: search.search(s, leaky, SearchQuery(f"{CANARY[:-2]}*"), SEALER),
+        lambda s: search.search(s, leaky, SearchQuery(CANARY[:-1]), SEALER),
+        lambda s: lists.list_records(s, leaky, RecordQuery("letters", limit=9), SEALER),
+        lambda s: changes.list_changes(s, leaky, CHANGES, SEALER),
+        lambda s: aggregate.aggregate(s, leaky, BY_SIZE, SEALER),
     ):
-        with engine.snapshot() as snapshot:
-            view = _wide(engine, wide)
-            snapshot.confine(["mine"])
-            said.append(ask(snapshot, view))
-    engine.close()
+        with confined(web, MINE) as snapshot:
+            said.append(ask(snapshot))
     assert CANARY not in repr(said) and "theirs0" not in repr(said)
     assert "lantern of mine" in repr(said)
 
 
-def _wide(engine: Engine, grant_id: str) -> View:
-    with engine.snapshot() as snapshot:
-        return open_view(snapshot, grants.by_id(RegistryReader(snapshot), grant_id))
+def test_without_our_own_check_no_count_comes_out(web: Database, leaky: View) -> None:
+    with confined(web, MINE) as snapshot:
+        listed = schema.list_streams(snapshot, leaky, None).rows
+        assert {one.source.connection_id: one.record_count for one in listed} == {
+            MINE: 3,
+            THEIRS: 0,
+        }
+        own = (one for one in leaky.streams if one.connection_id == MINE)
+        mine = snapshot.statistics(*zip(*((one.id, *one.searchable) for one in own)))
+        assert snapshot.statistics(tuple(leaky.selections), tuple(leaky.owners)) == mine
+        assert mine[0] == 3
 
 
-def test_a_transaction_that_names_no_connection_sees_no_record(web: Database) -> None:
+def test_without_our_own_check_no_byte_of_a_blob_comes_out(
+    house: House, web: Database, leaky: View
+) -> None:
+    (theirs,) = (one for one in leaky.streams if one.connection_id == THEIRS)
+    with confined(house.path, THEIRS) as snapshot:
+        (known,) = snapshot.blobs(theirs.selection(), BLOB.format(THEIRS))
+        assert CANARY.encode() in snapshot.blob_content(known)
+    with closing(open_reader(web)) as engine:
+        with pytest.raises(NotFound):
+            blobs.open_blob(engine, leaky, BLOB.format(THEIRS), None)
+        mine = blobs.open_blob(engine, leaky, BLOB.format(MINE), None)
+        assert b"".join(mine.chunks(0, mine.size_bytes)) == b"a lantern of mine"
+        # The number of their blob, as our check lets it through by mistake.
+        own = leaky.grant.connection_ids
+        assert b"".join(engine.blob_bytes(known, 0, known.size_bytes, own)) == b""
+    with confined(web, MINE) as snapshot:
+        assert snapshot.blob_content(known) == b""
+
+
+def test_without_our_own_check_no_name_or_manifest_comes_out(
+    web: Database, everything: Grant
+) -> None:
+    """A grant of everything, in a request for one connection, after requests for all of them."""
+    with closing(open_reader(web)) as engine:
+        with engine.snapshot() as snapshot:
+            assert [one.connection for one in overview(snapshot, 0)] == ["Mine", CANARY]
+        with engine.snapshot() as snapshot:
+            snapshot.confine({MINE})
+            view = open_view(snapshot, everything)
+            said = [
+                snapshot.names(),
+                schema.schema(view, SchemaQuery()),
+                schema.list_streams(snapshot, view, None),
+                search.search(snapshot, view, SearchQuery("lantern"), SEALER),
+            ]
+            assert RegistryReader(snapshot).grants() == []  # they name connections
+    assert THEIRS not in repr(said) and CANARY not in repr(said) and MINE in repr(said)
+
+
+def test_a_transaction_that_names_no_connection_sees_nothing(web: Database) -> None:
     with psycopg.connect(web.url, autocommit=True) as db:
         for table in (*GUARDED, *(f"{one}_seen" for one in VIEWED)):
             assert db.execute(f"SELECT count(*) FROM {table}".encode()).fetchone() == (0,)
         for table in VIEWED:
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 db.execute(f"SELECT count(*) FROM {table}".encode())
+
+
+def test_every_table_with_a_connection_is_behind_the_wall(web: Database) -> None:
+    """Row security, or no right to read the table itself."""
+    with psycopg.connect(web.url) as db:
+        tables = {name for (name,) in db.execute(OPEN_TABLES)}
+    assert tables == {"meta", "counter", "letter", *TABLES}
+
+
+def test_the_guide_has_the_rights_of_the_role() -> None:
+    guide = (ROOT / "docs" / "postgres.md").read_text(encoding="utf-8")
+    assert f"{WEB_GRANT.format('rung_web')};" in " ".join(guide.split())
 
 
 def test_the_role_cannot_write(web: Database) -> None:

@@ -12,10 +12,7 @@ from service.records.postgres.connections import Connection
 #: Rows of a log that are read at a time.
 PIECE: Final = 1_000
 
-_CONFINE = """
-SELECT set_config('rung.conns',
-  array(SELECT id FROM connection WHERE connection_id = ANY(%s))::text, true)
-"""
+_CONFINE = "SELECT rung_confine(%s::text[])"
 
 _Rows = list[tuple[Any, ...]]
 
@@ -33,11 +30,14 @@ class Asking:
         #: Answers to statements that were fetched ahead, by the statement with its parameters.
         self._known: dict[str, _Rows] = {}
         self._noted: dict[str, tuple[str, tuple[Any, ...]]] | None = None
+        #: The connections of the request, None for all; what is cached is limited to them too.
+        self._named: Sequence[str] | None = ()
         #: The statement that limits the connections; it is sent with the next one.
         self._confined: tuple[str, tuple[Any, ...]] | None = None
 
-    def confine(self, connection_ids: Iterable[str]) -> None:
-        self._confined = _CONFINE, (sorted(connection_ids),)
+    def confine(self, connection_ids: Iterable[str] | None) -> None:
+        named = None if connection_ids is None else sorted(connection_ids)
+        self._named, self._confined = named, (_CONFINE, (named,))
 
     def ahead(self, *calls: Callable[[], object]) -> None:
         """Makes the first statement of each call, all in one round trip; see `engine.Snapshot`."""

@@ -16,10 +16,7 @@ SELECT s.name, s.id, s.manifest, c.connector_key, c.display_name, c.languages,
   array(SELECT o.searchable FROM scope o WHERE o.stream = s.id ORDER BY o.ordinal)
 FROM stream s JOIN connection c ON c.id = s.conn WHERE c.connection_id = %s
 """
-_FIELDS = """
-SELECT s.conn, array_agg(o.ordinal) FROM scope o JOIN stream s ON s.id = o.stream
-WHERE o.searchable GROUP BY s.conn
-"""
+_FIELDS = "SELECT conn, ordinals FROM searched"
 #: Lexemes for the scope in one expression; from here on rows are only looked at one by one.
 LEXEMES_MOST = 128
 

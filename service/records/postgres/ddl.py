@@ -12,8 +12,8 @@ It has the tables of the file (sqlite/ddl.py) with these differences:
 * `counter` has one row. It is changed last in every transaction and so puts all commits in one
   order: `version` is that of the last change, `generation` counts commits, `catalog` those that
   changed a connection or a stream.
-* Every row of data names its connection. A role of web processes sees those that the transaction
-  names, whatever our own check of the grant lets through.
+* Every row names its connection. A role of web processes sees those that the transaction names,
+  whatever our own check of the grant lets through.
 """
 
 from pathlib import Path
@@ -37,12 +37,15 @@ _LOCK_SECONDS: Final = 60
 _POLL_SECONDS: Final = 0.1
 
 #: What a role of web processes reads by row security, and what by views alone.
-GUARDED: Final = ("record", "document", "tombstone", "chunk", "cell", "change", "blob_use")
+GUARDED: Final = (
+    *("connection", "stream", "scope", "record", "document", "tombstone", "chunk", "cell"),
+    *("change", "blob", "blob_part", "blob_use"),
+)
 VIEWED: Final = ("term", "passage", "word_count")
 #: What a role of web processes, `{0}`, needs, and no more.
 WEB_GRANT: Final = (
-    'GRANT SELECT ON meta, counter, connection, stream, scope, letter, blob, blob_part, "grant", '
-    f"package, member, {', '.join(GUARDED)}, {', '.join(f'{one}_seen' for one in VIEWED)} "
+    'GRANT SELECT ON meta, counter, letter, searched, "grant", package, member, '
+    f"{', '.join(GUARDED)}, {', '.join(f'{one}_seen' for one in VIEWED)} "
     f"TO {{0}}; GRANT SELECT, INSERT, UPDATE, DELETE ON {', '.join(TABLES)} TO {{0}}"
 )
 

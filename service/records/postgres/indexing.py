@@ -32,9 +32,9 @@ WHERE t.seq = d.seq AND t.ordinal = d.ordinal
 """
 _COUNT = """
 INSERT INTO word_count AS w (word, ordinal, n, conn)
-SELECT c.word, c.ordinal, c.n, s.conn
+SELECT c.word, c.ordinal, c.n, o.conn
 FROM unnest(%s::text[], %s::integer[], %s::integer[]) AS c(word, ordinal, n)
-JOIN scope o USING (ordinal) JOIN stream s ON s.id = o.stream
+JOIN scope o USING (ordinal)
 ON CONFLICT (word, ordinal) DO UPDATE SET n = w.n + excluded.n
 """
 _UNCOUNT = """

@@ -26,6 +26,7 @@ CREATE TABLE stream (
 CREATE TABLE scope (
   ordinal integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   stream integer NOT NULL REFERENCES stream(id),
+  conn integer NOT NULL,
   field text COLLATE "C" NOT NULL,
   searchable boolean NOT NULL DEFAULT false,
   words bigint NOT NULL DEFAULT 0,
@@ -168,34 +169,36 @@ CREATE TABLE member (
 );
 
 -- The second wall. A role of web processes sees the rows of the connections that its transaction
--- names. Row security would keep an index of words from being used, so those tables have views, and
--- the role may not read the tables themselves.
+-- names, and before that the grants alone. Row security would keep an index of words from being
+-- used, so those tables have views, and the role may not read the tables themselves.
 CREATE FUNCTION rung_conns() RETURNS integer[] STABLE LANGUAGE sql AS
   $$ SELECT coalesce(nullif(current_setting('rung.conns', true), ''), '{}')::integer[] $$;
-ALTER TABLE record ENABLE ROW LEVEL SECURITY;
-CREATE POLICY seen ON record FOR SELECT
-  USING (conn = ANY ((SELECT rung_conns())::integer[]));
-ALTER TABLE document ENABLE ROW LEVEL SECURITY;
-CREATE POLICY seen ON document FOR SELECT
-  USING (conn = ANY ((SELECT rung_conns())::integer[]));
-ALTER TABLE tombstone ENABLE ROW LEVEL SECURITY;
-CREATE POLICY seen ON tombstone FOR SELECT
-  USING (conn = ANY ((SELECT rung_conns())::integer[]));
-ALTER TABLE chunk ENABLE ROW LEVEL SECURITY;
-CREATE POLICY seen ON chunk FOR SELECT
-  USING (conn = ANY ((SELECT rung_conns())::integer[]));
-ALTER TABLE cell ENABLE ROW LEVEL SECURITY;
-CREATE POLICY seen ON cell FOR SELECT
-  USING (conn = ANY ((SELECT rung_conns())::integer[]));
-ALTER TABLE change ENABLE ROW LEVEL SECURITY;
-CREATE POLICY seen ON change FOR SELECT
-  USING (conn = ANY ((SELECT rung_conns())::integer[]));
-ALTER TABLE blob_use ENABLE ROW LEVEL SECURITY;
-CREATE POLICY seen ON blob_use FOR SELECT
-  USING (conn = ANY ((SELECT rung_conns())::integer[]));
-CREATE VIEW term_seen AS SELECT * FROM term
-  WHERE conn = ANY ((SELECT rung_conns())::integer[]);
-CREATE VIEW passage_seen AS SELECT * FROM passage
-  WHERE conn = ANY ((SELECT rung_conns())::integer[]);
-CREATE VIEW word_count_seen AS SELECT * FROM word_count
-  WHERE conn = ANY ((SELECT rung_conns())::integer[]);
+-- Names the connections of the transaction, all of them with NULL.
+CREATE FUNCTION rung_confine(names text[]) RETURNS text LANGUAGE sql
+  SECURITY DEFINER SET search_path FROM CURRENT AS
+  $$ SELECT set_config('rung.conns', array(
+    SELECT id FROM connection WHERE names IS NULL OR connection_id = ANY (names))::text, true) $$;
+DO $$
+DECLARE
+  one text;
+  seen CONSTANT text := 'conn = ANY ((SELECT rung_conns())::integer[])';
+BEGIN
+  FOREACH one IN ARRAY '{stream, scope, record, document, tombstone, chunk, cell, change, blob,
+    blob_part, blob_use}'::text[] LOOP
+    EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', one);
+    EXECUTE format('CREATE POLICY seen ON %I FOR SELECT USING (%s)', one, seen);
+  END LOOP;
+  FOREACH one IN ARRAY '{term, passage, word_count}'::text[] LOOP
+    EXECUTE format('CREATE VIEW %I AS SELECT * FROM %I WHERE %s', one || '_seen', one, seen);
+  END LOOP;
+  FOREACH one IN ARRAY '{grant, package, member}'::text[] LOOP
+    EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', one);
+    EXECUTE format('CREATE POLICY seen ON %I FOR SELECT USING (%s)', one,
+      $p$coalesce(current_setting('rung.conns', true), '') = ''$p$);
+  END LOOP;
+END $$;
+ALTER TABLE connection ENABLE ROW LEVEL SECURITY;
+CREATE POLICY seen ON connection FOR SELECT USING (id = ANY ((SELECT rung_conns())::integer[]));
+-- Numbers alone: whether a grant covers a connection, or all that there are.
+CREATE VIEW searched AS
+  SELECT conn, array_agg(ordinal) AS ordinals FROM scope WHERE searchable GROUP BY conn;

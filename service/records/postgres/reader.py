@@ -1,6 +1,6 @@
 """Readers of the database: every request one snapshot of it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import cycle
 from threading import Event
@@ -101,10 +101,13 @@ class Reader:
                 return begun
         return stack.enter_context(self._pool.begun(begin, deadline))
 
-    def blob_bytes(self, blob: BlobRow, start: int, stop: int) -> Iterator[bytes]:
+    def blob_bytes(
+        self, blob: BlobRow, start: int, stop: int, connection_ids: Iterable[str]
+    ) -> Iterator[bytes]:
         first, last = start // BLOB_PART_BYTES, -(-stop // BLOB_PART_BYTES)
         for number in range(first, last):
             with self.snapshot() as snapshot:
+                snapshot.confine(connection_ids)
                 part = snapshot.blob_part(blob, number)
             if part is None:
                 return

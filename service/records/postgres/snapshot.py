@@ -64,6 +64,8 @@ class PostgresSnapshot(SearchVerbs):
         return None if row is None else row[0]
 
     def stream(self, connection_id: str, name: str) -> StreamRow | None:
+        if self._named is not None and connection_id not in self._named:
+            return None
         return self.catalog.stream(self.rows_of, connection_id, name)
 
     def names(self) -> list[tuple[str, str]]:

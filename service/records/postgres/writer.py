@@ -125,9 +125,10 @@ class Writer(Transactions):
         if before != after:
             self.changed_catalog()
             self.write_each(
-                "INSERT INTO scope (stream, field, searchable) VALUES (%s, %s, %s)"
+                "INSERT INTO scope (stream, conn, field, searchable)"
+                " SELECT id, conn, %s, %s FROM stream WHERE id = %s"
                 " ON CONFLICT (stream, field) DO UPDATE SET searchable = excluded.searchable",
-                [(stream, field, searchable) for field, searchable in after.items()],
+                [(field, searchable, stream) for field, searchable in after.items()],
             )
             rows = self.rows_of(listed, stream)
         known = {field: ordinal for field, ordinal, _ in rows}

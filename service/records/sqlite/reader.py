@@ -2,7 +2,7 @@
 
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -94,7 +94,9 @@ class Reader:
         """Changes with each commit of another connection; differs between connections."""
         return self._local.kept.number, db.execute("PRAGMA data_version").fetchone()[0]
 
-    def blob_bytes(self, blob: BlobRow, start: int, stop: int) -> Iterator[bytes]:
+    def blob_bytes(
+        self, blob: BlobRow, start: int, stop: int, connection_ids: Iterable[str]
+    ) -> Iterator[bytes]:
         """See `opening.Engine`. After a replacement of the file, a key may be another blob's."""
         first, last = start // BLOB_PART_BYTES, -(-stop // BLOB_PART_BYTES)
         for number in range(first, last):

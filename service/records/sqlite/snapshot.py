@@ -63,7 +63,7 @@ class SqliteSnapshot(SearchVerbs):
     def generation(self) -> tuple[int, int]:
         return self._generation
 
-    def confine(self, connection_ids: Iterable[str]) -> None:
+    def confine(self, connection_ids: Iterable[str] | None) -> None:
         """Nothing: who reads the file can read all of it."""
 
     def ahead(self, *calls: Callable[[], object]) -> None:
