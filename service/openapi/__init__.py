@@ -1,7 +1,7 @@
 """The OpenAPI 3.1 document of the mounted routes, made from the operations and their schemas.
 
-`parts/` has what does not depend on an operation: the schemas of bodies, the headers, and the
-routes of the server itself.
+`parts/` has what does not depend on an operation: the schemas of bodies, the headers, the routes of
+the server itself, of blobs and of MCP.
 """
 
 from collections.abc import Iterator
@@ -32,22 +32,23 @@ class Mounted:
 
 def document(mounted: Mounted) -> dict[str, Any]:
     """The document, as plain JSON values."""
-    found = _part("server")
+    found, routes = _part("server"), _part("routes")
     found["info"]["version"] = VERSION
     found["servers"] = [{"url": mounted.public_url or "/"}]
     found["tags"] = [tag for tag in found["tags"] if getattr(mounted, tag["name"], True)]
     shared = found["components"]
     shared["parameters"] = components()
-    shared["responses"] = paths.components(paths.headers("Request-Id"))
+    shared["responses"] |= paths.components(paths.headers("Request-Id"))
     if mounted.records:
         shared["schemas"] |= _part("records")
-        found["paths"] |= paths.of_records()
+        found["paths"] |= paths.of_records(routes["blob"])
     if mounted.papers:
         shared["schemas"] |= _part("papers")
         found["paths"] |= paths.of_papers(mounted.closed)
     if not mounted.records and not mounted.closed:
         del shared["securitySchemes"]
-    found["paths"] |= paths.of_messages(mounted.records, mounted.papers, mounted.closed)
+    messages = paths.of_messages(routes["mcp"], mounted.records, mounted.papers, mounted.closed)
+    found["paths"] |= messages
     return _pruned(found)
 
 

@@ -103,8 +103,8 @@ def headers(*names: str) -> dict[str, Shape]:
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
-def of_records() -> Paths:
-    """The routes below /v1."""
+def of_records(blob: Shape) -> Paths:
+    """The routes below /v1; `blob` is that of a blob, without its errors."""
     paths: Paths = {}
     for operation in OPERATIONS:
         path = operation.route.path
@@ -119,7 +119,8 @@ def of_records() -> Paths:
         asked += [parameters.connection(listing.example), *parameters.shared()]
         answers = _record_answers(listing.name)
         paths[parameters.template(listing.path)] = {"get": {**info, "parameters": asked, **answers}}
-    return paths | {parameters.template(listings.BLOB_PATH): {"get": _blob()}}
+    blob["get"]["responses"] |= failures(RECORDS)
+    return paths | {parameters.template(listings.BLOB_PATH): blob}
 
 
 def of_papers(closed: bool) -> Paths:
@@ -178,81 +179,16 @@ def _answers(
     return {"security": SECURED if secured else [], "responses": responses}
 
 
-def _blob() -> Shape:
-    asked = parameters.in_path(listings.BLOB_PATH, {}, listings.BLOB_EXAMPLE)
-    asked += [parameters.connection(listings.BLOB_EXAMPLE), *parameters.shared()]
-    asked.append(
-        {
-            "name": "Range",
-            "in": "header",
-            "description": "A single range: `bytes=0-1023`, `bytes=1024-` or `bytes=-1024`.",
-            "schema": TEXT,
-        }
-    )
-    usual = (*USUAL, "PDPP-Version", "Accept-Ranges", "ETag")
-    content: Shape = {"*/*": {"schema": {}}}
-    whole = {"description": "All bytes.", "headers": headers(*usual), "content": content}
-    part = {
-        "description": "The bytes of the range.",
-        "headers": headers(*usual, "Content-Range"),
-        "content": content,
-    }
-    outside = {
-        "description": "The range is outside the blob.",
-        "headers": headers("Request-Id", "Content-Range"),
-        "content": {"application/json": {"schema": ref("Error")}},
-    }
-    responses = {"200": whole, "206": part, **KEPT, "416": outside}
-    return {
-        **operation_info("blob", listings.BLOB_TITLE, listings.BLOB_DESCRIPTION, "records"),
-        "parameters": asked,
-        "security": SECURED,
-        "responses": {**responses, **failures(RECORDS)},
-    }
+def of_messages(route: Shape, of_records: bool, of_papers: bool, closed: bool) -> Paths:
+    """The paths `/mcp` and `/mcp/papers`, as they are mounted; `route` is the first."""
+    paths = {"/mcp": _mcp(route, "mcp", of_records or closed)}
+    return paths | ({"/mcp/papers": _mcp(route, "mcp_papers", closed)} if of_papers else {})
 
 
-#: Kinds of error that end a request before its message is read.
-REFUSED_MESSAGES = (
-    *("invalid", "forbidden", "not_found", "too_large", "rate_limited"),
-    *("internal", "unavailable", "timed_out"),
-)
-
-
-def of_messages(of_records: bool, of_papers: bool, closed: bool) -> Paths:
-    """The paths `/mcp` and `/mcp/papers`, as they are mounted."""
-    paths = {"/mcp": _mcp("mcp", of_records or closed)}
-    return paths | ({"/mcp/papers": _mcp("mcp_papers", closed)} if of_papers else {})
-
-
-def _mcp(name: str, secured: bool) -> Shape:
+def _mcp(route: Shape, name: str, secured: bool) -> Shape:
     """The path item of an endpoint; `name` is its operation id."""
-    asked = {
-        "schema": ref("JsonRpcMessages"),
-        "example": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
-    }
-    answer = {"application/json": {"schema": ref("JsonRpcAnswers")}}
-    shown = {"headers": headers("Request-Id"), "content": answer}
-    statuses = {str(STATUS[kind]): "Refused, as a JSON-RPC error." for kind in REFUSED_MESSAGES}
-    statuses |= {"401": "No usable token."} if secured else {}
-    statuses |= {"415": "The content type is not JSON."}
-    refused = {status: {"description": why, **shown} for status, why in statuses.items()}
-    return {
-        "post": {
-            **operation_info(
-                name,
-                "Call tools over MCP",
-                "Accepts one JSON-RPC message of the Model Context Protocol and returns one "
-                "JSON answer: `initialize`, `tools/list`, `tools/call`, `resources/read` and "
-                "`ping`. There are no sessions and no event streams. Revision 2025-03-26 also "
-                "accepts a list of messages. A tool that fails returns 200 with `isError`.",
-                "mcp",
-            ),
-            "security": SECURED if secured else [],
-            "requestBody": {"required": True, "content": {"application/json": asked}},
-            "responses": {
-                "200": {"description": "The answer to the message.", **shown},
-                "202": {"description": "The notification was accepted; there is no answer."},
-                **dict(sorted(refused.items())),
-            },
-        }
-    }
+    item = {**route["post"], "operationId": name}
+    if not secured:
+        item["security"] = []
+        item["responses"] = {k: one for k, one in item["responses"].items() if k != "401"}
+    return {"post": item}

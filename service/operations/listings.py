@@ -9,12 +9,7 @@ from service.operations.base import Session
 from service.ports import Answer
 
 BLOB_PATH = "/v1/blobs/<blob_id>"
-BLOB_EXAMPLE = {"blob_id": "m_0007.txt", "connection_id": "gmail-work"}
 BLOB_TITLE = "Get a blob"
-BLOB_DESCRIPTION = (
-    "The bytes of a blob that a granted record refers to: all of them, or the single range of "
-    "a Range header. Only images and PDF are shown inline."
-)
 
 
 @dataclass(frozen=True, slots=True)
