@@ -1,11 +1,14 @@
-"""The result of a check: a line, its meaning and its fix."""
+"""The result of a check: a line, its meaning and its fix. Problems are in `findings.toml`."""
 
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Generic, Literal, TypeVar
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
 
-Verdict = Literal["ok", "warn", "FAIL", "skip"]
-
+PROBLEMS: Final[dict[str, dict[str, str]]] = tomllib.loads(
+    Path(__file__).with_name("findings.toml").read_text(encoding="utf-8")
+)
 INDENT: Final = " " * 16
 SAID_CHARS: Final = 2_000  # of a line; servers write some of it, and could fill a screen
 S = TypeVar("S")
@@ -13,9 +16,12 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one step. `change` is the fix, literally if it is known."""
+    """The result of one step. `change` is the fix, literally if it is known.
 
-    verdict: Verdict
+    `verdict` is ok, warn, FAIL or skip.
+    """
+
+    verdict: str
     message: str
     meaning: str = ""
     change: str = ""
@@ -45,12 +51,10 @@ def ok(message: str) -> Finding:
     return Finding("ok", message)
 
 
-def warn(message: str, meaning: str, change: str) -> Finding:
-    return Finding("warn", message, meaning, change)
-
-
-def fail(message: str, meaning: str, change: str) -> Finding:
-    return Finding("FAIL", message, meaning, change)
+def problem(name: str, /, **facts: Any) -> Finding:
+    """The problem `name` of `findings.toml`, its texts completed with `facts`."""
+    texts = {key: text.format(**facts) for key, text in PROBLEMS[name].items()}
+    return Finding(**{"verdict": "FAIL", **texts})
 
 
 def skip(message: str) -> Finding:
@@ -74,7 +78,7 @@ def walk(steps: Iterable[Step[S]], state: S) -> Iterator[Finding]:
         finding = step.run(state) if not missing else skip(f"not checked: needs {missing[0]}")
         if finding.verdict in ("FAIL", "skip"):
             unmet.add(step.name)
-        yield Finding(finding.verdict, finding.message, finding.meaning, finding.change, step.name)
+        yield replace(finding, step=step.name)
 
 
 def summary(findings: Sequence[Finding]) -> str:

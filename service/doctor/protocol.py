@@ -8,7 +8,7 @@ import orjson
 
 from evidence.errors import ENDED
 from evidence.limits import BUDGETS
-from service.doctor.findings import Finding, fail, ok, skip, warn
+from service.doctor.findings import Finding, ok, problem, skip
 from service.doctor.route import ENDPOINTS, NOBODY, Route, in_place_of, message
 from service.mcp.faults import HEADER_MISMATCH, UNSUPPORTED_VERSION
 from service.mcp.versions import LEGACY, MODERN
@@ -26,11 +26,6 @@ INITIALIZE: Final[dict[str, Any]] = {
     "capabilities": {},
     "clientInfo": CLIENT,
 }
-PASS_HEADERS: Final = (
-    "Configure the proxy to forward Authorization, MCP-Protocol-Version, Mcp-Method and "
-    "Mcp-Name. nginx forwards them unless proxy_set_header clears them; gateways have a list "
-    "of allowed headers."
-)
 
 
 def health(route: Route) -> Finding:
@@ -43,11 +38,8 @@ def health(route: Route) -> Finding:
         return ok("GET /healthz: the server is running")
     if reply.code == "host_not_allowed":
         return ok("GET /healthz: the server is running, and refuses this host name")
-    return warn(
-        f"GET {urlsplit(route.base).path}/healthz returned {reply.status}",
-        "This may not be Rung, or Rung has another path.",
-        f"Use the URL of Rung{_without_path(route)}; this step requested {route.base}/healthz.",
-    )
+    path, such = urlsplit(route.base).path, _without_path(route)
+    return problem("health-unknown", route=route, path=path, status=reply.status, such=such)
 
 
 def _without_path(route: Route) -> str:
@@ -68,34 +60,14 @@ def post(route: Route) -> Finding:
         return ok(f"POST {path} arrives and needs a token")
     fault = f"POST {path} returned {reply.status}" + (f": {reply.message}" if reply.error else "")
     if reply.code == "host_not_allowed":
-        return fail(
-            fault, "Rung does not allow this host name.", f"RUNG_ALLOWED_HOSTS={route.host}"
-        )
+        return problem("host-not-allowed", route=route, fault=fault)
     if reply.status in (404, 410):
-        return fail(
-            fault,
-            "There is no MCP endpoint at this path, or the proxy does not forward it.",
-            f"Correct the path{_without_path(route)}. If it is right, configure the proxy to "
-            "forward everything below the URL to Rung, including /mcp (nginx: location / { "
-            "proxy_pass http://127.0.0.1:8000; }).",
-        )
+        return problem("no-endpoint", fault=fault, such=_without_path(route))
     if reply.status == 405:
-        return fail(
-            fault,
-            "The POST arrived as another method, or the path is not an MCP endpoint.",
-            "Configure the proxy to forward the method unchanged, and the path /mcp.",
-        )
+        return problem("method-changed", fault=fault)
     if reply.status in (411, 413, 415):
-        return fail(
-            fault,
-            "Something in front of Rung refuses the request body.",
-            "Configure it to accept JSON bodies of up to 1 MB (nginx: client_max_body_size 1m;).",
-        )
-    return fail(
-        fault,
-        "This is not an MCP response." if not reply.error else "The server refuses it.",
-        f"Check that {route.endpoint} is the endpoint, and check the server's log.",
-    )
+        return problem("body-refused", fault=fault)
+    return problem("post-refused" if reply.error else "not-mcp", route=route, fault=fault)
 
 
 def headers(route: Route) -> Finding:
@@ -103,34 +75,18 @@ def headers(route: Route) -> Finding:
     sent = route.bearer or {"Authorization": f"Bearer {NOBODY}"}
     reply = route.post(message("ping", {}), sent)
     if reply.status == 401 and "invalid_token" not in reply.challenge:
-        if "Bearer" in reply.challenge:
-            return fail(
-                "Authorization does not arrive",
-                "The server received no token, so something in front of it removes the header.",
-                PASS_HEADERS,
-            )
-        return warn(
-            "cannot tell whether Authorization arrives: the challenge is missing",
-            "Something in front replaces the headers of error responses, or this is not Rung.",
-            "Configure the proxy to forward WWW-Authenticate.",
-        )
+        challenged = "Bearer" in reply.challenge
+        return problem("authorization-removed" if challenged else "authorization-unknown")
     arrived = "Authorization is not needed" if route.is_open else "Authorization arrives"
     if reply.status != 200:
         return ok(f"{arrived}; checking the others needs a valid token")
     named = route.modern("tools/call", {"name": SEARCHES[0], "arguments": {"query": QUERY}})
     if named.error.get("code") == HEADER_MISMATCH:
         match = NAMED_HEADER.search(named.message)
-        return fail(
-            f"{match[1] if match else 'a protocol header'} does not arrive",
-            f"Clients of revision {MODERN[0]} fail; older ones work.",
-            PASS_HEADERS,
-        )
+        header = match[1] if match else "a protocol header"
+        return problem("header-removed", header=header, revision=MODERN[0])
     if named.document is None:
-        return fail(
-            f"a request of revision {MODERN[0]} returned {named.status} without JSON",
-            "Something in front refuses its headers or body.",
-            PASS_HEADERS,
-        )
+        return problem("headers-refused", revision=MODERN[0], status=named.status)
     if named.error.get("code") == UNSUPPORTED_VERSION or named.status != 200:
         return ok(f"{arrived}; the others belong to a revision that this server does not support")
     others = ", ".join(MODERN_HEADERS)
@@ -142,34 +98,16 @@ def auth(route: Route) -> Finding:
     if route.is_open:
         return ok("no token is needed")
     if not route.token:
-        return warn(
-            "no token was given",
-            "The following steps need one.",
-            "Pass one with --token-file or RUNG_TOKEN. `rung grant create` creates one.",
-        )
+        return problem("no-token")
     reply = route.legacy("ping", {})
     if reply.status == 200 and reply.result is not None:
         return ok("the token is accepted")
     if reply.status == 401 and "invalid_token" not in reply.challenge:
         return skip("not checked: Authorization does not arrive")
-    fault = f"the token was refused ({reply.status}): {reply.message or 'no reason given'}"
-    if reply.status == 401 and reply.code in ENDED:
-        return fail(fault, "Its grant has ended.", "Create a new one: `rung grant create`.")
+    fault = f"the token was refused ({reply.status}): {reply.message or NOTHING}"
     if reply.status == 401:
-        return fail(
-            fault,
-            "The token is unknown to the server: it is misspelled, or belongs to another store.",
-            "Create one in the store that is served: `rung grant create`.",
-        )
-    if reply.status == 403:
-        return fail(
-            fault,
-            "The token is valid, but not allowed to read here.",
-            "Create a client token: `rung grant create`.",
-        )
-    return fail(
-        fault, "The server could not open the grant.", "Check the server's log and /readyz."
-    )
+        return problem("token-ended" if reply.code in ENDED else "token-unknown", fault=fault)
+    return problem("token-forbidden" if reply.status == 403 else "grant-not-opened", fault=fault)
 
 
 def challenge(route: Route) -> Finding:
@@ -179,42 +117,22 @@ def challenge(route: Route) -> Finding:
     if route.is_open:
         return ok("no token is needed")
     if "Bearer" not in reply.challenge:
-        return fail(
-            "the 401 lacks the challenge `WWW-Authenticate: Bearer`",
-            "Clients cannot tell that a token is needed. Something in front removes the "
-            "header, or answers itself.",
-            "Configure the proxy to forward WWW-Authenticate and Rung's responses unchanged.",
-        )
+        return problem("no-challenge")
     if reply.document is None:
-        return fail(
-            "the 401 lacks Rung's body",
-            "Something in front replaces error bodies. Clients of the newest revision need "
-            "them to choose their next step.",
-            "Forward them unchanged (nginx: proxy_intercept_errors off;).",
-        )
-    named = METADATA.search(reply.challenge)
-    return (
-        _metadata(route, named[1]) if named else ok("the 401 has its Bearer challenge and its body")
-    )
+        return problem("no-body-of-401")
+    if named := METADATA.search(reply.challenge):
+        return _metadata(route, named[1])
+    return ok("the 401 has its Bearer challenge and its body")
 
 
 def _metadata(route: Route, url: str) -> Finding:
     """Checks that clients can log in by the metadata the challenge names."""
     reply = route.get(url)
     resource = (reply.document or {}).get("resource")
-    public = f"RUNG_PUBLIC_URL={route.base}"
     if reply.status != 200 or not isinstance(resource, str):
-        return fail(
-            f"the metadata URL of the challenge returned {reply.status}: {url}",
-            "Clients start the sign-in there.",
-            f"{public}, and configure the proxy to forward /.well-known/.",
-        )
+        return problem("no-metadata", route=route, status=reply.status, url=url)
     if not route.endpoint.startswith(resource.rstrip("/")):
-        return fail(
-            f"the metadata is for {resource}, but the endpoint is {route.endpoint}",
-            "Clients refuse to sign in if the resource differs from the endpoint.",
-            public,
-        )
+        return problem("metadata-of-another", route=route, resource=resource)
     servers = (reply.document or {}).get("authorization_servers")
     if isinstance(servers, list) and route.base in servers:
         return _signing_in(route)
@@ -225,21 +143,13 @@ def _signing_in(route: Route) -> Finding:
     """Checks that clients find the sign-in of this server, at the root of its host."""
     url = f"{route.base}/.well-known/oauth-authorization-server"
     reply = route.get(url)
-    document = reply.document or {}
-    if reply.status != 200 or document.get("issuer") != route.base:
-        return fail(
-            f"the sign-in metadata returned {reply.status}, issuer {document.get('issuer')}: {url}",
-            "Clients sign in only if the issuer is the URL they know.",
-            f"RUNG_PUBLIC_URL={route.base}, and configure the proxy to forward /.well-known/, "
-            "/authorize, /token, /register and /revoke.",
-        )
+    issuer = (reply.document or {}).get("issuer")
+    if reply.status != 200 or issuer != route.base:
+        facts = {"status": reply.status, "issuer": issuer, "url": url}
+        return problem("issuer-differs", route=route, **facts)
     token = route.ask("POST", f"{route.base}/token", {})
     if (token.document or {}).get("error") is None:
-        return fail(
-            f"POST /token returned {token.status} without an error of OAuth",
-            "Something in front answers for the sign-in endpoints.",
-            "Configure the proxy to forward /authorize, /token, /register and /revoke.",
-        )
+        return problem("token-endpoint-replaced", status=token.status)
     return ok("the 401 has its Bearer challenge, and clients can sign in by its metadata")
 
 
@@ -252,27 +162,13 @@ def era(route: Route) -> Finding:
     modern = [str(one) for one in supported] if isinstance(supported, list) else []
     revisions = list(dict.fromkeys([*modern, *([legacy] if isinstance(legacy, str) else [])]))
     if not revisions:
-        return fail(
-            f"neither initialize ({started.status}) nor server/discover ({discovered.status}) "
-            "succeeds",
-            "The server supports no known MCP revision.",
-            f"Check that {route.endpoint} is an MCP endpoint.",
-        )
+        facts = {"legacy": started.status, "modern": discovered.status}
+        return problem("no-revision", route=route, **facts)
     refused = route.modern("ping", {}, UNKNOWN_REVISION)
     if refused.document is None or not refused.error:
-        return fail(
-            f"an error response ({refused.status}) lacks its JSON body",
-            "Something in front replaces the bodies of 4xx responses. Clients of the newest "
-            "revision need them to choose a revision.",
-            "Forward them unchanged (nginx: proxy_intercept_errors off;).",
-        )
-    if not isinstance(legacy, str):
-        return warn(
-            f"only {', '.join(revisions)}",
-            "initialize fails, and most clients start with it.",
-            "Configure the proxy to forward requests without the newer headers too.",
-        )
-    return ok(", ".join(revisions))
+        return problem("no-body-of-error", status=refused.status)
+    listed = ", ".join(revisions)
+    return ok(listed) if isinstance(legacy, str) else problem("no-older-revision", revisions=listed)
 
 
 def tools(route: Route) -> Finding:
@@ -282,18 +178,12 @@ def tools(route: Route) -> Finding:
     entries = listed if isinstance(listed, list) else []
     names = [str(one.get("name")) for one in entries if isinstance(one, dict)]
     if not names:
-        return fail(
-            f"tools/list returned {reply.status} without tools: {reply.message or NOTHING}",
-            "Clients see a server without tools.",
-            "Check the server's log.",
-        )
+        return problem("no-tools", status=reply.status, reason=reply.message or NOTHING)
     route.tools = tuple(names)
     size = len(orjson.dumps(listed))
     outcome = f"{len(names)} tools, {size} bytes: {', '.join(names)}"
     if size > BUDGETS.tools_list_bytes:
-        return warn(
-            outcome, "The tool list costs context in every conversation.", "Offer fewer tools."
-        )
+        return problem("tools-large", listed=outcome)
     return ok(outcome)
 
 
@@ -307,11 +197,7 @@ def search(route: Route) -> Finding:
     spent = round((before - route.deadline.left()) * 1000)
     if reply.result is None or reply.result.get("isError"):
         reason = reply.message or _text(reply.result or {})
-        return fail(
-            f"{name} fails: {reason[:200] or NOTHING}",
-            "The connection works, but the server cannot answer.",
-            "Run `rung doctor` without a URL on the server, and check /readyz.",
-        )
+        return problem("search-fails", tool=name, reason=reason[:200] or NOTHING)
     return ok(f"{name} for {QUERY!r} returned {len(reply.body)} bytes in {spent} ms")
 
 

@@ -14,7 +14,7 @@ from evidence import json_text
 from evidence.errors import EvidenceError, TimedOut, TooLarge
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
-from service.doctor.findings import Finding, fail, plain
+from service.doctor.findings import Finding, plain, problem
 from service.mcp.validation import CAPABILITIES_KEY, NAMED_BY, VERSION_HEADER, VERSION_KEY
 from service.mcp.versions import LEGACY, MODERN
 from service.sources.remote import outbound
@@ -176,10 +176,10 @@ class Route:
     def post(self, message: Mapping[str, Any], headers: Mapping[str, str]) -> Reply:
         return self.ask("POST", self.endpoint, {**JSON, **headers}, orjson.dumps(message))
 
-    def legacy(self, method: str, params: Mapping[str, Any], **headers: str) -> Reply:
+    def legacy(self, method: str, params: Mapping[str, Any]) -> Reply:
         """A request of the older revisions, with the token if there is one."""
         named = {VERSION_HEADER: LEGACY[0]} if method != "initialize" else {}
-        return self.post(message(method, params), {**named, **self.bearer, **headers})
+        return self.post(message(method, params), {**named, **self.bearer})
 
     def modern(self, method: str, params: Mapping[str, Any], revision: str = MODERN[0]) -> Reply:
         """A request of the newest revision, with all of its headers."""
@@ -190,32 +190,12 @@ class Route:
         return self.post(message(method, {**params, "_meta": claims}), headers)
 
     def _silence(self, error: EvidenceError, method: str, url: str) -> Finding:
-        path = urlsplit(url).path or "/"
+        asked = f"{method} {urlsplit(url).path or '/'}"
         if isinstance(error, TimedOut):
-            return fail(
-                f"{method} {path} timed out after {self.seconds:g} seconds",
-                "The connection opens but no response arrives: the server hangs, or a proxy "
-                "waits for a server that is down.",
-                "Check the server's log. Behind nginx, check the URL of proxy_pass.",
-            )
+            return problem("request-late", asked=asked, seconds=self.seconds)
         if isinstance(error, TooLarge):
-            return fail(
-                f"{method} {path} returned more than {BUDGETS.doctor_bytes} bytes",
-                "This is not a response from Rung.",
-                "Use the URL of Rung.",
-            )
-        if isinstance(error, Cut):
-            return fail(
-                f"{method} {path}: the connection was closed before a response",
-                "Something in front closes it, or the port uses another protocol.",
-                "Check whether the URL needs http or https, and which methods and sizes the "
-                "proxy allows.",
-            )
-        return fail(
-            f"{method} {path} did not return valid HTTP",
-            "The program on that port does not use HTTP, or sends invalid HTTP.",
-            "Check the host, port and scheme of the URL.",
-        )
+            return problem("answer-too-large", asked=asked, most=BUDGETS.doctor_bytes)
+        return problem("connection-closed" if isinstance(error, Cut) else "not-http", asked=asked)
 
 
 def message(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -234,25 +214,12 @@ def in_place_of(route: Route, reply: Reply, asked: str) -> Finding | None:
     if reply.status in REDIRECTS:
         return _redirect(route, reply, asked)
     if reply.status == 407:
-        return fail(
-            f"{asked}: the proxy requires credentials (407)",
-            "The proxy of this machine refuses all requests without them.",
-            "HTTPS_PROXY=http://USER:PASSWORD@HOST:PORT, or NO_PROXY=" + route.host,
-        )
+        return problem("proxy-wants-credentials", route=route, asked=asked)
+    facts = {"asked": asked, "status": reply.status, "by": _by(reply)}
     if reply.status in GATEWAY and reply.document is None:
-        return fail(
-            f"{asked} returned {reply.status} from something in front of Rung{_by(reply)}",
-            "It cannot reach Rung, or timed out waiting for Rung.",
-            "Start Rung, and make the proxy forward to its address with a timeout of 30 "
-            "seconds or more (nginx: proxy_read_timeout 30s;).",
-        )
+        return problem("gateway-fails", **facts)
     if reply.is_page and "Bearer" not in reply.challenge and reply.status in (200, 401, 403):
-        return fail(
-            f"{asked} returned {reply.status} with an HTML page{_by(reply)}",
-            "A sign-in page, a firewall or another site answers instead of Rung. MCP clients "
-            "cannot use an HTML page.",
-            f"Exempt {route.endpoint} from that page, or correct the URL.",
-        )
+        return problem("page-instead", route=route, **facts)
     return None
 
 
@@ -263,16 +230,14 @@ def _by(reply: Reply) -> str:
 def _redirect(route: Route, reply: Reply, asked: str) -> Finding:
     target = urljoin(route.endpoint, reply.headers.get("Location", ""))
     there, here = urlsplit(target), urlsplit(route.endpoint)
+    if (there.scheme, here.scheme) == ("https", "http") and there.hostname == here.hostname:
+        name = "redirected-to-tls"
+    elif there.path.rstrip("/") == here.path.rstrip("/") and there.netloc == here.netloc:
+        name = "redirected-by-slash"
+    else:
+        name = "redirected-elsewhere"
     meaning = "Clients repeat a redirected POST as a GET, or without the token."
     if asked.startswith("GET"):
         meaning = "Requests go to another URL."
-    fault = f"{asked} is redirected ({reply.status}) to {there.scheme}://{there.netloc}{there.path}"
-    if (there.scheme, here.scheme) == ("https", "http") and there.hostname == here.hostname:
-        change = f"Use {route.base.replace('http://', 'https://', 1)} as the URL."
-    elif there.path.rstrip("/") == here.path.rstrip("/") and there.netloc == here.netloc:
-        change = "Configure the proxy not to redirect because of a trailing slash."
-    else:
-        change = (
-            f"Use {there.scheme}://{there.netloc} as the URL, or exempt the path from the redirect."
-        )
-    return fail(fault, meaning, change)
+    facts = {"asked": asked, "status": reply.status, "there": there, "meaning": meaning}
+    return problem(name, tls=route.base.replace("http://", "https://", 1), **facts)

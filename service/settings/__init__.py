@@ -1,6 +1,10 @@
-"""Every setting of a deployment: a field each, read from the environment here and nowhere else."""
+"""Every setting of a deployment: a field each, read from the environment here and nowhere else.
+
+`settings.toml` has the meaning of each and an example.
+"""
 
 import os
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
@@ -12,6 +16,9 @@ from service.settings import parsing, sign_in
 
 HIDDEN = "(hidden)"
 THREADS, WAITING_THREADS = 2, 16  # over a store, and over an upstream
+TEXTS: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("settings.toml").read_text(encoding="utf-8")
+)
 
 
 class SettingsError(ValueError):
@@ -32,229 +39,53 @@ class Setting:
 
 
 def _setting(
-    read: Callable[[str], Any],
-    example: str,
-    help: str,
-    *,
-    default: Any = None,
-    variable: str = "",
-    secret: bool = False,
+    read: Callable[[str], Any], *, default: Any = None, variable: str = "", secret: bool = False
 ) -> Any:
     """A field of `Settings`. Without `variable` it is read from RUNG_ and the name of the field."""
-    about = {"variable": variable, "default": default, "read": read, "example": example}
+    about = {"variable": variable, "default": default, "read": read, "secret": secret}
     # URLs may have credentials.
-    shown = not secret and read is not parsing.url
-    return field(repr=shown, metadata={**about, "help": help, "secret": secret})
+    return field(repr=not secret and read is not parsing.url, metadata=about)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of this deployment, one field each; `SETTINGS` has what each field declares."""
 
-    store: Place = _setting(
-        place.read,
-        "/data/rung.db",
-        "The path of the embedded store, or the postgresql:// URL of a database.",
-        default=Path("var/rung.db"),
-    )
-    database_url: str | None = _setting(
-        parsing.text,
-        "postgresql://rung@db.internal/rung",
-        "Set by hosts that provide PostgreSQL: the store, unless RUNG_STORE names one.",
-        variable="DATABASE_URL",
-        secret=True,
-    )
-    store_read: tuple[str, ...] = _setting(
-        place.replicas,
-        "postgresql://rung@replica.internal/rung",
-        "URLs of replicas of the database, with commas between. They answer reads once they have "
-        "reached the primary, which is asked with every request.",
-        default=(),
-        secret=True,
-    )
-    store_url: str | None = _setting(
-        parsing.url,
-        "https://files.example.com/rung.db",
-        "The URL of a store to download at start instead of using a local one. It is kept next "
-        "to RUNG_STORE.",
-    )
-    store_sha256: str | None = _setting(
-        parsing.sha256,
-        "64 hexadecimal digits",
-        "The SHA-256 of that store. Required with RUNG_STORE_URL.",
-    )
-    papers_db: Path | None = _setting(
-        parsing.path,
-        "/data/papers/snapshot.db",
-        "The path of a deepresearch-flow snapshot, served at /mcp/papers and /papers/v1.",
-    )
-    papers_assets: str | None = _setting(
-        parsing.assets,
-        "https://assets.internal/static",
-        "The directory or internal HTTP URL of the snapshot's static files. Default: `static` "
-        "next to it.",
-    )
-    papers_tokens: tuple[str, ...] = _setting(
-        parsing.tokens,
-        "two-or-more-long-random-words",
-        "The tokens that can read papers. Without any, papers are open to everybody.",
-        default=(),
-        secret=True,
-    )
-    papers_url: str | None = _setting(
-        parsing.url,
-        "https://files.example.com/papers.tar.gz",
-        "The URL of a snapshot, or of a tar archive with a snapshot and its static directory, "
-        "to download at start.",
-    )
-    papers_sha256: str | None = _setting(
-        parsing.sha256,
-        "64 hexadecimal digits",
-        "The SHA-256 of that file. Required with RUNG_PAPERS_URL.",
-    )
-    upstream_url: str | None = _setting(
-        parsing.address,
-        "https://pdpp.example.com",
-        "A PDPP resource server. It receives every token that is not a store token.",
-    )
-    introspection_url: str | None = _setting(
-        parsing.address,
-        "https://as.example.com/introspect",
-        "The introspection URL for upstream tokens. Without it, tokens are checked by reading "
-        "the schema.",
-    )
-    introspection_client_id: str | None = _setting(
-        parsing.text, "rung", "The client id for RUNG_INTROSPECTION_URL. Required with it."
-    )
-    introspection_client_secret: str | None = _setting(
-        parsing.text,
-        "a long random word",
-        "The client secret for RUNG_INTROSPECTION_URL. Required with it.",
-        secret=True,
-    )
-    audience: str | None = _setting(
-        parsing.text,
-        "https://rung.example.com/mcp",
-        "The audience that introspected tokens must have, if introspection returns one.",
-    )
-    public_url: str | None = _setting(
-        parsing.url,
-        "https://rung.example.com",
-        "The URL that clients use. Makes the links in answers absolute.",
-    )
-    allowed_origins: tuple[str, ...] = _setting(
-        parsing.urls,
-        "https://app.example.com",
-        "Browser origins that may call, in addition to the public URL and loopback.",
-        default=(),
-    )
-    allowed_hosts: tuple[str, ...] = _setting(
-        parsing.words,
-        "rung.example.com",
-        "The allowed host names, in addition to that of RUNG_PUBLIC_URL. Default: any; on "
-        "loopback only localhost and that of RUNG_PUBLIC_URL.",
-        default=(),
-    )
-    trusted_proxy_hops: int = _setting(
-        parsing.whole,
-        "1",
-        "The number of proxies in front that set X-Forwarded-*. 1 if DYNO is set.",
-        default=0,
-    )
-    secret_key: str | None = _setting(
-        parsing.text,
-        "32 random bytes as hex",
-        "The key that encrypts cursors and the tokens of package members. Generated and kept "
-        "in the store by default; set it if several hosts serve the same data.",
-        secret=True,
-    )
-    threads: int = _setting(
-        parsing.count,
-        "16",
-        f"Threads per worker: {THREADS}, or {WAITING_THREADS} with RUNG_UPSTREAM_URL. Use more "
-        "for packages with members on other servers.",
-    )
-    port: int = _setting(
-        parsing.port, "8000", "The port to listen on.", default=8000, variable="PORT"
-    )
-    workers: int = _setting(
-        parsing.count,
-        "2",
-        "The number of worker processes. Default: the number of cores.",
-        variable="WEB_CONCURRENCY",
-    )
-    log_format: str | None = _setting(
-        parsing.one_of("json", "text"),
-        "json",
-        "json or text. Default: text on a terminal, otherwise json.",
-    )
-    log_level: str = _setting(
-        parsing.one_of("debug", "info", "warning", "error"),
-        "info",
-        "The log level. debug adds health checks, warning omits requests.",
-        default="info",
-    )
-    metrics: str = _setting(
-        parsing.one_of("local", "open", "off"),
-        "open",
-        "Who can read /metrics: this machine, everybody, or nobody.",
-        default="local",
-    )
-    metrics_token: str | None = _setting(
-        parsing.token,
-        "a-long-random-word",
-        "A token for reading /metrics from other machines.",
-        secret=True,
-    )
-    rate_limit_token: str | None = _setting(
-        parsing.rate,
-        "1200/minute",
-        "The limit of requests per token, or off.",
-        default="600/minute",
-    )
-    rate_limit_address: str | None = _setting(
-        parsing.rate,
-        "1200/minute",
-        "The limit of requests without a token per client address, or off.",
-        default="300/minute",
-    )
-    rate_limit_failures: str | None = _setting(
-        parsing.rate,
-        "30/minute",
-        "The limit of refused tokens per client address, or off.",
-        default="30/minute",
-    )
-    rate_limit_storage: str | None = _setting(
-        parsing.storage,
-        "redis://redis.internal:6379/0",
-        "Shared storage for rate limits. Without it, each worker counts separately.",
-        secret=True,
-    )
-    drain_seconds: int = _setting(
-        parsing.whole,
-        "5",
-        "Seconds a worker continues to accept requests after SIGTERM, while /readyz returns 503.",
-        default=5,
-    )
-    answer_cache_bytes: int = _setting(
-        parsing.whole,
-        "0",
-        "The size in bytes of each worker's cache for repeated calls. A commit to the store "
-        "clears it; 0 disables it.",
-        default=1_000_000,
-    )
-    sign_in: str = _setting(
-        parsing.one_of("on", "off"),
-        "on",
-        "Whether clients can get tokens of the store by sign-in (OAuth), which the owner approves.",
-        default="off",
-    )
-    authorization_servers: tuple[str, ...] = _setting(
-        parsing.urls,
-        "https://as.example.com",
-        "The authorization servers that issue tokens, for protected-resource metadata.",
-        default=(),
-    )
+    store: Place = _setting(place.read, default=Path("var/rung.db"))
+    database_url: str | None = _setting(parsing.text, variable="DATABASE_URL", secret=True)
+    store_read: tuple[str, ...] = _setting(place.replicas, default=(), secret=True)
+    store_url: str | None = _setting(parsing.url)
+    store_sha256: str | None = _setting(parsing.sha256)
+    papers_db: Path | None = _setting(parsing.path)
+    papers_assets: str | None = _setting(parsing.assets)
+    papers_tokens: tuple[str, ...] = _setting(parsing.tokens, default=(), secret=True)
+    papers_url: str | None = _setting(parsing.url)
+    papers_sha256: str | None = _setting(parsing.sha256)
+    upstream_url: str | None = _setting(parsing.address)
+    introspection_url: str | None = _setting(parsing.address)
+    introspection_client_id: str | None = _setting(parsing.text)
+    introspection_client_secret: str | None = _setting(parsing.text, secret=True)
+    audience: str | None = _setting(parsing.text)
+    public_url: str | None = _setting(parsing.url)
+    allowed_origins: tuple[str, ...] = _setting(parsing.urls, default=())
+    allowed_hosts: tuple[str, ...] = _setting(parsing.words, default=())
+    trusted_proxy_hops: int = _setting(parsing.whole, default=0)
+    secret_key: str | None = _setting(parsing.text, secret=True)
+    threads: int = _setting(parsing.count)
+    port: int = _setting(parsing.port, default=8000, variable="PORT")
+    workers: int = _setting(parsing.count, variable="WEB_CONCURRENCY")
+    log_format: str | None = _setting(parsing.one_of("json", "text"))
+    log_level: str = _setting(parsing.one_of("debug", "info", "warning", "error"), default="info")
+    metrics: str = _setting(parsing.one_of("local", "open", "off"), default="local")
+    metrics_token: str | None = _setting(parsing.token, secret=True)
+    rate_limit_token: str | None = _setting(parsing.rate, default="600/minute")
+    rate_limit_address: str | None = _setting(parsing.rate, default="300/minute")
+    rate_limit_failures: str | None = _setting(parsing.rate, default="30/minute")
+    rate_limit_storage: str | None = _setting(parsing.storage, secret=True)
+    drain_seconds: int = _setting(parsing.whole, default=5)
+    answer_cache_bytes: int = _setting(parsing.whole, default=1_000_000)
+    sign_in: str = _setting(parsing.one_of("on", "off"), default="off")
+    authorization_servers: tuple[str, ...] = _setting(parsing.urls, default=())
 
     @property
     def served(self) -> Place:
@@ -280,9 +111,10 @@ class Settings:
 
 
 def _declared(declared: "Field[Any]") -> Setting:
-    about = dict(declared.metadata)
+    about, texts = dict(declared.metadata), TEXTS["settings"][declared.name]
     about["variable"] = about["variable"] or f"RUNG_{declared.name.upper()}"
-    return Setting(declared.name, **about)
+    help = texts["help"].format(threads=THREADS, waiting=WAITING_THREADS)
+    return Setting(declared.name, **about, example=texts["example"], help=help)
 
 
 SETTINGS: tuple[Setting, ...] = tuple(map(_declared, fields(Settings)))
