@@ -11,8 +11,7 @@ from click.testing import CliRunner, Result
 
 from service.__main__ import rung
 from service.clients.table import named
-from service.clients.editing import read
-from service.clients.toml import found
+from service.clients.servers import server
 
 #: Where clients look for their files, and we for what to write there.
 VARIABLES = ("CODEX_HOME", "CLAUDE_CONFIG_DIR", "APPDATA", "RUNG_URL", "RUNG_STORE", "RUNG_TOKEN")
@@ -72,11 +71,7 @@ class ClientHome:
 def entry(client: str, path: Path, name: str = "rung") -> Any:
     config = named(client).config
     assert config is not None
-    text = path.read_bytes().decode("utf-8-sig")
-    if config.language == "toml":
-        return found(text, (config.table, name))
-    node = read(text)
-    return node.plain.get(config.table, {}).get(name) if node else None
+    return server(config, path.read_bytes().decode("utf-8-sig"), name)
 
 
 def backups(path: Path) -> list[Path]:

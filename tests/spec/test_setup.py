@@ -19,8 +19,7 @@ from click.testing import CliRunner, Result
 from service.__main__ import rung
 from service.clients.client import PLACEHOLDER
 from service.clients.table import CLIENTS, RECOMMENDED, named
-from service.clients.editing import read
-from service.clients.toml import found
+from service.clients.servers import server as entry_of
 from service.settings import SETTINGS
 from tests.helpers.server import serving
 from tests.spec.scenarios import scenario
@@ -58,11 +57,7 @@ def written(home: Path, client: str) -> Any:
     config = named(client).config
     assert config is not None
     text = config.places["user"].path("linux", home, home, {}).read_text()
-    if config.language == "toml":
-        return found(text, (config.table, "rung"))
-    node = read(text)
-    assert node is not None
-    return node.plain[config.table]["rung"]
+    return entry_of(config, text, "rung")
 
 
 def tools(url: str, headers: dict[str, str]) -> list[str]:
