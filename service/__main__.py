@@ -12,57 +12,41 @@ from service.cli.deferred import Deferred
 #: Errors of a full disk.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
-#: Every command: its module in `service.cli`, its name there, and its line in the list of commands.
-#: Every command waits for what this file imports, so it imports no command, and only click.
-COMMANDS = (
-    Deferred("schema", "reading", "schema", "Discover streams and fields."),
-    Deferred("query", "reading", "query", "List records."),
-    Deferred("aggregate", "reading", "aggregate", "Count and summarize."),
-    Deferred("search", "reading", "search", "Search records."),
-    Deferred("fetch", "reading", "fetch", "Fetch a record."),
-    Deferred("read", "reading", "read", "Read part of a field."),
-    Deferred("blob", "reading", "blob", "Print the bytes of a binary field."),
-    Deferred(
-        "export", "export.commands", "export", "Export fields, records, streams, blobs and papers."
-    ),
-    Deferred("import", "importing", "import_", "Import records from files."),
-    Deferred("remove", "upkeep", "remove", "Remove a connection or a stream."),
-    Deferred("replace", "upkeep", "replace", "Replace a stream by the rows of files."),
-    Deferred("backup", "upkeep", "back_up", "Copy the store while it is served."),
-    Deferred("restore", "upkeep", "restore", "Put a backup in place of the store."),
-    Deferred("check", "upkeep", "check_", "Check the store, and repair its indexes."),
-    Deferred("store", "copying", "store", "Copy a store into a file or a database."),
-    Deferred("grant", "grants", "grant", "Create, list and revoke tokens for the store."),
-    Deferred("owner", "owner", "owner", "Sign in to the pages of the owner."),
-    Deferred(
-        "package", "packages", "package", "Create, list and revoke tokens for several grants."
-    ),
-    Deferred("stats", "store", "stats", "Count the connections, streams and records of the store."),
-    Deferred("log", "log", "log", "Show which grants read which streams, by day."),
-    Deferred("papers", "papers", "papers", "Search and read the papers of a snapshot."),
-    Deferred("serve", "serve", "serve", "Serve records and papers over HTTP."),
-    Deferred(
-        "config",
-        "settings",
-        "config",
-        "Show the effective settings and their origin.",
-        configured=False,
-    ),
-    Deferred(
-        "doctor",
-        "doctor",
-        "doctor",
-        "Check the setup and report the first failure.",
-        configured=False,
-    ),
-    Deferred("connect", "connect", "connect", "Set up an MCP client."),
-    Deferred("stdio", "stdio", "stdio", "Serve MCP on standard input and output."),
-    Deferred(
-        "completion", "completion", "completion", "Set up shell completion.", configured=False
-    ),
-    Deferred("demo", "demo", "demo", "Create a store with demo data."),
-)
-CONFIGURED = frozenset(command.name for command in COMMANDS if command.configured)
+#: Every command: its name, its module in `service.cli`, its name there, and its line in the list
+#: of commands. All wait for what this file imports, so it imports no command, and only click.
+TABLE = """
+    schema     reading         schema     Discover streams and fields.
+    query      reading         query      List records.
+    aggregate  reading         aggregate  Count and summarize.
+    search     reading         search     Search records.
+    fetch      reading         fetch      Fetch a record.
+    read       reading         read       Read part of a field.
+    blob       reading         blob       Print the bytes of a binary field.
+    export     export.commands export     Export fields, records, streams, blobs and papers.
+    import     importing       import_    Import records from files.
+    remove     upkeep          remove     Remove a connection or a stream.
+    replace    upkeep          replace    Replace a stream by the rows of files.
+    backup     upkeep          back_up    Copy the store while it is served.
+    restore    upkeep          restore    Put a backup in place of the store.
+    check      upkeep          check_     Check the store, and repair its indexes.
+    store      copying         store      Copy a store into a file or a database.
+    grant      grants          grant      Create, list and revoke tokens for the store.
+    owner      owner           owner      Sign in to the pages of the owner.
+    package    packages        package    Create, list and revoke tokens for several grants.
+    stats      store           stats      Count the connections, streams and records of the store.
+    log        log             log        Show which grants read which streams, by day.
+    papers     papers          papers     Search and read the papers of a snapshot.
+    serve      serve           serve      Serve records and papers over HTTP.
+    config     settings        config     Show the effective settings and their origin.
+    doctor     doctor          doctor     Check the setup and report the first failure.
+    connect    connect         connect    Set up an MCP client.
+    stdio      stdio           stdio      Serve MCP on standard input and output.
+    completion completion      completion Set up shell completion.
+    demo       demo            demo       Create a store with demo data.
+"""
+#: Commands that ignore a faulty configuration file, to explain it.
+UNCONFIGURED = ("config", "doctor", "completion")
+COMMANDS = [Deferred(*row.split(None, 3)) for row in TABLE.strip().splitlines()]
 
 
 @click.group(commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
@@ -70,7 +54,7 @@ CONFIGURED = frozenset(command.name for command in COMMANDS if command.configure
 @click.pass_context
 def rung(context: click.Context) -> None:
     """Search and read records and papers, and serve them over MCP and REST."""
-    if context.invoked_subcommand in CONFIGURED:
+    if context.invoked_subcommand not in (None, *UNCONFIGURED):
         from service.cli import config
 
         config.apply(context)

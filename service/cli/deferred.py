@@ -12,13 +12,9 @@ import click
 class Deferred(click.Command):
     """A placeholder for the command `attribute` of a module here, imported when it is called."""
 
-    def __init__(
-        self, name: str, module: str, attribute: str, help: str, *, configured: bool = True
-    ) -> None:
+    def __init__(self, name: str, module: str, attribute: str, help: str) -> None:
         super().__init__(name, short_help=help)
         self._module, self._attribute = module, attribute
-        #: True if it needs the configuration file; otherwise a faulty file is ignored.
-        self.configured = configured
 
     def load(self) -> click.Command:
         """The command itself."""

@@ -14,6 +14,10 @@ from renderers.rendering import Spell, step, warning
 
 #: The columns of a table beside the fields of a record.
 RECORD_COLUMNS = ("id", "connection_id", "emitted_at")
+HIT_COLUMNS = (
+    *("id", "title", "at", "connection_id", "source"),
+    *("field_path", "match_start_chars", "text"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,23 +72,10 @@ def _hits(body: dict[str, Any], args: dict[str, Any]) -> Rows:
     cells = []
     for hit in page.hits:
         match = hit.matches[0] if hit.matches else None
-        cells.append(
-            {
-                "id": hit.id,
-                "title": hit.heading,
-                "at": hit.at,
-                "connection_id": hit.source.connection_id,
-                "source": hit.source.label,
-                "field_path": match and match.field_path,
-                "match_start_chars": match and match.match_start,
-                "text": match and unmark(match.shown),
-            }
-        )
-    names = (
-        *("id", "title", "at", "connection_id", "source"),
-        *("field_path", "match_start_chars", "text"),
-    )
-    return Rows(body.get("data", []), names, cells, page.warnings, page.continuations())
+        shown = (match.field_path, match.match_start, unmark(match.shown)) if match else (None,) * 3
+        found = (hit.id, hit.heading, hit.at, hit.source.connection_id, hit.source.label, *shown)
+        cells.append(dict(zip(HIT_COLUMNS, found)))
+    return Rows(body.get("data", []), HIT_COLUMNS, cells, page.warnings, page.continuations())
 
 
 def _groups(body: dict[str, Any], args: dict[str, Any]) -> Rows:

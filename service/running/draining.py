@@ -8,7 +8,8 @@ This relies on gunicorn's internals: its version is pinned to one major.
 """
 
 import signal
-from typing import Any, Final, NamedTuple
+from http import HTTPStatus
+from typing import Any, Final
 
 import orjson
 from gunicorn import util
@@ -20,61 +21,33 @@ from evidence.request_log import new_id
 from service.running.buffering import BufferingWorker, Overloaded, RequestTooSlow
 from service.running.connection import BodyTooLarge
 
-
-class Refusal(NamedTuple):
-    """A request that is refused before the application: the errors, and what is answered."""
-
-    kinds: type[BaseException] | tuple[type[BaseException], ...]
-    status: int
-    reason: str
-    advice: str
-
-
-_REFUSALS: Final = (
-    Refusal(
-        errors.LimitRequestLine,
-        414,
-        "URI Too Long",
+#: Requests that are refused before the application: their errors, the status, and what to do.
+_REFUSALS: Final[tuple[tuple[Any, int, str], ...]] = (
+    (
+        *(errors.LimitRequestLine, 414),
         "The URL is too long. Send the arguments with POST to /mcp or /v1/search.",
     ),
-    Refusal(
-        errors.LimitRequestHeaders,
-        431,
-        "Request Header Fields Too Large",
-        "The headers are too large or too many. Send fewer.",
-    ),
-    Refusal(
-        BodyTooLarge,
-        413,
-        "Content Too Large",
+    (errors.LimitRequestHeaders, 431, "The headers are too large or too many. Send fewer."),
+    (
+        *(BodyTooLarge, 413),
         "The body is too large, or its chunks are too small. Send a smaller body in larger chunks.",
     ),
-    Refusal(
-        RequestTooSlow, 408, "Request Timeout", "The request arrived too slowly. Send it again."
-    ),
-    Refusal(
-        Overloaded, 503, "Service Unavailable", "The server is overloaded. Try again in a second."
-    ),
-    Refusal(
-        errors.ExpectationFailed,
-        417,
-        "Expectation Failed",
+    (RequestTooSlow, 408, "The request arrived too slowly. Send it again."),
+    (Overloaded, 503, "The server is overloaded. Try again in a second."),
+    (
+        *(errors.ExpectationFailed, 417),
         "The Expect header must be 100-continue. Change or remove it.",
     ),
-    Refusal(
-        errors.UnsupportedTransferCoding,
-        501,
-        "Not Implemented",
+    (
+        *(errors.UnsupportedTransferCoding, 501),
         "The transfer coding is not supported. Send the body plain or chunked.",
     ),
-    Refusal(errors.ForbiddenProxyRequest, 403, "Forbidden", "Ask this server directly."),
-    Refusal(
-        (errors.ParseException, errors.ConfigurationProblem),
-        400,
-        "Bad Request",
+    (errors.ForbiddenProxyRequest, 403, "Ask this server directly."),
+    (
+        *((errors.ParseException, errors.ConfigurationProblem), 400),
         "This is not a valid HTTP request. Check any proxy between you and this server.",
     ),
-    Refusal(BaseException, 500, "Internal Server Error", "Internal error. Try again."),
+    (BaseException, 500, "Internal error. Try again."),
 )
 
 
@@ -101,7 +74,7 @@ class DrainingWorker(BufferingWorker):
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
         """Refuses a malformed request with the JSON error body; its content is not logged."""
-        _, status, reason, advice = next(one for one in _REFUSALS if isinstance(exc, one.kinds))
+        _, status, advice = next(one for one in _REFUSALS if isinstance(exc, one[0]))
         id = new_id()
         if status == 500:
             self.log.error("request %s failed before its answer", id, exc_info=exc)
@@ -115,8 +88,9 @@ class DrainingWorker(BufferingWorker):
         }
         body = orjson.dumps({"error": error})
         head = (
-            f"HTTP/1.1 {status} {reason}\r\nConnection: close\r\nContent-Type: application/json\r\n"
-            f"Content-Length: {len(body)}\r\nCache-Control: no-store\r\nRequest-Id: {id}\r\n"
+            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nConnection: close\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+            f"Cache-Control: no-store\r\nRequest-Id: {id}\r\n"
         )
         head += "Retry-After: 1\r\n\r\n" if status == 503 else "\r\n"
         try:
