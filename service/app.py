@@ -4,6 +4,7 @@ import codecs
 import logging
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from urllib.parse import urlsplit
 
 from flask import Flask
@@ -38,13 +39,13 @@ def create_app(services: Services | None = None) -> Flask:
     services = services or _services()
     app = hooks.Application("rung", static_folder=None)
     app.extensions["rung"] = services
-    mounts, paths = {}, [MCP_PATH]
+    mounts, paths = {}, {MCP_PATH: [MCP_PATH]}
     if services.authority is not None:
         mounts[rest.PREFIX] = rest.HEADERS
-        paths.append(rest.PREFIX)
+        paths |= _opened(MCP_PATH, rest.PREFIX)
     if services.papers is not None:
         mounts[rest_papers.PREFIX] = _papers_headers(services)
-        paths += [PAPERS_PATH, rest_papers.PREFIX]
+        paths |= _opened(PAPERS_PATH, rest_papers.PREFIX)
     activity = services.store.activity if services.store else None
     hooks.prepare(app, _guard(services, Access.OPEN), services.settings, mounts, activity)
     web.prepare(app, mounts)
@@ -61,7 +62,7 @@ def create_app(services: Services | None = None) -> Flask:
     layout = Layout(services, MCP_PATH, PAPERS_PATH, owner)
     shared = pages.mount(app, layout)
     web.show_missing(app, shared.missing)
-    metadata.mount(app, services, paths, shared.front)
+    metadata.mount(app, services, list(paths), shared.front)
     if services.signins is not None:
         signin.mount(app, layout, sessions, paths)
     metrics.mount(app, services)
@@ -93,6 +94,11 @@ def _concerns(services: Services) -> Iterator[str]:
             yield f"Cannot serve the store {place}: {reason}. /readyz reports when it is available."
 
 
+def _opened(mcp_path: str, prefix: str) -> dict[str, list[str]]:
+    """The paths that tokens for each path open. Answers of an MCP surface link to its routes."""
+    return {mcp_path: [mcp_path, prefix], prefix: [prefix]}
+
+
 def _papers_headers(services: Services) -> dict[str, str]:
     """Caches may keep answers of an open library, but none that need a token."""
     return rest_papers.HEADERS if services.settings.papers_tokens else rest_papers.OPEN_HEADERS
@@ -103,7 +109,7 @@ def _mount_records(app: Flask, services: Services) -> None:
         RecordsSurface(),
         path=MCP_PATH,
         guard=_guard(services, Access.CLIENT_TOKEN, MCP_PATH),
-        open_session=services.open_session,
+        open_session=partial(services.open_session, path=MCP_PATH),
         answers=AnswerCache(services.settings.answer_cache_bytes),
     )
     app.register_blueprint(routes)
@@ -114,10 +120,11 @@ def _mount_papers(app: Flask, services: Services) -> None:
     """Mounts papers at their own path, and at the default path if there are no records."""
     closed = bool(services.settings.papers_tokens)
     access = Access.CLIENT_TOKEN if closed else Access.OPEN
-    surface, open_session = PapersSurface(private=closed), services.open_papers
+    surface = PapersSurface(private=closed)
     paths = {"mcp_papers": PAPERS_PATH} | ({} if services.authority else {"mcp": MCP_PATH})
     for name, path in paths.items():
         guard = _guard(services, access, path)
+        open_session = partial(services.open_papers, path=path)
         app.register_blueprint(
             mcp.blueprint(surface, path=path, guard=guard, open_session=open_session, name=name)
         )

@@ -38,31 +38,34 @@ class Authority:
         self._bulkhead, self._each = bulkhead, each
         self._origins: dict[str, Origin] = {}
 
-    def open(self, token: str) -> ResourceServer:
-        """The resource server for one request; raises what `ports.Authority` does."""
+    def open(self, token: str, path: str | None = None) -> ResourceServer:
+        """The resource server for one request to the surface at a path.
+
+        Raises what `ports.Authority` does, and `Unauthenticated` if the token is for others.
+        """
         deadline = Deadline.after(BUDGETS.upstream_seconds)
         store, upstream = self._store, self._upstream
         if upstream is not None and (store is None or not token.startswith(PREFIX)):
             return upstream.open(token, deadline)
         assert store is not None, "there are records somewhere"
-        if grant_id := self._signed_in(token):
+        if grant_id := self._signed_in(token, path):
             return store.open_granted(grant_id)
         package = store.package(token)
         return self._open_package(store, package, deadline) if package else store.open(token)
 
-    def grant(self, token: str) -> Grant | None:
+    def grant(self, token: str, path: str | None = None) -> Grant | None:
         """The grant of a token of the store, None if it is not one; raises as `open` does."""
         if self._store is None or not token.startswith(PREFIX):
             return None
-        grant_id = self._signed_in(token)
+        grant_id = self._signed_in(token, path)
         by_id = partial(grants.active, grant_id=grant_id or "")
         return self._store.granted(by_id if grant_id else partial(grants.find, token=token))
 
-    def _signed_in(self, token: str) -> str | None:
+    def _signed_in(self, token: str, path: str | None) -> str | None:
         """The id of the grant that a token of sign-in reads."""
         if self._signins is None or not token.startswith(ACCESS_PREFIX):
             return None
-        return self._signins.grant_of(token)
+        return self._signins.grant_of(token, path)
 
     def _open_package(
         self, store: Store, package: Package, deadline: Deadline

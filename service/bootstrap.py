@@ -57,14 +57,15 @@ class Services:
     closing: Event = field(default_factory=Event)
     _own_secret: bytes = field(default_factory=lambda: token_bytes(32), repr=False)
 
-    def open_session(self, token: str | None) -> Session:
+    def open_session(self, token: str | None, path: str | None = None) -> Session:
         """A caller of records; raises `Unauthenticated`, `Forbidden`, and errors of an upstream.
 
-        Raises `RateLimited` for who asks too often, as `open_papers` does.
+        `path` is the surface that a token of sign-in must be for; None accepts all. Raises
+        `RateLimited` for who asks too often, as `open_papers` does.
         """
         authority = self.authority
         assert authority is not None, "the records surface is mounted over some records"
-        server = self._admitted(token, lambda: authority.open(token or ""))
+        server = self._admitted(token, lambda: authority.open(token or "", path))
         return Session(server, self.settings.public_url or "", self.fence_key, self.each)
 
     def open_owner(self, session: str) -> Session:
@@ -73,24 +74,26 @@ class Services:
         server = self._admitted(session, self.store.open_owner)
         return Session(server, self.settings.public_url or "", self.fence_key, self.each)
 
-    def open_papers(self, token: str | None, *, owner: str | None = None) -> PaperSession:
+    def open_papers(
+        self, token: str | None, path: str | None = None, *, owner: str | None = None
+    ) -> PaperSession:
         """A caller of papers; raises `Unauthenticated` if the library requires a token.
 
         `owner` is the session of an owner who is signed in, and needs none.
         """
         papers = self.papers
         assert papers is not None, "the papers surface is mounted over a snapshot"
-        self._admitted(token or owner, lambda: self._check_reader(token, owner))
+        self._admitted(token or owner, lambda: self._check_reader(token, path, owner))
         return PaperSession(papers.open(), self.settings.public_url or "", self.each)
 
     def _admitted(self, token: str | None, open: Callable[[], T]) -> T:
         return open() if self.rates is None else self.rates.opened(token, open)
 
-    def _check_reader(self, token: str | None, owner: str | None) -> None:
+    def _check_reader(self, token: str | None, path: str | None, owner: str | None) -> None:
         known = self.settings.papers_tokens
         if owner or not known or any(compare_digest(each, token or "") for each in known):
             return
-        grant = self.authority.grant(token or "") if self.authority else None
+        grant = self.authority.grant(token or "", path) if self.authority else None
         if grant is None or not grant.papers:
             raise Unauthenticated(
                 "This token cannot read the papers.",

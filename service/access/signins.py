@@ -6,6 +6,7 @@ Each belongs to one grant, which decides what it reads and until when. Tokens ar
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from evidence.errors import UNKNOWN_TOKEN, Unauthenticated
 from service.access import tokens
 from service.access.entries import FOREVER, Entries, Entry, Kept
 
@@ -23,10 +24,18 @@ class Signins:
     def __init__(self, entries: Entries) -> None:
         self.entries = entries
 
-    def grant_of(self, access_token: str) -> str | None:
-        """The id of the grant that an access token reads; None for an unknown or expired one."""
+    def grant_of(self, access_token: str, path: str | None = None) -> str | None:
+        """The id of the grant that an access token reads; None for an unknown or expired one.
+
+        Raises `Unauthenticated` if the token is not for the surface at a path.
+        """
         with self.entries.reading() as kept:
             entry = kept.get(_ACCESS, access_token)
+        if entry and path and path not in entry.body["paths"]:
+            raise Unauthenticated(
+                f"This token is not for {path}. Sign in there to get another one.",
+                code=UNKNOWN_TOKEN,
+            )
         return entry.owner if entry else None
 
     def consented(self, grant_id: str, client: dict[str, Any], code: dict[str, Any]) -> str:

@@ -110,7 +110,7 @@ def _open(services: Services, guard: Guard) -> Response | None:
             "header out.",
             code="unsupported_version",
         )
-    g.session = services.open_session(token)
+    g.session = services.open_session(token, PREFIX)
     return None
 
 

@@ -33,7 +33,7 @@ def mount(app: Flask, services: Services, guard: Guard) -> None:
 
 
 def _open(services: Services, guard: Guard) -> None:
-    g.session = services.open_papers(web.begin(guard))
+    g.session = services.open_papers(web.begin(guard), PREFIX)
 
 
 def _view(operation: PaperOperation, fixed: dict[str, Any]) -> Callable[..., Response]:

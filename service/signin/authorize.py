@@ -82,7 +82,9 @@ def _asked(site: OwnerSite, server: Server) -> Asked:
     payload, uri = grant.request.payload, grant.redirect_uri
     try:
         targets = server.targets(payload)
-        choices, words = site.choices(), list[str]()
+        paths = server.resources.opened(targets)
+        records = set(paths) & set(server.resources.paths[site.layout.mcp_path])
+        choices, words = site.choices() if records else [], list[str]()
         details = payload.data.get("authorization_details")
         if details:
             choices, words = consent.asked_for(details, [one.about for one in choices])
@@ -95,6 +97,7 @@ def _asked(site: OwnerSite, server: Server) -> Asked:
         "challenge": payload.data["code_challenge"],
         "scope": grant.request.scope,
         "resource": targets,
+        "paths": paths,
     }
     return Asked(grant.client, uri, payload.state, code, choices, words, bool(details))
 
@@ -144,9 +147,11 @@ def _decided(site: OwnerSite, server: Server, asked: Asked, session: str) -> Res
     choices = site.sent(asked.choices)
     client = asked.client
     known = {"client_id": client.client_id, "name": client.name, "place": place}
+    more = server.resources.paths[site.layout.papers_path] if site.papers_ticked else ()
+    body = {**asked.code, "paths": [*asked.code["paths"], *more]}
     try:
         with site.granting(choices, f"{client.name} ({place})") as (grant_id, _):
-            code = site.signins.consented(grant_id, known, asked.code)
+            code = site.signins.consented(grant_id, known, body)
     except (InvalidRequest, Unavailable) as error:
         return _page(site, asked, session, choices, error)
     return site.page("leave.html", url=_location(server, uri, code=code), place=place)

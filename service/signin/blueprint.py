@@ -3,7 +3,7 @@
 Programs use these endpoints. The pages at `/authorize` and `/owner` are mounted here too.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial, wraps
 from typing import Any
@@ -23,7 +23,7 @@ from service.pages.layout import Layout
 from service.signin import authorize, metadata, owner_pages
 from service.signin.clients import Clients
 from service.signin.owner_site import OwnerSite, with_error
-from service.signin.metadata import Resources
+from service.signin.metadata import Paths, Resources
 from service.signin.server import Server
 from service.signin.sessions import Sessions
 from service.statuses import STATUS
@@ -40,13 +40,13 @@ def sessions_of(services: Services) -> Sessions:
     return Sessions(Owner(services.signins.entries), found.base, found.trusted_proxy_hops > 0)
 
 
-def mount(app: Flask, layout: Layout, sessions: Sessions, paths: Sequence[str]) -> None:
-    """Adds the endpoints and the pages. `paths` are those of the surfaces, the main one first."""
+def mount(app: Flask, layout: Layout, sessions: Sessions, paths: Paths) -> None:
+    """Adds the endpoints and the pages."""
     services = layout.services
     assert services.store is not None and services.signins is not None
     store, base = services.store, services.settings.base
     clients = Clients(store.secret)
-    resources = Resources(base, tuple(paths))
+    resources = Resources(base, paths)
 
     def ends(grant_id: str) -> datetime | None:
         end = store.granted(partial(grants.active, grant_id=grant_id)).expires_at

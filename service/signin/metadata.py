@@ -1,7 +1,8 @@
 """The resources that tokens are for, and the metadata of the authorization server (RFC 8414)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
@@ -12,19 +13,28 @@ PATH: Final = "/.well-known/oauth-authorization-server"
 AUTHORIZE, TOKEN, REGISTER, REVOKE = "/authorize", "/token", "/register", "/revoke"
 DETAILS_TYPE: Final = "https://pdpp.dev/data-access"
 
+#: The paths of the surfaces, the default first, with the paths that tokens for each open.
+Paths = Mapping[str, Sequence[str]]
+
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """The surfaces of a server: its base URL and their paths. The first path is the default."""
+    """The resources of a server: its base URL, and the paths of its surfaces."""
 
     base: str
-    paths: tuple[str, ...]
+    paths: Paths
 
     def canonical(self, uris: Sequence[str]) -> list[str] | None:
         """Returns URIs in canonical form; None if one belongs to another server."""
         known = {self.base, *(self.base + path for path in self.paths)}
-        found = [_canonical(uri) for uri in uris] or [self.base + self.paths[0]]
+        found = [_canonical(uri) for uri in uris] or [self.base + next(iter(self.paths))]
         return found if known.issuperset(found) else None
+
+    def opened(self, uris: Iterable[str]) -> list[str]:
+        """Returns the paths that tokens for canonical URIs open; those for the base open all."""
+        paths = [uri.removeprefix(self.base) for uri in uris]
+        found = [self.paths[path] if path else self.paths for path in paths]
+        return sorted(set(chain.from_iterable(found)))
 
 
 def _canonical(uri: str) -> str:

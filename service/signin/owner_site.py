@@ -89,13 +89,18 @@ class OwnerSite:
             "since": sent.get("since", ""),
             "until": sent.get("until", ""),
             "papers": self.papers,
-            "papers_chosen": "papers" in sent,
+            "papers_chosen": self.papers_ticked,
         }
 
     def sent(self, choices: list[Choice]) -> list[Choice]:
         """Returns the choices with the boxes ticked as in the sent form."""
         sent = request.form
         return consent.filled(choices, sent.getlist("stream"), sent.getlist("field"))
+
+    @property
+    def papers_ticked(self) -> bool:
+        """Whether the sent form includes the research papers."""
+        return self.papers and "papers" in request.form
 
     @contextmanager
     def granting(self, choices: list[Choice], label: str) -> Iterator[tuple[str, str]]:
@@ -105,8 +110,7 @@ class OwnerSite:
         """
         sent = request.form
         since, until = (consent.time_of(sent.get(name)) for name in ("since", "until"))
-        papers = self.papers and "papers" in sent
-        document = consent.document(choices, since, until, papers=papers)
+        document = consent.document(choices, since, until, papers=self.papers_ticked)
         ends = consent.ends(sent.get("lifetime", ""))
         with open_writer(self.store.place, lock_seconds=LOCK_SECONDS) as writer:
             registry = Registry(writer)

@@ -227,7 +227,7 @@ class Server(AuthorizationServer):
 
     def issued(self, issue: Callable[..., dict[str, Any]], user: Credential) -> dict[str, Any]:
         """Returns new tokens; raises `invalid_grant` if the credential was already used."""
-        body = {name: user.entry.body[name] for name in ("client_id", "scope", "resource")}
+        body = {name: user.entry.body[name] for name in ("client_id", "scope", "resource", "paths")}
         token = issue(user.text, body, user.ends)
         if not token:
             raise InvalidGrantError("The code or token was already used.")

@@ -60,7 +60,7 @@ def test_a_code_is_bound_to_client_redirect_verifier_resource_and_time(
         {"redirect_uri": REDIRECT + "x"},
         {"code_verifier": "x" * 50},
         {"code_verifier": None},
-        {"resource": f"{base}/v1"},
+        {"resource": f"{base}/papers/v1"},
         {"client_id": "c_unknown"},
     ):
         assert client.token(code, **wrong).status_code in (400, 401), wrong
@@ -356,7 +356,7 @@ def test_a_sign_in_under_way_does_not_outlive_the_passphrase(house: House) -> No
 
 def test_no_refresh_under_way_outlives_the_end_of_the_tokens(house: House) -> None:
     signins = Signins(Entries(Sidecar(house.path)))
-    body = {"client_id": "c_1", "scope": "rung:read", "resource": []}
+    body = {"client_id": "c_1", "scope": "rung:read", "resource": [], "paths": []}
     for number in range(20):
         code = signins.consented(f"grt_{number}", {}, body)
         first = signins.exchange(code, body, None)["refresh_token"]

@@ -43,17 +43,24 @@ def served(library: House) -> Iterator[str]:
         yield found
 
 
-def consented(base: str, house: House, entries: list[dict[str, Any]], **more: str) -> Api:
+def consented(
+    base: str,
+    house: House,
+    entries: list[dict[str, Any]],
+    resource: str | None = "/mcp",
+    **more: str,
+) -> Api:
     """A client that signed in, after its owner ticked the streams and fields of these entries."""
     browser, client = Browser(base), Client(base).register()
     browser.sign_in(new_code(house.path))
-    form = browser.fill(browser.get(client.path()).text, decision="allow", **more)
+    path = client.path(resource=None if resource is None else base + resource)
+    form = browser.fill(browser.get(path).text, decision="allow", **more)
     form = [pair for pair in form if pair[0] != "field"]
     for entry in entries:
         place = [entry["connection_id"], entry["stream"]]
         form.append(("stream", orjson.dumps(place).decode()))
         form += [("field", orjson.dumps([*place, name]).decode()) for name in entry["fields"]]
-    code = answer(browser.post(client.path(), form))["code"]
+    code = answer(browser.post(path, form))["code"]
     return Api(base, client.token(code, resource=None).json()["access_token"])
 
 
@@ -89,6 +96,40 @@ def test_papers_and_records_are_ticked_apart(served: str, library: House) -> Non
         assert (of_papers(api).status == 200) is papers
         shown = "".join(map(written, ask(api, SEARCH)))
         assert bool(words_in(shown)) is bool(entries)
+
+
+@pytest.mark.parametrize(
+    ("resource", "more", "opened"),
+    [
+        (None, {}, {"/mcp", "/v1"}),
+        ("/mcp", {}, {"/mcp", "/v1"}),
+        ("/v1", {}, {"/v1"}),
+        ("/mcp", {"papers": "yes"}, {"/mcp", "/v1", "/mcp/papers", "/papers/v1"}),
+        ("", {"papers": "yes"}, {"/mcp", "/v1", "/mcp/papers", "/papers/v1"}),
+        ("/mcp/papers", {"papers": "yes"}, {"/mcp/papers", "/papers/v1"}),
+    ],
+)
+def test_a_token_opens_the_surfaces_it_was_requested_for(
+    served: str, library: House, resource: str | None, more: dict[str, str], opened: set[str]
+) -> None:
+    connection, stream = PAIRS[0]
+    mail = {"connection_id": connection, "stream": stream, "fields": [*FIELDS[stream].values()]}
+    api = consented(served, library, [mail], resource, **more)
+    ping = orjson.dumps(legacy_body("tools/list", {}))
+    for path, sent in {
+        "/mcp": ("POST", "/mcp", ping, JSON),
+        "/mcp/papers": ("POST", "/mcp/papers", ping, JSON),
+        "/v1": ("GET", "/v1/streams", b"", {}),
+        "/papers/v1": ("GET", "/papers/v1/search?q=attention", b"", {}),
+    }.items():
+        got = api.send(*sent)
+        assert got.status == (200 if path in opened else 401), (path, got)
+        if path not in opened:
+            told = got.headers["WWW-Authenticate"]
+            assert 'error="invalid_token"' in told
+            assert (
+                f'resource_metadata="{served}/.well-known/oauth-protected-resource{path}"' in told
+            )
 
 
 @settings(
