@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import orjson
 
-from service.importing.json_stream import elements
+from service.importing.json_stream import JsonReader
 from service.importing.rows import CONTACTS, described, fields, manifest, stream
 from service.importing.source import Source
 from service.records.intake import Row
@@ -47,5 +47,5 @@ def time_of(seconds: Any) -> str | None:
 
 def conversations(source: Source) -> Iterator[Any]:
     """The conversations of a file that is one JSON array of them."""
-    for content in elements(source.name, source.file):
+    for content in JsonReader(source.name, source.file).elements():
         yield orjson.loads(content)

@@ -2,6 +2,7 @@
 
 import codecs
 import io
+from collections.abc import Iterable
 from typing import BinaryIO, Final
 
 from charset_normalizer import from_bytes
@@ -106,7 +107,7 @@ def _detect(file: BinaryIO) -> str:
     if wide := _wide(head[:SAMPLE_BYTES]):
         return wide
     if seekable:
-        sample = _odd(file)
+        sample = _odd(iter(lambda: file.readline(HEAD_BYTES), b""))
         file.seek(start)
     else:
         sample = _odd(head[: head.rfind(b"\n") + 1].splitlines(keepends=True))
@@ -131,16 +132,19 @@ def _wide(head: bytes) -> str | None:
     return None
 
 
-def _odd(lines: "BinaryIO | list[bytes]") -> bytes:
-    """Lines that are not UTF-8, if most lines beyond ASCII are not."""
+def _odd(lines: Iterable[bytes]) -> bytes:
+    """Lines that are not UTF-8, if most lines beyond ASCII are not. A long one comes in pieces."""
     good, bad, sample = 0, 0, b""
+    decoder = codecs.getincrementaldecoder("utf-8")()
     for line in lines:
         if line.isascii():
+            decoder.reset()
             continue
         try:
-            line.decode()
+            decoder.decode(line, final=line.endswith(b"\n"))
             good += 1
         except UnicodeDecodeError:
+            decoder.reset()
             bad += 1
             if len(sample) < SAMPLE_BYTES:
                 sample += line[:SAMPLE_BYTES]

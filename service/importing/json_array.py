@@ -1,86 +1,128 @@
 """Rows of one JSON document: an array of objects, or an object that holds such arrays.
 
-Several arrays beside each other are several streams. An object without one is a record.
+Several arrays beside each other are several streams. An object without one is a record. A document
+is read twice, a value at a time: its arrays are known, and its syntax is checked, before a row.
 """
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
+from shutil import copyfileobj
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO, Final, cast
 
-from evidence.errors import InvalidRequest, TooLarge
-from evidence.limits import BUDGETS
+from evidence.errors import InvalidRequest
 from service.importing.encodings import as_utf_8
 from service.importing.exact_json import loads
-from service.importing.json_rows import row_of
+from service.importing.json_rows import parsed
+from service.importing.json_stream import PIECE_BYTES, JsonReader
 from service.importing.source import Format, Item, Source
+from service.importing.text_repair import Repair
 from service.records.intake import Row
+
+#: What an array has: objects only, nothing, or other values.
+ROWS: Final = "rows"
+EMPTY: Final = "empty"
+OTHERS: Final = "others"
 
 
 def read(source: Source) -> Iterator[Item]:
     """The rows of a document, with their numbers in it."""
-    most = BUDGETS.import_json_bytes
-    content = as_utf_8(source).read(most + 1)
-    if len(content) > most:
-        raise TooLarge(
-            f"{source.name} is over {most} bytes, too large to be read as one JSON value. "
-            "Convert it to NDJSON, one record a line."
-        )
-    try:
-        document = loads(content.removeprefix(b"\xef\xbb\xbf"))
-    except ValueError as error:
-        hint = " Its first line is: try --format ndjson." if _starts_with_object(content) else ""
-        raise InvalidRequest(f"{source.name} is not JSON: {error}.{hint}") from None
-    if b"\\u0000" in content:
-        document = source.repair.value(document)
-    del content
-    number = 0
-    for stream, values in _arrays(source, document).items():
-        for value in values:
-            number += 1
-            row = row_of(value)
+    with TemporaryFile() as copy:
+        if not source.file.seekable():
+            copyfileobj(source.file, copy)
+            copy.seek(0)
+            source.file = cast(BinaryIO, copy)
+        path, streams = _arrays(source, _checked(source))
+        found = _values(JsonReader(source.name, as_utf_8(source)), path, streams)
+        for number, (stream, content) in enumerate(found, start=1):
+            row = parsed(content, source.repair, "record")
             if isinstance(row, Row) and row.stream is None:
                 row = row._replace(stream=stream)
             yield number, row
 
 
-def _starts_with_object(content: bytes) -> bool:
+def _checked(source: Source) -> Any:
+    """The shape of a document; raises InvalidRequest if it is not JSON."""
+    trial = replace(source, repair=Repair(source.repair.replace), notes=[])
+    reader = JsonReader(source.name, as_utf_8(trial))
     try:
-        return isinstance(loads(content.split(b"\n", 1)[0]), dict)
+        shape = _shape(reader)
+        reader.end()
+    except RecursionError:
+        raise InvalidRequest(f"{source.name} is nested too deeply. Flatten it.") from None
+    except InvalidRequest as error:
+        source.file.seek(0)
+        if _is_object(as_utf_8(trial).readline(PIECE_BYTES)):
+            hint = f"{error.message} Its first line is: try --format ndjson."
+            raise InvalidRequest(hint) from None
+        raise
+    source.file.seek(0)
+    return shape
+
+
+def _shape(reader: JsonReader) -> Any:
+    """Reads a value: {name: shape} of an object, what an array has, or None."""
+    if reader.next() == "{":
+        return {name: _shape(reader) for name in reader.members()}
+    if reader.next() != "[":
+        return reader.value() and None
+    begins = {content[:1] for content in reader.elements()}
+    return EMPTY if not begins else ROWS if begins == {b"{"} else OTHERS
+
+
+def _is_object(content: bytes) -> bool:
+    try:
+        return isinstance(loads(content), dict)
     except ValueError:
         return False
 
 
-def _arrays(source: Source, document: Any) -> dict[str | None, list[Any]]:
-    """The arrays of records in a document by their streams; None is the file's own."""
-    if isinstance(document, list):
-        return {None: document}
-    if not isinstance(document, dict) or not document:
+def _arrays(source: Source, shape: Any) -> tuple[tuple[str, ...], dict[str, str | None] | None]:
+    """Where the records are: the names that lead to an object, {name: stream} of its arrays.
+
+    The stream None is that of the file. If there are no arrays but one value, it has the records.
+    """
+    if isinstance(shape, str):
+        return (), None
+    if not shape:
         raise InvalidRequest(
             f"{source.name} must hold an object or an array of objects. "
             "Take the array out, for example with: jq -c '.items[]' FILE | rung import -"
         )
-    arrays = {
-        name: value for name, value in document.items() if isinstance(value, list) and _rows(value)
-    }
-    inner = [value for value in document.values() if isinstance(value, dict)]
-    if not arrays and len(inner) == 1 and _holds_rows(inner[0]):
-        return _arrays(source, inner[0])
+    arrays = [name for name, inner in shape.items() if inner == ROWS]
+    objects = [name for name, inner in shape.items() if isinstance(inner, dict)]
+    if not arrays and len(objects) == 1 and _holds_rows(shape[objects[0]]):
+        path, streams = _arrays(source, shape[objects[0]])
+        return (objects[0], *path), streams
     if not arrays:
-        return {None: [] if [] in document.values() else [document]}
-    if left := [name for name in document if name not in arrays]:
+        return (), {} if EMPTY in shape.values() else None
+    if left := [name for name in shape if name not in arrays]:
         source.notes.append(f"Beside the records, these are left out: {', '.join(left)}.")
-    return {None: next(iter(arrays.values()))} if len(arrays) == 1 else dict(arrays)
+    return (), {arrays[0]: None} if len(arrays) == 1 else {name: name for name in arrays}
 
 
-def _rows(values: list[Any]) -> bool:
-    return all(isinstance(value, dict) for value in values) and bool(values)
+def _holds_rows(shape: Any) -> bool:
+    if isinstance(shape, dict):
+        return any(map(_holds_rows, shape.values()))
+    return bool(shape == ROWS)
 
 
-def _holds_rows(value: dict[str, Any]) -> bool:
-    return any(
-        _rows(inner) if isinstance(inner, list) else isinstance(inner, dict) and _holds_rows(inner)
-        for inner in value.values()
-    )
+def _values(
+    reader: JsonReader, path: tuple[str, ...], streams: dict[str, str | None] | None
+) -> Iterator[tuple[str | None, bytes]]:
+    """(stream, JSON) of each record."""
+    if not path and streams is None:
+        found = reader.elements() if reader.next() == "[" else iter([reader.value()])
+        yield from ((None, content) for content in found)
+        return
+    for name in reader.members():
+        if path and name == path[0]:
+            yield from _values(reader, path[1:], streams)
+        elif not path and streams and name in streams:
+            yield from ((streams[name], content) for content in reader.elements())
+        else:
+            _shape(reader)
 
 
 FORMAT = Format("json", (".json",), re.compile(rb'\s*(\{\s*["}]|\[\s*[{\]])'), read)

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from service.importing.exact_json import loads
+from service.importing.text_repair import Repair
 from service.records.intake import Row
 
 _INGEST_WORDS = frozenset({"key", "data", "emitted_at", "stream", "op"})
@@ -9,8 +11,16 @@ _EXPORTED = frozenset({"id", "stream", "emitted_at"})
 _ADDED = frozenset({"fetch_url", "available"})
 
 
+def parsed(content: bytes, repair: Repair, what: str) -> Row | str:
+    """A row from JSON in any of these forms; `what` is its place in a file, such as `line`."""
+    try:
+        value = loads(content)
+    except ValueError as error:
+        return f"This {what} is not JSON: {error}."
+    return row_of(repair.value(value) if b"\\u0000" in content else value)
+
+
 def row_of(value: Any) -> Row | str:
-    """A row from a JSON value in any of these forms."""
     if not isinstance(value, dict):
         return "A record must be a JSON object."
     if value.get("object") == "record" and _EXPORTED <= value.keys():

@@ -1,39 +1,119 @@
-"""The values of a long JSON array, one in memory at a time."""
+"""JSON files of any size: a reader that has one value of them in memory at a time."""
 
 import codecs
+import re
 from collections.abc import Iterator
 from json import JSONDecodeError, JSONDecoder
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NoReturn
 
-from evidence.errors import InvalidRequest
+from evidence.errors import InvalidRequest, TooLarge
+from evidence.limits import BUDGETS
 
 PIECE_BYTES: Final = 1 << 20
+#: An error so near to the end of a piece may be that of a word or an escape that goes on.
+CUT_CHARS: Final = 16
+_SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 
-def elements(name: str, file: BinaryIO) -> Iterator[bytes]:
-    """The JSON of each object in a file that is one array.
+class JsonReader:
+    """Reads the JSON of a file of that name from its beginning, a value or a bracket at a time.
 
-    Raises InvalidRequest with its name.
+    Raises InvalidRequest if it is not JSON, TooLarge for a value that does not fit into memory.
     """
-    decoder, utf_8 = JSONDecoder(), codecs.getincrementaldecoder("utf-8-sig")()
-    text, place, size = "", 0, PIECE_BYTES
-    while True:
-        while place < len(text) and text[place] in " \t\r\n,[":
-            place += 1
-        if text[place : place + 1] == "]":
-            return
-        try:
-            end = decoder.raw_decode(text, place)[1]
-        except JSONDecodeError as error:
-            piece = file.read(size)
-            if not piece:
-                raise InvalidRequest(f"{name} ends within a record: {error}.") from None
+
+    def __init__(self, name: str, file: BinaryIO) -> None:
+        self._name, self._file = name, file
+        self._scan = JSONDecoder().raw_decode
+        self._utf_8 = codecs.getincrementaldecoder("utf-8-sig")()
+        self._text, self._place, self._before = "", 0, 0
+
+    def next(self) -> str:
+        """The next character that is not a space; empty at the end."""
+        while True:
+            found = _SPACE.match(self._text, self._place)
+            self._place = found.end() if found else self._place
+            if self._place < len(self._text):
+                return self._text[self._place]
+            if not self._more(PIECE_BYTES):
+                return ""
+
+    def value(self) -> bytes:
+        """The JSON of the next value."""
+        self.next()
+        size = PIECE_BYTES
+        while True:
             try:
-                text, place, size = text[place:] + utf_8.decode(piece), 0, size * 2
-            except UnicodeDecodeError as wrong:
-                raise InvalidRequest(
-                    f"{name} is not UTF-8: {wrong}. Convert it to UTF-8."
-                ) from None
-        else:
-            yield text[place:end].encode("utf-8", "surrogatepass")
-            place, size = end, PIECE_BYTES
+                end, problem = self._scan(self._text, self._place)[1], None
+            except JSONDecodeError as error:
+                end, problem = len(self._text), error
+                open_ = error.msg.startswith("Unterminated") or error.pos >= end
+                if not open_ and error.pos + CUT_CHARS < end:
+                    self._fail(error.msg, error.pos)
+            except RecursionError:
+                self._fail("It is nested too deeply", self._place)
+            # After less than this a number may go on.
+            if end + len("e+1") <= len(self._text) or not self._more(size):
+                if problem is not None:
+                    what = "It ends within a value" if open_ else problem.msg
+                    self._fail(what, problem.pos)
+                break
+            size *= 2
+            if len(self._text) > BUDGETS.import_row_bytes:
+                raise TooLarge(
+                    f"{self._name} has a value over {BUDGETS.import_row_bytes} bytes. "
+                    "Split it into several records."
+                )
+        value = self._text[self._place : end]
+        self._place = end
+        return value.encode("utf-8", "surrogatepass")
+
+    def elements(self) -> Iterator[bytes]:
+        """The JSON of each element of the array that begins here."""
+        for _ in self._inside("[]"):
+            yield self.value()
+
+    def members(self) -> Iterator[str]:
+        """The name of each member of the object that begins here; its value is to be read next."""
+        for _ in self._inside("{}"):
+            if self.next() != '"':
+                self._fail("Expecting a name in double quotes", self._place)
+            name = JSONDecoder().decode(self.value().decode("utf-8", "surrogatepass"))
+            self._take(":")
+            yield name
+
+    def end(self) -> None:
+        """Checks that nothing is left to be read."""
+        if self.next():
+            self._fail("There is more text after the value", self._place)
+
+    def _inside(self, brackets: str) -> Iterator[None]:
+        self._take(brackets[0])
+        if self.next() != brackets[1]:
+            yield
+            while self.next() == ",":
+                self._place += 1
+                yield
+        self._take(brackets[1])
+
+    def _take(self, char: str) -> None:
+        if self.next() != char:
+            self._fail(f"Expecting {char!r}", self._place)
+        self._place += 1
+
+    def _more(self, size: int) -> bool:
+        """Reads on, and forgets what was read before the current place."""
+        piece = self._file.read(size)
+        try:
+            text = self._utf_8.decode(piece, final=not piece)
+        except UnicodeDecodeError as error:
+            raise InvalidRequest(
+                f"{self._name} is not UTF-8: {error}. Convert it to UTF-8."
+            ) from None
+        if piece:
+            self._before += self._place
+            self._text, self._place = self._text[self._place :] + text, 0
+        return bool(piece)
+
+    def _fail(self, problem: str, place: int) -> NoReturn:
+        place += self._before
+        raise InvalidRequest(f"{self._name} is not JSON: {problem} (character {place}).")

@@ -215,4 +215,4 @@ def test_conversations_with_claude_keep_the_texts_of_files(owner: Owner, folder:
 def test_conversations_that_are_cut_off_are_refused_with_the_place(owner: Owner) -> None:
     text = json.dumps(CLAUDE)[:-20]
     path = write(owner.home / "claude", {"conversations.json": text})
-    assert "conversations.json ends within a record" in owner.bring(path, code=1)
+    assert "conversations.json is not JSON: It ends within a value" in owner.bring(path, code=1)

@@ -30,6 +30,11 @@ def conversations(number: int) -> str:
     return ("[" if number == 0 else ", ") + json.dumps(chat)
 
 
+def objects(number: int) -> str:
+    begin = '{"total": 1, "export": {"items": [' if number == 0 else ","
+    return begin + json.dumps({"id": number, "text": TEXT})
+
+
 def chats(number: int) -> str:
     return f"[03.03.26, 10:{number // 60 % 60:02}:{number % 60:02}] Ada: {TEXT}\n"
 
@@ -53,6 +58,7 @@ def written(path: Path, entry: Callable[[int], str], last: str) -> None:
         ("mbox", mails, ""),
         ("claude", conversations, "]"),
         ("whatsapp", chats, ""),
+        ("json", objects, '], "more": [1]}}'),
     ],
 )
 def test_a_member_of_an_archive_is_read_entry_by_entry(
