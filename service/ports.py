@@ -222,7 +222,6 @@ class Authority(Protocol):
 
     def open(self, token: str) -> ResourceServer:
         """The resource server inside the token's grant; raises Unauthenticated or Forbidden."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

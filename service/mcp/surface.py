@@ -65,15 +65,12 @@ class Surface(Protocol):
 
     def call(self, name: str, arguments: dict[str, Any], session: Any) -> dict[str, Any]:
         """A complete tools/call result, failures included. Raises `UnknownTool(name)`."""
-        ...
 
     def read(self, uri: str, session: Any) -> list[dict[str, Any]]:
         """The contents of one resource. Raises `EvidenceError` if there are none."""
-        ...
 
     def resources(self, session: Any) -> list[dict[str, Any]]:
         """The resources worth listing for this caller; often none."""
-        ...
 
 
 #: The key of hidden metadata: URIs for hosts that read resources, never needed by a model.

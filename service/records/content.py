@@ -22,23 +22,18 @@ class Content(Protocol):
 
     def rows(self, part: str) -> Iterator[Row]:
         """Yields the rows of a part in ascending order; for `chunk`, (connection, big)."""
-        ...
 
     def chunks(self, value: int, count: int) -> Iterator[str]:
         """The chunks of a large value."""
-        ...
 
     def version(self) -> int:
         """The version of the last change."""
-        ...
 
     def put(self, part: str, rows: Sequence[Row]) -> None:
         """Adds rows."""
-        ...
 
     def settle(self, version: int) -> None:
         """Sets the counters so that new rows follow the added ones."""
-        ...
 
 
 def spread(tables: Tables, rows: Iterable[Row]) -> Iterator[tuple[str, list[Row]]]:

@@ -219,15 +219,12 @@ class Snapshot(Protocol):
 
     def generation(self) -> Generation:
         """Equal only for the same contents."""
-        ...
 
     def meta(self, key: str) -> Any:
         """What the store notes about itself under a key; None if nothing."""
-        ...
 
     def stream(self, connection_id: str, name: str) -> StreamRow | None:
         """A stream by its names."""
-        ...
 
     def names(self) -> list[tuple[str, str]]:
         """(connection id, stream) of all streams, sorted."""
@@ -240,13 +237,11 @@ class Snapshot(Protocol):
 
         A call is made until it first asks the engine, so it must have no effect.
         """
-        ...
 
     # Records
 
     def find(self, selection: Selection, record_key: str) -> int | None:
         """The seq of a record by its key."""
-        ...
 
     def page(
         self, selections: Sequence[Selection], order: Order, after: Position | None, limit: int
@@ -255,53 +250,42 @@ class Snapshot(Protocol):
 
         Equal records are in the order of their selections.
         """
-        ...
 
     def count(self, selection: Selection) -> int:
         """The number of records."""
-        ...
 
     def span(self, selection: Selection) -> tuple[int, int | None, int | None]:
         """(number of records, earliest event time, latest event time)."""
-        ...
 
     def load(self, seqs: Iterable[int]) -> dict[int, Stored]:
         """Records by their seq; those that are deleted or not there are left out."""
-        ...
 
     def each(self, seqs: Iterable[int]) -> Iterator[Stored]:
         """The same in the order of `seqs`, each read when it is asked for."""
-        ...
 
     def related(
         self, selection: Selection, ordinal: int, keys: Sequence[Value], order: Order, limit: int
     ) -> list[int]:
         """The seqs of records whose value of a field is one of `keys`, at most `limit`."""
-        ...
 
     # Large values
 
     def chunks(self, big: Big, first: int = 0, last: int | None = None) -> Iterator[str]:
         """The chunks `first` to `last`, counted from 0 and inclusive, of a large value."""
-        ...
 
     # Search
 
     def statistics(self, streams: Sequence[int], fields: Sequence[int]) -> tuple[int, int]:
         """(live records of the streams, words in these fields of theirs)."""
-        ...
 
     def words_like(self, fields: Sequence[int], prefixes: Sequence[str]) -> list[str]:
         """The words of some fields with one of some prefixes, at most 5,000 for each prefix."""
-        ...
 
     def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> dict[str, int]:
         """How many values of some fields hold each word; those that none holds are left out."""
-        ...
 
     def letters(self) -> str:
         """The letters words of the store are written with, but for unspaced scripts."""
-        ...
 
     def rows(
         self, scope: Scope, groups: Sequence[Spellings], limit: int, *, newest: bool = False
@@ -310,91 +294,72 @@ class Snapshot(Protocol):
 
         With `newest` the fields share the limit, and each gives the rows of its newest records.
         """
-        ...
 
     def records_of(self, short: Iterable[int]) -> list[int]:
         """The records of short rows, in their order."""
-        ...
 
     def lengths(self, fields: Sequence[int], seqs: Iterable[int]) -> dict[int, int]:
         """{record: words in some fields}, without values that are indexed as passages only."""
-        ...
 
     def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> set[int]:
         """Those of some records in which a field of the scope holds one of the terms."""
-        ...
 
     def passages_with(
         self, seq: int, ordinal: int, groups: Sequence[Spellings], limit: int | None
     ) -> list[int]:
         """The starts, in code points, of passages of a long value that hold one of every group."""
-        ...
 
     def neighbours(self, scope: Scope, seqs: Sequence[int]) -> dict[int, dict[int, int]]:
         """{record: {neighbour: places away}}: one and two places before and after in its thread.
 
         Only records of the scope count, as places too.
         """
-        ...
 
     # Values of fields, for aggregates
 
     def values(self, selection: Selection, ordinal: int) -> Iterator[Value]:
         """The distinct values of a field."""
-        ...
 
     def total(self, selection: Selection, ordinal: int) -> int | float:
         """The sum of a number field, exact if it is a 64-bit integer."""
-        ...
 
     def extreme(
         self, selection: Selection, ordinal: int, *, greatest: bool
     ) -> tuple[Value, int] | None:
         """(value, seq) of the least or greatest value; ties go the way of the seq."""
-        ...
 
     def groups(self, selection: Selection, ordinal: int) -> Iterator[tuple[Value, int]]:
         """(value, number of records) of each value of a field."""
-        ...
 
     def slots(
         self, selection: Selection, ordinal: int, origin: int, width: int
     ) -> Iterator[tuple[int, int]]:
         """(start, number of records) of each slot of `width` microseconds from `origin` on."""
-        ...
 
     def next_value(self, ordinal: int, least: int) -> int | None:
         """The least value of a field, over the whole store, that is `least` or more."""
-        ...
 
     # Changes
 
     def changes(self, stream: int, after: int) -> Iterator[Change]:
         """The change log of a stream behind a version, ascending."""
-        ...
 
     def later_changes(self, seq: int, after: int) -> Iterator[Change]:
         """What changed in one record after a version."""
-        ...
 
     def deleted(self, seq: int) -> tuple[str, str]:
         """(record key, time of deletion) of a deleted record."""
-        ...
 
     def shows(self, selection: Selection, seq: int) -> bool:
         """Whether a record, deleted or not, is inside the limit of a selection."""
-        ...
 
     # Blobs
 
     def blobs(self, selection: Selection, blob_id: str) -> list[BlobRow]:
         """The blobs of this name that records refer to, once per field."""
-        ...
 
     def blob_of(self, seq: int, field: str, blob_id: str) -> BlobRow | None:
         """A blob if this field of this record refers to it."""
-        ...
 
     def blob_content(self, blob: BlobRow) -> bytes:
         """All bytes of a blob."""
-        ...

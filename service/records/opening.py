@@ -23,11 +23,9 @@ class Staged(Protocol):
 
     def keep_manifests(self, targets: Iterable[tuple[str, str]] | None = None) -> None:
         """Keeps the manifests of streams, of all if none are named."""
-        ...
 
     def publish(self, arrived: "Counts | None" = None) -> "Counts":
         """Commits; returns what that changes in the streams. `arrived` counts the rows."""
-        ...
 
 
 class Engine(Protocol):
@@ -35,7 +33,6 @@ class Engine(Protocol):
 
     def snapshot(self, seconds: float = ...) -> AbstractContextManager[Snapshot]:
         """One consistent view; its verbs raise `TimedOut` past `seconds`."""
-        ...
 
     def blob_bytes(
         self, blob: BlobRow, start: int, stop: int, connection_ids: Iterable[str]
@@ -45,23 +42,18 @@ class Engine(Protocol):
         Each piece is read by itself. Ends early if the store has been replaced by one without the
         blob.
         """
-        ...
 
     def exists(self) -> bool:
         """Whether there is a store at its place, or may be."""
-        ...
 
     def number(self) -> int:
         """Changes when another store takes the place of this one."""
-        ...
 
     def require_index(self, snapshot: Any) -> None:
         """Raises `Unavailable` if a sample has shown the full-text index to be damaged."""
-        ...
 
     def close(self) -> None:
         """Closes what this thread keeps open."""
-        ...
 
 
 _NOT_INSTALLED = (

@@ -30,7 +30,6 @@ class Text(Protocol):
 
     def pieces(self, groups: Sequence[Spellings]) -> Iterator[Piece]:
         """The pieces that can hold one of every group, in order; all pieces without groups."""
-        ...
 
 
 class InlineText:

@@ -42,25 +42,20 @@ class Writing(Protocol):
 
     def close(self) -> None:
         """Closes the store."""
-        ...
 
     def transaction(self) -> AbstractContextManager[None]:
         """All or nothing. Inside another transaction it joins that one."""
-        ...
 
     def meta(self, key: str) -> Any:
         """What the store notes about itself under a key; None if there is nothing."""
-        ...
 
     def set_meta(self, key: str, value: str | int) -> None: ...
 
     def finish(self) -> None:
         """Ends an import: brings the indexes into good order where it is time."""
-        ...
 
     def rebuild(self, on_record: Callable[[], None] = ...) -> None:
         """Makes everything anew that is derived from records; calls `on_record` after each."""
-        ...
 
     # Connections and streams, inside a transaction
 
@@ -68,31 +63,24 @@ class Writing(Protocol):
         self, connection_id: str, connector_key: str | None, label: str | None
     ) -> int:
         """The row of a connection, made if new; a key or label replaces the old one."""
-        ...
 
     def connection_ids(self) -> list[str]:
         """The ids of all connections that have a stream, sorted."""
-        ...
 
     def manifest_rows(self, connection_id: str) -> Sequence[tuple[str, str]]:
         """(name of the row, manifest) of all streams of a connection, hidden ones last."""
-        ...
 
     def find_stream(self, connection_id: str, row_name: str) -> tuple[int, int] | None:
         """(stream, connection) by the name in its row; None if it is not declared."""
-        ...
 
     def stream_name(self, stream: int) -> str | None:
         """The name in the row of a stream; None if it is gone."""
-        ...
 
     def save_stream(self, connection: int, row_name: str, manifest: StreamManifest) -> None:
         """Makes or changes the row of a stream."""
-        ...
 
     def allot(self, stream: int, manifest: StreamManifest) -> Scopes:
         """Gives every searchable or compared field of a stream its ordinal; old ones stay."""
-        ...
 
     def reindex(
         self,
@@ -101,26 +89,20 @@ class Writing(Protocol):
         new: tuple[StreamManifest, Scopes],
     ) -> None:
         """Derives everything anew for the records of a stream whose manifest has changed."""
-        ...
 
     def counts(self) -> list[StreamCount]:
         """The counts of every stream, by connection and name."""
-        ...
 
     # Records, inside a transaction
 
     def new_seq(self) -> int:
         """A fresh number for a record."""
-        ...
 
     def find(self, piece: Sequence[Arrival]) -> Mapping[tuple[int, str], Stored]:
         """What the store has of some rows, by stream and key."""
-        ...
 
     def read_large(self, place: Place) -> str:
         """The text of the large value at a place."""
-        ...
 
     def apply(self, changes: list[Change], sample: Sample) -> None:
         """Writes the changes; empties the list."""
-        ...

@@ -95,7 +95,6 @@ class Text(Protocol):
 
     def window(self, offset: int, limit: int | None = None) -> Window:
         """Up to `limit` code points from `offset`."""
-        ...
 
     def version(self) -> str: ...
 
