@@ -10,10 +10,8 @@ from service.sources.package import Child, PackageResourceServer
 from service.ports import ResourceServer
 from service.sources.remote.remote_authority import RemoteAuthority
 from service.records.store import Store
-from service.access.packages import Package
 from service.access import grants
-from service.access.grants import Grant
-from service.access.registry import Member
+from service.access.registry import Grant, Member, Package
 from service.access.signins import Signins
 from service.access.tokens import ACCESS_PREFIX, PREFIX
 

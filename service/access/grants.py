@@ -8,10 +8,8 @@ Only the SHA-256 of a token is stored. `docs/grants.md` shows the document.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
-from functools import cached_property, lru_cache
 from typing import Any
 
 import orjson
@@ -19,47 +17,11 @@ import orjson
 from evidence.errors import UNKNOWN_TOKEN, Forbidden, InvalidRequest, NotFound, Unauthenticated
 from evidence.limits import CONTRACT
 from service.access import tokens
-from service.access.registry import GrantRow, Registry, RegistryReader
+from service.access.registry import Grant, Registry, RegistryReader
 from service.records.manifest import StreamManifest
 from service.records.values import microseconds
 
-KEPT_DOCUMENTS = 64
 _ENTRY_WORDS = frozenset({"connection_id", "stream", "fields", "time_constraint", "resources"})
-
-
-@dataclass(frozen=True, slots=True)
-class StreamGrant:
-    """One stream of one connection. Times are microseconds since 1970 UTC, `until` exclusive;
-    `resources` are the only record ids allowed, None for all."""
-
-    connection_id: str
-    stream: str
-    fields: tuple[str, ...]
-    since: int | None = None
-    until: int | None = None
-    resources: frozenset[str] | None = None
-
-
-@lru_cache(maxsize=KEPT_DOCUMENTS)
-def read(document: str) -> tuple[StreamGrant, ...]:
-    """The streams of a stored grant document."""
-    return tuple(
-        StreamGrant(
-            connection_id=entry["connection_id"],
-            stream=entry["stream"],
-            fields=tuple(entry["fields"]),
-            since=_bound(entry, "since"),
-            until=_bound(entry, "until"),
-            resources=frozenset(entry["resources"]) if "resources" in entry else None,
-        )
-        for entry in orjson.loads(document)["streams"]
-    )
-
-
-@lru_cache(maxsize=KEPT_DOCUMENTS)
-def reads_papers(document: str) -> bool:
-    """Whether a stored grant document includes the research papers."""
-    return orjson.loads(document).get("papers") is True
 
 
 def freeze(registry: Registry, document: Any) -> str:
@@ -161,11 +123,6 @@ def _limits(path: str, entry: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _bound(entry: dict[str, Any], word: str) -> int | None:
-    text = entry.get("time_constraint", {}).get(word)
-    return None if text is None else microseconds(text)
-
-
 def _near(name: str, known: Any) -> str:
     found = get_close_matches(str(name), known, 1)
     return f"; did you mean {found[0]!r}?" if found else f"; it has {', '.join(known) or 'nothing'}"
@@ -173,39 +130,6 @@ def _near(name: str, known: Any) -> str:
 
 def _fault(path: str, message: str) -> InvalidRequest:
     return InvalidRequest(f"{path}: {message}.", code="invalid_grant", param=path)
-
-
-@dataclass(frozen=True)
-class Grant:
-    """The data that one token can read."""
-
-    grant_id: str
-    label: str | None
-    streams: tuple[StreamGrant, ...]
-    expires_at: str | None = None
-    papers: bool = False
-
-    @cached_property
-    def connection_ids(self) -> set[str]:
-        """The connections of the grant."""
-        return {stream.connection_id for stream in self.streams}
-
-
-@dataclass(frozen=True, slots=True)
-class GrantEntry:
-    """A grant as its owner sees it in a list; times are ISO 8601."""
-
-    grant_id: str
-    label: str | None
-    created_at: str
-    expires_at: str | None
-    revoked_at: str | None
-    streams: tuple[StreamGrant, ...]
-    papers: bool = False
-
-    def state(self, *, now: datetime | None = None) -> str:
-        """`active`, `revoked` or `expired`."""
-        return tokens.state(self.revoked_at, self.expires_at, now)
 
 
 def create(
@@ -221,8 +145,8 @@ def create(
     grant_id, token = tokens.new_id("grt_"), tokens.new(tokens.PREFIX)
     with registry.transaction():
         frozen = freeze(registry, document)
-        row = GrantRow(grant_id, label, frozen, tokens.iso(now), expires_at)
-        registry.add_grant(row, tokens.hashed(token))
+        created = tokens.iso(now), expires_at
+        registry.add_grant(grant_id, tokens.hashed(token), label, frozen, *created)
     return grant_id, token
 
 
@@ -253,31 +177,14 @@ def active(registry: RegistryReader, grant_id: str, *, now: tokens.Now = None) -
     return _active(registry.grant(grant_id), now)
 
 
-def _active(row: GrantRow | None, now: tokens.Now) -> Grant:
-    if row is None:
+def _active(grant: Grant | None, now: tokens.Now) -> Grant:
+    if grant is None:
         raise Unauthenticated(
             "This token is unknown. Ask the owner for a new one (rung grant create).",
             code=UNKNOWN_TOKEN,
         )
-    tokens.check_active("grant", row.revoked_at, row.expires_at, now)
-    streams, papers = read(row.document), reads_papers(row.document)
-    return Grant(row.grant_id, row.label, streams, row.expires_at, papers)
-
-
-def list_grants(registry: RegistryReader) -> list[GrantEntry]:
-    """All grants, oldest first, without their tokens."""
-    return [
-        GrantEntry(
-            row.grant_id,
-            row.label,
-            row.created_at,
-            row.expires_at,
-            row.revoked_at,
-            read(row.document),
-            reads_papers(row.document),
-        )
-        for row in registry.grants()
-    ]
+    tokens.check_active("grant", grant.revoked_at, grant.expires_at, now)
+    return grant
 
 
 def revoke(registry: Registry, name: str, *, now: datetime | None = None) -> list[str]:

@@ -9,39 +9,31 @@ token only the SHA-256 is stored; the tokens of members elsewhere are sealed, ea
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from evidence.errors import InvalidRequest, NotFound, Unavailable
 from evidence.limits import BUDGETS
 from evidence.text import clip
-from service.access import grants, tokens
-from service.access.registry import Member, PackageEntry, Registry, RegistryReader
+from service.access import tokens
+from service.access.registry import Member, Package, Registry, RegistryReader
 from service.cursors import Sealer
 from service.ports import Held
 from service.records.engine import Snapshot
-
-
-@dataclass(frozen=True, slots=True)
-class Package:
-    """The members that the token of a package can read."""
-
-    package_id: str
-    members: tuple[Member, ...]
 
 
 def local_member(
     registry: RegistryReader, snapshot: Snapshot, name: str, *, now: datetime | None = None
 ) -> Member:
     """The active grant of this store with this id or label, as a member."""
-    entries = [row for row in grants.list_grants(registry) if name in (row.grant_id, row.label)]
-    active = [entry for entry in entries if entry.state(now=now) == "active"]
+    named = (one for one in registry.grants() if name in (one.grant_id, one.label))
+    active = [grant for grant in named if grant.state(now=now) == "active"]
     if not active:
         raise NotFound(f"There is no active grant {name!r}. List them with `rung grant list`.")
     if len(active) > 1:
-        listed = ", ".join(entry.grant_id for entry in active)
+        listed = ", ".join(grant.grant_id for grant in active)
         raise InvalidRequest(f"Several grants have the label {name!r}. Use one of {listed}.")
-    grant = grants.by_id(registry, active[0].grant_id, now=now)
+    grant = active[0]
     rows = ((item, snapshot.stream(item.connection_id, item.stream)) for item in grant.streams)
     held = tuple(
         Held(item.stream, item.connection_id, row.connector_key, row.display_name)
@@ -72,7 +64,7 @@ def create(
     _check(members)
     package_id, token = tokens.new_id("pkg_"), tokens.new(tokens.PACKAGE_PREFIX)
     sealed = tuple(replace(member, token=_sealed(package_id, member, sealer)) for member in members)
-    entry = PackageEntry(package_id, label, sealed, tokens.iso(now), expires_at)
+    entry = Package(package_id, label, sealed, tokens.iso(now), expires_at)
     registry.add_package(entry, tokens.hashed(token))
     return package_id, token
 
@@ -82,11 +74,10 @@ def find(registry: RegistryReader, token: str, *, now: tokens.Now = None) -> Pac
 
     Raises `Unauthenticated` for a package that has ended.
     """
-    entry = registry.package_of_token(tokens.hashed(token))
-    if entry is None:
-        return None
-    tokens.check_active("package", entry.revoked_at, entry.expires_at, now)
-    return Package(entry.package_id, entry.members)
+    package = registry.package_of_token(tokens.hashed(token))
+    if package is not None:
+        tokens.check_active("package", package.revoked_at, package.expires_at, now)
+    return package
 
 
 def unsealed(package_id: str, member: Member, sealer: Sealer) -> str:
@@ -100,11 +91,6 @@ def unsealed(package_id: str, member: Member, sealer: Sealer) -> str:
             "package again.",
             code="member_token_sealed",
         ) from None
-
-
-def list_packages(registry: RegistryReader) -> list[PackageEntry]:
-    """All packages, oldest first, without their tokens."""
-    return registry.packages()
 
 
 def revoke(registry: Registry, name: str, *, now: datetime | None = None) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import astuple, dataclass, field
 from datetime import datetime
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 import orjson
@@ -15,10 +16,14 @@ import orjson
 from service.access import tokens
 from service.ports import Held
 from service.records.manifest import StreamManifest
+from service.records.values import microseconds
 
 if TYPE_CHECKING:
     from service.records.engine import Snapshot
     from service.records.writing import Writing
+
+#: Documents of grants that are kept as they were read.
+KEPT_DOCUMENTS = 64
 
 _GRANT = 'SELECT grant_id, label, document, created_at, expires_at, revoked_at FROM "grant"'
 _PACKAGE = "SELECT id, package_id, label, created_at, expires_at, revoked_at FROM package"
@@ -47,15 +52,57 @@ _ERASE_TOKENS = "UPDATE member SET token = NULL WHERE package = ? RETURNING no"
 
 
 @dataclass(frozen=True, slots=True)
-class GrantRow:
-    """A stored grant; `document` is JSON, which `grant_document` reads and writes."""
+class StreamGrant:
+    """One stream of one connection. Times are microseconds since 1970 UTC, `until` exclusive;
+    `resources` are the only record ids allowed, None for all."""
+
+    connection_id: str
+    stream: str
+    fields: tuple[str, ...]
+    since: int | None = None
+    until: int | None = None
+    resources: frozenset[str] | None = None
+
+
+@dataclass(frozen=True)
+class Grant:
+    """The data that one token can read; times are ISO 8601."""
 
     grant_id: str
     label: str | None
-    document: str
-    created_at: str
+    streams: tuple[StreamGrant, ...]
+    papers: bool = False
+    created_at: str = ""
     expires_at: str | None = None
     revoked_at: str | None = None
+
+    def state(self, *, now: datetime | None = None) -> str:
+        """`active`, `revoked` or `expired`."""
+        return tokens.state(self.revoked_at, self.expires_at, now)
+
+    @cached_property
+    def connection_ids(self) -> set[str]:
+        """The connections of the grant."""
+        return {stream.connection_id for stream in self.streams}
+
+
+@lru_cache(maxsize=KEPT_DOCUMENTS)
+def read(document: str) -> tuple[tuple[StreamGrant, ...], bool]:
+    """(the streams, whether the papers are included) of a stored grant document."""
+    found = orjson.loads(document)
+    return tuple(map(_stream, found["streams"])), found.get("papers") is True
+
+
+def _stream(entry: dict[str, Any]) -> StreamGrant:
+    since, until = (entry.get("time_constraint", {}).get(word) for word in ("since", "until"))
+    return StreamGrant(
+        entry["connection_id"],
+        entry["stream"],
+        tuple(entry["fields"]),
+        None if since is None else microseconds(since),
+        None if until is None else microseconds(until),
+        frozenset(entry["resources"]) if "resources" in entry else None,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +124,8 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class PackageEntry:
-    """A stored package with its members in order."""
+class Package:
+    """Several grants that one token can read, in order."""
 
     package_id: str
     label: str | None
@@ -99,37 +146,40 @@ class RegistryReader:
         # The ports have no verb for statements, but every engine runs these.
         self._rows: Callable[..., list[tuple[Any, ...]]] = cast(Any, source).run
 
-    def grant_of_token(self, token_hash: bytes) -> GrantRow | None:
+    def grant_of_token(self, token_hash: bytes) -> Grant | None:
         """The grant of a token, if any."""
-        return self._grant("token_hash = ?", token_hash)
+        return self._grant("WHERE token_hash = ?", token_hash)
 
-    def grant(self, grant_id: str) -> GrantRow | None:
+    def grant(self, grant_id: str) -> Grant | None:
         """The grant with this id, if any."""
-        return self._grant("grant_id = ?", grant_id)
+        return self._grant("WHERE grant_id = ?", grant_id)
 
-    def grants(self) -> list[GrantRow]:
+    def grants(self) -> list[Grant]:
         """All grants, oldest first."""
-        return [GrantRow(*row) for row in self._rows(f"{_GRANT} ORDER BY id")]
+        return self._grants("ORDER BY id")
 
-    def package_of_token(self, token_hash: bytes) -> PackageEntry | None:
+    def package_of_token(self, token_hash: bytes) -> Package | None:
         """The package of a token, if any."""
         rows = self._rows(f"{_PACKAGE} WHERE token_hash = ?", token_hash)
         return self._package(*rows[0]) if rows else None
 
-    def packages(self) -> list[PackageEntry]:
+    def packages(self) -> list[Package]:
         """All packages, oldest first."""
         return [self._package(*row) for row in self._rows(f"{_PACKAGE} ORDER BY id")]
 
-    def _grant(self, condition: str, value: bytes | str) -> GrantRow | None:
-        rows = self._rows(f"{_GRANT} WHERE {condition}", value)
-        return GrantRow(*rows[0]) if rows else None
+    def _grant(self, where: str, value: bytes | str) -> Grant | None:
+        return next(iter(self._grants(where, value)), None)
 
-    def _package(self, id: int, package_id: str, label: str | None, *times: Any) -> PackageEntry:
+    def _grants(self, where: str, *values: bytes | str) -> list[Grant]:
+        rows = self._rows(f"{_GRANT} {where}", *values)
+        return [Grant(id, label, *read(document), *times) for id, label, document, *times in rows]
+
+    def _package(self, id: int, package_id: str, label: str | None, *times: Any) -> Package:
         members = tuple(
             Member(name, grant_id, tuple(Held(*one) for one in orjson.loads(held)), origin, token)
             for name, grant_id, held, origin, token in self._rows(_MEMBERS, id)
         )
-        return PackageEntry(package_id, label, members, *times)
+        return Package(package_id, label, members, *times)
 
 
 class Registry(RegistryReader):
@@ -146,11 +196,18 @@ class Registry(RegistryReader):
         """Makes the writes inside it one commit; inside another transaction it joins that one."""
         return self._writer.transaction()
 
-    def add_grant(self, row: GrantRow, token_hash: bytes) -> None:
-        """Stores a grant under the hash of its token."""
-        times = row.created_at, row.expires_at
+    def add_grant(
+        self,
+        grant_id: str,
+        token_hash: bytes,
+        label: str | None,
+        document: str,
+        created_at: str,
+        expires_at: str | None,
+    ) -> None:
+        """Stores a grant under the hash of its token; `document` is the JSON that `read` reads."""
         with self.transaction():
-            self._rows(_ADD_GRANT, row.grant_id, token_hash, row.label, row.document, *times)
+            self._rows(_ADD_GRANT, grant_id, token_hash, label, document, created_at, expires_at)
 
     def revoke_grants(self, name: str, revoked_at: str) -> list[str]:
         """Ends the active grants with this id or label; returns their ids."""
@@ -158,7 +215,7 @@ class Registry(RegistryReader):
             rows = self._rows(_REVOKE_GRANTS, revoked_at, name, name)
         return [grant_id for (grant_id,) in rows]
 
-    def add_package(self, entry: PackageEntry, token_hash: bytes) -> None:
+    def add_package(self, entry: Package, token_hash: bytes) -> None:
         """Stores a package and its members under the hash of its token."""
         package = entry.package_id, token_hash, entry.label, entry.created_at, entry.expires_at
         with self.transaction():

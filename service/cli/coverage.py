@@ -6,8 +6,7 @@ from collections.abc import Sequence
 import click
 
 from evidence.limits import BUDGETS
-from service.access.grants import GrantEntry, list_grants
-from service.access.registry import Registry
+from service.access.registry import Grant, Registry
 from service.cli.output import say
 from service.records.manifest import StreamManifest
 from service.records.streams import manifests_of
@@ -17,7 +16,7 @@ from service.records.writing import Writing
 def report(writer: Writing, connection_id: str) -> None:
     """Prints the active grants that do not cover all of a connection, each with a command."""
     manifests = manifests_of(writer, connection_id)
-    grants = [one for one in list_grants(Registry(writer)) if one.state() == "active"]
+    grants = [one for one in Registry(writer).grants() if one.state() == "active"]
     labels = {one.label for one in grants}
     lacking = [(one, lacks) for one in grants if (lacks := _lacking(one, connection_id, manifests))]
     for grant, lacks in lacking[: BUDGETS.names_shown]:
@@ -33,9 +32,7 @@ def report(writer: Writing, connection_id: str) -> None:
         say(f"No active grant covers {connection_id}. {_command([connection_id], None)}")
 
 
-def _lacking(
-    grant: GrantEntry, connection_id: str, manifests: Sequence[StreamManifest]
-) -> str | None:
+def _lacking(grant: Grant, connection_id: str, manifests: Sequence[StreamManifest]) -> str | None:
     """What a grant does not cover of a connection, in words."""
     covered = {one.stream: one for one in grant.streams if one.connection_id == connection_id}
     if not covered:
@@ -51,7 +48,7 @@ def _lacking(
     return "; ".join(parts[: BUDGETS.names_shown]) or None
 
 
-def _others(writer: Writing, grant: GrantEntry, connection_id: str) -> list[str]:
+def _others(writer: Writing, grant: Grant, connection_id: str) -> list[str]:
     """The other connections of a grant; none if it is narrower than these, or has limits."""
     covered: dict[str, set[tuple[str, str]]] = {}
     for one in grant.streams:

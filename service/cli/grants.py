@@ -16,8 +16,8 @@ from service.place import Place
 from service.cli.source import read_json, store_option
 from service.cli.output import say
 from service.cli.store import existing, teaching
-from service.access.grants import GrantEntry, create, list_grants, revoke
-from service.access.registry import Registry
+from service.access.grants import create, revoke
+from service.access.registry import Grant, Registry
 from service.records.streams import manifests_of
 from service.records.values import microseconds, moment
 from service.records.writing import Writing
@@ -86,7 +86,7 @@ def create_(
                 f"that grant first: rung grant revoke {same[0].grant_id}"
             )
         grant_id, token = create(registry, document, label=label, expires_at=ends)
-        (entry,) = [item for item in list_grants(registry) if item.grant_id == grant_id]
+        (entry,) = [item for item in registry.grants() if item.grant_id == grant_id]
     if as_json:
         click.echo(orjson.dumps(_to_json(entry) | {"token": token}).decode())
         return
@@ -100,7 +100,7 @@ def create_(
 def list_(as_json: bool, store: Place) -> None:
     """List the grants, without their tokens."""
     with teaching(), existing(store) as writer:
-        entries = list_grants(Registry(writer))
+        entries = Registry(writer).grants()
     if as_json:
         click.echo(orjson.dumps({"grants": [_to_json(entry) for entry in entries]}).decode())
         return
@@ -122,12 +122,12 @@ def revoke_(name: str, store: Place) -> None:
             click.echo(f"{grant_id} revoked")
 
 
-def _active(registry: Registry, label: str) -> list[GrantEntry]:
+def _active(registry: Registry, label: str) -> list[Grant]:
     """The active grants with this label."""
-    return [one for one in list_grants(registry) if one.label == label and one.state() == "active"]
+    return [one for one in registry.grants() if one.label == label and one.state() == "active"]
 
 
-def _which(label: str, entries: list[GrantEntry]) -> str:
+def _which(label: str, entries: list[Grant]) -> str:
     """Asks for the id of one of several grants with the same label."""
     say(f"{len(entries)} grants have the label {label!r}:")
     for entry in entries:
@@ -207,7 +207,7 @@ def expiry(text: str, now: datetime) -> str:
     return moment(stored)
 
 
-def _describe(entry: GrantEntry) -> str:
+def _describe(entry: Grant) -> str:
     connections = len({stream.connection_id for stream in entry.streams})
     until = f", until {entry.expires_at}" if entry.expires_at else ", never expires"
     return f"{_count(len(entry.streams), 'stream')} of {_count(connections, 'connection')}{until}"
@@ -217,7 +217,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _to_json(entry: GrantEntry) -> dict[str, Any]:
+def _to_json(entry: Grant) -> dict[str, Any]:
     return {
         "grant_id": entry.grant_id,
         "label": entry.label,

@@ -6,7 +6,6 @@ import click
 import orjson
 
 from service.access.activity import KEPT_DAYS, Activity
-from service.access.grants import list_grants
 from service.access.registry import Registry
 from service.access.sidecar import Sidecar
 from service.cli import output
@@ -29,7 +28,7 @@ from service.place import Place
 def log(since: date | None, name: str | None, as_json: bool, store: Place) -> None:
     with teaching():
         with existing(store) as writer:
-            labels = {one.grant_id: one.label for one in list_grants(Registry(writer))}
+            labels = {one.grant_id: one.label for one in Registry(writer).grants()}
         uses = Activity(Sidecar(store)).uses(f"{since:%Y-%m-%d}" if since else "")
     rows = [
         {**use._asdict(), "label": labels.get(use.grant_id)}

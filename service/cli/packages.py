@@ -18,9 +18,8 @@ from service.cli.source import store_option
 from service.cli.output import say
 from service.cli.store import existing, teaching
 from service.sources.remote.remote_authority import remote_member
-from service.access.packages import create, list_packages, local_member, revoke
-from service.access.registry import Member, PackageEntry
-from service.access.registry import Registry
+from service.access.packages import create, local_member, revoke
+from service.access.registry import Member, Package, Registry
 from service.records.opening import open_reader
 from service.records.writing import Writing
 
@@ -69,7 +68,7 @@ def create_(
         ends = expiry(expires, datetime.now(UTC)) if expires else None
         sealer = keys.of_tokens(_secret(writer, kept=bool(urls)))
         package_id, token = create(registry, members, sealer, label=label, expires_at=ends)
-        (entry,) = [found for found in list_packages(registry) if found.package_id == package_id]
+        (entry,) = [found for found in registry.packages() if found.package_id == package_id]
     if as_json:
         click.echo(orjson.dumps(_to_json(entry) | {"token": token}).decode())
         return
@@ -83,7 +82,7 @@ def create_(
 def list_(as_json: bool, store: Place) -> None:
     """List the packages. Tokens are not shown."""
     with teaching(), existing(store) as writer:
-        entries = list_packages(Registry(writer))
+        entries = Registry(writer).packages()
     if as_json:
         click.echo(orjson.dumps({"packages": [_to_json(entry) for entry in entries]}).decode())
         return
@@ -126,7 +125,7 @@ def _secret(writer: Writing, *, kept: bool) -> bytes:
     return (found or str(writer.meta("secret"))).encode()
 
 
-def _describe(entry: PackageEntry) -> str:
+def _describe(entry: Package) -> str:
     names = ", ".join(
         f"{member.name} ({member.grant_id}{f' at {member.origin}' if member.origin else ''})"
         for member in entry.members
@@ -135,7 +134,7 @@ def _describe(entry: PackageEntry) -> str:
     return f"{len(entry.members)} grants: {names}{until}"
 
 
-def _to_json(entry: PackageEntry) -> dict[str, Any]:
+def _to_json(entry: Package) -> dict[str, Any]:
     return {
         "package_id": entry.package_id,
         "label": entry.label,

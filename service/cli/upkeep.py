@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from service.access.grants import list_grants
 from service.access.registry import Registry
 from service.place import Place
 from service.cli import importing
@@ -224,7 +223,7 @@ def _covered(writer: Writing, streams: Sequence[StreamCount]) -> list[StreamCoun
     """Those of some streams that an active grant covers."""
     granted = {
         (one.connection_id, one.stream)
-        for entry in list_grants(Registry(writer))
+        for entry in Registry(writer).grants()
         if entry.state() == "active"
         for one in entry.streams
     }

@@ -29,9 +29,7 @@ from service.ports import (
 from service.access import grants, packages, tokens
 from service.records import aggregate, blobs, changes, fields, lists, schema, search
 from service.access.activity import Activity
-from service.access.grants import Grant, GrantEntry
-from service.access.packages import Package
-from service.access.registry import Member, RegistryReader
+from service.access.registry import Grant, Member, Package, RegistryReader
 from service.access.sidecar import Sidecar
 from service.records.engine import Generation, Snapshot
 from service.records.opening import open_reader
@@ -90,10 +88,10 @@ class Store:
         with self.reader.snapshot() as snapshot:
             return find(RegistryReader(snapshot), now=self.activity.now)
 
-    def grants(self) -> list[GrantEntry]:
+    def grants(self) -> list[Grant]:
         """All grants, oldest first, for the owner."""
         with self.reader.snapshot() as snapshot:
-            return grants.list_grants(RegistryReader(snapshot))
+            return RegistryReader(snapshot).grants()
 
     def overview(self, *, samples: int = 0) -> list[StreamOverview]:
         """All streams, for the owner, each with the titles of its newest records."""

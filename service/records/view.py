@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from difflib import get_close_matches
-from typing import Any
 
 from evidence import request_log
 from evidence.errors import Forbidden, NotFound
@@ -18,36 +17,39 @@ from evidence.pointer import is_nested, path_of, top_level as name_of
 from evidence.question import Question
 from evidence.question import parse as parse_question
 from evidence.ranking import Group
-from service.records.engine import Limit, Scope, Selection, Snapshot, Stored, Test
-from service.access.grants import Grant, StreamGrant
-from service.records.manifest import StreamManifest
+from service.records.engine import Limit, Scope, Selection, Snapshot, Stored, StreamRow, Test
+from service.access.registry import Grant, StreamGrant
 from service.records.values import time_of
 from service.records.words import Vocabulary, groups_of, required_groups
 
 
-@dataclass(frozen=True)
 class StreamView:
-    """One granted stream of one connection, cut to the grant."""
+    """One granted stream of one connection, cut to the grant.
 
-    id: int
-    connection_id: str
-    connector_key: str
-    display_name: str | None
-    manifest: StreamManifest
-    roles: dict[str, str]
-    fields: tuple[str, ...]
-    granted: frozenset[str]
-    ordinals: dict[str, int]
-    searchable: dict[int, str]
-    #: The field that the times of a limit are of, granted or not.
-    time_ordinal: int | None
-    limit: Limit
-    languages: tuple[str, ...]
-    #: Which connection this is, as every row of it says in PDPP's words.
-    source: dict[str, Any]
-    #: Where titles and times come from: declared roles and the cursor, where granted.
-    title_field: str | None
-    time_fields: tuple[str, ...]
+    `ordinals` maps the paths that the grant shows and the store compares or searches, `searchable`
+    the ordinals in the full-text index to their paths. Titles and times come from declared roles
+    and the cursor, where granted.
+    """
+
+    def __init__(self, grant: StreamGrant, row: StreamRow) -> None:
+        manifest = row.manifest
+        self.id, self.manifest, self.languages = row.id, manifest, row.languages
+        self.connection_id, self.connector_key = grant.connection_id, row.connector_key
+        self.display_name = row.display_name
+        self.fields, self.granted = grant.fields, frozenset(grant.fields)
+        self.limit = Limit(grant.since, grant.until, grant.resources)
+        self.roles = {role: name for role, name in manifest.roles.items() if name in self.granted}
+        self.ordinals = {
+            path: ordinal
+            for path, ordinal in row.fields.items()
+            if path in manifest.paths and name_of(path) in self.granted
+        }
+        self.searchable = {n: path for path, n in self.ordinals.items() if path in row.searchable}
+        #: The field that the times of a limit are of, granted or not.
+        self.time_ordinal = row.fields.get(path_of(manifest.time_field or ""))
+        self.title_field = self.roles.get("primary-title")
+        times = (self.roles.get("event-time"), self.sort_field)
+        self.time_fields = tuple(name for name in times if name and manifest.fields[name].is_time)
 
     @cached_property
     def name(self) -> str:
@@ -124,14 +126,10 @@ class StreamView:
 
 @dataclass(frozen=True)
 class View:
-    """All streams of one grant. Streams that are gone from the store are left out.
-
-    `owners` maps the ordinal of a granted field in the full-text index to its stream.
-    """
+    """All streams of one grant. Streams that are gone from the store are left out."""
 
     grant: Grant
     streams: tuple[StreamView, ...]
-    owners: dict[int, StreamView]
 
     @cached_property
     def languages(self) -> tuple[str, ...]:
@@ -254,49 +252,5 @@ def threads_of(streams: Iterable[StreamView], selections: Mapping[int, Selection
 
 def open_view(snapshot: Snapshot, grant: Grant) -> View:
     """Resolves a grant against the store as a snapshot, confined to it, shows the store."""
-    found = (_open_stream(snapshot, item) for item in grant.streams)
-    streams = tuple(stream for stream in found if stream is not None)
-    owners = {ordinal: stream for stream in streams for ordinal in stream.searchable}
-    return View(grant, streams, owners)
-
-
-def _open_stream(snapshot: Snapshot, item: StreamGrant) -> StreamView | None:
-    row = snapshot.stream(item.connection_id, item.stream)
-    if row is None:
-        return None
-    manifest = row.manifest
-    granted = frozenset(item.fields)
-    roles = {role: name for role, name in manifest.roles.items() if name in granted}
-    times = (roles.get("event-time"), manifest.cursor_field)
-    ordinals = {
-        path: ordinal
-        for path, ordinal in row.fields.items()
-        if path in manifest.paths and name_of(path) in granted
-    }
-    return StreamView(
-        id=row.id,
-        connection_id=item.connection_id,
-        connector_key=row.connector_key,
-        display_name=row.display_name,
-        manifest=manifest,
-        roles=roles,
-        fields=tuple(item.fields),
-        granted=granted,
-        ordinals=ordinals,
-        searchable={
-            ordinal: field for field, ordinal in ordinals.items() if field in row.searchable
-        },
-        time_ordinal=row.fields.get(path_of(manifest.time_field or "")),
-        languages=row.languages,
-        limit=Limit(item.since, item.until, item.resources),
-        source=_source(item.connection_id, row.display_name),
-        title_field=roles.get("primary-title"),
-        time_fields=tuple(
-            name for name in times if name in granted and manifest.fields[str(name)].is_time
-        ),
-    )
-
-
-def _source(connection_id: str, display_name: str | None) -> dict[str, Any]:
-    named = {"connection_id": connection_id, "connector_instance_id": connection_id}
-    return {**named, "display_name": display_name} if display_name else named
+    rows = ((one, snapshot.stream(one.connection_id, one.stream)) for one in grant.streams)
+    return View(grant, tuple(StreamView(one, row) for one, row in rows if row is not None))

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from flask import Blueprint, Response, request
 
 from evidence.errors import EvidenceError, InvalidRequest, Unavailable
-from service.access.grants import GrantEntry, StreamGrant
 from service.access.guard import check_form
+from service.access.registry import Grant, StreamGrant
 from service.records.values import moment
 from service.signin.owner_site import LOGIN, LOGOUT, OWNER, OwnerSite, see_other
 
@@ -22,7 +22,7 @@ class Shared:
     """A grant with its state, its scope in words, the name of its client, if any, and its number
     of requests by day, newest first."""
 
-    grant: GrantEntry
+    grant: Grant
     state: str
     scope: tuple[str, ...]
     client: str | None
@@ -82,7 +82,7 @@ def _overview(site: OwnerSite, session: str, error: EvidenceError | None = None)
     )
 
 
-def _shared(entry: GrantEntry, client: dict[str, str] | None, read: Counter[str]) -> Shared:
+def _shared(entry: Grant, client: dict[str, str] | None, read: Counter[str]) -> Shared:
     scope = tuple(map(_in_words, entry.streams)) + (("research papers",) if entry.papers else ())
     name = f"{client['name']} ({client['place']}, unverified)" if client else None
     days = tuple(sorted(read.items(), reverse=True)[:DAYS_SHOWN])

@@ -11,7 +11,6 @@ import pytest
 
 from evidence.errors import Unavailable
 from service.access import packages
-from service.access.grants import list_grants
 from service.access.registry import Registry
 from service.keys import of_tokens
 from service.records.sqlite import backup
@@ -130,7 +129,7 @@ def test_a_backup_is_restored_while_the_store_is_served(house: House, shell: She
         stale = api.rest("/v1/streams/messages/records", connection_id="bank", changes_since=feed)
         assert stale.status == 400 and stale.error["code"] == "invalid_cursor"
     with open_writer(house.path) as writer:
-        states = {one.grant_id: one.state() for one in list_grants(Registry(writer))}
+        states = {one.grant_id: one.state() for one in Registry(writer).grants()}
     assert states == {kept: "active", ended: "revoked"}
     assert "sound" in shell.ok("check").stderr
     assert "--yes" in shell.run("backup", str(copy)).stderr

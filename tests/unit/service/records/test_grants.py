@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from evidence.errors import Forbidden, InvalidRequest, NotFound, Unauthenticated
-from service.access.grants import StreamGrant, create, find, list_grants, revoke
-from service.access.registry import Registry, RegistryReader
+from service.access.grants import create, find, revoke
+from service.access.registry import Registry, RegistryReader, StreamGrant
 from service.records.manifest import parse
 from service.records.streams import declare
 from service.records.sqlite.reader import Reader
@@ -121,7 +121,7 @@ def test_a_grant_can_be_revoked_by_its_id(store: Writer) -> None:
     grant_id, _ = create(Registry(store), entry())
     create(Registry(store), entry())
     assert revoke(Registry(store), grant_id) == [grant_id]
-    assert [item.state() for item in list_grants(Registry(store))] == ["revoked", "active"]
+    assert [item.state() for item in Registry(store).grants()] == ["revoked", "active"]
 
 
 def test_a_grant_expires_on_its_hour(store: Writer) -> None:

@@ -43,7 +43,7 @@ def local(writer: Writer, **more: str) -> Member:
 def raised(writer: Writer, *members: Member) -> EvidenceError:
     with pytest.raises(EvidenceError) as found:
         packages.create(Registry(writer), members, SEALER)
-    assert not packages.list_packages(Registry(writer))
+    assert not Registry(writer).packages()
     return found.value
 
 
@@ -106,7 +106,7 @@ def test_a_package_ends_when_its_time_is_over(writer: Writer) -> None:
     with pytest.raises(Unauthenticated) as found:
         packages.find(Registry(writer), token, now=datetime(2026, 5, 1, tzinfo=UTC))
     assert found.value.code == "grant_expired"
-    (entry,) = packages.list_packages(Registry(writer))
+    (entry,) = Registry(writer).packages()
     assert entry.state(now=datetime(2026, 5, 2, tzinfo=UTC)) == "expired"
 
 
