@@ -15,10 +15,9 @@ from service.records.arrivals import Arrival, Change, Stored, by_stream, pieces,
 from service.records.derived import order_of
 from service.records.languages import Sample
 from service.records.large import LargeValue
-from service.records.sqlite import catalog
+from service.records.sqlite.catalog import Catalog
 from service.records.sqlite.attachments import keep_attachments, release_attachments, sweep
 from service.records.sqlite.indexing import Index
-from service.records.sqlite.transactions import Transactions
 
 _FIND = """
 SELECT r.record_key, r.seq, r.deleted, CAST(d.data AS BLOB), d.big, d.emitted_at, d.changed
@@ -33,99 +32,92 @@ UPDATE record SET at = ?, cursor = ?, thread = ?, place = ?, deleted = 0 WHERE s
 """
 
 
-def find(writer: Transactions, piece: Sequence[Arrival]) -> dict[tuple[int, str], Stored]:
-    """What the store has of these rows, by stream and key."""
-    db = writer.db
-    found = {}
-    for stream, keys in by_stream(piece).items():
-        if db.execute("SELECT 1 FROM record WHERE stream = ? LIMIT 1", (stream,)).fetchone():
-            for key, *columns in db.execute(_FIND, (stream, orjson.dumps(keys).decode())):
-                found[stream, key] = Stored(*columns)
-    return found
+class Changes(Catalog):
+    """The verbs of a writer for records; see `writing.Writing`."""
 
+    def find(self, piece: Sequence[Arrival]) -> dict[tuple[int, str], Stored]:
+        db = self.db
+        found = {}
+        for stream, keys in by_stream(piece).items():
+            if db.execute("SELECT 1 FROM record WHERE stream = ? LIMIT 1", (stream,)).fetchone():
+                for key, *columns in db.execute(_FIND, (stream, orjson.dumps(keys).decode())):
+                    found[stream, key] = Stored(*columns)
+        return found
 
-def apply(writer: Transactions, changes: list[Change], sample: Sample) -> None:
-    """Writes the changes, in the transaction of the caller; empties the list."""
-    db, index, orphans = writer.db, Index(writer), set()
-    count = len(changes)
-    live = Counter[int]()
-    for change in changes:
-        live[change.arrival.stream.id] += (change.arrival.json is not None) - bool(change.old)
-        if change.old is not None:
-            index.drop(change.arrival.stream.scopes, change.seq, change.fields)
-            for place in change.dropped:
-                index.drop_chunks(place)
-            orphans |= release_attachments(db, change.seq, change.fields)
-    removed = bool(index.dropped or index.dropped_chunks)
-    index.apply_drops()
-    for piece in pieces(changes):
-        _store(writer, piece, index, sample)
-    index.apply_adds()
-    catalog.note_languages(db, sample)
-    sweep(db, orphans)
-    db.executemany(
-        "UPDATE stream SET records = records + ? WHERE id = ?",
-        ((count, stream) for stream, count in live.items()),
-    )
-    writer.note(count, removed=removed)
+    def apply(self, changes: list[Change], sample: Sample) -> None:
+        db, index, orphans = self.db, Index(self), set()
+        count = len(changes)
+        live = Counter[int]()
+        for change in changes:
+            live[change.arrival.stream.id] += (change.arrival.json is not None) - bool(change.old)
+            if change.old is not None:
+                index.drop(change.arrival.stream.scopes, change.seq, change.fields)
+                for place in change.dropped:
+                    index.drop_chunks(place)
+                orphans |= release_attachments(db, change.seq, change.fields)
+        removed = bool(index.dropped or index.dropped_chunks)
+        index.apply_drops()
+        for piece in pieces(changes):
+            self._store(piece, index, sample)
+        index.apply_adds()
+        self.note_languages(sample)
+        sweep(db, orphans)
+        db.executemany(
+            "UPDATE stream SET records = records + ? WHERE id = ?",
+            ((count, stream) for stream, count in live.items()),
+        )
+        self.note(count, removed=removed)
 
+    def _bury(self, change: Change) -> None:
+        db = self.db
+        db.execute("UPDATE record SET deleted = 1 WHERE seq = ?", (change.seq,))
+        db.execute("DELETE FROM document WHERE seq = ?", (change.seq,))
+        db.execute(
+            "INSERT INTO tombstone (seq, deleted_at) VALUES (?, ?)",
+            (change.seq, change.arrival.emitted_at),
+        )
 
-def _bury(writer: Transactions, change: Change) -> None:
-    db = writer.db
-    db.execute("UPDATE record SET deleted = 1 WHERE seq = ?", (change.seq,))
-    db.execute("DELETE FROM document WHERE seq = ?", (change.seq,))
-    db.execute(
-        "INSERT INTO tombstone (seq, deleted_at) VALUES (?, ?)",
-        (change.seq, change.arrival.emitted_at),
-    )
+    def _store(self, piece: list[Change], index: Index, sample: Sample) -> None:
+        """Writes records, documents and log, and notes for the index the fields that changed."""
+        db, new, known, documents = self.db, [], [], []
+        for change in piece:
+            if change.arrival.json is None:
+                self._bury(change)
+        for change, data, large, json in stored(piece, sample):
+            arrival, seq = change.arrival, change.seq
+            order = order_of(arrival.stream.manifest, data)
+            if change.known:
+                known.append((*order, seq))
+            else:
+                new.append((seq, arrival.stream.id, arrival.key, *order))
+            places = self._place(change, data, large, index)
+            documents.append((seq, *change.times, json, places))
+        db.executemany(_ADD_RECORD, new)
+        db.executemany(_CHANGE_RECORD, known)
+        db.executemany("DELETE FROM tombstone WHERE seq = ?", ((row[-1],) for row in known))
+        db.executemany(
+            "INSERT OR REPLACE INTO document (seq, emitted_at, changed, data, big)"
+            " VALUES (?, ?, ?, ?, ?)",
+            documents,
+        )
+        index.write()
+        first = self.take("next_version", len(piece))
+        db.executemany(
+            "INSERT INTO change (stream, version, seq, fields) VALUES (?, ?, ?, ?)",
+            (
+                (change.arrival.stream.id, version, change.seq, change.names)
+                for version, change in enumerate(piece, start=first)
+            ),
+        )
 
-
-def _store(writer: Transactions, piece: list[Change], index: Index, sample: Sample) -> None:
-    """Writes records, documents and log, and notes for the index the fields that changed."""
-    db, new, known, documents = writer.db, [], [], []
-    for change in piece:
-        if change.arrival.json is None:
-            _bury(writer, change)
-    for change, data, large, json in stored(piece, sample):
-        arrival, seq = change.arrival, change.seq
-        order = order_of(arrival.stream.manifest, data)
-        if change.known:
-            known.append((*order, seq))
-        else:
-            new.append((seq, arrival.stream.id, arrival.key, *order))
-        places = _place(writer, change, data, large, index)
-        documents.append((seq, *change.times, json, places))
-    db.executemany(_ADD_RECORD, new)
-    db.executemany(_CHANGE_RECORD, known)
-    db.executemany("DELETE FROM tombstone WHERE seq = ?", ((row[-1],) for row in known))
-    db.executemany(
-        "INSERT OR REPLACE INTO document (seq, emitted_at, changed, data, big)"
-        " VALUES (?, ?, ?, ?, ?)",
-        documents,
-    )
-    index.write()
-    first = writer.take("next_version", len(piece))
-    db.executemany(
-        "INSERT INTO change (stream, version, seq, fields) VALUES (?, ?, ?, ?)",
-        (
-            (change.arrival.stream.id, version, change.seq, change.names)
-            for version, change in enumerate(piece, start=first)
-        ),
-    )
-
-
-def _place(
-    writer: Transactions,
-    change: Change,
-    data: dict[str, Any],
-    large: dict[str, LargeValue],
-    index: Index,
-) -> str | None:
-    """Notes the fields that changed for the index; returns `Change.places` of the record."""
-    stream = change.arrival.stream
-    data = {name: value for name, value in data.items() if change.touches(name)}
-    later = writer.staged_blobs if writer.staged else None
-    keep_attachments(writer.db, stream.connection, change.seq, change.attachments, later)
-    places = {name: index.add_large(value) for name, value in large.items() if name in data}
-    index.add(stream.manifest, stream.scopes, change.seq, data, places)
-    return change.places(places)
+    def _place(
+        self, change: Change, data: dict[str, Any], large: dict[str, LargeValue], index: Index
+    ) -> str | None:
+        """Notes the fields that changed for the index; returns `Change.places` of the record."""
+        stream = change.arrival.stream
+        data = {name: value for name, value in data.items() if change.touches(name)}
+        later = self.staged_blobs if self.staged else None
+        keep_attachments(self.db, stream.connection, change.seq, change.attachments, later)
+        places = {name: index.add_large(value) for name, value in large.items() if name in data}
+        index.add(stream.manifest, stream.scopes, change.seq, data, places)
+        return change.places(places)

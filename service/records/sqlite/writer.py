@@ -3,7 +3,7 @@
 import os
 import secrets
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -11,25 +11,24 @@ from typing import Any
 
 from evidence.errors import InvalidRequest, Unavailable
 from evidence.fold import FOLD_VERSION, fold
-from service.records.arrivals import Arrival, Change, Stored
 from service.records.languages import Sample
 from service.records.large import Place
 from service.records.manifest import StreamManifest
 from service.records.passages import fold_passage, text_field
 from service.records.scopes import Scopes
-from service.records.sqlite import catalog, changes, files, indexing, scopes
+from service.records.sqlite import files, indexing
+from service.records.sqlite.changes import Changes
 from service.records.sqlite.passages import read_chunks
 from service.records.sqlite.ddl import MIGRATIONS, migrate
 from service.records.sqlite.transactions import (
     CACHE_KIB,
     INDEXES,
     LOCK_SECONDS,
-    Transactions,
     explain_locks,
     tune,
 )
 from service.records.streams import manifests_of, open_stream
-from service.records.writing import SECRET_BYTES, StreamCount
+from service.records.writing import SECRET_BYTES
 
 __all__ = ["Writer", "explain_locks", "open_writer"]
 
@@ -37,7 +36,7 @@ WAL_PAGES = 16_384
 OWNER_ONLY = 0o600
 
 
-class Writer(Transactions):
+class Writer(Changes):
     """The file of a store, open for writing. See `writing.Writing`."""
 
     engine = "sqlite"
@@ -65,32 +64,9 @@ class Writer(Transactions):
                     update = "UPDATE stream SET records = ? WHERE id = ?"
                     self.db.execute(update, (count, stream.id))
                     records += count
-            catalog.note_languages(self.db, sample)
+            self.note_languages(sample)
             if records:
                 self.note(records, removed=True)
-
-    def save_connection(
-        self, connection_id: str, connector_key: str | None, label: str | None
-    ) -> int:
-        return catalog.save_connection(self.db, connection_id, connector_key, label)
-
-    def connection_ids(self) -> list[str]:
-        return catalog.connection_ids(self.db)
-
-    def manifest_rows(self, connection_id: str) -> Sequence[tuple[str, str]]:
-        return catalog.manifest_rows(self.db, connection_id)
-
-    def find_stream(self, connection_id: str, row_name: str) -> tuple[int, int] | None:
-        return catalog.find_stream(self.db, connection_id, row_name)
-
-    def stream_name(self, stream: int) -> str | None:
-        return catalog.stream_name(self.db, stream)
-
-    def save_stream(self, connection: int, row_name: str, manifest: StreamManifest) -> None:
-        catalog.save_stream(self.db, connection, row_name, manifest)
-
-    def allot(self, stream: int, manifest: StreamManifest) -> Scopes:
-        return scopes.allot(self.db, stream, manifest)
 
     def reindex(
         self,
@@ -100,20 +76,11 @@ class Writer(Transactions):
     ) -> None:
         indexing.reindex(self, stream, old, new)
 
-    def counts(self) -> list[StreamCount]:
-        return catalog.counts(self.db)
-
     def new_seq(self) -> int:
         return self.take("next_seq")
 
-    def find(self, piece: Sequence[Arrival]) -> dict[tuple[int, str], Stored]:
-        return changes.find(self, piece)
-
     def read_large(self, place: Place) -> str:
         return read_chunks(self.db, *place[:2])
-
-    def apply(self, changed: list[Change], sample: Sample) -> None:
-        changes.apply(self, changed, sample)
 
 
 def open_writer(path: Path | str, *, lock_seconds: int | None = None) -> "Writer":
