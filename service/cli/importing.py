@@ -288,7 +288,7 @@ def _import_files(task: Import, found: files.Found, reading: Reading, replace: b
 
 def _write_manifest(task: Import, path: Path) -> None:
     """Writes the manifest of the connection to a file that is not there yet."""
-    streams = [found.to_json() for found in manifests_of(task.writer, task.connection_id)]
+    streams = [found.document for found in manifests_of(task.writer, task.connection_id)]
     with path.open("xb") as file:
         file.write(orjson.dumps({"streams": streams}, option=orjson.OPT_INDENT_2) + b"\n")
     say(f"{path} has the manifest. To change it, edit the file and give it with --manifest.")

@@ -215,17 +215,12 @@ def _projection(stream: StreamView, query: RecordQuery) -> tuple[str, ...]:
         return stream.project(query.fields)
     if query.fields:
         raise InvalidRequest("Use fields or view, not both.", param="view")
-    views = {
-        name: fields
-        for name, view in stream.manifest.views.items()
-        if (fields := tuple(field for field in view.fields if field in stream.granted))
-    }
-    if query.view not in views:
-        names = ", ".join(sorted(views)) or "none"
+    if query.view not in stream.views:
+        names = ", ".join(sorted(stream.views)) or "none"
         raise InvalidRequest(
             f"The stream {stream.name!r} has no view {query.view!r}. Views: {names}.", param="view"
         )
-    return views[query.view]
+    return stream.views[query.view].fields
 
 
 def _page(

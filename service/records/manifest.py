@@ -14,20 +14,10 @@ from typing import Any
 
 from evidence.limits import CONTRACT
 from evidence.pointer import escaped, is_nested, path_of
+from evidence.schema import View
 from service.ports import OPERATORS
 from service.records.manifest_parts import Part, as_path, fields_of, nested_of, read_name
-from service.records.values import FieldType, microseconds, sortable
-
-__all__ = [
-    "Expansion",
-    "FieldType",
-    "StreamManifest",
-    "View",
-    "link",
-    "microseconds",
-    "parse",
-    "sortable",
-]
+from service.records.values import FieldType
 
 METRICS = ("sum", "min", "max", "group_by", "group_by_time", "count_distinct")
 CARDINALITIES = ("has_many", "has_one")
@@ -49,17 +39,10 @@ class Expansion:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """A named choice of fields."""
-
-    id: str
-    label: str
-    fields: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class StreamManifest:
-    """One stream, compiled. `relations` are all declared, `expansions` those that may be asked for.
+    """One stream, compiled from its `document`.
+
+    `relations` are all declared, `expansions` those that may be asked for.
 
     `thread_field` says which conversation a record is of, `position_field` where in it it stands.
     `paths` are the fields by path, and those declared inside them by JSON Pointer: what may be
@@ -88,11 +71,6 @@ class StreamManifest:
     foreign_keys: tuple[str, ...] = ()
 
     @property
-    def types(self) -> dict[str, str]:
-        """The type word of each field: the declared `x_pdpp_type`, else its JSON type."""
-        return {name: kind.shown_as or kind.type for name, kind in self.fields.items()}
-
-    @property
     def roles(self) -> dict[str, str]:
         """Role to field; the first field that declares a role has it."""
         return _roles(self.fields)
@@ -105,10 +83,6 @@ class StreamManifest:
         roles = self.roles
         asked.update(path_of(roles[role]) for role in PLACING_ROLES if role in roles)
         return tuple(name for name, kind in self.paths.items() if name in asked and kind.is_scalar)
-
-    def to_json(self) -> dict[str, Any]:
-        """The stream's document as it was declared."""
-        return self.document
 
 
 def parse(document: Any) -> list[StreamManifest]:

@@ -6,7 +6,6 @@ Only granted fields, relations and views appear; what is not granted is not ment
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from evidence import schema as described
 from evidence.errors import Ambiguous, InvalidRequest
 from evidence.limits import CONTRACT
 from evidence.model import Source
@@ -126,7 +125,7 @@ def _described(view: View, stream: StreamView, detail: str) -> StreamSchema:
             path: _capability(manifest, path, detail) for path in stream.ordinals if is_nested(path)
         },
         tuple(_relation(expansion) for expansion, _ in usable(view, stream).values()),
-        _views(stream),
+        tuple(stream.views.values()),
     )
     if detail == COMPACT:
         return found
@@ -162,15 +161,6 @@ def _relation(expansion: Expansion) -> Relation:
         expansion.default_limit,
         expansion.max_limit,
     )
-
-
-def _views(stream: StreamView) -> tuple[described.View, ...]:
-    found = []
-    for view in stream.manifest.views.values():
-        fields = tuple(name for name in view.fields if name in stream.granted)
-        if fields:
-            found.append(described.View(view.id, view.label, fields))
-    return tuple(found)
 
 
 def _ambiguous(view: View, streams: Sequence[StreamView]) -> Ambiguous:

@@ -5,11 +5,11 @@ stream, and nothing outside a `View` can be named.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from difflib import get_close_matches
 
-from evidence import request_log
+from evidence import request_log, schema
 from evidence.errors import Forbidden, NotFound
 from evidence.handles import RecordRef
 from evidence.model import Source
@@ -65,6 +65,15 @@ class StreamView:
         """The cursor field, where the grant shows it: hidden values must not order an answer."""
         cursor = self.manifest.cursor_field
         return cursor if cursor in self.granted else None
+
+    @cached_property
+    def views(self) -> dict[str, schema.View]:
+        """The views with their granted fields, by id; those without any are left out."""
+        shown = (
+            replace(view, fields=tuple(name for name in view.fields if name in self.granted))
+            for view in self.manifest.views.values()
+        )
+        return {view.id: view for view in shown if view.fields}
 
     def selection(self, tests: Iterable[Test] = ()) -> Selection:
         """The records of the stream that the grant shows and that pass every test."""

@@ -154,7 +154,7 @@ def test_a_strict_import_that_is_killed(folder: Path) -> None:
 
 def test_an_import_that_is_killed_while_it_indexes_a_stream_anew(folder: Path) -> None:
     with open_writer(folder / "rung.db") as writer:
-        found = [one.to_json() for one in manifests_of(writer, "mail-home")]
+        found = [one.document for one in manifests_of(writer, "mail-home")]
     (messages,) = (one for one in found if one["name"] == "messages")
     messages["query"]["search"]["lexical_fields"] = ["body"]
     manifest = folder / "manifest.json"

@@ -8,7 +8,7 @@ from typing import Any
 
 from evidence import pointer
 from evidence.fold import fold
-from service.records.manifest import FieldType, sortable
+from service.records.values import FieldType, sortable
 from service.records.streams import manifests_of
 from service.records.sqlite.writer import Writer
 

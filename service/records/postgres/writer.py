@@ -113,7 +113,7 @@ class Writer(Transactions):
             " ON CONFLICT (conn, name) DO UPDATE SET manifest = excluded.manifest",
             connection,
             row_name,
-            orjson.dumps(manifest.to_json()).decode(),
+            orjson.dumps(manifest.document).decode(),
         )
 
     def allot(self, stream: int, manifest: StreamManifest) -> Scopes:

@@ -72,7 +72,7 @@ class Catalog(Transactions):
         self.db.execute(
             "INSERT INTO stream (connection, name, manifest) VALUES (?, ?, ?)"
             " ON CONFLICT (connection, name) DO UPDATE SET manifest = excluded.manifest",
-            (connection, row_name, orjson.dumps(manifest.to_json()).decode()),
+            (connection, row_name, orjson.dumps(manifest.document).decode()),
         )
 
     def counts(self) -> list[StreamCount]:

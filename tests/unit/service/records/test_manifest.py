@@ -4,8 +4,8 @@ import pytest
 
 from evidence.errors import InvalidRequest
 from service.importing.inference import infer
-from service.records.manifest import FieldType, StreamManifest, parse
-from service.records.values import microseconds, moment, sortable
+from service.records.manifest import StreamManifest, parse
+from service.records.values import FieldType, microseconds, moment, sortable
 
 STRING = FieldType("string")
 TIME = FieldType("string", "date-time")
@@ -49,8 +49,8 @@ def test_without_exact_filters_every_scalar_field_can_be_filtered() -> None:
 
 def test_roles_and_types_are_those_declared() -> None:
     assert read().roles == {"primary-title": "subject"}
-    assert read().types["body"] == "text"
-    assert read().types["size"] == "integer"
+    assert read().fields["body"].shown_as == "text"
+    assert read().fields["size"].type == "integer"
 
 
 def test_cells_are_kept_for_what_is_filtered_aggregated_or_referred_to() -> None:
@@ -81,7 +81,7 @@ def test_expansions_carry_their_limits() -> None:
 
 
 def test_a_manifest_is_given_back_as_it_was_declared() -> None:
-    assert read().to_json() == document()["streams"][0]
+    assert read().document == document()["streams"][0]
 
 
 @pytest.mark.parametrize(
