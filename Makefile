@@ -68,7 +68,7 @@ conformance: $(VENV)/.tools ## Run the official MCP conformance suite, both eras
 	$(PYTHON) -m tests.conformance.run --demo
 	$(PYTHON) -m tests.conformance.sign_in
 
-clients: $(VENV)/.tools ## Run the official SDKs and the inspector against a running server
+clients: $(VENV)/.browser ## Run real MCP clients against a server, with a token and by sign-in
 	$(PYTHON) -m tests.clients.run --demo
 	$(PYTHON) -m tests.clients.sign_in
 

@@ -1,11 +1,13 @@
-// Drives the inspector's command line, one run per step. Task on stdin, one JSON line per step.
+// Drives the inspector's command line, one run per step. Task and calls on stdin, a JSON line per step.
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
-const task = JSON.parse(readFileSync(0, "utf8"));
+const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+const task = JSON.parse((await lines.next()).value);
 const told = (step) => console.log(JSON.stringify(step));
 
 const inspector = fileURLToPath(new URL("node_modules/.bin/mcp-inspector", import.meta.url));
@@ -20,7 +22,10 @@ const way = task.command
 
 // The inspector keeps what it saw in the home folder; this run leaves nothing in the user's.
 const home = mkdtempSync(join(tmpdir(), "inspector-"));
-const env = { ...process.env, HOME: home };
+const signIn = task.sign_in
+  ? { MCP_AUTO_OPEN_ENABLED: "true", MCP_INSPECTOR_SECRET_STORE: "file" }
+  : {};
+const env = { ...process.env, ...signIn, HOME: home };
 process.on("exit", () => rmSync(home, { recursive: true, force: true }));
 
 function inspect(...step) {
@@ -34,7 +39,8 @@ function inspect(...step) {
 
 told({ tools: inspect("--method", "tools/list").tools.map((tool) => tool.name), version: task.mode });
 
-for (const call of task.calls) {
+for await (const line of lines) {
+  const call = JSON.parse(line);
   const args = JSON.stringify(call.arguments ?? {});
   const named = ["--method", "tools/call", "--tool-name", call.tool, "--tool-args-json", args];
   const result = inspect(...named);

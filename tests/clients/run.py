@@ -13,14 +13,18 @@ what the client told it; whether that is right is judged here, by one rule for a
 
 import argparse
 import json
+import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from tempfile import TemporaryDirectory, TemporaryFile
+from threading import Timer
+from typing import IO, Any
 
 from service.demo.fill import fill, token_for
 from service.records.sqlite.writer import open_writer
@@ -55,13 +59,17 @@ class Target:
 
 @dataclass(frozen=True)
 class Client:
-    """One client in one mode. Python clients have an environment of their own, by requirements."""
+    """One client in one mode. Python clients have an environment of their own, by requirements.
+
+    A `proxy` is a program of npm that the client starts to get to a URL.
+    """
 
     name: str
     driver: str
     mode: str | None = None
     requirements: tuple[str, ...] = ()
     package: str | None = None
+    proxy: str | None = None
     short: bool = False
     stdio: bool = False
 
@@ -155,40 +163,90 @@ def report(
     client: Client, target: Target, calls: list[Call]
 ) -> Iterator[tuple[str, str, str | None]]:
     """(client, step, problem or None) of each step, also of those that were never reached."""
-    steps, words = drive(client, target, calls)
-    told = iter(steps)
-    for name, call in [("tools/list", None), *((call["tool"], call) for call in calls)]:
-        step = next(told, None)
-        if step is None:
-            yield client.name, name, words
-            words = "not reached"
-        elif call is None:
-            yield client.name, f"{name} ({step['version']})", judge_list(step, calls)
-        else:
-            yield client.name, name, judge_call(step, call)
+    with driving(client, target.way(client.stdio)) as driver:
+        for name, call in [("tools/list", None), *((call["tool"], call) for call in calls)]:
+            try:
+                step = driver.step(call)
+            except Ended as ended:
+                yield client.name, name, str(ended)
+            else:
+                version = "" if call else f" ({step['version']})"
+                judged = judge_call(step, call) if call else judge_list(step, calls)
+                yield client.name, name + version, judged
 
 
-def drive(client: Client, target: Target, calls: list[Call]) -> tuple[list[Step], str]:
-    """(the steps a client reported, its last words). The task goes by stdin, out of `ps`."""
-    task = {
-        **target.way(client.stdio),
-        "calls": calls,
-        "mode": client.mode,
-        "package": client.package,
-    }
-    try:
-        done = subprocess.run(
+class Ended(Exception):
+    """The client ended; the text is its last words. `waited` if it had to be ended."""
+
+    def __init__(self, words: str, *, waited: bool) -> None:
+        super().__init__(f"no answer in {STEP_SECONDS} seconds: {words}" if waited else words)
+        self.waited = waited
+
+
+class Driver:
+    """A running driver: a call goes in, a step comes out."""
+
+    def __init__(self, process: "subprocess.Popen[str]", log: IO[str]) -> None:
+        self._process, self._log = process, log
+
+    def step(self, call: Call | None = None) -> Step:
+        """Returns what came of a call, or of the list of tools, the first step.
+
+        Raises `Ended` if the driver ended, or did not answer in time.
+        """
+        assert self._process.stdout is not None
+        began, timer = time.monotonic(), Timer(STEP_SECONDS, self.end)
+        timer.start()
+        if call is not None:
+            self.send(call)
+        line = next((line for line in self._process.stdout if line.startswith("{")), None)
+        timer.cancel()
+        if line is None:
+            self._log.seek(0)
+            waited = time.monotonic() - began >= STEP_SECONDS
+            raise Ended(last_words(self._log.read()), waited=waited)
+        step: Step = json.loads(line)
+        return step
+
+    def send(self, message: Task) -> None:
+        """Writes a line for the driver; one that ended is noticed when its step is read."""
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(message) + "\n")
+            self._process.stdin.flush()
+
+    def end(self) -> None:
+        """Ends the driver and everything that it started."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+
+@contextmanager
+def driving(client: Client, way: Task, env: Mapping[str, str] = os.environ) -> Iterator[Driver]:
+    """A running driver. Its task goes by stdin, out of `ps`."""
+    task = {"sign_in": False, **way, "mode": client.mode, "package": client.package}
+    with (
+        TemporaryFile("w+") as log,
+        subprocess.Popen(
             client.command,
-            input=json.dumps(task),
-            capture_output=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
             text=True,
             cwd=HERE,
-            timeout=STEP_SECONDS,
-        )
-    except subprocess.TimeoutExpired:
-        return [], f"no answer in {STEP_SECONDS} seconds"
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    return [json.loads(line) for line in lines], last_words(done.stderr)
+            env=env,
+            start_new_session=True,
+        ) as process,
+    ):
+        driver = Driver(process, log)
+        assert process.stdin is not None
+        try:
+            driver.send(task)
+            yield driver
+        finally:
+            driver.end()
+            with suppress(BrokenPipeError):
+                process.stdin.close()
 
 
 def last_words(log: str) -> str:
