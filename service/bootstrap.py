@@ -128,7 +128,7 @@ def build(settings: Settings) -> Services:
     """
     papers = _papers(settings)
     upstream = Origin(settings.upstream_url) if settings.upstream_url else None
-    if upstream or settings.papers_assets:
+    if upstream or settings.papers_assets or (settings.signs_in and settings.documents != "off"):
         outbound.prepare()
     no_store = settings.store == DEFAULT_STORE and not settings.store.exists()
     store = None

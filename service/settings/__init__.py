@@ -85,6 +85,7 @@ class Settings:
     drain_seconds: int = _setting(parsing.whole, default=5)
     answer_cache_bytes: int = _setting(parsing.whole, default=1_000_000)
     sign_in: str = _setting(parsing.one_of("on", "off"), default="off")
+    client_documents: str | None = _setting(parsing.one_of("on", "off", "loopback"))
     authorization_servers: tuple[str, ...] = _setting(parsing.urls, default=())
 
     @property
@@ -103,6 +104,11 @@ class Settings:
     def signs_in(self) -> bool:
         """Whether clients get tokens by sign-in."""
         return self.sign_in == "on"
+
+    @property
+    def documents(self) -> str:
+        """Whether sign-in fetches the metadata of clients: `on`, `off` or `loopback`."""
+        return self.client_documents or ("on" if self.base.startswith("https:") else "off")
 
     @property
     def issuers(self) -> tuple[str, ...]:

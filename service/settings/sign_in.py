@@ -21,5 +21,7 @@ def faults(values: Mapping[str, Any]) -> Iterator[str]:
             "RUNG_SIGN_IN requires an https RUNG_PUBLIC_URL without a path, for example "
             "https://rung.example.com."
         )
+    if values.get("client_documents") == "loopback" and public.hostname not in _LOOPBACK:
+        yield "RUNG_CLIENT_DOCUMENTS=loopback requires a server on loopback. Unset one of the two."
     if values.get("store_url"):
         yield "RUNG_SIGN_IN requires a store that grants can be added to. Unset RUNG_STORE_URL."

@@ -50,12 +50,12 @@ def add(routes: Blueprint, site: OwnerSite, server: Server) -> None:
     def answered() -> Response:
         site.sessions.limit("authorize", *REQUESTS)
         session = site.sessions.current()
+        if session is None:  # strangers are not redirected, and let the server fetch nothing
+            return site.sign_in_page()
         try:
             asked = _asked(site, server)
-        except Refused as refused:  # anybody can register: no link of ours leads strangers away
-            return see_other(refused.location) if session else site.sign_in_page()
-        if session is None:
-            return site.sign_in_page()
+        except Refused as refused:
+            return see_other(refused.location)
         if request.method == "POST":
             site.sessions.check_form(session, _purpose())
             return _decided(site, server, asked, session)
@@ -150,7 +150,7 @@ def _decided(site: OwnerSite, server: Server, asked: Asked, session: str) -> Res
     more = server.resources.paths[site.layout.papers_path] if site.papers_ticked else ()
     body = {**asked.code, "paths": [*asked.code["paths"], *more]}
     try:
-        with site.granting(choices, f"{client.name} ({place})") as (grant_id, _):
+        with site.granting(choices, f"{client.host or client.name} ({place})") as (grant_id, _):
             code = site.signins.consented(grant_id, known, body)
     except (InvalidRequest, Unavailable) as error:
         return _page(site, asked, session, choices, error)

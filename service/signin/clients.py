@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from secrets import token_urlsafe
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from evidence.errors import EvidenceError, InvalidRequest
 from service import keys
@@ -33,6 +34,11 @@ class Client:
     redirect_uris: tuple[str, ...]
     method: str = NONE
     secret: str | None = None
+
+    @property
+    def host(self) -> str | None:
+        """The host that publishes the client's metadata; None if the client registered itself."""
+        return urlsplit(self.client_id).hostname if is_url(self.client_id) else None
 
     def get_client_id(self) -> str:
         return self.client_id
@@ -62,6 +68,11 @@ class Client:
         return grant_type in GRANT_TYPES
 
 
+def is_url(client_id: str) -> bool:
+    """Whether a client id is the URL of the client's metadata."""
+    return client_id.startswith("https://")
+
+
 class Clients:
     """Registers and finds clients. `secret` returns the secret of the deployment."""
 
@@ -88,7 +99,7 @@ class Clients:
             raise _invalid("The registration must be a JSON object.")
         method = metadata.get("token_endpoint_auth_method") or BASIC
         method = method if method in METHODS else NONE
-        name, uris = _name(metadata), _redirect_uris(metadata)
+        name, uris = claimed_name(metadata), redirect_uris(metadata)
         nonce = "" if method == NONE else token_urlsafe(12)
         payload = [name, uris, method, nonce]
         client_id = PREFIX + keys.of_clients(self._secret()).seal(payload, bound="client")
@@ -112,13 +123,14 @@ class Clients:
         return hmac.digest(self._secret(), text, sha256).hex()
 
 
-def _name(metadata: Mapping[str, Any]) -> str:
+def claimed_name(metadata: Mapping[str, Any]) -> str:
     """Returns the claimed name, on one line and without invisible characters."""
     name = str(metadata.get("client_name") or "")[: NAME_CHARS * 4]
     return "".join(char for char in name if char.isprintable()).strip()[:NAME_CHARS] or "No name"
 
 
-def _redirect_uris(metadata: Mapping[str, Any]) -> list[str]:
+def redirect_uris(metadata: Mapping[str, Any]) -> list[str]:
+    """Returns the redirect URIs; raises `InvalidRequest` if one cannot be used."""
     uris = metadata.get("redirect_uris")
     if not isinstance(uris, list) or not 0 < len(uris) <= MOST_REDIRECTS:
         raise _invalid(f"redirect_uris must list 1 to {MOST_REDIRECTS} URIs.", uris=True)

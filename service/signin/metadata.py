@@ -45,8 +45,8 @@ def _canonical(uri: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.lower(), path=parts.path.rstrip("/")))
 
 
-def document(base: str) -> dict[str, Any]:
-    """Returns the metadata of the authorization server."""
+def document(base: str, *, documents: bool) -> dict[str, Any]:
+    """Returns the metadata of the authorization server. `documents` are those of clients."""
     return {
         "issuer": base,
         "authorization_endpoint": base + AUTHORIZE,
@@ -61,6 +61,7 @@ def document(base: str) -> dict[str, Any]:
         "revocation_endpoint_auth_methods_supported": list(METHODS),
         "scopes_supported": [SCOPE, OFFLINE],
         "authorization_response_iss_parameter_supported": True,
+        **({"client_id_metadata_document_supported": True} if documents else {}),
         "authorization_details_types_supported": [DETAILS_TYPE],
         "service_documentation": f"{base}/connect",
     }

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, request
 
@@ -84,7 +85,8 @@ def _overview(site: OwnerSite, session: str, error: EvidenceError | None = None)
 
 def _shared(entry: Grant, client: dict[str, str] | None, read: Counter[str]) -> Shared:
     scope = tuple(map(_in_words, entry.streams)) + (("research papers",) if entry.papers else ())
-    name = f"{client['name']} ({client['place']}, unverified)" if client else None
+    host = urlsplit(client["client_id"]).hostname if client else None
+    name = f"{client['name']} ({client['place']}, {host or 'unverified'})" if client else None
     days = tuple(sorted(read.items(), reverse=True)[:DAYS_SHOWN])
     return Shared(entry, entry.state(), scope, name, days)
 

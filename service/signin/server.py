@@ -26,7 +26,8 @@ from flask import Request, request
 from evidence.errors import Unauthenticated
 from service.access.entries import Entry
 from service.access.signins import Signins
-from service.signin.clients import METHODS, OFFLINE, Client, Clients
+from service.signin.clients import METHODS, OFFLINE, Client, Clients, is_url
+from service.signin.documents import Documents
 from service.signin.metadata import AUTHORIZE, Resources
 
 _REPEATED: Final = "resource"
@@ -178,16 +179,26 @@ class Server(AuthorizationServer):
     """The authorization server of one store."""
 
     def __init__(
-        self, signins: Signins, clients: Clients, resources: Resources, ends: Ends
+        self,
+        signins: Signins,
+        clients: Clients,
+        documents: Documents | None,
+        resources: Resources,
+        ends: Ends,
     ) -> None:
         super().__init__()
-        self.signins, self.clients, self.resources, self._ends = signins, clients, resources, ends
+        self.signins, self.clients, self.documents = signins, clients, documents
+        self.resources, self._ends = resources, ends
         self.register_grant(_Code, [_S256(required=True)])
         self.register_grant(_Refresh)
         self.register_endpoint(_Revocation)
 
     def query_client(self, client_id: str) -> Client:
         """Returns a client. Unknown clients get 401, so that they register again."""
+        if self.documents and is_url(client_id):
+            # Only consent needs the metadata of a client that publishes it.
+            asks = request.path == AUTHORIZE
+            return self.documents.client(client_id) if asks else Client(client_id, "", ())
         client = self.clients.find(client_id)
         if client is None:
             raise InvalidClientError("The client is unknown. Register again.", status_code=401)

@@ -190,7 +190,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             *("evidence", "service.signin", "service.access", "service.bootstrap.Services"),
             *("service.pages.layout", "service.http_edge", "service.keys", "service.statuses"),
             *("service.records.opening", "service.records.overview", "service.records.store"),
-            "service.records.values",
+            *("service.records.values", "service.sources.remote.outbound"),
         ),
         "the authorization server stands beside the surfaces, and answers for our own store only",
     ),

@@ -60,6 +60,7 @@ class AssetServer(ThreadingTCPServer):
         self.files = files
         self.mode = mode
         self.tls = tls
+        self.header = "X-Nothing: 1"
         self.other = "http://127.0.0.1:9"
         self.paths: list[str] = []
         self.headers: list[dict[str, str]] = []
@@ -237,7 +238,8 @@ class _Handler(StreamRequestHandler):
         self.rfile.close()
         self.connection.close()
 
-    def _send(self, status: str, body: bytes, header: str = "X-Nothing: 1") -> None:
+    def _send(self, status: str, body: bytes, header: str | None = None) -> None:
+        header = header or self.server.header
         head = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{header}\r\n\r\n"
         self._write(head.encode() + body)
 

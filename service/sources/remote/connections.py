@@ -3,7 +3,7 @@
 import io
 import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from http.client import HTTPResponse
 from typing import Any
@@ -32,6 +32,8 @@ CUT_SHORT = requests.exceptions.ChunkedEncodingError
 UNCONNECTED = requests.ConnectionError
 
 Origin = tuple[str, str | None, int | None]
+#: Whether a connection may go to an IP address.
+Accepts = Callable[[str], bool]
 
 _HEADERS = {"User-Agent": f"rung/{VERSION}", "Accept-Encoding": "identity"}
 _PORTS = {"http": 80, "https": 443}
@@ -45,24 +47,27 @@ def send(
     url: str,
     headers: Mapping[str, str] | None,
     auth: AuthBase | None = None,
+    accepts: Accepts | None = None,
     **more: Any,
 ) -> requests.Response:
     """The answer to one request, its body unread.
 
     Servers close idle connections at any time; a kept one that proves dead is replaced.
-    Every request must be safe to repeat.
+    Every request must be safe to repeat. With `accepts`, the connection is new, uses no proxy, and
+    goes to a host only if all its addresses are accepted.
     """
     request = requests.PreparedRequest()
     sent = {**_HEADERS, **request_log.headers(), **(headers or {})}
     request.prepare(method, url, sent, auth=auth or _AsGiven(), **more)
     request.url = _with_dots(url, str(request.url))
-    _thread.deadline, _thread.kept = deadline, False
+    _thread.deadline, _thread.kept, _thread.accepts = deadline, False, accepts
+    session = _Session(direct=True) if accepts else _session()
     try:
-        response = _session().ask(request, seconds_left(deadline))
+        response = session.ask(request, seconds_left(deadline))
     except requests.ConnectionError:
-        if not _thread.kept:
+        if accepts or not _thread.kept:
             raise
-        response = _session().ask(request, seconds_left(deadline))
+        response = session.ask(request, seconds_left(deadline))
     request_log.current().asked(f"{response.status_code // 100}xx")
     return response
 
@@ -91,7 +96,7 @@ def connected(
     line = _Bounded(*first)
     if through:
         line.set_tunnel(*place, headers=HTTPAdapter().proxy_headers(through))
-    _thread.deadline = deadline
+    _thread.deadline, _thread.accepts = deadline, None
     line.connect()
     return line
 
@@ -140,7 +145,10 @@ class _Bounded(HTTPConnection):
     def _new_conn(self) -> socket.socket:
         """A connected socket. The addresses of the host share the remaining time."""
         deadline: Deadline = _thread.deadline
+        accepts: Accepts | None = _thread.accepts
         addresses = socket.getaddrinfo(self._dns_host, self.port, type=socket.SOCK_STREAM)
+        if accepts and not all(accepts(str(address[0])) for *_, address in addresses):
+            raise OSError("an address of the host is not accepted")
         failed = OSError()
         for number, (family, kind, protocol, _, address) in enumerate(addresses):
             with ExitStack() as stack:
@@ -177,10 +185,11 @@ class _Adapter(HTTPAdapter):
 
 
 class _Session(requests.Session):
-    """Keeps only connections from one request to the next."""
+    """Keeps only connections from one request to the next. A `direct` one uses no proxy."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, direct: bool = False) -> None:
         super().__init__()
+        self._direct = direct
         for scheme in _PORTS:
             self.mount(f"{scheme}://", _Adapter(pool_connections=HOSTS_KEPT, pool_maxsize=1))
         self._environment: dict[Origin, Any] = {}
@@ -190,7 +199,8 @@ class _Session(requests.Session):
         url = str(request.url)
         place = origin(url)
         if place not in self._environment:  # reading the environment is slow
-            self._environment[place] = self.merge_environment_settings(url, {}, True, None, None)
+            found = self.merge_environment_settings(url, {}, True, None, None)
+            self._environment[place] = found | ({"proxies": {}} if self._direct else {})
         return self.get_adapter(url).send(request, timeout=seconds, **self._environment[place])
 
 

@@ -11,11 +11,12 @@ The HTTP library is loaded on first use, because many servers never call another
 """
 
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from ipaddress import IPv6Address, IPv6Network, ip_address
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urljoin
 
 from evidence import request_log
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 
 Parameters = Sequence[tuple[str, str]]
+_UNICAST: Final = IPv6Network("2000::/3")
 
 
 class Cut(Unreached):
@@ -115,18 +117,36 @@ def opened(
     headers: Mapping[str, str] | None = None,
     data: Mapping[str, str] | bytes | None = None,
     redirects: bool = False,
+    accepts: Callable[[str], bool] | None = None,
 ) -> Iterator[Opened]:
-    """The same with the body unread, to be read inside the context."""
+    """The same with the body unread, to be read inside the context.
+
+    `accepts` decides about the IP addresses of a host that somebody else names, such as
+    `is_public`. Such a request uses no proxy.
+    """
     from service.sources.remote import connections
 
     try:
-        response = connections.send(deadline, method, url, headers, params=params, data=data)
+        response = connections.send(
+            deadline, method, url, headers, accepts=accepts, params=params, data=data
+        )
     except connections.FAULTS as error:
         raise _failure(error, deadline) from None
     with response:
         if response.is_redirect and not redirects:
             raise _unreachable("redirects to another server", code="upstream_invalid_response")
         yield Opened(response, deadline)
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address belongs to the public internet.
+
+    IPv6 addresses that contain an IPv4 address (mapped, NAT64, 6to4) do not count.
+    """
+    found = ip_address(address.partition("%")[0])
+    if isinstance(found, IPv6Address) and (found not in _UNICAST or found.sixtofour):
+        return False
+    return found.is_global and not found.is_multicast
 
 
 def way(url: str) -> tuple[str | None, str]:

@@ -94,12 +94,12 @@ def test_a_wrong_request_goes_back_with_error_state_and_issuer(
 
 
 @pytest.mark.parametrize("name", ["client_id", "redirect_uri", "state", "code_challenge", "scope"])
-def test_a_parameter_that_comes_twice_is_refused(base: str, client: Client, name: str) -> None:
+def test_a_parameter_that_comes_twice_is_refused(
+    browser: Browser, client: Client, name: str
+) -> None:
     path = client.path(scope="rung:read")
     value = client.query(scope="rung:read")[name]
-    refused = requests.get(
-        f"{base}{path}&{name}={value}", headers=client.headers, allow_redirects=False
-    )
+    refused = browser.get(f"{path}&{name}={value}")
     assert refused.status_code == 400 and "Location" not in refused.headers
 
 
@@ -137,11 +137,9 @@ def test_a_parameter_that_comes_twice_is_refused(base: str, client: Client, name
     ],
 )
 def test_no_browser_is_sent_to_a_redirect_uri_that_is_not_registered(
-    base: str, client: Client, uri: str
+    browser: Browser, client: Client, uri: str
 ) -> None:
-    refused = requests.get(
-        base + client.path(redirect_uri=uri), headers=client.headers, allow_redirects=False
-    )
+    refused = browser.get(client.path(redirect_uri=uri))
     assert refused.status_code == 400
     assert "Location" not in refused.headers and "http-equiv" not in refused.text
 

@@ -166,8 +166,8 @@ def test_a_page_for_clients_has_the_address_to_sign_in_with(base: str) -> None:
 
 def test_errors_of_sign_in_are_counted_by_their_code(house: House) -> None:
     visitor = house.application(RUNG_SIGN_IN="on").test_client()
-    assert visitor.get("/authorize").status_code == 400
+    assert visitor.post("/owner/login", data={"code": "x"}).status_code == 401
     assert visitor.post("/register", data="x").status_code == 400
     counted = visitor.get("/metrics").text
-    for code in ("invalid_request", "invalid_client_metadata"):
+    for code in ("authentication_error", "invalid_client_metadata"):
         assert f'rung_errors_total{{code="{code}",surface="signin"}}' in counted

@@ -1,0 +1,230 @@
+"""Clients whose id is the URL of their metadata: what is fetched, and what never is."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+import pytest
+import requests
+
+from service.access.entries import Entries
+from service.access.sidecar import Sidecar
+from service.signin.documents import BYTES, MOST, USUAL
+from tests.helpers.asset_server import AssetServer, Mode, asset_server, certificate
+from tests.helpers.server import serving
+from tests.helpers.signin import REDIRECT, Browser, Client, call, new_code, signed_in
+from tests.helpers.worlds import House
+from tests.spec.sign_in.conftest import PROXIED
+
+PATH = "/oauth/client.json"
+JSON = "Content-Type: application/json"
+ON = {**PROXIED, "RUNG_SIGN_IN": "on"}
+
+
+@pytest.fixture(scope="module")
+def publisher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AssetServer]:
+    """The site of an application, by https on loopback."""
+    folder = tmp_path_factory.mktemp("site")
+    trusted, tls = certificate(folder)
+    with asset_server({}, tls=tls) as server:
+        server.other = str(trusted)
+        yield server
+
+
+@pytest.fixture(scope="module")
+def served(house: House, publisher: AssetServer) -> Iterator[str]:
+    own = {"RUNG_CLIENT_DOCUMENTS": "loopback", "REQUESTS_CA_BUNDLE": publisher.other}
+    proxy = {"HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": ""}
+    with serving("wsgi:app", {**house.environment, **ON, **own, **proxy}, workers=2) as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(house: House) -> None:
+    with Entries(Sidecar(house.path)).changing() as kept:
+        kept.end("document", "")
+        kept.end("rate document", "")
+
+
+@pytest.fixture
+def owner(served: str, house: House) -> Browser:
+    found = Browser(served)
+    assert found.sign_in(new_code(house.path)).status_code == 303
+    return found
+
+
+def published(server: AssetServer, **changes: Any) -> str:
+    """The URL of a document."""
+    url = server.url + PATH
+    document = {"client_id": url, "client_name": "Notebook", "redirect_uris": [REDIRECT]}
+    sent = {key: value for key, value in {**document, **changes}.items() if value is not None}
+    server.mode, server.header, server.paths[:] = "good", JSON, []
+    server.files = {PATH: orjson.dumps(sent)}
+    return url
+
+
+def page(owner: Browser, url: str) -> requests.Response:
+    return owner.get(Client(owner.base, id=url).path())
+
+
+def refused(owner: Browser, url: str) -> str:
+    got = page(owner, url)
+    assert got.status_code == 400 and "Location" not in got.headers, got.text
+    return got.text
+
+
+def test_a_client_that_publishes_its_metadata_signs_in_and_refreshes(
+    served: str, owner: Browser, publisher: AssetServer
+) -> None:
+    client = Client(served, id=published(publisher))
+    described = requests.get(f"{served}/.well-known/oauth-authorization-server").json()
+    assert described["client_id_metadata_document_supported"] is True
+    text = page(owner, client.id).text
+    assert '<strong class="host">127.0.0.1</strong>' in text and "unverified" not in text
+    assert "program on this computer" in text
+    tokens = signed_in(owner, client)
+    assert call(served, tokens["access_token"]).status_code == 200
+    publisher.mode = "500"
+    renewed = client.refresh(tokens["refresh_token"])
+    assert call(served, renewed.json()["access_token"]).status_code == 200
+    assert publisher.paths == [PATH], "it is fetched once"
+    assert "127.0.0.1)" in owner.get("/owner").text
+
+
+def test_nothing_is_fetched_for_a_stranger(served: str, publisher: AssetServer) -> None:
+    client = Client(served, id=published(publisher))
+    assert "Sign in as the owner" in Browser(served).get(client.path()).text
+    assert client.token("rung_code_x").json()["error"] == "invalid_grant"
+    form = {"client_id": client.id, "token": "x"}
+    assert requests.post(f"{served}/revoke", form).status_code == 200
+    assert publisher.paths == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"client_id": "https://claude.ai/client.json"},
+        {"client_id": None},
+        {"redirect_uris": []},
+        {"redirect_uris": ["javascript:alert(1)"]},
+        {"redirect_uris": ["https://elsewhere.example/callback"]},
+        {"client_secret": "x"},
+        {"token_endpoint_auth_method": "private_key_jwt"},
+        {"token_endpoint_auth_methods_supported": ["private_key_jwt"]},
+        {"filler": "x" * BYTES},
+    ],
+)
+def test_a_document_that_cannot_be_used_is_refused(
+    owner: Browser, publisher: AssetServer, change: dict[str, Any]
+) -> None:
+    refused(owner, published(publisher, **change))
+
+
+def test_a_client_that_offers_no_secret_among_others_is_accepted(
+    owner: Browser, publisher: AssetServer
+) -> None:
+    methods = ["none", "private_key_jwt"]
+    url = published(publisher, token_endpoint_auth_methods_supported=methods)
+    assert page(owner, url).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [
+        *("404", "500", "html", "stall", "drip_head", "drip_body", "reset", "wrong_length"),
+        *("redirect_other", "redirect_loop", "gzip", "gzip_bomb", "huge", "chunked_huge"),
+    ],
+)
+def test_a_site_that_misbehaves_is_refused_in_time(
+    owner: Browser, publisher: AssetServer, mode: Mode
+) -> None:
+    url = published(publisher)
+    publisher.mode = mode
+    refused(owner, url)
+    assert len(publisher.paths) <= 1, "no redirect is followed"
+    publisher.mode = "good"
+    assert page(owner, url).status_code == 200, "failures are not kept"
+
+
+@pytest.mark.parametrize("body", [b"[]", b"null", b"\xff", b"{", b"x" * 100])
+def test_a_document_that_is_no_json_object_is_refused(
+    owner: Browser, publisher: AssetServer, body: bytes
+) -> None:
+    url = published(publisher)
+    publisher.files = {PATH: body}
+    refused(owner, url)
+
+
+@pytest.mark.parametrize("header", ["Content-Type: text/html", "Content-Type: text/json", "X: 1"])
+def test_a_document_of_another_type_is_refused(
+    owner: Browser, publisher: AssetServer, header: str
+) -> None:
+    url = published(publisher)
+    publisher.header = header
+    refused(owner, url)
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [("max-age=600", 600), ("no-store", USUAL), ("max-age=0", 60), ("max-age=99999999", MOST)],
+)
+def test_a_document_is_kept_as_long_as_its_headers_say_within_bounds(
+    house: House, owner: Browser, publisher: AssetServer, header: str, seconds: int
+) -> None:
+    url = published(publisher)
+    publisher.header = f"{JSON}\r\nCache-Control: {header}"
+    assert page(owner, url).status_code == 200
+    with Sidecar(house.path).transaction() as rows:
+        now = Entries(Sidecar(house.path))
+        ((ends,),) = rows("SELECT expires_at FROM access_entry WHERE kind = 'document'")
+    with now.reading() as kept:
+        assert seconds - 60 < ends - kept.now <= seconds
+
+
+@pytest.mark.parametrize(
+    "rest",
+    ["", "/a/../b.json", "/./a.json", "/%2e%2e/a.json", "/a.json#x", "/a b.json", "/\u00e9.json"],
+)
+def test_a_url_that_no_document_can_have_is_never_fetched(
+    owner: Browser, publisher: AssetServer, rest: str
+) -> None:
+    published(publisher)
+    before = len(publisher.connections)
+    refused(owner, publisher.url + rest)
+    refused(owner, publisher.url.replace("//", "//user@") + PATH)
+    assert len(publisher.connections) == before
+
+
+def test_so_many_documents_are_fetched_a_minute(owner: Browser, publisher: AssetServer) -> None:
+    url = published(publisher)
+    statuses = {page(owner, f"{url}?{number}").status_code for number in range(25)}
+    assert statuses == {400, 429}
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "localhost", "[::1]", "2130706433", "[::ffff:127.0.0.1]"]
+)
+def test_a_public_server_never_fetches_from_its_own_network(house: House, host: str) -> None:
+    more = {**ON, "RUNG_PUBLIC_URL": "https://rung.example.com"}
+    visitor = house.application(**more).test_client()
+    code = {"code": new_code(house.path)}
+    assert (
+        visitor.post("/owner/login", data=code, base_url="https://rung.example.com").status_code
+        == 303
+    )
+    url = f"https://{host}{PATH}"
+    path = Client("https://rung.example.com", id=url).path()
+    got = visitor.get(path, base_url="https://rung.example.com")
+    assert got.status_code == 400 and "cannot be used" in got.text
+
+
+def test_documents_are_off_without_a_public_url_and_never_local_with_one(house: House) -> None:
+    described = "/.well-known/oauth-authorization-server"
+    told = "client_id_metadata_document_supported"
+    public = {"RUNG_SIGN_IN": "on", "RUNG_PUBLIC_URL": "https://rung.example.com"}
+    off = {"RUNG_CLIENT_DOCUMENTS": "off"}
+    for more, supported in (({"RUNG_SIGN_IN": "on"}, False), (public, True), (public | off, False)):
+        visitor = house.application(**more).test_client()
+        assert (told in visitor.get(described).get_json()) is supported
+    with pytest.raises(ValueError, match="RUNG_CLIENT_DOCUMENTS=loopback"):
+        house.application(**public, RUNG_CLIENT_DOCUMENTS="loopback")
