@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from evidence.errors import Ambiguous, NotFound
+from evidence.errors import NotFound
 from evidence.handles import RecordRef
 from evidence.limits import CONTRACT
 from evidence.values import Base64, BlobRef, base64_of, is_reference
-from service.records.engine import Snapshot, Stored
 from service.records.opening import Engine
 from service.ports import Blob
-from service.records import attached, lists
-from service.records.view import StreamView, View
+from service.records import lists
+from service.records.documents import Shown, reachable
+from service.records.view import View
 
 _TEXT_TYPES = ("application/json", "application/xml", "application/x-ndjson", "message/rfc822")
 
@@ -27,12 +27,12 @@ def open_blob(engine: Engine, view: View, blob_id: str, connection_id: str | Non
         owners = {
             stream.connection_id: (row, stream)
             for stream in view.within(connection_id)
-            for row in attached.reachable(snapshot, stream, blob_id)
+            for row in reachable(snapshot, stream, blob_id)
         }
     if not owners:
         raise NotFound("No such blob in this grant.", code="blob_not_found")
     if len(owners) > 1:
-        raise _ambiguous(view, [stream for _, stream in owners.values()])
+        raise lists.ambiguous(view, [stream for _, stream in owners.values()])
     row, stream = next(iter(owners.values()))
     view.note_use([RecordRef(stream.name, "", stream.connection_id)])
 
@@ -42,34 +42,27 @@ def open_blob(engine: Engine, view: View, blob_id: str, connection_id: str | Non
     return Blob(blob_id, row.media_type, row.size_bytes, row.sha256, read)
 
 
-def described(
-    snapshot: Snapshot,
-    view: View,
-    stream: StreamView,
-    stored: Stored,
-    field: str,
-    value: Any,
-) -> Base64 | BlobRef | None:
+def described(shown: Shown, field: str, value: Any) -> Base64 | BlobRef | None:
     """What is known of a binary value in a field, or None if it is text."""
     if is_reference(value):
-        return attached.resolved(snapshot, view, stream, stored.seq, field, value)
+        return shown.resolved(field, value)
     if isinstance(value, str):
-        return _decoded(value, stream.manifest.fields[field].media_type)
+        return _decoded(value, shown.stream.manifest.fields[field].media_type)
     return None
 
 
-def text_of(snapshot: Snapshot, stored: Stored, field: str, known: Base64 | BlobRef) -> str | None:
+def text_of(shown: Shown, field: str, known: Base64 | BlobRef) -> str | None:
     """The text of a text blob of the field, of at most 32 MB, or None if it is not text."""
     if isinstance(known, Base64):
         return None
     media_type = (known.media_type or "").split(";")[0].strip().lower()
     if not (media_type.startswith("text/") or media_type in _TEXT_TYPES):
         return None
-    row = snapshot.blob_of(stored.seq, field, known.blob_id)
+    row = shown.snapshot.blob_of(shown.stored.seq, field, known.blob_id)
     if row is None or row.size_bytes > CONTRACT.export_bytes:
         return None
     try:
-        return snapshot.blob_content(row).decode()
+        return shown.snapshot.blob_content(row).decode()
     except UnicodeDecodeError:
         return None
 
@@ -83,7 +76,3 @@ def _decoded(value: str, declared: str | None) -> Base64:
     except (binascii.Error, ValueError):
         return known
     return replace(known, size_bytes=len(raw), sha256=hashlib.sha256(raw).hexdigest())
-
-
-def _ambiguous(view: View, streams: list[StreamView]) -> Ambiguous:
-    return lists.ambiguous(view, streams)

@@ -16,7 +16,8 @@ from evidence.records import Record, RecordPage
 from service.records.engine import Change, Snapshot
 from service.cursors import Sealer
 from service.ports import RecordQuery
-from service.records import documents, lists
+from service.records import lists
+from service.records.documents import Shown
 from service.records.view import StreamView, View
 
 BEGINNING = "beginning"
@@ -120,8 +121,8 @@ def _change(
 ) -> Record:
     stored = snapshot.load([seq]).get(seq)
     if stored is not None:
-        show = documents.show_over_rest if whole else documents.show
-        return lists.record_of(stream, stored, show(snapshot, view, stream, stored, fields))
+        shown = Shown(snapshot, view, stream, stored)
+        return lists.record_of(shown, (shown.whole if whole else shown.brief)(fields))
     key, deleted_at = snapshot.deleted(seq)
     ref = RecordRef(stream.name, key, stream.connection_id)
     return Record(ref, stream.origin, deleted_at, {}, deleted=True, deleted_at=deleted_at)

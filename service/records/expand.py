@@ -1,13 +1,13 @@
 """Related records of a record: declared relations, inside the grant, one level deep."""
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from evidence.errors import InvalidRequest
-from evidence.handles import RecordRef
 from evidence.model import Source
 from evidence.records import Record, Related
-from service.records.engine import Order, Snapshot, Stored
-from service.records import documents
+from service.records.engine import Order
+from service.records.documents import Shown
 from service.records.manifest import Expansion
 from service.records.values import comparable
 from service.records.view import StreamView, View
@@ -15,22 +15,15 @@ from service.records.view import StreamView, View
 SQLITE_DIGITS = 19
 
 
-def expand(
-    snapshot: Snapshot,
-    view: View,
-    stream: StreamView,
-    parent: Stored,
-    names: tuple[str, ...],
-    limit_of: dict[str, int],
-) -> dict[str, Related]:
+def expand(parent: Shown, names: tuple[str, ...], limit_of: dict[str, int]) -> dict[str, Related]:
     """The related records of `parent`, by relation name.
 
     Raises 400 `invalid_expand` for limits the stream does not declare, and for every other name
     than that of a relation whose stream and joining key are granted.
     """
-    followed = require(view, stream, names, limit_of)
+    followed = require(parent.grant, parent.stream, names, limit_of)
     return {
-        name: _related(snapshot, view, parent, relation, target, limit)
+        name: _related(parent, relation, target, limit)
         for name, (relation, target, limit) in followed.items()
     }
 
@@ -78,19 +71,13 @@ def _limit(relation: Expansion, wanted: int | None) -> int:
     return wanted
 
 
-def _related(
-    snapshot: Snapshot,
-    view: View,
-    parent: Stored,
-    relation: Expansion,
-    target: StreamView,
-    limit: int,
-) -> Related:
+def _related(parent: Shown, relation: Expansion, target: StreamView, limit: int) -> Related:
+    snapshot, key = parent.snapshot, parent.stored.record_key
     order = Order(by_cursor=target.sort_field is not None, descending=target.sort_field is not None)
-    ordinal, keys = target.ordinals[relation.foreign_key], _keys(parent.record_key)
+    ordinal, keys = target.ordinals[relation.foreign_key], _keys(key)
     seqs = snapshot.related(target.selection(), ordinal, keys, order, limit + 1)
     stored = snapshot.load(seqs[:limit])
-    found = [_record(snapshot, view, target, stored[seq]) for seq in seqs[:limit]]
+    found = [_record(replace(parent, stream=target, stored=stored[seq])) for seq in seqs[:limit]]
     if relation.cardinality == "has_one":
         return Related(found[:1], single=True)
     more = len(seqs) > limit
@@ -99,7 +86,7 @@ def _related(
     listing = {
         "stream": target.name,
         "connection_id": target.connection_id,
-        "filter": {relation.foreign_key: parent.record_key},
+        "filter": {relation.foreign_key: key},
     }
     return Related(found, more, listing=listing)
 
@@ -110,10 +97,7 @@ def _keys(record_key: str) -> tuple[str, int | str]:
     return text, int(text) if text.isdecimal() and len(text) < SQLITE_DIGITS else text
 
 
-def _record(snapshot: Snapshot, view: View, target: StreamView, stored: Stored) -> Record:
-    return Record(
-        RecordRef(target.name, stored.record_key, target.connection_id),
-        Source(target.connection_id, None, None),
-        stored.emitted_at(target.granted),
-        documents.show(snapshot, view, target, stored, target.fields),
-    )
+def _record(shown: Shown) -> Record:
+    target = shown.stream
+    source, emitted_at = Source(target.connection_id, None, None), shown.emitted_at
+    return Record(shown.ref, source, emitted_at, shown.brief(target.fields))

@@ -15,12 +15,13 @@ from evidence.ranking import Group
 from evidence.records import FieldRead
 from evidence.text import looks_binary
 from evidence.values import is_reference, text_of
-from service.records.engine import Snapshot, Stored
+from service.records.engine import Snapshot
 from service.ports import WindowRequest
-from service.records import blobs, documents, lists
+from service.records import blobs, lists
+from service.records.documents import Shown, read_chunks
 from service.records.finding import matches
 from service.records.texts import ChunkedText, InlineText, Text
-from service.records.view import StreamView, View
+from service.records.view import View
 
 
 def read_window(
@@ -35,13 +36,12 @@ def read_window(
         snapshot, view, ref, lambda stream: stream.require(name, param="field_path")
     )
     stream.require(name, param="field_path")
-    stored = snapshot.load([seq])[seq]
-    kind, value = _value(snapshot, stream, stored, path, name)
-    found = RecordRef(stream.name, stored.record_key, stream.connection_id)
-    read = FieldRead(found, stream.origin, path, kind)
-    known = blobs.described(snapshot, view, stream, stored, name, value)
+    shown = Shown(snapshot, view, stream, snapshot.load([seq])[seq])
+    kind, value = _value(shown, path, name)
+    read = FieldRead(shown.ref, stream.origin, path, kind)
+    known = blobs.described(shown, name, value)
     if known is not None:
-        text = blobs.text_of(snapshot, stored, name, known)
+        text = blobs.text_of(shown, name, known)
         if text is None:
             return replace(read, type="binary", binary=known)
         read, value = replace(read, media_type=known.media_type), InlineText(text)
@@ -51,15 +51,14 @@ def read_window(
     return _window(read, value, window, groups)
 
 
-def _value(
-    snapshot: Snapshot, stream: StreamView, stored: Stored, path: str, name: str
-) -> tuple[str, Any]:
+def _value(shown: Shown, path: str, name: str) -> tuple[str, Any]:
     """(JSON type, `Text` or blob reference or base64 text) of what a path names."""
+    snapshot, stream, stored = shown.snapshot, shown.stream, shown.stored
     if name in stored.big and path in (name, pointer.escaped(name)):
         big = stored.big[name]
-        head = documents.read_chunks(snapshot, big, 0, 0)
+        head = read_chunks(snapshot, big, 0, 0)
         if big.type == "string" and looks_binary(head):
-            return "string", documents.read_chunks(snapshot, big)
+            return "string", read_chunks(snapshot, big)
         return big.type, ChunkedText(snapshot, stored.seq, big, stream.search_ordinal(name))
     if name in stored.big:
         big = stored.big[name]
@@ -75,7 +74,7 @@ def _value(
                 code="invalid_field_path",
                 param="field_path",
             )
-        top = orjson.loads(documents.read_chunks(snapshot, big))
+        top = orjson.loads(read_chunks(snapshot, big))
     elif name in stored.data:
         top = stored.data[name]
     else:

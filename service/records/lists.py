@@ -15,7 +15,8 @@ from service.records.engine import Order, Position, Row, Selection, Snapshot, St
 from service.cursors import Sealer
 from service.pdpp.encode.records import encode_row
 from service.ports import RecordQuery, RecordRead
-from service.records import documents, values
+from service.records import values
+from service.records.documents import Shown
 from service.records.expand import expand, require
 from service.records.forms import DATES
 from service.records.filters import tests_of
@@ -57,14 +58,15 @@ def read_record(snapshot: Snapshot, view: View, read: RecordRead) -> Record:
     stream, seq = find(snapshot, view, read.ref, suits)
     stored = snapshot.load([seq])[seq]
     fields = stream.project(read.fields)
-    show = documents.show
+    shown = Shown(snapshot, view, stream, stored)
+    show = shown.brief
     if read.whole:
-        show = documents.show_named if read.fields else documents.show_over_rest
+        show = shown.named if read.fields else shown.whole
     related = {}
     if read.expand:
-        related = expand(snapshot, view, stream, stored, read.expand, read.expand_limit)
+        related = expand(shown, read.expand, read.expand_limit)
     return replace(
-        record_of(stream, stored, show(snapshot, view, stream, stored, fields)),
+        record_of(shown, show(fields)),
         source=stream.origin._replace(connector_key=stream.connector_key),
         roles={role: name for role, name in stream.roles.items() if name in fields},
         authored_at=time_of(stream, stored, frozenset(fields)) or None,
@@ -151,14 +153,9 @@ def ambiguous(view: View, streams: Sequence[StreamView]) -> Ambiguous:
     )
 
 
-def record_of(stream: StreamView, stored: Stored, data: dict[str, Any]) -> Record:
+def record_of(shown: Shown, data: dict[str, Any]) -> Record:
     """The record with the data that is shown of it."""
-    return Record(
-        RecordRef(stream.name, stored.record_key, stream.connection_id),
-        stream.origin,
-        stored.emitted_at(stream.granted),
-        data,
-    )
+    return Record(shown.ref, shown.stream.origin, shown.emitted_at, data)
 
 
 def body_bytes(record: Record) -> int:
@@ -232,16 +229,16 @@ def _page(
     query: RecordQuery,
 ) -> tuple[list[Record], bool]:
     """The records of a page and whether more follow; ends early past the byte budget."""
-    show = documents.show_over_rest if query.whole else documents.show
     rows = found[: query.limit]
     page: list[Record] = []
     size = 0
     for row, stored in zip(rows, snapshot.each([row.seq for row in rows])):
         stream = streams[row.position.selection]
-        data = show(snapshot, view, stream, stored, projections[stream.id])
-        record = record_of(stream, stored, data)
+        shown = Shown(snapshot, view, stream, stored)
+        data = (shown.whole if query.whole else shown.brief)(projections[stream.id])
+        record = record_of(shown, data)
         if query.expand:
-            related = expand(snapshot, view, stream, stored, query.expand, query.expand_limit)
+            related = expand(shown, query.expand, query.expand_limit)
             record = replace(record, expanded=related)
         size += body_bytes(record) if query.whole or query.expand else stored.chars
         if page and size > BUDGETS.rest_page_bytes:
