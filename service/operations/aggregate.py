@@ -1,13 +1,12 @@
 """aggregate: one figure, or counts by group, over a stream."""
 
-from dataclasses import replace
 from typing import Any
 
 from evidence.limits import CONTRACT
 from evidence.model import GRANULARITIES, Buckets
 from renderers import aggregate as renderer
 from service.operations import arguments
-from service.operations.base import Arguments, RecordOperation, Route, Session
+from service.operations.base import Arguments, RecordOperation, Route, Session, run_of
 from service.ports import AggregateQuery, Answer
 
 METRICS = ("count", "sum", "min", "max", "count_distinct")
@@ -32,10 +31,6 @@ def ask(session: Session, *, stream: str, metric: str, **args: Any) -> Answer[Bu
     return session.rs.aggregate(AggregateQuery(stream, metric, **args))
 
 
-def run(session: Session, **args: Any) -> Buckets:
-    return replace(ask(session, **args).value, args=args)
-
-
 OPERATION = RecordOperation(
     name="aggregate",
     title="Count and summarize",
@@ -45,7 +40,7 @@ OPERATION = RecordOperation(
     ),
     arguments=AggregateArguments(),
     ask=ask,
-    run=run,
+    run=run_of(ask),
     render=renderer.render,
     fits=renderer.fits,
     route=Route("/v1/streams/<stream>/aggregate"),

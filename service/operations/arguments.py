@@ -112,12 +112,15 @@ class Number(fields.Integer):
 
 
 class Names(fields.List):  # type: ignore[type-arg]
-    """A list of names."""
+    """A list of names, loaded as a tuple."""
 
     def __init__(self, description: str, **more: Any):
         inner = fields.String(validate=validate.Length(1, CONTRACT.name_chars))
         bounds = validate.Length(1, CONTRACT.names_in_list)
         super().__init__(inner, validate=bounds, **_described(description), **more)
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> Any:
+        return tuple(super()._deserialize(value, attr, data, **kwargs))
 
 
 class TypedFilter(fields.Field[dict[str, Any]]):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 from marshmallow import RAISE, Schema, ValidationError
 
@@ -26,17 +26,6 @@ class Arguments(Schema):
 
     class Meta:
         unknown = RAISE
-
-
-class Caller(Protocol):
-    """What rendering needs to know of the caller."""
-
-    @property
-    def base_url(self) -> str: ...
-    @property
-    def fence_key(self) -> bytes: ...
-    @property
-    def each(self) -> Each: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +58,9 @@ class PaperSession:
     @property
     def fence_key(self) -> bytes:
         return self.papers.fence_key
+
+
+Caller = Session | PaperSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +221,18 @@ class RecordOperation(Operation):
     """`ask` returns the answer of the source, which REST serves; `run` its reading."""
 
     ask: Callable[..., Answer[Any]]
+
+
+def run_of(ask: Callable[..., Answer[Any]], **more: Any) -> Callable[..., Any]:
+    """A `run` whose reading is the value of an answer with the arguments that asked for it.
+
+    `more` are arguments of the port that no caller gives.
+    """
+
+    def run(session: Session, **args: Any) -> Any:
+        return replace(ask(session, **args, **more).value, args=args)
+
+    return run
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,10 +27,7 @@ def ask(
 ) -> Answer[Record]:
     """Return the record; `whole` is explained in `RecordRead`."""
     ref = handles.parse(id, connection_id=connection_id)
-    names: dict[str, Any] = {
-        name: tuple(args.pop(name)) for name in ("fields", "expand") if name in args
-    }
-    return session.rs.record(RecordRead(ref, whole=whole, **names, **args))
+    return session.rs.record(RecordRead(ref, whole=whole, **args))
 
 
 def run(session: Session, *, id: str, connection_id: str | None = None, **args: Any) -> Document:

@@ -1,13 +1,12 @@
 """query_records: a page of one stream, newest first, or the changes since a bookmark."""
 
-from dataclasses import replace
 from typing import Any
 
 from evidence.limits import CONTRACT
 from evidence.records import RecordPage
 from renderers import records as renderer
 from service.operations import arguments
-from service.operations.base import Arguments, RecordOperation, Route, Session
+from service.operations.base import Arguments, RecordOperation, Route, Session, run_of
 from service.ports import Answer, RecordQuery
 
 ORDERS = ("asc", "desc")
@@ -33,14 +32,7 @@ class QueryRecordsArguments(Arguments):
 
 def ask(session: Session, *, stream: str, **args: Any) -> Answer[RecordPage]:
     """A page of a stream."""
-    names: dict[str, Any] = {
-        name: tuple(args.pop(name)) for name in ("fields", "expand") if name in args
-    }
-    return session.rs.records(RecordQuery(stream, **names, **args))
-
-
-def run(session: Session, **args: Any) -> RecordPage:
-    return replace(ask(session, **args).value, args=args)
+    return session.rs.records(RecordQuery(stream, **args))
 
 
 def _ordered(given: dict[str, Any]) -> dict[str, Any]:
@@ -62,7 +54,7 @@ OPERATION = RecordOperation(
     ),
     arguments=QueryRecordsArguments(),
     ask=ask,
-    run=run,
+    run=run_of(ask),
     render=renderer.render,
     fit=renderer.fit,
     rewrite=_ordered,

@@ -1,14 +1,11 @@
 """schema: the granted connections, streams and fields, and the queries they support."""
 
-from dataclasses import replace
-from typing import Any
-
 from evidence.model import Continuation
 from evidence.errors import InvalidRequest
 from evidence.schema import Schema
 from renderers import schema as renderer
 from service.operations import arguments
-from service.operations.base import Arguments, RecordOperation, Route, Session
+from service.operations.base import Arguments, RecordOperation, Route, Session, run_of
 from service.ports import Answer, SchemaQuery
 
 
@@ -41,10 +38,6 @@ def ask(
     return session.rs.schema(SchemaQuery(stream, connection_id, detail, fields_after))
 
 
-def run(session: Session, **args: Any) -> Schema:
-    return replace(ask(session, **args).value, args=args)
-
-
 OPERATION = RecordOperation(
     name="schema",
     title="Discover streams and fields",
@@ -54,7 +47,7 @@ OPERATION = RecordOperation(
     ),
     arguments=SchemaArguments(),
     ask=ask,
-    run=run,
+    run=run_of(ask),
     render=renderer.render,
     route=Route(
         "/v1/schema",

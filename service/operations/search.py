@@ -1,6 +1,5 @@
 """search: hits with proven windows over everything the grant shows."""
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,7 +8,7 @@ from evidence.limits import CONTRACT
 from renderers import search as renderer
 from renderers import search_size
 from service.operations import arguments
-from service.operations.base import Arguments, RecordOperation, Route, Session
+from service.operations.base import Arguments, RecordOperation, Route, Session, run_of
 from evidence import routes
 from service.ports import Answer, SearchQuery
 
@@ -33,12 +32,7 @@ class SearchArguments(Arguments):
 
 def ask(session: Session, *, query: str, **args: Any) -> Answer[SearchPage]:
     """Return the page of the source."""
-    names: dict[str, Any] = {name: tuple(args.pop(name)) for name in ("streams",) if name in args}
-    return session.rs.search(SearchQuery(query, **names, **args))
-
-
-def run(session: Session, **args: Any) -> SearchPage:
-    return replace(ask(session, **args, cut_tail=True, widen=True).value, args=args)
+    return session.rs.search(SearchQuery(query, **args))
 
 
 OPERATION = RecordOperation(
@@ -50,7 +44,7 @@ OPERATION = RecordOperation(
     ),
     arguments=SearchArguments(),
     ask=ask,
-    run=run,
+    run=run_of(ask, cut_tail=True, widen=True),
     render=renderer.render,
     fit=search_size.fit,
     route=Route(
