@@ -3,7 +3,7 @@
 As with records, the next calls are derived from these values, so all surfaces offer the same.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from evidence.model import Continuation
@@ -70,8 +70,8 @@ class PaperHit:
         """The find that opens the match if it is in the text, else the metadata."""
         if self.find is None:
             return [Continuation(METADATA, {"paper_id": self.paper_id}, "metadata")]
-        args = _given(paper_id=self.paper_id, lang=self.lang, query=self.find)
-        return [Continuation(SOURCE, args, "find")]
+        args = {"paper_id": self.paper_id, "lang": self.lang, "query": self.find}
+        return [Continuation(SOURCE, known(args), "find")]
 
 
 @dataclass(slots=True)
@@ -112,7 +112,9 @@ class Paper:
     month: str
     publication_date: str
     venue: str
-    identifiers: dict[str, str]  # doi, arxiv_id, bibtex_key
+    doi: str | None
+    arxiv_id: str | None
+    bibtex_key: str | None
     keywords: list[str]
     institutions: list[str]
     tags: list[str]
@@ -142,8 +144,23 @@ class Paper:
         return calls
 
 
-@dataclass(slots=True)
-class PaperText:
+@dataclass(slots=True, kw_only=True)
+class PaperReading:
+    """What is read of a text of a paper: its source, or a translation to `lang`."""
+
+    paper_id: str
+    title: str
+    lang: str | None
+    total: int  # code points of the text
+
+    def _call(self, why: str, **args: Any) -> Continuation:
+        """A call for more of the same text."""
+        named = {"paper_id": self.paper_id, "lang": self.lang}
+        return Continuation(SOURCE, known(named | args), why)
+
+
+@dataclass(slots=True, kw_only=True)
+class PaperText(PaperReading):
     """A window of a summary (JSON), a source or a translation (Markdown).
 
     `version` are the first digits of the SHA-256 of the whole text: windows of one version belong
@@ -151,17 +168,13 @@ class PaperText:
     """
 
     operation: str
-    paper_id: str
-    title: str
     media_type: str
     text: str
     start: int
-    total: int
     version: str
-    template: str | None = None
-    lang: str | None = None
-    max_chars: int | None = None
-    size: int = 0  # of the windows that follow: as asked for, or the default
+    template: str | None
+    max_chars: int | None
+    size: int  # of the windows that follow: as asked for, or the default
 
     @property
     def end(self) -> int:
@@ -181,24 +194,18 @@ class PaperText:
         """next, previous and the end, where the text goes on there."""
         calls = []
         if self.end < self.total:
-            calls.append(self._window(self.end, self.max_chars, "next"))
+            calls.append(self._window("next", self.end, self.max_chars))
         if self.start > 0:
             size = min(self.size, self.start)
-            calls.append(self._window(self.start - size, size, "previous"))
+            calls.append(self._window("previous", self.start - size, size))
         last = max(0, self.total - self.size)
         if self.end < last:
-            calls.append(self._window(last, self.max_chars, "end"))
+            calls.append(self._window("end", last, self.max_chars))
         return calls
 
-    def _window(self, offset: int, size: int | None, why: str) -> Continuation:
-        args = _given(
-            paper_id=self.paper_id,
-            template=self.template,
-            lang=self.lang,
-            offset_chars=offset,
-            max_chars=size,
-        )
-        return Continuation(self.operation, args, why)
+    def _window(self, why: str, offset: int, size: int | None) -> Continuation:
+        window = {"template": self.template, "offset_chars": offset, "max_chars": size}
+        return replace(self._call(why, **window), operation=self.operation)
 
 
 @dataclass(slots=True)
@@ -213,21 +220,17 @@ class TextMatch:
     heading: str | None = None
 
 
-@dataclass(slots=True)
-class PaperFinds:
+@dataclass(slots=True, kw_only=True)
+class PaperFinds(PaperReading):
     """The places of a query in a source or a translation, in the order of the text.
 
     `offset` is where the search began, `searched_to` where it stopped: at the end of the text,
     after a full page of matches, or at the deadline.
     """
 
-    paper_id: str
-    title: str
     query: str
-    lang: str | None
     offset: int
     searched_to: int
-    total: int
     matches: list[TextMatch]
     read_chars: int  # size of the window a match is opened with
     read_before: int
@@ -239,19 +242,13 @@ class PaperFinds:
     def read(self, match: TextMatch) -> Continuation:
         """The window around a match."""
         start = max(0, match.match_start - self.read_before)
-        args = _given(
-            paper_id=self.paper_id, lang=self.lang, offset_chars=start, max_chars=self.read_chars
-        )
-        return Continuation(SOURCE, args, "read")
+        return self._call("read", offset_chars=start, max_chars=self.read_chars)
 
     def continuations(self) -> list[Continuation]:
         """The matches that follow, where the text was not searched to its end."""
         if self.searched_to >= self.total:
             return []
-        args = _given(
-            paper_id=self.paper_id, lang=self.lang, query=self.query, offset_chars=self.searched_to
-        )
-        return [Continuation(SOURCE, args, "next_match")]
+        return [self._call("next_match", query=self.query, offset_chars=self.searched_to)]
 
 
 @dataclass(slots=True)
@@ -264,36 +261,25 @@ class Heading:
     size: int
 
 
-@dataclass(slots=True)
-class PaperOutline:
+@dataclass(slots=True, kw_only=True)
+class PaperOutline(PaperReading):
     """The headings of a text from `offset` on; `next_offset` where more follow."""
 
-    paper_id: str
-    title: str
-    lang: str | None
     offset: int
-    total: int
     headings: list[Heading]
     next_offset: int | None
     read_chars: int  # most text one read of a section asks for
 
     def read(self, heading: Heading) -> Continuation:
         """The section under a heading, as much of it as one window holds."""
-        args = _given(
-            paper_id=self.paper_id,
-            lang=self.lang,
-            offset_chars=heading.start,
-            max_chars=max(1, min(heading.size, self.read_chars)),
-        )
-        return Continuation(SOURCE, args, "read")
+        size = max(1, min(heading.size, self.read_chars))
+        return self._call("read", offset_chars=heading.start, max_chars=size)
 
     def continuations(self) -> list[Continuation]:
         """The headings that follow; the text itself where it has none."""
-        named = _given(paper_id=self.paper_id, lang=self.lang)
         if self.next_offset is not None:
-            args = {**named, "outline": True, "offset_chars": self.next_offset}
-            return [Continuation(SOURCE, args, "next")]
-        return [] if self.headings else [Continuation(SOURCE, named, "source")]
+            return [self._call("next", outline=True, offset_chars=self.next_offset)]
+        return [] if self.headings else [self._call("source")]
 
 
 @dataclass(slots=True)
@@ -328,8 +314,3 @@ class PaperFacets:
 def line(text: str) -> str:
     """A title, a name or similar as shown, at most `BUDGETS.paper_line_chars`."""
     return clip(text, BUDGETS.paper_line_chars)
-
-
-def _given(**args: Any) -> dict[str, Any]:
-    """The arguments of a call that are not None."""
-    return known(args)

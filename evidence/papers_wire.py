@@ -5,6 +5,7 @@ The two differ in how a next call is spelled; `Steps` turns calls into the membe
 """
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from evidence.model import Continuation
@@ -16,6 +17,7 @@ from evidence.papers import (
     PaperMatch,
     PaperOutline,
     PaperPage,
+    PaperReading,
     PaperText,
 )
 from evidence.wire import call
@@ -76,51 +78,30 @@ def _match(found: PaperMatch) -> Body:
 
 def paper(found: Paper, steps: Steps) -> Body:
     """The metadata of a paper."""
+    return {"object": "paper", **asdict(found), **steps(found.continuations()), "untrusted": True}
+
+
+def _named(kind: str, found: PaperReading) -> Body:
     return {
-        "object": "paper",
+        "object": kind,
         "paper_id": found.paper_id,
         "title": found.title,
-        "authors": found.authors,
-        "year": found.year,
-        "month": found.month,
-        "publication_date": found.publication_date,
-        "venue": found.venue,
-        "doi": found.identifiers.get("doi"),
-        "arxiv_id": found.identifiers.get("arxiv_id"),
-        "bibtex_key": found.identifiers.get("bibtex_key"),
-        "keywords": found.keywords,
-        "institutions": found.institutions,
-        "tags": found.tags,
-        "summary_preview": found.summary_preview,
-        "preferred_summary_template": found.preferred_summary_template,
-        "available_summary_templates": found.available_summary_templates,
-        "languages": found.languages,
-        "output_language": found.output_language,
-        "has_source": found.has_source,
-        "source_bytes": found.source_bytes,
-        "has_pdf": found.has_pdf,
-        "bibtex": found.bibtex,
-        "left_out": found.left_out,
-        **steps(found.continuations()),
-        "untrusted": True,
+        "lang": found.lang,
+        "total_chars": found.total,
     }
 
 
 def text(found: PaperText, steps: Steps) -> Body:
     """A window of a text. `text` is the window alone, `truncation_marker` what a cut appends."""
     return {
-        "object": "paper_text",
-        "paper_id": found.paper_id,
-        "title": found.title,
+        **_named("paper_text", found),
         "template": found.template,
-        "lang": found.lang,
         "media_type": found.media_type,
         "version": found.version,
         "text": found.text,
         "truncation_marker": found.marker.strip() or None,
         "offset_chars": found.start,
         "end_chars": found.end,
-        "total_chars": found.total,
         "complete": found.complete,
         **steps(found.continuations()),
         "untrusted": True,
@@ -130,10 +111,7 @@ def text(found: PaperText, steps: Steps) -> Body:
 def finds(found: PaperFinds, steps: Steps) -> Body:
     """The places of a query in a text."""
     return {
-        "object": "paper_matches",
-        "paper_id": found.paper_id,
-        "title": found.title,
-        "lang": found.lang,
+        **_named("paper_matches", found),
         "query": found.query,
         "data": [
             {
@@ -149,7 +127,6 @@ def finds(found: PaperFinds, steps: Steps) -> Body:
         ],
         "offset_chars": found.offset,
         "searched_to_chars": found.searched_to,
-        "total_chars": found.total,
         "complete": found.complete,
         **steps(found.continuations()),
         "untrusted": True,
@@ -159,10 +136,7 @@ def finds(found: PaperFinds, steps: Steps) -> Body:
 def outline(found: PaperOutline, steps: Steps) -> Body:
     """The headings of a text."""
     return {
-        "object": "paper_outline",
-        "paper_id": found.paper_id,
-        "title": found.title,
-        "lang": found.lang,
+        **_named("paper_outline", found),
         "data": [
             {
                 "title": heading.title,
@@ -174,7 +148,6 @@ def outline(found: PaperOutline, steps: Steps) -> Body:
             for heading in found.headings
         ],
         "offset_chars": found.offset,
-        "total_chars": found.total,
         "complete": found.next_offset is None,
         **steps(found.continuations()),
         "untrusted": True,

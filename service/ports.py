@@ -234,15 +234,28 @@ class PaperSearch:
     cursor: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class TextRead:
+    """The text of a paper to read: a summary by `template`, the source or a translation to `lang`.
+
+    `max_chars` is None for the default of the operation; in `find` and `outline` it is the size of
+    the reads they offer.
+    """
+
+    paper_id: str
+    template: str | None = None
+    lang: str | None = None
+    offset_chars: int = 0
+    max_chars: int | None = None
+
+
 class PaperLibrary(Protocol):
     """The papers of one snapshot generation: all that one request reads comes from it.
 
     A `paper_id` may also be a DOI, an arXiv id or an exact title; the answer has
     the canonical id. Raises `NotFound` (`paper_not_found`, `template_not_available`,
     `source_not_available`, `translation_not_available`), `Ambiguous` (`ambiguous_paper`), `Gone`
-    (`cursor_expired`), `Unavailable` (`asset_fetch_failed`, `asset_parse_failed`). `max_chars` is
-    None for the default of the operation; in `find` and `outline` it is the size of the reads they
-    offer.
+    (`cursor_expired`), `Unavailable` (`asset_fetch_failed`, `asset_parse_failed`).
     """
 
     @property
@@ -254,20 +267,12 @@ class PaperLibrary(Protocol):
 
     def paper(self, paper_id: str) -> Paper: ...
 
-    def summary(
-        self, paper_id: str, *, template: str | None, offset: int, max_chars: int | None
-    ) -> PaperText: ...
+    def summary(self, read: TextRead) -> PaperText: ...
 
-    def source(
-        self, paper_id: str, *, lang: str | None, offset: int, max_chars: int | None
-    ) -> PaperText: ...
+    def source(self, read: TextRead) -> PaperText: ...
 
-    def find(
-        self, paper_id: str, *, lang: str | None, query: str, offset: int, max_chars: int | None
-    ) -> PaperFinds: ...
+    def find(self, read: TextRead, query: str) -> PaperFinds: ...
 
-    def outline(
-        self, paper_id: str, *, lang: str | None, offset: int, max_chars: int | None
-    ) -> PaperOutline: ...
+    def outline(self, read: TextRead) -> PaperOutline: ...
 
     def facets(self, category: str, *, limit: int, offset: int) -> PaperFacets: ...

@@ -54,7 +54,9 @@ def render(paper: Paper, context: Context) -> Rendering:
         *_facts(
             venue=paper.venue,
             published=paper.publication_date,
-            **paper.identifiers,
+            doi=paper.doi,
+            arxiv_id=paper.arxiv_id,
+            bibtex_key=paper.bibtex_key,
             language=paper.output_language,
         ),
         *_list(paper, "keywords"),

@@ -20,6 +20,7 @@ from service.cli import output
 from service.cli.commands import Entry, Spelling, Words, report_errors
 from service.operations.base import PaperOperation, PaperSession, run_bounded
 from service.operations.papers import PAPER_OPERATIONS, links
+from service.ports import TextRead
 
 if TYPE_CHECKING:
     from service.papers.snapshot_library import Papers
@@ -153,9 +154,8 @@ def source(shelf: Shelf, paper_id: str, lang: str | None) -> None:
     with report_errors(shelf.spell, OPERATIONS[SOURCE], {"paper_id": paper_id}):
         session, offset, total = library.open(), 0, 1
         while offset < total:
-            window = session.source(
-                paper_id, lang=lang, offset=offset, max_chars=CONTRACT.source_chars_max
-            )
+            size = CONTRACT.source_chars_max
+            window = session.source(TextRead(paper_id, None, lang, offset, size))
             output.text(window.text, newline=False)
             offset, total = window.end, window.total
 

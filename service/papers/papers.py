@@ -109,11 +109,6 @@ def read(snapshot: Snapshot, row: Row, source_bytes: int | None) -> Paper:
         bibtex, bibtex_key = _bibtex(snapshot, db, row.paper_id)
         aliases = _aliases(db, row.paper_id)
     doi = (catalogue.doi_in(row.doi) or row.doi) if row.doi else aliases.get("doi")
-    identifiers = {
-        "doi": doi,
-        "arxiv_id": aliases.get("arxiv"),
-        "bibtex_key": bibtex_key or aliases.get("bib"),
-    }
     return Paper(
         paper_id=row.paper_id,
         title=line(row.title),
@@ -122,19 +117,25 @@ def read(snapshot: Snapshot, row: Row, source_bytes: int | None) -> Paper:
         month=line(row.month),
         publication_date=line(row.publication_date),
         venue=line(row.venue),
-        identifiers={name: line(value) for name, value in identifiers.items() if value},
+        doi=_line(doi),
+        arxiv_id=_line(aliases.get("arxiv")),
+        bibtex_key=_line(bibtex_key or aliases.get("bib")),
         **lists,
         summary_preview=clip(row.summary_preview, BUDGETS.paper_preview_chars),
         preferred_summary_template=line(row.preferred_summary_template),
         available_summary_templates=[each.tag for each in templates(snapshot, row)],
         languages=list(translations(snapshot, row)),
-        output_language=line(row.output_language) if row.output_language else None,
+        output_language=_line(row.output_language),
         has_source=row.source_md_content_hash is not None,
         source_bytes=source_bytes,
         has_pdf=row.pdf_content_hash is not None,
         bibtex=bibtex,
         left_out={name: count for name, count in left_out.items() if count > 0},
     )
+
+
+def _line(text: str | None) -> str | None:
+    return line(text) if text else None
 
 
 def _row(snapshot: Snapshot, db: sqlite3.Connection, paper_id: str) -> Row:

@@ -27,7 +27,7 @@ from service.papers.snapshot import Snapshot, Snapshots
 from service.papers.papers import Row
 from service.papers.remote_assets import RemoteAssets
 from service.papers.text_file import TextFile
-from service.ports import PaperSearch
+from service.ports import PaperSearch, TextRead
 
 REMOTE = ("http://", "https://")
 DEFAULT_CHARS = {SUMMARY: CONTRACT.summary_chars, SOURCE: CONTRACT.source_chars}
@@ -77,56 +77,38 @@ class SnapshotLibrary:
         size = self._assets().size(_source(row)) if row.source_md_content_hash else None
         return papers.read(snapshot, row, size)
 
-    def summary(
-        self, paper_id: str, *, template: str | None, offset: int, max_chars: int | None
-    ) -> PaperText:
-        row = papers.identify(self._snapshot(), paper_id)
-        asset = self._summary(row, template)
-        return self._window(SUMMARY, row, asset, offset, max_chars)
+    def summary(self, read: TextRead) -> PaperText:
+        row = papers.identify(self._snapshot(), read.paper_id)
+        return self._window(SUMMARY, row, self._summary(row, read.template), read)
 
-    def source(
-        self, paper_id: str, *, lang: str | None, offset: int, max_chars: int | None
-    ) -> PaperText:
-        row, asset = self._text(paper_id, lang)
-        return self._window(SOURCE, row, asset, offset, max_chars)
+    def source(self, read: TextRead) -> PaperText:
+        return self._window(SOURCE, *self._text(read), read)
 
-    def find(
-        self, paper_id: str, *, lang: str | None, query: str, offset: int, max_chars: int | None
-    ) -> PaperFinds:
-        row, asset = self._text(paper_id, lang)
+    def find(self, read: TextRead, query: str) -> PaperFinds:
+        row, asset = self._text(read)
         with self._open(asset) as file:
-            matches, searched_to = text_places.find(file, query, offset, self._deadline)
-            total = file.total
-        return PaperFinds(
-            paper_id=row.paper_id,
-            title=line(row.title),
-            query=query,
-            lang=asset.lang,
-            offset=offset,
-            searched_to=searched_to,
-            total=total,
-            matches=matches,
-            read_chars=max_chars or BUDGETS.paper_match_read_chars,
-            read_before=BUDGETS.paper_match_read_before,
-        )
+            found, searched_to = text_places.find(file, query, read.offset_chars, self._deadline)
+            return PaperFinds(
+                **_named(row, asset, file),
+                query=query,
+                offset=read.offset_chars,
+                searched_to=searched_to,
+                matches=found,
+                read_chars=read.max_chars or BUDGETS.paper_match_read_chars,
+                read_before=BUDGETS.paper_match_read_before,
+            )
 
-    def outline(
-        self, paper_id: str, *, lang: str | None, offset: int, max_chars: int | None
-    ) -> PaperOutline:
-        row, asset = self._text(paper_id, lang)
+    def outline(self, read: TextRead) -> PaperOutline:
+        row, asset = self._text(read)
         with self._open(asset) as file:
-            headings, following = text_places.outline(file, offset, BUDGETS.paper_headings)
-            total = file.total
-        return PaperOutline(
-            paper_id=row.paper_id,
-            title=line(row.title),
-            lang=asset.lang,
-            offset=offset,
-            total=total,
-            headings=headings,
-            next_offset=following,
-            read_chars=max_chars or CONTRACT.source_chars,
-        )
+            places = text_places.outline(file, read.offset_chars, BUDGETS.paper_headings)
+            return PaperOutline(
+                **_named(row, asset, file),
+                offset=read.offset_chars,
+                headings=places[0],
+                next_offset=places[1],
+                read_chars=read.max_chars or CONTRACT.source_chars,
+            )
 
     def _snapshot(self, cursor: str | None = None) -> Snapshot:
         """The generation of this request; the cursor's, if it is about to be opened."""
@@ -143,30 +125,25 @@ class SnapshotLibrary:
     def _open(self, asset: Asset) -> TextFile:
         return self._assets().open(asset, self._deadline)
 
-    def _window(
-        self, operation: str, row: Row, asset: Asset, offset: int, max_chars: int | None
-    ) -> PaperText:
-        size = max_chars or DEFAULT_CHARS[operation]
+    def _window(self, operation: str, row: Row, asset: Asset, read: TextRead) -> PaperText:
+        size = read.max_chars or DEFAULT_CHARS[operation]
         with self._open(asset) as file:
             return PaperText(
+                **_named(row, asset, file),
                 operation=operation,
-                paper_id=row.paper_id,
-                title=line(row.title),
                 media_type=asset.media_type,
-                text=file.window(offset, size),
-                start=offset,
-                total=file.total,
+                text=file.window(read.offset_chars, size),
+                start=read.offset_chars,
                 version=file.version,
                 template=asset.template,
-                lang=asset.lang,
-                max_chars=max_chars,
+                max_chars=read.max_chars,
                 size=size,
             )
 
-    def _text(self, paper_id: str, lang: str | None) -> tuple[Row, Asset]:
+    def _text(self, read: TextRead) -> tuple[Row, Asset]:
         """The source of a paper, or its translation; raises `NotFound` with the available ones."""
-        row = papers.identify(self._snapshot(), paper_id)
-        return row, _source(row) if lang is None else self._translation(row, lang)
+        row = papers.identify(self._snapshot(), read.paper_id)
+        return row, _source(row) if read.lang is None else self._translation(row, read.lang)
 
     def _translation(self, row: Row, lang: str) -> Asset:
         """A translation, whatever the case of its language."""
@@ -206,6 +183,16 @@ class SnapshotLibrary:
             resource_path=known.resource_path if known and template else None,
             content_hash=known.content_hash if known and template else None,
         )
+
+
+def _named(row: Row, asset: Asset, file: TextFile) -> dict[str, Any]:
+    """The members of every `PaperReading`."""
+    return {
+        "paper_id": row.paper_id,
+        "title": line(row.title),
+        "lang": asset.lang,
+        "total": file.total,
+    }
 
 
 def _source(row: Row) -> Asset:

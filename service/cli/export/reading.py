@@ -23,7 +23,7 @@ from service.operations.base import Session
 from service.papers.snapshot_library import Papers
 from service.pdpp.decode import text_of
 from service.pdpp.encode import body_of
-from service.ports import Blob, RecordRead, ResourceServer, WindowRequest
+from service.ports import Blob, RecordRead, ResourceServer, TextRead, WindowRequest
 
 T = TypeVar("T")
 
@@ -270,5 +270,5 @@ class PaperSource:
         return self._read(0, 1).version
 
     def _read(self, offset: int, size: int) -> PaperText:
-        session = self.papers.open()
-        return session.source(self.paper_id, lang=self.lang, offset=offset, max_chars=size)
+        read = TextRead(self.paper_id, lang=self.lang, offset_chars=offset, max_chars=size)
+        return self.papers.open().source(read)

@@ -1,5 +1,7 @@
 """get_paper_source: the Markdown of a paper or a translation, its headings, or finds in it."""
 
+from typing import Any
+
 from evidence import papers_wire
 from evidence.errors import InvalidRequest
 from evidence.limits import CONTRACT
@@ -7,6 +9,7 @@ from evidence.papers import SOURCE, PaperFinds, PaperOutline, PaperText
 from renderers.papers import texts as renderer
 from service.operations import arguments
 from service.operations.base import Arguments, PaperOperation, PaperSession, Route
+from service.ports import TextRead
 
 
 class GetPaperSourceArguments(Arguments):
@@ -26,26 +29,14 @@ class GetPaperSourceArguments(Arguments):
 
 
 def run(
-    session: PaperSession,
-    *,
-    paper_id: str,
-    lang: str | None = None,
-    max_chars: int | None = None,
-    offset_chars: int = 0,
-    query: str | None = None,
-    outline: bool = False,
+    session: PaperSession, *, query: str | None = None, outline: bool = False, **args: Any
 ) -> PaperText | PaperFinds | PaperOutline:
-    papers = session.papers
+    papers, read = session.papers, TextRead(**args)
     if query is not None and outline:
         raise InvalidRequest("Use query or outline, not both.", param="outline")
     if outline:
-        found = papers.outline(paper_id, lang=lang, offset=offset_chars, max_chars=max_chars)
-        return renderer.fit(found)
-    if query is not None:
-        return papers.find(
-            paper_id, lang=lang, query=query, offset=offset_chars, max_chars=max_chars
-        )
-    return papers.source(paper_id, lang=lang, offset=offset_chars, max_chars=max_chars)
+        return renderer.fit(papers.outline(read))
+    return papers.source(read) if query is None else papers.find(read, query)
 
 
 OPERATION = PaperOperation(

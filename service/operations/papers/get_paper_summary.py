@@ -1,11 +1,14 @@
 """get_paper_summary: the JSON of one summary, whole or in windows."""
 
+from typing import Any
+
 from evidence import papers_wire
 from evidence.limits import CONTRACT
 from evidence.papers import SUMMARY, PaperText
 from renderers.papers import texts as renderer
 from service.operations import arguments
 from service.operations.base import Arguments, PaperOperation, PaperSession, Route
+from service.ports import TextRead
 
 
 class GetPaperSummaryArguments(Arguments):
@@ -19,17 +22,8 @@ class GetPaperSummaryArguments(Arguments):
     offset_chars = arguments.offset_chars()
 
 
-def run(
-    session: PaperSession,
-    *,
-    paper_id: str,
-    template: str | None = None,
-    max_chars: int | None = None,
-    offset_chars: int = 0,
-) -> PaperText:
-    return session.papers.summary(
-        paper_id, template=template, offset=offset_chars, max_chars=max_chars
-    )
+def run(session: PaperSession, **args: Any) -> PaperText:
+    return session.papers.summary(TextRead(**args))
 
 
 OPERATION = PaperOperation(

@@ -80,7 +80,7 @@ def test_a_doi_is_known_however_it_was_stored(tmp_path: Path) -> None:
         assert (
             papers.identify(snapshot, doi.lower().removeprefix("https://doi.org/")).paper_id == name
         )
-    assert read(snapshot, "url").identifiers["doi"] == "10.5555/a.b"
+    assert read(snapshot, "url").doi == "10.5555/a.b"
     snapshot.close()
 
 
@@ -155,9 +155,9 @@ def test_a_paper_is_described(snapshot: Snapshot) -> None:
     paper = read(snapshot, ATTENTION)
     assert paper.authors[:2] == ["Ashish Vaswani", "Noam Shazeer"]
     assert paper.authors[6:] == ["Łukasz Kaiser", "Illia Polosukhin"]
-    assert paper.identifiers["arxiv_id"] == "1706.03762"
-    assert paper.identifiers["bibtex_key"] == "vaswani2017attention"
-    assert "doi" not in paper.identifiers
+    assert paper.arxiv_id == "1706.03762"
+    assert paper.bibtex_key == "vaswani2017attention"
+    assert paper.doi is None
     assert paper.preferred_summary_template == "simple"
     assert paper.available_summary_templates == ["deep_read", "eight_questions", "simple"]
     assert paper.languages == ["ja", "zh"]
@@ -167,7 +167,7 @@ def test_a_paper_is_described(snapshot: Snapshot) -> None:
 
 
 def test_identifiers_are_those_of_any_release(snapshot: Snapshot) -> None:
-    assert read(snapshot, DEEP_LEARNING).identifiers["doi"] == "10.1038/nature14539"
+    assert read(snapshot, DEEP_LEARNING).doi == "10.1038/nature14539"
 
 
 def test_bibtex_is_shown_where_the_release_has_it() -> None:
@@ -243,7 +243,7 @@ def test_a_long_bibtex_entry_is_left_out(tmp_path: Path) -> None:
         tmp_path, change=lambda db: db.execute("UPDATE paper_bibtex SET bibtex_raw = ?", (long,))
     )
     paper = read(snapshot, ATTENTION)
-    assert paper.bibtex is None and paper.identifiers["bibtex_key"] == "vaswani2017attention"
+    assert paper.bibtex is None and paper.bibtex_key == "vaswani2017attention"
     snapshot.close()
 
 
