@@ -1,6 +1,7 @@
 """Exports larger than memory: a reader has one entry of a file in memory at a time."""
 
 import json
+import sys
 import zipfile
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -12,7 +13,9 @@ from service.importing import tree
 from service.importing.formats import FORMATS
 from service.importing.source import Source
 from service.importing.text_repair import Repair
-from tests.helpers.memory import peak_growth
+from service.records.sqlite.check import check
+from tests.helpers.memory import peak_growth, peak_of
+from tests.helpers.stdio import environment
 
 MEGABYTE = 1 << 20
 SIZE = 24 * MEGABYTE
@@ -78,3 +81,26 @@ def test_a_member_of_an_archive_is_read_entry_by_entry(
     growth = peak_growth(work)
     assert growth < SIZE // 2, f"{growth / MEGABYTE:.0f} MB for {SIZE / MEGABYTE:.0f} MB"
     assert counted == [1]
+
+
+def chat_of_new_words(path: Path, words: int) -> Path:
+    """A conversation whose one message has so many words, each of them once."""
+    text = " ".join(f"{number * 2_654_435_761 % (1 << 32):x}" for number in range(words))
+    content = {"content_type": "text", "parts": [text]}
+    message = {"id": "m", "author": {"role": "user"}, "content": content}
+    node = {"id": "m", "message": message, "parent": None, "children": []}
+    path.write_text(json.dumps([{"id": "c", "title": "New words", "mapping": {"m": node}}]))
+    return path
+
+
+@pytest.mark.slow
+def test_the_words_of_a_long_text_are_not_all_in_memory(tmp_path: Path) -> None:
+    peaks = []
+    for words in (1_000, 301_000):
+        path = chat_of_new_words(tmp_path / f"{words}.json", words)
+        store = {"RUNG_STORE": str(tmp_path / f"{words}.db")}
+        command = (sys.executable, "-m", "service", "import", str(path))
+        peaks.append(peak_of(*command, environ=environment(**store)))
+    assert check(tmp_path / "301000.db") == []
+    growth = peaks[1] - peaks[0]
+    assert growth < 85 * MEGABYTE, f"{growth / MEGABYTE:.0f} MB for 300,000 words"

@@ -10,6 +10,7 @@ of the records; a word that no value holds any more is gone.
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -57,7 +58,10 @@ class Index:
     long: list[tuple[int, int, str]] = field(default_factory=list)
     chunks: list[tuple[int, str]] = field(default_factory=list)
     cells: list[tuple[int, int, Stored]] = field(default_factory=list)
-    vocabulary: Vocabulary = field(default_factory=Vocabulary)
+    vocabulary: Vocabulary = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.vocabulary = Vocabulary(partial(apply_words, self.writer.db))
 
     def drop(self, scopes: Scopes, seq: int, fields: Iterable[str] | None = None) -> None:
         """Notes the full-text rows and cells of a record's fields, of all where none are named."""
