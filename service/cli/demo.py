@@ -21,6 +21,7 @@ from service.records.opening import open_writer
 
 PAPERS_FOLDER = "demo-papers"
 HOST = "127.0.0.1"
+TITLE = "A year of Ada Brandt"
 ASKED = 10
 PASTED = ("curl", "claude-code")
 
@@ -49,7 +50,7 @@ def demo(context: click.Context, store: Place, serving: bool, port: int) -> None
         return
     held = f"{len(connections)} connections and {records} records"
     said = _how_to_connect(f"http://{HOST}:{port}", token, store.parent / DEMO_TOKEN, held)
-    more = {"RUNG_SIGN_IN": "on"}
+    more = {"RUNG_SIGN_IN": "on", "RUNG_TITLE": TITLE, "RUNG_SHOW_CONTENTS": "on"}
     serve.run(store, papers, host=HOST, port=port, workers=1, say=said, more=more)
 
 
@@ -81,6 +82,7 @@ def _how_to_connect(base: str, token: str, kept: Path, held: str) -> str:
     return f"""
 The demo: a year of Ada Brandt, with {held}.
 
+  read     {base}/read
   connect  {base}/connect
   try      {base}/try
   MCP      {url}

@@ -5,6 +5,7 @@ document for people, by Swagger UI from files of its package.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -13,10 +14,11 @@ from typing import Final
 
 from flask import Blueprint, Flask, Response
 
+from evidence.errors import EvidenceError
 from service.mcp.versions import SUPPORTED
 from service.openapi import PATH as DOCUMENT
 from service.pages import connect, trial
-from service.pages.holdings import health, here, holdings
+from service.pages.holdings import contents, health, here, holdings
 from service.pages.layout import PREFIX, SECURITY, Asset, Layout
 from service.pages.reading.blueprint import blueprint as reading
 from service.running.readiness import readiness
@@ -77,22 +79,37 @@ def mount(app: Flask, layout: Layout) -> Shared:
 
 
 def _front(layout: Layout) -> Response:
-    """The page. It needs no token, so it has no information that requires one."""
-    state = readiness(layout.services)
+    """The page. It needs no token, so it has no information that requires one.
+
+    It shows the contents of the store to the owner, and to everyone if the settings allow it.
+    """
+    services = layout.services
+    state = readiness(services)
     mounted = holdings(layout, state)
-    ready, messages = health(layout.services, state)
-    base = here(layout.services)
-    return layout.page(
+    ready, messages = health(services, state)
+    base = here(services)
+    owner, held = None, None
+    with suppress(EvidenceError):  # reported by `health`
+        owner = layout.owner()
+        held = contents(layout, owner)
+    response = layout.page(
         "index.html",
         here=FRONT,
         base=base,
         revisions=SUPPORTED,
         holdings=mounted,
+        name=services.settings.title,
+        contents=held,
+        owner=owner is not None,
+        sign_in=services.signins is not None,
         ready=ready,
         messages=messages,
         recommended=connect.recommended(base, mounted[0]),
         placeholder=connect.PLACEHOLDER,
     )
+    if owner:
+        response.headers["Cache-Control"] = "private, no-store"
+    return response
 
 
 def _viewer(layout: Layout) -> Response:

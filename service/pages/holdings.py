@@ -95,6 +95,35 @@ def _papers(layout: Layout, state: Mapping[str, Any]) -> Iterator[Holding]:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The number of records of the store or of one source, with the dates of the first and last."""
+
+    label: str
+    records: int
+    first: str | None
+    last: str | None
+    parts: tuple["Contents", ...] = ()
+
+
+def contents(layout: Layout, owner: str | None) -> Contents | None:
+    """What is in the store, source by source; None for strangers unless it is set to be shown."""
+    services = layout.services
+    if services.store is None or not (owner or services.settings.show_contents == "on"):
+        return None
+    sources: dict[str, list[Contents]] = {}
+    for one in services.store.overview():
+        stream = Contents(one.label, one.records, one.first, one.last)
+        sources.setdefault(one.connection, []).append(stream)
+    return _sum("", [_sum(label, streams) for label, streams in sorted(sources.items())])
+
+
+def _sum(label: str, parts: list[Contents]) -> Contents:
+    dates = [date for one in parts for date in (one.first, one.last) if date]
+    first, last = (min(dates), max(dates)) if dates else (None, None)
+    return Contents(label, sum(one.records for one in parts), first, last, tuple(parts))
+
+
 def health(services: Services, state: Mapping[str, Any]) -> tuple[bool, tuple[str, ...]]:
     """(True if everything is available, messages about problems)."""
     messages = []

@@ -67,6 +67,8 @@ class Settings:
     introspection_client_secret: str | None = _setting(parsing.text, secret=True)
     audience: str | None = _setting(parsing.text)
     public_url: str | None = _setting(parsing.url)
+    title: str | None = _setting(parsing.text)
+    show_contents: str = _setting(parsing.one_of("on", "off"), default="off")
     allowed_origins: tuple[str, ...] = _setting(parsing.urls, default=())
     allowed_hosts: tuple[str, ...] = _setting(parsing.words, default=())
     trusted_proxy_hops: int = _setting(parsing.whole, default=0)

@@ -15,6 +15,7 @@ from service.cli.deferred import loaded
 from service.app import create_app
 from service.clients.table import CLIENTS, RECOMMENDED
 from service.pages.connect import PLACEHOLDER
+from service.place import Place, spelled
 from service.access.tokens import PREFIX
 from tests.helpers import canaries, worlds
 from tests.helpers.api import Answer, Api
@@ -235,3 +236,16 @@ def test_a_program_at_an_unknown_address_gets_json(secrets: House, accept: str) 
 
 def html_policy(answer: Answer) -> str:
     return str(answer.headers["Content-Security-Policy"])
+
+
+def test_the_operator_may_name_the_server_and_show_what_is_in_the_store(
+    demo_store: tuple[Place, str],
+) -> None:
+    given = {"RUNG_STORE": spelled(demo_store[0]), "RUNG_TITLE": "Ada's year <b>"}
+    closed = text(application(**given), "/")
+    assert "Ada&#39;s year &lt;b&gt;</h1>" in closed
+    assert "555 records" not in closed and "Work mail" not in closed
+    shown = text(application(**given, RUNG_SHOW_CONTENTS="on"), "/")
+    assert "555 records from 6 sources, 12 May 2025 to" in shown
+    for words in ("Work mail", "Mail threads", "Giro account"):
+        assert words in shown

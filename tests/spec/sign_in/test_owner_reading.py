@@ -22,6 +22,16 @@ def test_the_owner_reads_every_stream_without_a_token(browser: Browser, house: H
     assert "<article" in browser.get(path.partition("#")[0]).text
 
 
+def test_the_front_page_shows_the_contents_of_the_store_to_the_owner_only(
+    browser: Browser, base: str
+) -> None:
+    html = {"Accept": "text/html"}
+    stranger, owner = Browser(base).get("/", **html), browser.get("/", **html)
+    assert "records from" not in stranger.text and "/owner/login?onward=/read" in stranger.text
+    assert " records from " in owner.text and 'href="/owner"' in owner.text
+    assert owner.headers["Cache-Control"] == "private, no-store"
+
+
 def test_the_session_opens_pages_only(browser: Browser) -> None:
     for path in ("/v1/streams", "/v1/search?q=lantern"):
         assert browser.get(path).status_code == 401
