@@ -41,7 +41,7 @@ test: $(VENV)/.tools ## Run the tests, except those marked slow
 test-all: $(VENV)/.tools ## Run all tests
 	$(PYTHON) -m pytest
 
-test-postgres: $(VENV)/.tools ## Run the tests of the store over PostgreSQL
+test-postgres: $(VENV)/.quality $(VENV)/.tools ## Run the tests of the store over PostgreSQL
 	$(PYTHON) -m tests.postgres.run
 
 lint: $(VENV)/.tools ## Check style, types and generated documents

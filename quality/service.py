@@ -24,7 +24,9 @@ from service.importing.source import Source
 from service.importing.importer import Import
 from service.records.streams import connect
 from service.importing.text_repair import Repair
-from service.records.sqlite.writer import Writer, open_writer
+from service.records.opening import open_writer
+from service.records.writing import Writing
+from tests.helpers.places import new_place
 
 STREAM = "records"
 #: The role of each field of a document, as the manifest declares it.
@@ -81,13 +83,13 @@ class Service:
 def serving(collection: Collection) -> Iterator[Service]:
     """The collection in a store of its own: a connection and a grant for each group."""
     with TemporaryDirectory() as folder:
-        path = Path(folder) / "quality.db"
-        with open_writer(path) as writer:
+        place = new_place(Path(folder))
+        with open_writer(place) as writer:
             tokens = {
                 group: _fill(writer, group, documents)
                 for group, documents in collection.groups.items()
             }
-        store = Store(path)
+        store = Store(place)
         yield Service(
             {
                 group: Session(store.open(token), fence_key=store.fence_key)
@@ -120,7 +122,7 @@ def manifest(documents: Sequence[Document]) -> dict[str, Any]:
     return {"streams": [stream]}
 
 
-def _fill(writer: Writer, group: str, documents: Sequence[Document]) -> str:
+def _fill(writer: Writing, group: str, documents: Sequence[Document]) -> str:
     """Imports the documents of a group and returns the token that reads them."""
     rows = ({name: row[name] for name in row if name != "group"} for row in documents)
     lines = b"\n".join(map(orjson.dumps, rows))

@@ -1,4 +1,7 @@
-"""Runs the tests of the store over PostgreSQL: `python -m tests.postgres.run [--short]`."""
+"""Runs the tests of the store over PostgreSQL: `python -m tests.postgres.run [--short]`.
+
+Without `--short` it then measures the search, which must pass the gates of `make quality`.
+"""
 
 import os
 import subprocess
@@ -22,6 +25,8 @@ SUITES = (
     ),
 )
 
+#: The collections that are in a store and in the repository.
+QUALITY = ("quality", "--only", "needles", "own", "--gate")
 
 #: What takes a few minutes.
 SHORT = (
@@ -37,8 +42,11 @@ def main() -> None:
     more = [word for word in words if word != "--short"]
     with found() as url:
         environ = {**os.environ, "TEST_ENGINE": "postgres", VARIABLE: url}
-        command = [sys.executable, "-m", "pytest", "-m", "not slow", *suites, *more]
-        sys.exit(subprocess.run(command, env=environ).returncode)
+        tests = ("pytest", "-m", "not slow", *suites, *more)
+        for module in (tests,) if "--short" in words else (tests, QUALITY):
+            done = subprocess.run([sys.executable, "-m", *module], env=environ)
+            if done.returncode:
+                sys.exit(done.returncode)
 
 
 if __name__ == "__main__":
