@@ -34,6 +34,7 @@ def local_member(
         listed = ", ".join(grant.grant_id for grant in active)
         raise InvalidRequest(f"Several grants have the label {name!r}. Use one of {listed}.")
     grant = active[0]
+    snapshot.confine(grant.connection_ids)
     rows = ((item, snapshot.stream(item.connection_id, item.stream)) for item in grant.streams)
     held = tuple(
         Held(item.stream, item.connection_id, row.connector_key, row.display_name)
