@@ -23,11 +23,11 @@ from service.records.engine import Snapshot
 
 
 def local_member(
-    registry: RegistryReader, snapshot: Snapshot, name: str, *, now: datetime | None = None
+    registry: RegistryReader, snapshot: Snapshot, name: str, *, now: tokens.Now = None
 ) -> Member:
     """The active grant of this store with this id or label, as a member."""
     named = (one for one in registry.grants() if name in (one.grant_id, one.label))
-    active = [grant for grant in named if grant.state(now=now) == "active"]
+    active = [grant for grant in named if grant.state(now) == "active"]
     if not active:
         raise NotFound(f"There is no active grant {name!r}. List them with `rung grant list`.")
     if len(active) > 1:

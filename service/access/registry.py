@@ -7,7 +7,6 @@ none of its own. Times are ISO 8601.
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import astuple, dataclass, field
-from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
@@ -76,7 +75,7 @@ class Grant:
     expires_at: str | None = None
     revoked_at: str | None = None
 
-    def state(self, *, now: datetime | None = None) -> str:
+    def state(self, now: tokens.Now) -> str:
         """`active`, `revoked` or `expired`."""
         return tokens.state(self.revoked_at, self.expires_at, now)
 
@@ -134,7 +133,7 @@ class Package:
     expires_at: str | None = None
     revoked_at: str | None = None
 
-    def state(self, *, now: datetime | None = None) -> str:
+    def state(self, now: tokens.Now) -> str:
         """`active`, `revoked` or `expired`."""
         return tokens.state(self.revoked_at, self.expires_at, now)
 

@@ -8,6 +8,7 @@ import click
 from evidence.limits import BUDGETS
 from service.access.registry import Grant, Registry
 from service.cli.output import say
+from service.cli.store import clock
 from service.records.manifest import StreamManifest
 from service.records.streams import manifests_of
 from service.records.writing import Writing
@@ -16,7 +17,8 @@ from service.records.writing import Writing
 def report(writer: Writing, connection_id: str) -> None:
     """Prints the active grants that do not cover all of a connection, each with a command."""
     manifests = manifests_of(writer, connection_id)
-    grants = [one for one in Registry(writer).grants() if one.state() == "active"]
+    now = clock(click.get_current_context().params["store"])
+    grants = [one for one in Registry(writer).grants() if one.state(now) == "active"]
     labels = {one.label for one in grants}
     lacking = [(one, lacks) for one in grants if (lacks := _lacking(one, connection_id, manifests))]
     for grant, lacks in lacking[: BUDGETS.names_shown]:

@@ -15,9 +15,10 @@ from evidence.limits import BUDGETS
 from service.place import Place
 from service.cli.source import read_json, store_option
 from service.cli.output import say
-from service.cli.store import existing, teaching
+from service.cli.store import clock, existing, teaching
 from service.access.grants import create, revoke
 from service.access.registry import Grant, Registry
+from service.access.tokens import Now
 from service.records.streams import manifests_of
 from service.records.values import microseconds, moment
 from service.records.writing import Writing
@@ -80,7 +81,8 @@ def create_(
         )
         ends = expiry(expires, datetime.now(UTC)) if expires else None
         registry = Registry(writer)
-        if label and (same := _active(registry, label)):
+        now = clock(store)
+        if label and (same := _active(registry, label, now)):
             raise click.ClickException(
                 f"The label {label!r} is in use by {same[0].grant_id}. Choose another one, or end "
                 f"that grant first: rung grant revoke {same[0].grant_id}"
@@ -88,7 +90,7 @@ def create_(
         grant_id, token = create(registry, document, label=label, expires_at=ends)
         (entry,) = [item for item in registry.grants() if item.grant_id == grant_id]
     if as_json:
-        click.echo(orjson.dumps(_to_json(entry) | {"token": token}).decode())
+        click.echo(orjson.dumps(_to_json(entry, now) | {"token": token}).decode())
         return
     say(f"{grant_id}: {_describe(entry)}. Keep the token; it is not shown again.")
     click.echo(token)
@@ -100,13 +102,13 @@ def create_(
 def list_(as_json: bool, store: Place) -> None:
     """List the grants, without their tokens."""
     with teaching(), existing(store) as writer:
-        entries = Registry(writer).grants()
+        entries, now = Registry(writer).grants(), clock(store)
     if as_json:
-        click.echo(orjson.dumps({"grants": [_to_json(entry) for entry in entries]}).decode())
+        click.echo(orjson.dumps({"grants": [_to_json(entry, now) for entry in entries]}).decode())
         return
     for entry in entries:
         label = f" {entry.label!r}" if entry.label else ""
-        click.echo(f"{entry.grant_id} {entry.state()}{label}: {_describe(entry)}")
+        click.echo(f"{entry.grant_id} {entry.state(now)}{label}: {_describe(entry)}")
 
 
 @grant.command("revoke")
@@ -116,15 +118,16 @@ def revoke_(name: str, store: Place) -> None:
     """End the grant with this id or label, at once."""
     with teaching(), existing(store) as writer:
         registry = Registry(writer)
-        if len(same := _active(registry, name)) > 1:
+        if len(same := _active(registry, name, clock(store))) > 1:
             name = _which(name, same)
         for grant_id in revoke(registry, name):
             click.echo(f"{grant_id} revoked")
 
 
-def _active(registry: Registry, label: str) -> list[Grant]:
+def _active(registry: Registry, label: str, now: Now) -> list[Grant]:
     """The active grants with this label."""
-    return [one for one in registry.grants() if one.label == label and one.state() == "active"]
+    named = [one for one in registry.grants() if one.label == label]
+    return [one for one in named if one.state(now) == "active"]
 
 
 def _which(label: str, entries: list[Grant]) -> str:
@@ -217,11 +220,11 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _to_json(entry: Grant) -> dict[str, Any]:
+def _to_json(entry: Grant, now: Now) -> dict[str, Any]:
     return {
         "grant_id": entry.grant_id,
         "label": entry.label,
-        "state": entry.state(),
+        "state": entry.state(now),
         "created_at": entry.created_at,
         "expires_at": entry.expires_at,
         "revoked_at": entry.revoked_at,

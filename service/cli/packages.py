@@ -16,10 +16,11 @@ from service.place import Place
 from service.cli.grants import expiry
 from service.cli.source import store_option
 from service.cli.output import say
-from service.cli.store import existing, teaching
+from service.cli.store import clock, existing, teaching
 from service.sources.remote.remote_authority import remote_member
 from service.access.packages import create, local_member, revoke
 from service.access.registry import Member, Package, Registry
+from service.access.tokens import Now
 from service.records.opening import open_reader
 from service.records.writing import Writing
 
@@ -70,7 +71,7 @@ def create_(
         package_id, token = create(registry, members, sealer, label=label, expires_at=ends)
         (entry,) = [found for found in registry.packages() if found.package_id == package_id]
     if as_json:
-        click.echo(orjson.dumps(_to_json(entry) | {"token": token}).decode())
+        click.echo(orjson.dumps(_to_json(entry, clock(store)) | {"token": token}).decode())
         return
     say(f"{package_id}: {_describe(entry)}. Keep the token; it is not shown again.")
     click.echo(token)
@@ -82,13 +83,13 @@ def create_(
 def list_(as_json: bool, store: Place) -> None:
     """List the packages. Tokens are not shown."""
     with teaching(), existing(store) as writer:
-        entries = Registry(writer).packages()
+        entries, now = Registry(writer).packages(), clock(store)
     if as_json:
-        click.echo(orjson.dumps({"packages": [_to_json(entry) for entry in entries]}).decode())
+        click.echo(orjson.dumps({"packages": [_to_json(entry, now) for entry in entries]}).decode())
         return
     for entry in entries:
         label = f" {entry.label!r}" if entry.label else ""
-        click.echo(f"{entry.package_id} {entry.state()}{label}: {_describe(entry)}")
+        click.echo(f"{entry.package_id} {entry.state(now)}{label}: {_describe(entry)}")
 
 
 @package.command("revoke")
@@ -134,11 +135,11 @@ def _describe(entry: Package) -> str:
     return f"{len(entry.members)} grants: {names}{until}"
 
 
-def _to_json(entry: Package) -> dict[str, Any]:
+def _to_json(entry: Package, now: Now) -> dict[str, Any]:
     return {
         "package_id": entry.package_id,
         "label": entry.label,
-        "state": entry.state(),
+        "state": entry.state(now),
         "created_at": entry.created_at,
         "expires_at": entry.expires_at,
         "revoked_at": entry.revoked_at,

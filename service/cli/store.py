@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-
 from pathlib import Path
 
 import click
@@ -11,6 +10,9 @@ import orjson
 from evidence.errors import EvidenceError
 from evidence.limits import BUDGETS
 from service.place import Place
+from service.access.activity import Activity
+from service.access.sidecar import Sidecar
+from service.access.tokens import Now
 from service.cli import output
 from service.cli.source import store_option
 from service.records.intake import Refused
@@ -92,6 +94,11 @@ def existing(store: Place) -> Iterator[Writing]:
     """The store, which must be there."""
     with open_writer(required(store)) as writer, explain_locks(str(store)):
         yield writer
+
+
+def clock(store: Place) -> Now:
+    """The clock of the store: it never returns an earlier time than its servers have seen."""
+    return Activity(Sidecar(store)).now
 
 
 def required(store: Place) -> Place:

@@ -10,11 +10,12 @@ from typing import Any
 import click
 
 from service.access.registry import Registry
+from service.access.tokens import Now
 from service.place import Place
 from service.cli import importing
 from service.cli.source import store_option
 from service.cli.output import say
-from service.cli.store import existing, in_file, teaching
+from service.cli.store import clock, existing, in_file, teaching
 from service.records.ingest import Counts
 from service.records.sqlite import backup
 from service.records.sqlite.check import check
@@ -61,7 +62,7 @@ def remove(name: str, yes: bool, store: Place) -> None:
     """
     with teaching(), existing(store) as writer:
         streams = _streams(writer, name)
-        covered = _covered(writer, streams)
+        covered = _covered(writer, streams, clock(store))
         said = "; ".join(
             f"{one.connection_id}/{one.stream}: {one.records} records"
             + (" (stays, empty, for the grants that cover it)" if one in covered else "")
@@ -219,12 +220,12 @@ def _streams(writer: Writing, name: str) -> list[StreamCount]:
     return found
 
 
-def _covered(writer: Writing, streams: Sequence[StreamCount]) -> list[StreamCount]:
+def _covered(writer: Writing, streams: Sequence[StreamCount], now: Now) -> list[StreamCount]:
     """Those of some streams that an active grant covers."""
     granted = {
         (one.connection_id, one.stream)
         for entry in Registry(writer).grants()
-        if entry.state() == "active"
+        if entry.state(now) == "active"
         for one in entry.streams
     }
     return [one for one in streams if (one.connection_id, one.stream) in granted]

@@ -64,10 +64,16 @@ def _logout(site: OwnerSite, session: str) -> Response:
 
 def _overview(site: OwnerSite, session: str, error: EvidenceError | None = None) -> Response:
     clients, read = site.signins.clients(), dict[str, Counter[str]]()
-    for use in site.store.activity.uses():
+    activity = site.store.activity
+    for use in activity.uses():
         read.setdefault(use.grant_id, Counter())[use.day] += use.requests
     shared = [
-        _shared(entry, clients.get(entry.grant_id), read.get(entry.grant_id, Counter()))
+        _shared(
+            entry,
+            entry.state(activity.now),
+            clients.get(entry.grant_id),
+            read.get(entry.grant_id, Counter()),
+        )
         for entry in site.store.grants()
     ]
     return site.page(
@@ -83,12 +89,12 @@ def _overview(site: OwnerSite, session: str, error: EvidenceError | None = None)
     )
 
 
-def _shared(entry: Grant, client: dict[str, str] | None, read: Counter[str]) -> Shared:
+def _shared(entry: Grant, state: str, client: dict[str, str] | None, read: Counter[str]) -> Shared:
     scope = tuple(map(_in_words, entry.streams)) + (("research papers",) if entry.papers else ())
     host = urlsplit(client["client_id"]).hostname if client else None
     name = f"{client['name']} ({client['place']}, {host or 'unverified'})" if client else None
     days = tuple(sorted(read.items(), reverse=True)[:DAYS_SHOWN])
-    return Shared(entry, entry.state(), scope, name, days)
+    return Shared(entry, state, scope, name, days)
 
 
 def _in_words(stream: StreamGrant) -> str:

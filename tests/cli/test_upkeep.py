@@ -129,7 +129,7 @@ def test_a_backup_is_restored_while_the_store_is_served(house: House, shell: She
         stale = api.rest("/v1/streams/messages/records", connection_id="bank", changes_since=feed)
         assert stale.status == 400 and stale.error["code"] == "invalid_cursor"
     with open_writer(house.path) as writer:
-        states = {one.grant_id: one.state() for one in Registry(writer).grants()}
+        states = {one.grant_id: one.state(None) for one in Registry(writer).grants()}
     assert states == {kept: "active", ended: "revoked"}
     assert "sound" in shell.ok("check").stderr
     assert "--yes" in shell.run("backup", str(copy)).stderr

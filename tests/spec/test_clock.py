@@ -1,5 +1,6 @@
 """A clock that is set back revives no token: not in a running server, and not in the next one."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import requests
 from tests.helpers import worlds
 from tests.helpers.operated import Operated, operated
 from tests.helpers.server import ROOT
+from tests.helpers.shell import Shell
 from tests.helpers.shifted import Clock
 from tests.helpers.two_owners import letters
 from tests.helpers.worlds import House
@@ -42,6 +44,8 @@ def test_an_expired_token_stays_expired(house: House, clock: Clock) -> None:
         clock.shift(0)
         assert status(server, token) == 401, "set back under a running server"
         assert status(server, lasting) == 200
+    listed = json.loads(Shell(house.environment).ok("grant", "list", "--json").stdout)
+    assert sorted(one["state"] for one in listed["grants"]) == ["active", "expired"]
     with operated(env, workers=2) as server:
         assert {status(server, token) for _ in range(8)} == {401}, "and found so by the next one"
         assert status(server, lasting) == 200

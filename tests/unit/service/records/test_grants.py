@@ -121,7 +121,7 @@ def test_a_grant_can_be_revoked_by_its_id(store: Writer) -> None:
     grant_id, _ = create(Registry(store), entry())
     create(Registry(store), entry())
     assert revoke(Registry(store), grant_id) == [grant_id]
-    assert [item.state() for item in Registry(store).grants()] == ["revoked", "active"]
+    assert [item.state(None) for item in Registry(store).grants()] == ["revoked", "active"]
 
 
 def test_a_grant_expires_on_its_hour(store: Writer) -> None:

@@ -107,7 +107,7 @@ def test_a_package_ends_when_its_time_is_over(writer: Writer) -> None:
         packages.find(Registry(writer), token, now=datetime(2026, 5, 1, tzinfo=UTC))
     assert found.value.code == "grant_expired"
     (entry,) = Registry(writer).packages()
-    assert entry.state(now=datetime(2026, 5, 2, tzinfo=UTC)) == "expired"
+    assert entry.state(datetime(2026, 5, 2, tzinfo=UTC)) == "expired"
 
 
 def test_what_cannot_be_told_apart_cannot_be_packed_together(writer: Writer) -> None:
