@@ -247,6 +247,19 @@ def _amount(value: float, unit: str, sign: str = "") -> str:
     return f"{value:{sign},.1f} {unit}".rstrip()
 
 
+def counts(soaked: Soaked) -> Iterator[tuple[str, int]]:
+    """What docs/figures.md shows of a soak."""
+    yield "records", soaked.records
+    yield "requests answered", soaked.requests + soaked.errors
+    yield "imports", soaked.changes.imports
+    yield "wrong statuses", soaked.failed
+    yield "MB of memory at most", round(max(value for _, value in soaked.memory))
+    if soaked.seconds >= JUDGED_SECONDS:
+        found = growth(soaked.memory, allowed=FLAT_MB, share=FLAT_SHARE)
+        yield "KB of growth an hour", round(found.hourly * 1_000)
+    yield "open files at most", round(max(value for _, value in soaked.files))
+
+
 def summary(soaked: Soaked) -> dict[str, Any]:
     """A soak as JSON: when, where, its lines for the page, and all samples."""
     samples = {**asdict(soaked), "statuses": {f"{k}": n for k, n in soaked.statuses.items()}}
@@ -276,6 +289,8 @@ def main() -> int:
     report.write()
     for line in kept["lines"]:
         print("  ".join(line).rstrip())
+    for name, count in counts(soaked):
+        print(f"count {name}={count}")
     return 1 if any(verdict == "missed" for _, _, verdict in kept["lines"]) else 0
 
 

@@ -1,7 +1,8 @@
 """`python -m tests.figures [ROW ...] [--short]`: runs the rows of docs/figures.md and writes it.
 
 Without rows, all but the long ones run. `--short` runs the short form of the commands,
-which `make test-all` does not run, and writes nothing.
+which `make test-all` does not run, and writes nothing. Other options are passed to the commands of
+the rows: `make figures ROWS="14 --records 20000"`.
 """
 
 import argparse
@@ -38,23 +39,26 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rows", nargs="*", type=int, metavar="ROW")
     parser.add_argument("--short", action="store_true")
-    asked = parser.parse_args()
+    asked, more = parser.parse_known_args()
     chosen = [row for row in ROWS if row.number in asked.rows or not (asked.rows or row.long)]
     if asked.short:
         return int(not all([_command(row.short, Counter()) for row in ROWS if row.short]))
-    known = orjson.loads(RESULTS.read_bytes()) if RESULTS.exists() else {}
+    known: dict[str, Any] = {}
     for row in chosen:
-        known[str(row.number)] = result = _run(row)
+        result = _run(row, more)
         print(f"row {row.number}: {result}", flush=True)
+        # Read now, because another run may have written since.
+        known = orjson.loads(RESULTS.read_bytes()) if RESULTS.exists() else {}
+        known[str(row.number)] = result
         RESULTS.write_bytes(orjson.dumps(known, option=orjson.OPT_INDENT_2) + b"\n")
         PAGE.write_text(page(known), encoding="utf-8")
     return int(not all(known[str(row.number)]["held"] for row in chosen))
 
 
-def _run(row: Row) -> dict[str, Any]:
+def _run(row: Row, more: list[str]) -> dict[str, Any]:
     began, result = perf_counter(), Counter[str]()
     held = _pytest(row.tests, result) if row.tests else True
-    held &= _command(row.command, result)
+    held &= not row.command or _command((*row.command, *more), result)
     return {
         "held": held,
         "tests": result.pop("tests", 0),
@@ -66,9 +70,7 @@ def _run(row: Row) -> dict[str, Any]:
 
 
 def _command(words: tuple[str, ...], result: Counter[str]) -> bool:
-    """Runs a command, if there is one, and adds what it prints as `count NAME=NUMBER`."""
-    if not words:
-        return True
+    """Runs a command, and adds what it prints as `count NAME=NUMBER`."""
     command = [sys.executable, "-m", *words]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     print(done.stdout, flush=True)
