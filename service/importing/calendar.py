@@ -38,26 +38,26 @@ _KNOWN = frozenset(
 
 def read(source: Source) -> Iterator[Item]:
     """The components of a calendar that people make, one at a time."""
-    from icalendar import Calendar  # imported for calendars only
+    from icalendar import Calendar, timezone  # imported for calendars only
 
-    attached, zones, name, skipped = Attached(source), "", source.folder, Counter[str]()
+    attached, name, skipped = Attached(source), source.folder, Counter[str]()
+    timezone.tzp.use_default()  # forgets the zones that another file gave these names
     for line, kind, text in components(source.file, "VCALENDAR"):
         if kind == "cut":
             yield line, text
-        elif kind == "VTIMEZONE":
-            zones += text
-        elif kind not in _KINDS:
+        elif kind != "VTIMEZONE" and kind not in _KINDS:
             property, _, value = text.partition(":")
             name = value if property == "X-WR-CALNAME" else name
             skipped[kind] += bool(kind)
         else:
             try:
-                whole = f"BEGIN:VCALENDAR\r\n{zones}{text}END:VCALENDAR\r\n"
-                (found,) = Calendar.from_ical(whole).walk(kind)
-                for row in _rows(found, source, name, attached):
-                    yield line, row
+                # What is parsed is remembered, if it is a zone.
+                whole = Calendar.from_ical(f"BEGIN:VCALENDAR\r\n{text}END:VCALENDAR\r\n")
+                for found in whole.walk(kind) if kind in _KINDS else ():
+                    for row in _rows(found, source, name, attached):
+                        yield line, row
             except (ValueError, KeyError, AttributeError, TypeError, IndexError) as error:
-                yield line, f"This entry cannot be read: {error}."
+                yield line, f"This {kind} cannot be read: {error}."
     attached.report()
     if skipped := +skipped:
         listed = ", ".join(f"{count} {kind}" for kind, count in skipped.items())
