@@ -4,18 +4,19 @@ A stream without a manifest waits until 1,000 of its rows are there (or the file
 inferred from them, and the rows that waited go in first.
 """
 
-from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import islice
 from typing import Any
+from zlib import crc32
 
 from evidence.errors import InvalidRequest, NotFound
 from evidence.limits import BUDGETS
 from service.importing.formats import FORMATS
 from service.importing.fitting import Fitter, Misfits
 from service.importing.inference import Inferred, infer
+from service.importing.occurrences import Occurrences
 from service.importing.source import Source
 from service.records.ingest import Batch, Counts
 from service.records.intake import Refused, Row, check_name, content_key
@@ -57,7 +58,7 @@ class Import:
     _handles: dict[str, StreamHandle] = field(init=False, default_factory=dict)
     _fitters: dict[str, Fitter] = field(init=False, default_factory=dict)
     #: How often the content of a row without a key came in the file that is read.
-    _seen: Counter[tuple[str, bytes]] = field(init=False, default_factory=Counter)
+    _seen: Occurrences = field(init=False, default_factory=Occurrences)
     #: New streams that their format declares, until the first row of each.
     _unseen: dict[str, Inferred] = field(init=False, default_factory=dict)
     _untyped: bool = field(init=False, default=False)
@@ -98,6 +99,7 @@ class Import:
         for name in list(self._waiting):
             self._settle(name)
         self.batch.flush()
+        self._seen.clear()
 
     def _declare_missing(self, document: dict[str, Any]) -> None:
         missing = [item for item in document["streams"] if self._open(item["name"]) is None]
@@ -203,6 +205,5 @@ class Import:
     def _content_key(self, name: str, data: dict[str, Any]) -> str:
         """The id of a row without a key: its content, and its number if the file repeats it."""
         key = content_key(data)
-        place = name, bytes.fromhex(key[:16])
-        self._seen[place] += 1
-        return key if self._seen[place] == 1 else f"{key}-{self._seen[place]}"
+        number = self._seen.add(int(key[:16], 16) >> 1 ^ crc32(name.encode()))
+        return key if number == 1 else f"{key}-{number}"

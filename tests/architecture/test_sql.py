@@ -20,6 +20,7 @@ SQL = (
     "service/records/access_tables.py",
     "service/papers/",
     "service/demo/papers/",
+    "service/importing/occurrences.py",
     "service/importing/sqlite_tables.py",
 )
 STATEMENT = re.compile(
