@@ -4,6 +4,7 @@ All offsets are code points of the text as it was given.
 """
 
 from collections.abc import Container, Iterator, Sequence
+from functools import cached_property
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -46,28 +47,33 @@ def spans(text: str, query: Query, *, limit: int = 3, partial: bool = False) -> 
 class Haystack:
     """A text that is folded once, to find more than one thing in it."""
 
-    def __init__(self, text: str) -> None:
-        self._folded = None if text.isascii() else Folded(text)
-        self._padded = f" {self._folded.folded if self._folded else fold(text)} "
+    def __init__(self, text: str, folded: str | None = None) -> None:
+        self._text = text
+        if folded is None:
+            folded = self._folded.folded if self._folded else fold(text)
+        self._padded = f" {folded} "
+
+    @cached_property
+    def _folded(self) -> Folded | None:
+        """The map of offsets; None if they are those of the fold."""
+        return None if self._text.isascii() else Folded(self._text)
 
     def spans(self, query: Query, *, limit: int = 3, partial: bool = False) -> list[Span]:
         """See `spans`."""
-        folded, padded, needles = self._folded, self._padded, query.needles
+        padded, needles = self._padded, query.needles
         if len(needles) == 1 and needles[0][1] is None:
             # Every place of a whole word is as long as any other, so the first ones win.
             places = _occurrences(padded, needles[0], 0, limit)
-            if folded is None:
-                return [Span(start, end, ((start, end),)) for start, end, _ in places]
-            return [_span(folded, [place]) for place in places]
+            return [self.span([place]) for place in places]
         found = [_occurrences(padded, needle, number) for number, needle in enumerate(needles)]
         present = sum(map(bool, found))
         if not present or (present < len(needles) and not partial):
             return []
         occurrences = sorted(chain.from_iterable(found))
         if len(occurrences) == present:  # each occurs once
-            return [_span(folded, occurrences)]
+            return [self.span(occurrences)]
         chosen = _shortest(_stretches(occurrences, present), limit)
-        return [_span(folded, occurrences[first : last + 1]) for _, _, first, last in chosen]
+        return [self.span(occurrences[first : last + 1]) for _, _, first, last in chosen]
 
     def occurrences(self, term: Term, number: int, most: int) -> list[Occurrence]:
         """At most `most` places of a term in the folded text, as occurrences of term `number`."""
@@ -75,12 +81,18 @@ class Haystack:
 
     def span(self, occurrences: list[Occurrence]) -> Span:
         """The span of ascending occurrences, in the offsets of the text."""
-        return _span(self._folded, occurrences)
+        folded, marks = self._folded, list[tuple[int, int]]()
+        for first, last, _ in occurrences:
+            start, end = folded.original(first, last) if folded else (first, last)
+            if marks and start < marks[-1][1]:  # a word inside a phrase, or two words of one ㍿
+                start, end = marks[-1][0], max(end, marks.pop()[1])
+            marks.append((start, end))
+        return Span(marks[0][0], marks[-1][1], tuple(marks))
 
     def first(self, query: Query) -> Span | None:
         """The first place of the first term of a query, however long it is."""
         places = _occurrences(self._padded, query.needles[0], 0, 1)
-        return _span(self._folded, places) if places else None
+        return self.span(places) if places else None
 
 
 def literals(text: str, needle: str) -> Iterator[tuple[int, int]]:
@@ -151,17 +163,6 @@ def _shortest(stretches: Iterator[Stretch], limit: int) -> list[Stretch]:
     return chosen
 
 
-def _span(folded: Folded | None, occurrences: list[Occurrence]) -> Span:
-    """The span of these occurrences, in the offsets of the text: the same ones without a fold."""
-    marks: list[tuple[int, int]] = []
-    for first, last, _ in occurrences:
-        start, end = folded.original(first, last) if folded else (first, last)
-        if marks and start < marks[-1][1]:  # a word inside a phrase, or two words of one ㍿
-            start, end = marks[-1][0], max(end, marks.pop()[1])
-        marks.append((start, end))
-    return Span(marks[0][0], marks[-1][1], tuple(marks))
-
-
 class Passage(NamedTuple):
     """A stretch of text with what it holds: `worth` is the rarity of its groups, `held` their
     numbers."""
@@ -175,6 +176,7 @@ def passages(
     text: str,
     groups: Sequence[Group],
     *,
+    folded: str | None = None,
     limit: int = 3,
     most: int = PASSAGE_CHARS,
     among: Container[int] | None = None,
@@ -182,10 +184,10 @@ def passages(
     """At most `limit` passages of a text, best first, apart; none where it holds no group.
 
     One of several words has at most `most` characters of folded text. The one with the rarest words
-    wins, then the shorter, then the earlier. `among` are the numbers of the groups looked for, if
-    the others are known not to be there.
+    wins, then the shorter, then the earlier. `folded` is the fold of the text, if it is known, and
+    `among` are the numbers of the groups looked for, if the others are known not to be there.
     """
-    haystack = Haystack(text)
+    haystack = Haystack(text, folded)
     ranges = sorted(
         {
             (start, end, number)

@@ -61,14 +61,12 @@ class Text(NamedTuple):
 
     `weight` is what an occurrence counts. The words of one that is `everywhere` count as near every
     place; of several that are `part` of long values, the one with the most occurrences counts.
-    Only groups that it is `possible` for it to hold, as bits by their number, are looked for.
     """
 
     folded: str
     weight: int = 1
     everywhere: bool = False
     part: bool = False
-    possible: int = -1
 
 
 class Score(NamedTuple):
@@ -108,12 +106,15 @@ class Ranker:
         whole = sum(self._label)
         return sum(self._label[number] for number in held) / whole if whole else 0.0
 
-    def score(self, texts: Sequence[Text], length: int) -> Score:
-        """The score of a record of `length` words with these texts."""
+    def score(self, texts: Sequence[Text], length: int, possible: int = -1) -> Score:
+        """The score of a record of `length` words with these texts.
+
+        Only groups that it is `possible` for it to hold, as bits by their number, are looked for.
+        """
         counts, parts = [0] * len(self.groups), [0] * len(self.groups)
         free, placed = set[int](), list[dict[int, list[int]]]()
         for text in texts:
-            places = self.places(text.folded, text.possible)
+            places = self.places(text.folded, possible)
             for number, starts in places.items():
                 if text.part:
                     parts[number] = max(parts[number], len(starts) * text.weight)

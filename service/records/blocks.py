@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from evidence.fold import fold
 from evidence.limits import BUDGETS, CONTRACT
@@ -17,33 +17,43 @@ from service.records.values import EARLIEST
 from service.records.view import StreamView
 
 #: Roles whose words count as near every place of a record.
-EVERYWHERE: Final = frozenset({"primary-title", "actor"})
+EVERYWHERE: Final = ("primary-title", "actor")
 #: The length of a value in chunk rows, in mean records: its passages are ranked, not all of it.
 CHUNKED_LENGTH: Final = 0.8
 #: Characters of a word with its space, to estimate the length of a text without folding it.
 WORD_CHARS: Final = 6
 
 
+class Part(NamedTuple):
+    """A field of `total` characters, or a passage of a long one at an `offset`."""
+
+    field: str
+    offset: int
+    text: str
+    folded: str
+    total: int
+
+
 @dataclass(slots=True)
 class Ranked:
-    """A record with its score.
+    """A record with its score and what was read of it.
 
-    `passages` are the starts read of long fields, by field; `possible` the groups that it may hold,
-    as bits.
+    `possible` are the groups that it may hold, as bits. `at` is its event time, in microseconds
+    since 1970; None if it has or shows none.
     """
 
     stream: StreamView
     record: Stored
     score: Score
     value: float
-    passages: dict[str, list[int]]
+    parts: list[Part]
     possible: int
+    at: int | None
 
     @property
     def newest_first(self) -> tuple[int, str]:
         """The sort key that puts newer event times first, records without one last, then ids."""
-        at = self.stream.event_time(self.record)
-        return -(EARLIEST if at is None else at), self.record.record_key
+        return -(EARLIEST if self.at is None else self.at), self.record.record_key
 
 
 class Reader:
@@ -73,35 +83,34 @@ class Reader:
         return found
 
     def _score(self, stream: StreamView, record: Stored, known: Passages) -> Ranked:
-        texts, words, passages = list[Text](), 0, dict[str, list[int]]()
-        possible = self._candidates.possible(record.seq)
-        titled = stream.roles.get("primary-title")
-        everywhere = {stream.roles.get(role) for role in EVERYWHERE}
-        for ordinal, name in stream.searchable.items():
-            weight = TITLE_WEIGHT if name == titled else 1
-            value = searched_text(find(record.data, name))
+        values = [searched_text(find(record.data, name)) for name in stream.searchable.values()]
+        parts, words = list[Part](), 0
+        for (ordinal, name), value in zip(stream.searchable.items(), values):
             if value and len(value) <= CONTRACT.passage_chars:
                 folded = fold(value)
                 words += folded.count(" ") + 1
-                texts.append(Text(folded, weight, name in everywhere, False, possible))
+                parts.append(Part(name, 0, value, folded, len(value)))
             elif value or name in record.big:
-                starts = passages[name] = self._likely(record.seq, ordinal, known)
-                if value:
-                    words += len(value) // WORD_CHARS
-                else:
-                    words += int(CHUNKED_LENGTH * self._ranker.mean)
+                mean = int(CHUNKED_LENGTH * self._ranker.mean)
+                words += len(value) // WORD_CHARS if value else mean
                 text = text_of(self._snapshot, record, name, ordinal)
-                texts += [
-                    Text(
-                        fold(text.read(start, start + CONTRACT.passage_chars)),
-                        weight,
-                        part=True,
-                        possible=possible,
-                    )
-                    for start in starts
-                ]
-        score = self._ranker.score(texts, words)
-        return Ranked(stream, record, score, score.value, passages, possible)
+                for start in self._likely(record.seq, ordinal, known):
+                    passage = text.read(start, start + CONTRACT.passage_chars)
+                    parts.append(Part(name, start, passage, fold(passage), text.total))
+        possible = self._candidates.possible(record.seq)
+        titled, everywhere = stream.title_field, [stream.roles.get(role) for role in EVERYWHERE]
+        texts = [
+            Text(
+                part.folded,
+                TITLE_WEIGHT if part.field == titled else 1,
+                part.field in everywhere and part.total <= CONTRACT.passage_chars,
+                part.total > CONTRACT.passage_chars,
+            )
+            for part in parts
+        ]
+        score = self._ranker.score(texts, words, possible)
+        at = stream.event_time(record)
+        return Ranked(stream, record, score, score.value, parts, possible, at)
 
     def _reads(self, record: Stored, known: Passages) -> Iterator[Callable[[], str]]:
         """Reads of the passages of large values that rows were seen of."""
@@ -151,8 +160,7 @@ def in_order(
     own = {seq: one.value for seq, one in ranked.items()}
     lifted = with_neighbours(own, neighbours)
     for seq, one in ranked.items():
-        at = one.stream.event_time(one.record)
-        period = question.period
+        at, period = one.at, question.period
         if period is not None and at is not None and period.since <= at < period.until:
             if question.only_period:  # its time is all that was asked for
                 lifted[seq] = max(lifted[seq], whole)

@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any, Final
 
-from evidence import pointer, routes
+from evidence import routes
 from evidence.find import RECORD_PASSAGE_CHARS, Passage, passages
 from evidence.fold import fold
 from evidence.handles import RecordRef
@@ -24,7 +24,7 @@ from evidence.question import Question
 from evidence.ranking import Group, Ranker
 from evidence.text import beginning, excerpt, mark
 from service.records import lists
-from service.records.blocks import Ranked
+from service.records.blocks import Part, Ranked
 from service.records.engine import Snapshot, Spellings
 from service.records.finding import matches
 from service.records.texts import Piece, Text, text_of
@@ -156,12 +156,12 @@ WORTH_ADDED: Final = 0.75
 BESIDE_CHARS: Final = 40
 
 
-def hit_of(snapshot: Snapshot, ranker: Ranker, one: Ranked, rank: int, reads: Reads) -> Hit:
+def hit_of(ranker: Ranker, one: Ranked, rank: int, reads: Reads) -> Hit:
     """The hit of a ranked record, which is number `rank` of its question."""
     stream, record = one.stream, one.record
     ref = RecordRef(stream.name, record.record_key, stream.connection_id)
     size = BUDGETS.first_window_chars if rank == 1 else BUDGETS.later_window_chars
-    windows = _windows(snapshot, ranker.groups, one, size)
+    windows = _windows(ranker.groups, one, size)
     held = [ranker.groups[number] for number in sorted(one.score.held)]
     missing = [group for n, group in enumerate(ranker.groups) if n not in one.score.held]
     id = str(ref)
@@ -187,24 +187,24 @@ def hit_of(snapshot: Snapshot, ranker: Ranker, one: Ranked, rank: int, reads: Re
     )
 
 
-def _windows(snapshot: Snapshot, groups: Sequence[Group], one: Ranked, size: int) -> list[Window]:
+def _windows(groups: Sequence[Group], one: Ranked, size: int) -> list[Window]:
     """The passages of a record, best first: rarest words, then the shorter, then field order.
 
     The best one has `size` characters if its passage needs no more, the others have fewer.
     """
     found = [
-        (name, base, text, total, passage)
-        for name in one.stream.searchable.values()
-        for base, text, total in _texts(snapshot, one, name)
+        (part, passage)
+        for part in one.parts
         for passage in passages(
-            text,
+            part.text,
             groups,
+            folded=part.folded,
             limit=CONTRACT.windows_per_hit,
             most=RECORD_PASSAGE_CHARS,
             among=one.score.held,
         )
     ]
-    found.sort(key=lambda each: (-each[4].worth, each[4].span.end - each[4].span.start))
+    found.sort(key=lambda each: (-each[1].worth, each[1].span.end - each[1].span.start))
     chosen: list[Window] = []
     for each in found:
         window = _window(*each, size=BUDGETS.later_window_chars if chosen else size)
@@ -231,23 +231,13 @@ def _shown(
     return shown[: CONTRACT.windows_per_hit]
 
 
-def _texts(snapshot: Snapshot, one: Ranked, name: str) -> Iterator[tuple[int, str, int]]:
-    """(offset, text, length of the field) of what is looked at of a field."""
-    if name not in one.passages:
-        if value := pointer.searched_text(pointer.find(one.record.data, name)):
-            yield 0, value, len(value)
-        return
-    text = text_of(snapshot, one.record, name, None)
-    for start in one.passages[name]:
-        yield start, text.read(start, start + CONTRACT.passage_chars), text.total
-
-
 def _overlap(one: Window, other: Window) -> bool:
     return one.field == other.field and one.start < other.end and other.start < one.end
 
 
-def _window(name: str, base: int, text: str, total: int, passage: Passage, *, size: int) -> Window:
+def _window(part: Part, passage: Passage, *, size: int) -> Window:
     """The window of a passage. A field of at most `excerpt_chars` is shown whole."""
+    name, base, text, _, total = part
     span = passage.span
     size = max(size, span.end - span.start + BESIDE_CHARS)
     if total <= BUDGETS.excerpt_chars or size > BUDGETS.excerpt_chars:

@@ -173,7 +173,7 @@ class Search:
     def _hits(self, shown: list[Ranked], first: int) -> list[Hit]:
         """The hits of ranked records, the first of which is number `first` of its question."""
         return [
-            hit_of(self.snapshot, self.ranker, one, rank, self.reads)
+            hit_of(self.ranker, one, rank, self.reads)
             for rank, one in enumerate(shown, start=first)
         ]
 
