@@ -17,7 +17,7 @@ from service.place import Place
 from service.cli import coverage, import_report
 from service.cli.source import read_json, store_option
 from service.cli.output import say
-from service.cli.progress import Progress
+from service.cli.progress import FileRows, Meter
 from service.cli.store import teaching
 from service.importing import files
 from service.importing.formats import FORMATS, UNUSABLE
@@ -265,23 +265,22 @@ def _reading(options: dict[str, Any], *, roles: bool) -> Reading:
 
 def _import_files(task: Import, found: files.Found, reading: Reading, replace: bool) -> None:
     """Imports the files. If there are several, one that cannot be read is a refused row."""
-    progress = Progress(task.connection_id, found.size)
-    for file, form in found.files:
-        refused, rows = len(task.counts.refusals), task.counts.rows
-        repair = Repair(replace)
-        source = Source(file.name, form, BytesIO(), repair, reading, file.tree)
-        try:
-            with file.open() as source.file:
-                progress.start(source.file, file.size)
-                task.read(source, on_row=progress.row)
-        except InvalidRequest as error:
-            if len(found.files) == 1:
-                raise
-            task.counts.refuse(0, error.message)
-        import_report.of_file(source, task.counts.refusals[refused:])
-        if task.counts.rows == rows:
-            say(f"{file.name} has no rows, so nothing of it was imported.")
-    progress.close()
+    with Meter(task.connection_id, "rows") as meter:
+        progress = FileRows(meter, found.size)
+        for file, form in found.files:
+            refused, rows = len(task.counts.refusals), task.counts.rows
+            source = Source(file.name, form, BytesIO(), Repair(replace), reading, file.tree)
+            try:
+                with file.open() as source.file:
+                    progress.start(source.file, file.size)
+                    task.read(source, on_row=progress.row)
+            except InvalidRequest as error:
+                if len(found.files) == 1:
+                    raise
+                task.counts.refuse(0, error.message)
+            import_report.of_file(source, task.counts.refusals[refused:])
+            if task.counts.rows == rows:
+                say(f"{file.name} has no rows, so nothing of it was imported.")
     for reason in found.left_out:
         say(f"Left out: {reason}")
 

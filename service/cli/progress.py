@@ -8,59 +8,8 @@ from typing import TYPE_CHECKING, BinaryIO
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar, TaskID
 
-BAR_CHARS = 30
-SECONDS_BETWEEN_LINES = 1.0
-SECONDS_BETWEEN_BARS = 0.1
 ROWS_BETWEEN_LOOKS = 64
-SECONDS_BETWEEN_METER_LINES = 5.0  # logs are read later, and exports take long
-
-
-class Progress:
-    """Counts the rows of all files of an import and prints the progress at intervals."""
-
-    def __init__(
-        self, name: str, total: int | None, *, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._name = name
-        self._total = total
-        self._file: BinaryIO | None = None
-        self._size = self._done = self._rows = 0
-        self._clock = clock
-        self._tty = sys.stderr.isatty()
-        self._pause = SECONDS_BETWEEN_BARS if self._tty else SECONDS_BETWEEN_LINES
-        self._started = self._printed_at = clock()
-
-    def start(self, file: BinaryIO, size: int | None) -> None:
-        """Begins a file; `size` is its bytes, if they are known."""
-        self._done += self._size
-        self._file, self._size = file, size or 0
-
-    def row(self) -> None:
-        """Counts one row."""
-        self._rows += 1
-        if self._rows % ROWS_BETWEEN_LOOKS == 0 and self._clock() - self._printed_at >= self._pause:
-            self._print()
-
-    def close(self) -> None:
-        """Ends the bar, if any, with its last state."""
-        if self._tty and self._printed_at > self._started:
-            self._print()
-            sys.stderr.write("\n")
-
-    def _print(self) -> None:
-        self._printed_at = self._clock()
-        rate = self._rows / max(self._printed_at - self._started, 1e-9)
-        line = f"{self._name}: {self._rows:,} rows, {rate:,.0f} a second{self._share()}"
-        sys.stderr.write(f"\r\x1b[K{line}" if self._tty else f"{line}\n")
-        sys.stderr.flush()
-
-    def _share(self) -> str:
-        if not self._total or self._file is None or self._file.closed:
-            return ""
-        share = min((self._done + min(self._file.tell(), self._size)) / self._total, 1.0)
-        filled = round(share * BAR_CHARS)
-        bar = f" [{'#' * filled}{'-' * (BAR_CHARS - filled)}]" if self._tty else ","
-        return f"{bar} {share:.0%}"
+SECONDS_BETWEEN_LINES = 5.0  # logs are read later, and imports and exports take long
 
 
 class Meter:
@@ -87,18 +36,45 @@ class Meter:
         if self._bar is not None:
             self._bar.stop()
 
-    def to(self, done: int, total: int | None) -> None:
-        """Updates the progress."""
-        count = f"{done:,} of {total:,} {self._unit}" if total else f"{done:,} {self._unit}"
+    def to(self, done: int, total: int | None, count: str = "") -> None:
+        """Updates the progress. `count` is shown in place of both numbers."""
+        count = count or (f"{done:,} of {total:,}" if total else f"{done:,}")
+        count = f"{count} {self._unit}"
         if self._bar is not None:
             if self._task is None:
                 self._task = self._bar.add_task(self._name, total=total, count=count)
             self._bar.update(self._task, completed=done, total=total, count=count)
-        elif self._clock() - self._printed_at >= SECONDS_BETWEEN_METER_LINES:
+        elif self._clock() - self._printed_at >= SECONDS_BETWEEN_LINES:
             self._printed_at = self._clock()
             share = f" ({done / total:.0%})" if total else ""
             sys.stderr.write(f"{self._name}: {count}{share}\n")
             sys.stderr.flush()
+
+
+class FileRows:
+    """Counts the rows of several files, and shows how much of `total` bytes was read."""
+
+    def __init__(self, meter: Meter, total: int | None) -> None:
+        self._meter, self._total = meter, total
+        self._file: BinaryIO | None = None
+        self._size = self._done = self._rows = 0
+
+    def start(self, file: BinaryIO, size: int | None) -> None:
+        """Begins a file; `size` is its bytes, if they are known."""
+        self._done += self._size
+        self._file, self._size = file, size or 0
+
+    def row(self) -> None:
+        """Counts one row."""
+        self._rows += 1
+        if self._rows % ROWS_BETWEEN_LOOKS == 0:
+            self._meter.to(self._done + self._read(), self._total, f"{self._rows:,}")
+
+    def _read(self) -> int:
+        """The bytes that were read of the file; none of a pipe, which has no position."""
+        if self._file is None or self._file.closed or not self._size:
+            return 0
+        return min(self._file.tell(), self._size)
 
 
 def _bar() -> "Bar":

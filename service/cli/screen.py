@@ -12,6 +12,7 @@ import orjson
 from rich.cells import cell_len
 from rich.console import Console
 from rich.padding import Padding
+from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
@@ -117,19 +118,25 @@ def _records(console: Console, page: RecordPage, context: Context, fields: Seque
     """A table; if the ids leave too little room, each id has a line of its own."""
     columns = [name for name in fields if not _answers(page, name)]
     longest = max(cell_len(item.id) for item in page.records)
-    room = console.width - longest - GAP
-    if room < LEAST_BESIDE:
-        longest, room = 0, console.width - GAP
-    cells = {name: _column(page, name) for name in columns}
-    shown = _fitting(cells, room)
-    needs = [max(map(cell_len, cells[name])) for name in shown]
-    widths = _widths(needs, room - GAP * len(shown))
-    rows = list(zip(*(cells[name] for name in shown))) or [()] * (len(page.records) + 1)
-    lines = [Text((" " * GAP).join(map(_sized, row, widths))) for row in rows]
-    _row(console, Text("id"), lines[0], longest, "bold")
-    for item, beside in zip(page.records, lines[1:]):
-        id = Text(item.id, style="cyan")
-        _row(console, id, beside, longest, "strike" if item.deleted else "")
+    beside = console.width - longest - GAP >= LEAST_BESIDE
+    cells = {name: [_cell(item, name) for item in page.records] for name in columns}
+    shown = _fitting(cells, console.width - GAP - (longest if beside else 0))
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
+    if beside:
+        table.add_column("id", style="cyan", width=longest)
+    for name in shown:
+        table.add_column(Text(_plain(name), no_wrap=True), overflow="ellipsis")
+    for number, item in enumerate(page.records):
+        row = [Text(cells[name][number], no_wrap=True) for name in shown]
+        table.add_row(*([item.id] if beside else []), *row, style="strike" if item.deleted else "")
+    if beside:
+        console.print(table)
+    else:
+        ids = ["id", *(item.id for item in page.records)]
+        lines = [*console.render_lines(table, pad=False), *([] for _ in ids)]
+        for id, below in zip(ids, lines):
+            _line(console, id, "cyan")
+            console.print(Segments([Segment(" " * GAP), *below, Segment.line()]))
     left = [escape(name)[0] for name in columns if name not in shown]
     if left:
         more = "select columns with --fields, or use --json"
@@ -141,31 +148,11 @@ def _records(console: Console, page: RecordPage, context: Context, fields: Seque
         _line(console, line)
 
 
-def _row(console: Console, id: Text, cells: Text, width: int, style: str) -> None:
-    """An id and its cells: side by side, or one below the other without a `width`."""
-    id.stylize(style)
-    cells.stylize(style)
-    cells.rstrip()
-    if width:
-        id.pad_right(width - id.cell_len + GAP)
-        console.print(Text().append_text(id).append_text(cells), soft_wrap=True)
-        return
-    console.print(id, soft_wrap=True)
-    console.print(Text(" " * GAP).append_text(cells), soft_wrap=True)
-
-
-def _sized(cell: str, width: int) -> str:
-    """A cell as wide as its column."""
-    text = Text(cell)
-    text.truncate(width, overflow="ellipsis", pad=True)
-    return text.plain
-
-
 def _fitting(cells: Mapping[str, Sequence[str]], room: int) -> list[str]:
     """The columns that fit, at least the first; wide ones can be cut."""
     shown: list[str] = []
     for name, column in cells.items():
-        need = min(max(map(cell_len, column)), MOST_ASKED) + GAP
+        need = min(max(map(cell_len, [_plain(name), *column])), MOST_ASKED) + GAP
         if need <= room or not shown:
             shown.append(name)
             room -= need
@@ -175,21 +162,6 @@ def _fitting(cells: Mapping[str, Sequence[str]], room: int) -> list[str]:
 def _answers(page: RecordPage, name: str) -> bool:
     """True if a field repeats the id."""
     return all(item.data.get(name) in (item.ref.record_id, None) for item in page.records)
-
-
-def _column(page: RecordPage, name: str) -> list[str]:
-    """The name of a field and its values, each on one line."""
-    return [_plain(name), *(_cell(item, name) for item in page.records)]
-
-
-def _widths(needs: Sequence[int], room: int) -> list[int]:
-    """The width of each column: its own need, or an equal share of the remaining width."""
-    widths = [0] * len(needs)
-    by_need = sorted(range(len(needs)), key=lambda number: needs[number])
-    for place, number in enumerate(by_need):
-        widths[number] = min(needs[number], room // (len(needs) - place))
-        room -= widths[number]
-    return widths
 
 
 def _cell(item: Record, name: str) -> str:
