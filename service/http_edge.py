@@ -13,17 +13,10 @@ Environ = dict[str, Any]
 
 PREFLIGHT_SECONDS: Final = "7200"
 #: Media types of attachments that a browser may show; it saves all others.
-SHOWN_INLINE: Final = (
-    "application/pdf",
-    "image/avif",
-    "image/bmp",
-    "image/gif",
-    "image/jpeg",
-    "image/png",
-    "image/tiff",
-    "image/webp",
-    "image/x-icon",
-)
+SHOWN_INLINE: Final = frozenset("""
+    application/pdf image/avif image/bmp image/gif image/jpeg image/png image/tiff image/webp
+    image/x-icon
+    """.split())
 
 
 def read_body(environ: Environ) -> bytes:

@@ -1,6 +1,7 @@
 """`rung demo`: a store to try things on, and a token that reads it."""
 
 import sys
+from importlib.resources import files
 from pathlib import Path
 from textwrap import indent
 
@@ -24,6 +25,7 @@ HOST = "127.0.0.1"
 TITLE = "A year of Ada Brandt"
 ASKED = 10
 PASTED = ("curl", "claude-code")
+WELCOME = files("service.demo").joinpath("welcome.txt").read_text(encoding="utf-8")
 
 
 @click.group(invoke_without_command=True)
@@ -79,25 +81,5 @@ def _how_to_connect(base: str, token: str, kept: Path, held: str) -> str:
         for client in (RECOMMENDED, *map(named, PASTED))
         for snippet in client.snippets(url, token)
     )
-    return f"""
-The demo: a year of Ada Brandt, with {held}.
-
-  read     {base}/read
-  connect  {base}/connect
-  try      {base}/try
-  MCP      {url}
-  REST     {base}/v1/search?q=lantern
-  owner    {base}/owner (sign in: rung owner link --url {base})
-  papers   {base}/mcp/papers and {base}/papers/v1/search?q=tides (no token)
-{pasted}
-
-Other clients (rung connect lists them):
-  rung connect {base} --client cursor --token-file {kept}
-
-A second shell, in this folder:
-  export PATH="{Path(sys.executable).parent}:$PATH" RUNG_URL={base} RUNG_TOKEN="$(cat {kept})"
-  rung search what did I promise Noor
-  rung demo ask
-
-Stop with Ctrl-C.
-"""
+    bin = Path(sys.executable).parent
+    return WELCOME.format(base=base, url=url, pasted=pasted, kept=kept, held=held, bin=bin)
