@@ -44,10 +44,10 @@ class Key:
     """A key of the file. `read` parses its text or raises `ValueError` with the requirement."""
 
     name: str
-    variable: str | None
     example: str
     help: str
-    read: Callable[[str], object] = parsing.text
+    read: Callable[[str], object]
+    variable: str | None = None
     is_path: bool = False
     secret: bool = False
 
@@ -85,33 +85,18 @@ def _token(text: str) -> object:
         raise ValueError("must contain only a bearer token") from None
 
 
-KEYS: tuple[Key, ...] = (
-    Key(
-        "url",
-        "RUNG_URL",
-        "https://rung.example.com",
-        "A running Rung to read from.",
-        parsing.address,
-    ),
-    Key(
-        "provider_url",
-        "RUNG_UPSTREAM_URL",
-        "https://pdpp.example.com",
-        "A PDPP resource server to read from.",
-        parsing.address,
-    ),
-    Key("store", "RUNG_STORE", "/data/rung.db", "The path of the store.", is_path=True),
-    Key(
-        "papers_db",
-        "RUNG_PAPERS_DB",
-        "/data/papers/snapshot.db",
-        "A snapshot of papers.",
-        is_path=True,
-    ),
-    Key("token", "RUNG_TOKEN", "rung_…", "The token for commands that read.", _token, secret=True),
-    Key(
-        "token_file", None, "~/.config/rung/token", "A file that contains the token.", is_path=True
-    ),
+def _key(name: str, read: Callable[[str], object] = parsing.text, **more: Any) -> Key:
+    """A key with its texts from `settings.toml`."""
+    return Key(name, **settings.TEXTS["keys"][name], read=read, **more)
+
+
+KEYS = (
+    _key("url", parsing.address),
+    _key("provider_url", parsing.address),
+    _key("store", is_path=True),
+    _key("papers_db", is_path=True),
+    _key("token", _token, secret=True),
+    _key("token_file", is_path=True),
 )
 #: Only one of each pair can hold.
 EXCLUSIVE = (("url", "provider_url"), ("token", "token_file"))

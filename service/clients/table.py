@@ -1,6 +1,7 @@
 """The supported clients, from `clients.toml`, and how each configures a server."""
 
 import json
+import re
 import shlex
 import tomllib
 from collections.abc import Callable
@@ -25,7 +26,10 @@ from service.clients.client import (
 NAME = "rung"
 BRIDGE_VARIABLE = "RUNG_AUTHORIZATION"
 SCOPES: tuple[str, ...] = ("user", "project")
-LIST_TOOLS = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+#: How a value is written in a language.
+QUOTED: dict[str, Callable[[str], str]] = {"sh": shlex.quote, "yaml": json.dumps}
+
+_NAMED = re.compile(r"\{(\w+)\}")
 
 
 def named(name: str) -> Client:
@@ -63,16 +67,17 @@ def _codex_address(url: str, credential: Credential) -> Entry:
 
 def _bridge(url: str, credential: Credential) -> Entry:
     """The bridge as a local command: the bearer in a variable, as spaces in arguments get lost."""
-    entry: Entry = {"command": "npx", "args": ["-y", *_bridge_arguments(url)]}
+    arguments = ["-y", "mcp-remote", url, "--transport", "http-only", *_plain(url)]
+    entry: Entry = {"command": "npx", "args": arguments}
     if credential.text:
         entry["args"] += ["--header", f"Authorization:${{{BRIDGE_VARIABLE}}}"]
         entry["env"] = {BRIDGE_VARIABLE: bearer(credential.text)}
     return entry
 
 
-def _bridge_arguments(url: str) -> list[str]:
-    plain = ["--allow-http"] if url.startswith("http:") and not is_loopback(url) else []
-    return ["mcp-remote", url, "--transport", "http-only", *plain]
+def _plain(url: str) -> list[str]:
+    """What the bridge needs for a URL without TLS on another machine."""
+    return ["--allow-http"] if url.startswith("http:") and not is_loopback(url) else []
 
 
 def _command(launcher: Launcher, credential: Credential) -> Entry:
@@ -111,11 +116,29 @@ def prompt(name: str) -> Entry:
     }
 
 
-def _recommended(url: str, token: str) -> tuple[Snippet, ...]:
-    lines = [f"URL     {url}"]
-    if token:
-        lines.append(f"Header  Authorization: {bearer(token)}")
-    return (Snippet("Streamable HTTP", "text", "\n".join(lines)),)
+def _pasted(
+    text: str, more: str = "", *, tokenless: bool = False, exported: bool = False, **about: str
+) -> Callable[[str, str], tuple[Snippet, ...]]:
+    """A text to paste, with `more` for a token. A `tokenless` one cannot have it.
+
+    A shell takes a token that is not shown from its environment when the command runs.
+    """
+
+    def snippets(url: str, token: str) -> tuple[Snippet, ...]:
+        if token and tokenless:
+            return ()
+        quoted = QUOTED.get(about["language"], str)
+        header = quoted(f"Authorization: {bearer(token)}")
+        if token == PLACEHOLDER:
+            header = f'"Authorization: {bearer("$" + TOKEN_VARIABLE)}"'
+        values = {"url": quoted(url), "token": token, "header": header}
+        values["plain"] = "".join(f" {word}" for word in _plain(url))
+        shown = text.replace("{more}", more if token else "").rstrip("\n")
+        shown = _NAMED.sub(lambda found: values.get(found[1], found[0]), shown)
+        file = Snippet(text=shown, **about)
+        return (_exported(token), file) if exported and token else (file,)
+
+    return snippets
 
 
 def _written(config: Config, scope: str = "user") -> Callable[[str, str], tuple[Snippet, ...]]:
@@ -141,78 +164,18 @@ def _exported(token: str) -> Snippet:
     return Snippet("Environment", "sh", f"export {TOKEN_VARIABLE}={shlex.quote(token)}")
 
 
-def _claude_code(url: str, token: str) -> tuple[Snippet, ...]:
-    command = ["claude", "mcp", "add", "--transport", "http", NAME, url]
-    return (_shell("Command", command, token),)
-
-
-def _mcp_remote(url: str, token: str) -> tuple[Snippet, ...]:
-    return (_shell("Command", ["npx", "-y", *_bridge_arguments(url)], token),)
-
-
-def _curl(url: str, token: str) -> tuple[Snippet, ...]:
-    command = ["curl", "-s", url, "-H", "Content-Type: application/json"]
-    return (_shell("Command", command, token, "-H", "-d", json.dumps(LIST_TOOLS)),)
-
-
-def _shell(
-    label: str, command: list[str], token: str, header: str = "--header", *more: str
-) -> Snippet:
-    """A command; a token that is not shown is taken from the environment when it runs."""
-    words = [shlex.quote(word) for word in command]
-    if token == PLACEHOLDER:
-        words += [header, f'"Authorization: {bearer("$" + TOKEN_VARIABLE)}"']
-    elif token:
-        words += [header, shlex.quote(f"Authorization: {bearer(token)}")]
-    return Snippet(label, "sh", " ".join([*words, *map(shlex.quote, more)]))
-
-
-def _chatgpt(url: str, token: str) -> tuple[Snippet, ...]:
-    return () if token else (Snippet("Server URL, authentication: none", "text", url),)
-
-
-def _goose(url: str, token: str) -> tuple[Snippet, ...]:
-    lines = [
-        "extensions:",
-        f"  {NAME}:",
-        f"    name: {NAME}",
-        "    type: streamable_http",
-        f"    uri: {json.dumps(url)}",
-        "    enabled: true",
-        "    timeout: 300",
-    ]
-    if token:
-        lines += [
-            f"    env_keys: [{TOKEN_VARIABLE}]",
-            "    headers:",
-            f'      Authorization: "Bearer ${{{TOKEN_VARIABLE}}}"',
-        ]
-    place = "~/.config/goose/config.yaml"
-    file = Snippet("Configuration", "yaml", "\n".join(lines), place)
-    return (_exported(token), file) if token else (file,)
-
-
-#: The text to paste for clients that do not show their file.
-SNIPPETS: dict[str, Callable[[str, str], tuple[Snippet, ...]]] = {
-    "any": _recommended,
-    "claude-code": _claude_code,
-    "chatgpt": _chatgpt,
-    "goose": _goose,
-    "mcp-remote": _mcp_remote,
-    "curl": _curl,
-}
-
-
-def _client(*, name: str, file: dict[str, Any] | None = None, **properties: Any) -> Client:
+def _client(
+    *, file: dict[str, Any] | None = None, paste: dict[str, Any] | None = None, **properties: Any
+) -> Client:
     """One row of `clients.toml`."""
     if file is None:
-        return Client(name, snippets=SNIPPETS[name], **properties)
+        return Client(snippets=_pasted(**paste or {}), **properties)
     http, stdio = STYLES[file.pop("style")]
     shown = file.pop("shown", "user")
     places = {scope: Place(**file.pop(scope)) for scope in SCOPES if scope in file}
     config = Config(**{"language": "json", **file}, places=places, http=http, stdio=stdio)
-    snippets = SNIPPETS.get(name) or _written(config, shown)
-    return Client(name, snippets=snippets, config=config, **properties)
+    snippets = _pasted(**paste) if paste else _written(config, shown)
+    return Client(snippets=snippets, config=config, **properties)
 
 
 RECOMMENDED, *CLIENTS = (
