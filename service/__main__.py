@@ -21,7 +21,7 @@ TABLE = """
     search     reading         search     Search records.
     fetch      reading         fetch      Fetch a record.
     read       reading         read       Read part of a field.
-    blob       reading         blob       Print the bytes of a binary field.
+    blob       export.commands print_blob Print the bytes of a binary field.
     export     export.commands export     Export fields, records, streams, blobs and papers.
     import     importing       import_    Import records from files.
     remove     upkeep          remove     Remove a connection or a stream.

@@ -175,6 +175,12 @@ def blob(
     Pass the BLOB_ID that is shown for the field, or the record's ID and the FIELD_PATH.
     """
 
+    _blob(source, target, name, field_path, connection_id)
+
+
+def _blob(
+    source: Source, target: Target, name: str, field_path: str | None, connection_id: str | None
+) -> None:
     def begin(asker: Asker) -> tuple[State, Work]:
         if field_path is None:
             what = {"blob": name, "connection_id": connection_id}
@@ -187,6 +193,32 @@ def blob(
         return what, partial(copying.blob, asker, lambda rs: blob_of(rs, ref, path))
 
     _run(source, target, "bytes", begin)
+
+
+@click.command("blob")
+@click.argument("blob_id")
+@click.option("--connection-id", help="Only this connection.")
+@click.option("-o", "--output", "path", default="-", type=click.Path(dir_okay=False))
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the blob's metadata instead of its bytes."
+)
+@source_options
+def print_blob(
+    source: Source, blob_id: str, connection_id: str | None, path: str, as_json: bool
+) -> None:
+    """Print the bytes of the binary field that `rung read` shows as BLOB_ID.
+
+    The bytes go to standard output, or to the file of --output once they are complete.
+    """
+    from service.cli.opening import open_session
+
+    if not as_json:
+        _blob(source, Target(path, force=True, restart=False), blob_id, None, connection_id)
+        return
+    with report_errors(Spelling(GROUP, ENTRIES, source.words), as_json=True, asked=source.server):
+        found = open_session(source).rs.blob(blob_id, connection_id=connection_id)
+        about = {"object": "blob", "blob_id": found.blob_id, "mime_type": found.media_type}
+        output.json({**about, "size_bytes": found.size_bytes, "sha256": found.sha256 or None})
 
 
 @export.command(params=[param for param in papers_group.params if param.name in ("db", "assets")])
@@ -230,7 +262,7 @@ def _place(source: Source) -> str:
 
 def _write(target: Target, what: State, unit: str, does: Work) -> None:
     if target.output == "-" and output.on_terminal():
-        raise click.UsageError("Will not export to a terminal. Name a file, or use a pipe.")
+        raise click.UsageError("Will not write to a terminal. Use --output FILE or a pipe.")
     name = Path(target.output).name
     with destination(
         target.output, what, force=target.force, restart=target.restart
