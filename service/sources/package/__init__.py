@@ -6,6 +6,7 @@ the requested data, its answer is returned unchanged.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from evidence.errors import EvidenceError, Forbidden, InvalidRequest, NotFound
@@ -60,41 +61,39 @@ class PackageResourceServer:
         if query.stream is not None:
             places = self._members.stream(query.stream, query.connection_id)
         children = children_of(places)
-        if len(children) == 1:
-            return self._server(children[0]).schema(query)
-        if query.detail == "full":
+        if len(children) > 1 and query.detail == "full":
             raise ambiguous_detail(places)
-        gathered = self._gather(children, lambda rs: rs.schema(query))
-        known = [connector for schema in gathered.values for connector in schema.connectors]
-        connectors = merged([*known, *schemas.by_membership(gathered.silent, places)])
-        bearer = Bearer("package", "client")
-        return Answer(Schema(connectors, query.detail == "compact", bearer, gathered.warnings))
+
+        def merge(gathered: schemas.Gathered[Schema]) -> Schema:
+            known = [connector for schema in gathered.values for connector in schema.connectors]
+            connectors = merged([*known, *schemas.by_membership(gathered.silent, places)])
+            bearer = Bearer("package", "client")
+            return Schema(connectors, query.detail == "compact", bearer, gathered.warnings)
+
+        return self._all(children, lambda rs: rs.schema(query), merge)
 
     def streams(self, *, connection_id: str | None = None) -> Answer[StreamList]:
+        def merge(gathered: schemas.Gathered[StreamList]) -> StreamList:
+            rows = (row for listed in gathered.values for row in listed.rows)
+            ordered = sorted(rows, key=lambda row: (row.name, row.source.connection_id or ""))
+            return StreamList(tuple(ordered), gathered.warnings)
+
         children = children_of(self._members.within(connection_id))
-        if len(children) == 1:
-            return self._server(children[0]).streams(connection_id=connection_id)
-        gathered = self._gather(children, lambda rs: rs.streams(connection_id=connection_id))
-        rows = (row for listed in gathered.values for row in listed.rows)
-        ordered = sorted(rows, key=lambda row: (row.name, row.source.connection_id or ""))
-        return Answer(StreamList(tuple(ordered), gathered.warnings))
+        return self._all(children, lambda rs: rs.streams(connection_id=connection_id), merge)
 
     def stream(self, name: str, *, connection_id: str | None = None) -> Answer[StreamDetails]:
         places = self._members.stream(name, connection_id)
+        merge = partial(schemas.stream, places=places)
         children = children_of(places)
-        if len(children) == 1:
-            return self._server(children[0]).stream(name, connection_id=connection_id)
-        gathered = self._gather(children, lambda rs: rs.stream(name, connection_id=connection_id))
-        return Answer(schemas.stream(gathered, places))
+        return self._all(children, lambda rs: rs.stream(name, connection_id=connection_id), merge)
 
     def connectors(self) -> Answer[ConnectorList]:
-        children = self._members.children
-        if len(children) == 1:
-            return self._server(children[0]).connectors()
-        gathered = self._gather(children, lambda rs: rs.connectors())
-        known = [connector for listed in gathered.values for connector in listed.connectors]
-        silent = schemas.by_membership(gathered.silent, self._members.places)
-        return Answer(ConnectorList(merged([*known, *silent]), gathered.warnings))
+        def merge(gathered: schemas.Gathered[ConnectorList]) -> ConnectorList:
+            known = [connector for listed in gathered.values for connector in listed.connectors]
+            silent = schemas.by_membership(gathered.silent, self._members.places)
+            return ConnectorList(merged([*known, *silent]), gathered.warnings)
+
+        return self._all(self._members.children, lambda rs: rs.connectors(), merge)
 
     def records(self, query: ports.RecordQuery) -> Answer[RecordPage]:
         places = self._members.stream(query.stream, query.connection_id)
@@ -149,13 +148,18 @@ class PackageResourceServer:
         assert first is not None, "a place has a child"
         raise first
 
-    def _gather(
-        self, children: Sequence[Child], ask: Callable[[ResourceServer], Answer[V]]
-    ) -> schemas.Gathered[V]:
-        """The answers of all children that answer in time."""
+    def _all(
+        self,
+        children: Sequence[Child],
+        ask: Callable[[ResourceServer], Answer[V]],
+        merge: Callable[[schemas.Gathered[V]], V],
+    ) -> Answer[V]:
+        """The answer of the one child, or those of all children that answer in time, merged."""
+        if len(children) == 1:
+            return ask(self._server(children[0]))
         deadline = self._deadline.share(BUDGETS.fan_in_share, most=BUDGETS.source_seconds)
         outcomes = self._each(lambda child: ask(child.open(deadline)), children, deadline)
-        return schemas.Gathered(children, outcomes)
+        return Answer(merge(schemas.Gathered(children, outcomes)))
 
     def _server(self, child: Child) -> ResourceServer:
         return child.open(self._deadline)
