@@ -7,7 +7,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from service import settings
-from service.cli.output import replacing, say
+from service.cli.output import say
 
 NAME = "rung"
 VARIABLE = "_RUNG_COMPLETE"
@@ -55,8 +55,7 @@ def completion(context: click.Context, shell: str, install: bool, dry_run: bool)
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(script, encoding="utf-8")
     except OSError as error:
         raise click.ClickException(f"{error.filename or path}: {error.strerror}.") from error
-    with replacing(path, mode=0o644) as file:
-        file.write(script.encode())
     say(f"Written: {path}. {STEPS[shell].format(folder=path.parent)}")

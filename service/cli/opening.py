@@ -57,7 +57,7 @@ def opener(source: Source) -> Callable[[float], Session]:
 
 def _running(base: str, token: str | None) -> Callable[[float], Session]:
     if token is None:
-        raise _no_token("Ask the owner for one.")
+        raise _no_token("Ask the owner for one. Put")
     origin, known, key = Origin(base), token, token_bytes(32)
 
     def open(seconds: float) -> Session:
@@ -124,21 +124,16 @@ def check_store(store: Place) -> None:
 
 def missing_token(store: Place) -> NoToken:
     """The error for a store without a token."""
-    make = f"Create one with {_making(store)} "
-    demo = store.parent / DEMO_TOKEN
-    if not demo.exists():
-        return _no_token(f"{make}and")
-    error = _no_token(f"{make}and", f" The demo's token is in {demo}.")
-    error.options = ("--token-file", str(demo))
+    error, demo = _no_token(f"Create one with {_making(store)} and put"), store.parent / DEMO_TOKEN
+    if demo.exists():
+        error.hint = f"{error.hint} The demo's token is in {demo}."
+        error.options = ("--token-file", str(demo))
     return error
 
 
-def _no_token(how: str, more: str = "") -> NoToken:
-    joint = "put" if how.endswith("and") else "Put"
-    return NoToken(
-        "A token is required.",
-        hint=f"{how} {joint} it into {TOKEN_VARIABLE} or the file of --token-file.{more}",
-    )
+def _no_token(how: str) -> NoToken:
+    hint = f"{how} it into {TOKEN_VARIABLE} or the file of --token-file."
+    return NoToken("A token is required.", hint=hint)
 
 
 def services(**source: Place) -> Services:

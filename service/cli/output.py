@@ -1,4 +1,4 @@
-"""Writes command output: escaped terminal text, JSON, JSON lines, CSV, and whole files.
+"""Writes command output: escaped terminal text, JSON, JSON lines and CSV.
 
 Data goes to stdout, messages to stderr. On a terminal, control and other misleading characters
 are written out; elsewhere, data stays as it is.
@@ -6,14 +6,10 @@ are written out; elsewhere, data stays as it is.
 
 import csv
 import io
-import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import IO, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import click
 import orjson
@@ -80,23 +76,3 @@ def _cell(value: Any) -> Any:
     if value is None or isinstance(value, (str, int, float)) and not isinstance(value, bool):
         return value
     return orjson.dumps(value).decode()
-
-
-@contextmanager
-def replacing(path: Path, *, mode: int = 0o600) -> Iterator[IO[bytes]]:
-    """A temporary file that replaces `path` at the end, unless the block raises.
-
-    Raises `click.ClickException` for errors of the file system.
-    """
-    try:
-        with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            try:
-                yield file
-                file.flush()
-                os.chmod(file.name, mode)
-                os.replace(file.name, path)
-            finally:
-                with suppress(FileNotFoundError):
-                    os.unlink(file.name)
-    except OSError as error:
-        raise click.ClickException(f"{path}: {error.strerror}.") from error

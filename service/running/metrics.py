@@ -130,14 +130,10 @@ class _State:
 
     def collect(self) -> Iterator[Metric]:
         yield InfoMetricFamily("rung_build", "The running version.", {"version": VERSION})
-        shared = GaugeMetricFamily(
-            "rung_metrics_shared", "1 if counts cover all workers, 0 if they cover one."
-        )
-        shared.add_metric((), float(self._shared))
-        yield shared
-        closing = GaugeMetricFamily("rung_closing", "1 if this worker is shutting down.")
-        closing.add_metric((), float(self._services.closing.is_set()))
-        yield closing
+        covered = "1 if counts cover all workers, 0 if they cover one."
+        yield GaugeMetricFamily("rung_metrics_shared", covered, float(self._shared))
+        closing = float(self._services.closing.is_set())
+        yield GaugeMetricFamily("rung_closing", "1 if this worker is shutting down.", closing)
         papers = self._services.papers
         if papers is not None:
             status = papers.status()
