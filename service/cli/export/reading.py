@@ -16,6 +16,7 @@ from evidence.errors import EvidenceError, NotText, RateLimited, TimedOut, TooLa
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.papers import PaperText
+from evidence.records import FieldRead
 from evidence.text import looks_binary
 from service.cli.export.sinks import State
 from service.cli.output import say
@@ -76,18 +77,8 @@ class Changed(Exception):
     """The source has changed since an earlier read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """A piece of a text, in code points. `kind` is the JSON type of the value."""
-
-    text: str
-    start: int
-    total: int
-    kind: str = "string"
-
-    @property
-    def end(self) -> int:
-        return self.start + len(self.text)
+#: A piece of a text, in code points.
+Window = FieldRead | PaperText
 
 
 class Text(Protocol):
@@ -181,7 +172,7 @@ class FieldText:
     ref: RecordRef
     path: str
 
-    def window(self, offset: int, limit: int | None = None) -> Window:
+    def window(self, offset: int, limit: int | None = None) -> FieldRead:
         """Reads a window; raises `NotText` for a binary field, and the errors of the source."""
         asked = WindowRequest(offset_chars=offset, limit_chars=limit or CONTRACT.window_chars_max)
         window = self.asker.ask(lambda rs: rs.field_window(self.ref, self.path, asked)).value
@@ -191,7 +182,7 @@ class FieldText:
                 hint="Export its bytes: "
                 + shlex.join(["rung", "export", "blob", str(self.ref), self.path]),
             )
-        return Window(window.text, window.start, window.total, window.type)
+        return window
 
     def version(self) -> str:
         """The record's `emitted_at`; empty if the source has none."""
@@ -262,13 +253,10 @@ class PaperSource:
     paper_id: str
     lang: str | None
 
-    def window(self, offset: int, limit: int | None = None) -> Window:
-        window = self._read(offset, limit or CONTRACT.source_chars_max)
-        return Window(window.text, window.start, window.total)
-
-    def version(self) -> str:
-        return self._read(0, 1).version
-
-    def _read(self, offset: int, size: int) -> PaperText:
+    def window(self, offset: int, limit: int | None = None) -> PaperText:
+        size = limit or CONTRACT.source_chars_max
         read = TextRead(self.paper_id, lang=self.lang, offset_chars=offset, max_chars=size)
         return self.papers.open().source(read)
+
+    def version(self) -> str:
+        return self.window(0, 1).version

@@ -10,6 +10,7 @@ from evidence import pointer
 from evidence.errors import TooLarge
 from evidence.handles import RecordRef
 from evidence.limits import CONTRACT
+from evidence.records import FieldRead
 from service.pdpp.decode import number_of
 from service.cli.export import reading
 from service.cli.export.reading import Asker, FieldText, Window, is_cut, value_of
@@ -115,7 +116,7 @@ def as_cell(value: Any, *, raw: bool) -> Iterator[bytes]:
 
 def _json(window: Window) -> bytes:
     """A window of text as a part of a JSON string; one of JSON as it is, on one line."""
-    if window.kind != "string":
+    if isinstance(window, FieldRead) and window.type != "string":
         return window.text.replace("\n", " ").replace("\r", " ").encode()
     text = orjson.dumps(window.text)[1:-1]
     first, last = window.start == 0, window.end >= window.total

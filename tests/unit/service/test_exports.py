@@ -6,15 +6,24 @@ from dataclasses import dataclass
 import pytest
 
 from evidence.errors import RateLimited, TimedOut, Unavailable
+from evidence.handles import RecordRef
 from evidence.limits import BUDGETS
+from evidence.model import Source
+from evidence.records import FieldRead
 from service.cli.export import reading, whole
-from service.cli.export.reading import Asker, Changed, Window
+from service.cli.export.reading import Asker, Changed
 from service.cli.progress import Meter
 from service.operations.base import Session
 from service.ports import ResourceServer
 from tests.helpers.sources import ListServer, Plan
 
 SIZE = 4
+
+
+def piece(text: str, start: int, total: int) -> FieldRead:
+    """A window of a text."""
+    ref = RecordRef("notes", "long")
+    return FieldRead(ref, Source(None, None, None), "text", "string", text, start, total)
 
 
 @dataclass
@@ -25,9 +34,9 @@ class Shelf:
     told: str = "1"
     seen: Callable[[int], None] = lambda offset: None
 
-    def window(self, offset: int, limit: int | None = None) -> Window:
+    def window(self, offset: int, limit: int | None = None) -> FieldRead:
         self.seen(offset)
-        return Window(self.text[offset : offset + (limit or SIZE)], offset, len(self.text))
+        return piece(self.text[offset : offset + (limit or SIZE)], offset, len(self.text))
 
     def version(self) -> str:
         return self.told
@@ -77,8 +86,8 @@ def test_a_change_on_the_way_shows(now: str, told: str) -> None:
 
 def test_a_source_that_gives_nothing_more_is_not_asked_for_ever() -> None:
     class Stuck(Shelf):
-        def window(self, offset: int, limit: int | None = None) -> Window:
-            return Window("", offset, 10)
+        def window(self, offset: int, limit: int | None = None) -> FieldRead:
+            return piece("", offset, 10)
 
     with pytest.raises(Unavailable, match="character 0"):
         read(Stuck(""))
