@@ -1,20 +1,14 @@
 """Writes the papers of a snapshot into its tables."""
 
 import sqlite3
-from collections import Counter
-from collections.abc import Sequence
-from itertools import combinations
 
 from service.demo.papers.markdown import plain, preview, spaced
 from service.demo.papers.shelf import PREFERRED, UNKNOWN, DemoPaper, folded, sha256
 from service.demo.papers.static import BUILT_AT, MODEL, PROVIDER
 
-#: Facets with tables of their own besides the common ones.
-OWN_TABLES = ("author", "keyword", "institution", "tag", "venue")
-
 
 def put(db: sqlite3.Connection, paper: DemoPaper, index: int) -> None:
-    """Writes one paper without its facets; `index` is its place among all ids, from 1."""
+    """Writes one paper; `index` is its place among all ids, from 1."""
     _put_paper(db, paper, index)
     paper_id = paper.paper_id
     db.executemany(
@@ -28,30 +22,10 @@ def put(db: sqlite3.Connection, paper: DemoPaper, index: int) -> None:
         "INSERT INTO paper_bibtex VALUES (?, ?, ?, 'article')",
         (paper_id, paper.bibtex, paper.bibtex_key),
     )
+    facets = [(paper_id, *facet) for facet in _facets(paper)]
+    db.executemany("INSERT INTO found VALUES (?, ?, ?)", facets)
     _put_aliases(db, paper)
     _put_words(db, paper)
-
-
-def put_facets(db: sqlite3.Connection, papers: Sequence[DemoPaper]) -> None:
-    """The facets of all papers, with how many papers have each and each pair of them."""
-    found = {paper.paper_id: _facets(paper) for paper in papers}
-    counted = Counter(facet for facets in found.values() for facet in facets)
-    nodes = {facet: number for number, facet in enumerate(counted, start=1)}
-    db.executemany(
-        "INSERT INTO facet_node VALUES (?, ?, ?, ?)",
-        [(nodes[facet], *facet, papers) for facet, papers in counted.items()],
-    )
-    pairs: Counter[tuple[int, int]] = Counter()
-    for paper_id, facets in found.items():
-        numbers = sorted(nodes[facet] for facet in facets)
-        pairs.update(combinations(numbers, 2))
-        db.executemany("INSERT INTO paper_facet VALUES (?, ?)", [(paper_id, n) for n in numbers])
-    db.executemany("INSERT INTO facet_edge VALUES (?, ?, ?)", [(*k, n) for k, n in pairs.items()])
-    for name in OWN_TABLES:
-        _put_own_table(db, name)
-    for name in ("year", "month"):
-        counts = Counter(getattr(paper, name) for paper in papers)
-        db.executemany(f"INSERT INTO {name}_count VALUES (?, ?)", sorted(counts.items()))
 
 
 def _put_paper(db: sqlite3.Connection, paper: DemoPaper, index: int) -> None:
@@ -108,20 +82,6 @@ def _put_words(db: sqlite3.Connection, paper: DemoPaper) -> None:
     )
     names = (paper.title.lower(), paper.venue.lower())
     db.execute("INSERT INTO paper_fts_trigram VALUES (?, ?, ?)", (paper.paper_id, *names))
-
-
-def _put_own_table(db: sqlite3.Connection, name: str) -> None:
-    """Copies a facet into its own two tables, which repeat the common ones."""
-    db.execute(
-        f"INSERT INTO {name} (value, paper_count) SELECT value, paper_count FROM facet_node"
-        " WHERE facet_type = ? ORDER BY node_id",
-        (name,),
-    )
-    db.execute(
-        f"INSERT INTO paper_{name} SELECT paper_id, {name}_id FROM paper_facet"
-        f" JOIN facet_node USING (node_id) JOIN {name} USING (value) WHERE facet_type = ?",
-        (name,),
-    )
 
 
 def _facets(paper: DemoPaper) -> list[tuple[str, str]]:

@@ -87,3 +87,5 @@ CREATE VIRTUAL TABLE paper_fts USING fts5(
 CREATE VIRTUAL TABLE paper_fts_trigram USING fts5(
   paper_id UNINDEXED, title, venue, tokenize='trigram'
 );
+
+CREATE TEMP TABLE found (paper_id TEXT, facet_type TEXT, value TEXT);

@@ -14,7 +14,10 @@ NAME = "snapshot.db"
 STATIC = "static"
 LAYOUT = "1"  # raise it if the same texts are to be written in another way
 SCHEMA = Path(__file__).with_name("schema.sql")
+FINISH = Path(__file__).with_name("finish.sql")
 FACET = Path(__file__).with_name("facet.sql")
+#: Facets with tables of their own besides the common ones.
+OWN_TABLES = ("author", "keyword", "institution", "tag", "venue")
 
 
 def write(folder: Path) -> Path:
@@ -57,20 +60,16 @@ def _write(folder: Path, shelf: Sequence[DemoPaper]) -> Path:
 
 def _fill(path: Path, shelf: Sequence[DemoPaper]) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        facet = FACET.read_text(encoding="utf-8")
-        own = "".join(facet.format(name) for name in rows.OWN_TABLES)
-        db.executescript(SCHEMA.read_text(encoding="utf-8") + own)
+        db.executescript(SCHEMA.read_text(encoding="utf-8"))
         db.execute("BEGIN")
         meta = {"snapshot_build_id": build_id(shelf), "built_at": static.BUILT_AT}
         db.executemany("INSERT INTO snapshot_meta VALUES (?, ?)", meta.items())
         places = {name: at for at, name in enumerate(sorted(p.paper_id for p in shelf), start=1)}
         for paper in shelf:
             rows.put(db, paper, places[paper.paper_id])
-        rows.put_facets(db, shelf)
-        for table in ("paper_fts", "paper_fts_trigram"):
-            db.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
         db.execute("COMMIT")
-        db.execute("VACUUM")
+        own = "".join(FACET.read_text(encoding="utf-8").format(name) for name in OWN_TABLES)
+        db.executescript(f"BEGIN; {FINISH.read_text(encoding='utf-8')} {own} COMMIT; VACUUM;")
 
 
 def _is_current(folder: Path, shelf: Sequence[DemoPaper]) -> bool:
