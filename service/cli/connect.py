@@ -2,8 +2,8 @@
 
 import re
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -11,7 +11,6 @@ from click.core import ParameterSource
 
 from evidence.errors import InvalidRequest
 from service import credentials, settings
-from service.place import Place
 from service.cli.output import say
 from service.cli.rewrite import Target, rewrite, split
 from service.cli.opening import given_token, refuse_owners
@@ -37,31 +36,8 @@ HERE = "http://127.0.0.1:8000"
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The options of the command."""
-
-    token: str | None
-    token_file: Path | None
-    tokenless: bool
-    inline_token: bool
-    name: str
-    scope: str | None
-    file: Path | None
-    local: bool
-    store: Place | None
-    provider_url: str | None
-    papers: Path | None
-    removing: bool
-    force: bool
-    dry_run: bool
-    check: bool
-
-    @property
-    def edits(self) -> bool:
-        """Whether an option only makes sense for a file."""
-        return bool(self.removing or self.dry_run or self.local or self.file or self.scope)
+#: The options of the command, by their names.
+Asked = SimpleNamespace
 
 
 @click.command()
@@ -126,7 +102,7 @@ def connect(
         secret = given_token(asked.token_file, secret) or ""
         client = named(client_name) if client_name else RECOMMENDED
         if client.config is None:
-            if asked.edits:
+            if asked.removing or asked.dry_run or asked.local or asked.file or asked.scope:
                 raise click.UsageError(
                     "Choose a client with --client whose file this command can write."
                 )
