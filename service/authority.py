@@ -39,7 +39,7 @@ class Authority:
     def open(self, token: str, path: str | None = None) -> ResourceServer:
         """The resource server for one request to the surface at a path.
 
-        Raises what `ports.Authority` does, and `Unauthenticated` if the token is for others.
+        Raises `Forbidden`, and `Unauthenticated`, as for a token that is for others.
         """
         deadline = Deadline.after(BUDGETS.upstream_seconds)
         store, upstream = self._store, self._upstream

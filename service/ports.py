@@ -217,13 +217,6 @@ class ResourceServer(Protocol):
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob: ...
 
 
-class Authority(Protocol):
-    """Opens bearer tokens."""
-
-    def open(self, token: str) -> ResourceServer:
-        """The resource server inside the token's grant; raises Unauthenticated or Forbidden."""
-
-
 @dataclass(frozen=True, slots=True)
 class PaperSearch:
     """A page of papers by words or by keyword. If given, `cursor` carries the offset."""
