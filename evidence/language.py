@@ -99,7 +99,8 @@ def _stemmer(language: str) -> Any:
     known: dict[str, Any] = _local.__dict__
     if language not in known:
         name = LANGUAGES.get(language, {}).get("stemmer")
-        known[language] = None if name is None else Stemmer.Stemmer(name)
+        # 0 words are kept: `stem` keeps those of all threads.
+        known[language] = None if name is None else Stemmer.Stemmer(name, 0)
     return known[language]
 
 
