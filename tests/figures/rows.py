@@ -37,7 +37,8 @@ ROWS: Final = (
     ),
     Row(
         2,
-        "SIGTERM, sent three times, while clients open and reuse connections; SIGHUP under " "load",
+        "SIGTERM, sent three times to the server or to every process, while clients open and reuse "
+        "connections; SIGHUP and recycling of workers (`--max-requests`) under load",
         "No request is lost",
         ("tests/spec/test_operations_draining.py", "tests/figures/test_signals.py"),
     ),

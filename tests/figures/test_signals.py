@@ -1,4 +1,4 @@
-"""A server that reloads under load loses no request."""
+"""A server whose workers are replaced under load loses no request."""
 
 import os
 import re
@@ -16,15 +16,20 @@ from tests.helpers.waiting import WAIT_SECONDS
 from tests.helpers.worlds import House
 
 CLIENTS = 8
+RECYCLING = "--max-requests 60 --max-requests-jitter 30"
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("counted, options", [("reloads", ""), ("recycled workers", RECYCLING)])
 def test_no_request_is_lost_when_workers_are_replaced(
-    small_house: House, record_property: Callable[[str, object], None]
+    small_house: House,
+    counted: str,
+    options: str,
+    record_property: Callable[[str, object], None],
 ) -> None:
     token, rounds, ended = small_house.grant()[1], times(20, 2), threading.Event()
     answered = threading.Semaphore(0)
-    env = {**small_house.environment, "RUNG_DRAIN_SECONDS": "1"}
+    env = {**small_house.environment, "RUNG_DRAIN_SECONDS": "1", "GUNICORN_CMD_ARGS": options}
     with operated(env, workers=2) as server:
         found = re.search(r"Listening at: [^ ]+ \((\d+)\)", server.said())
         assert found is not None
@@ -40,11 +45,12 @@ def test_no_request_is_lost_when_workers_are_replaced(
             working = [pool.submit(work) for _ in range(CLIENTS)]
             for _ in range(rounds):
                 before = server.said().count("Booting worker")
-                os.kill(int(found[1]), signal.SIGHUP)
+                if not options:
+                    os.kill(int(found[1]), signal.SIGHUP)
                 while server.said().count("Booting worker") < before + 2:
                     assert answered.acquire(timeout=WAIT_SECONDS)
             ended.set()
             statuses = [status for one in working for status in one.result()]
     assert set(statuses) == {200}
-    record_property("reloads", rounds)
+    record_property(counted, rounds * (2 if options else 1))
     record_property("requests answered", len(statuses))

@@ -37,14 +37,20 @@ class Operated:
     @property
     def worker(self) -> int:
         """The process id of the worker that was started last."""
-        return int(re.findall(r"Booting worker with pid: (\d+)", self.said())[-1])
+        return self.workers[-1]
 
-    def stop(self) -> None:
-        """Tells it to stop, as a platform does: several times."""
+    @property
+    def workers(self) -> list[int]:
+        """The process ids of all workers that were started, in that order."""
+        return [int(pid) for pid in re.findall(r"Booting worker with pid: (\d+)", self.said())]
+
+    def stop(self, *, workers: bool = False) -> None:
+        """Tells it to stop, as a platform does: several times, and some tell the workers, too."""
         found = re.search(r"Listening at: [^ ]+ \((\d+)\)", self.said())
         assert found is not None, self.said()
         for _ in range(3):
-            os.kill(int(found[1]), signal.SIGTERM)
+            for pid in (int(found[1]), *(self.workers if workers else ())):
+                os.kill(pid, signal.SIGTERM)
 
 
 @contextmanager

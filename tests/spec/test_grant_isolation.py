@@ -35,7 +35,7 @@ CHECKED = Counter[str]()
 SEVERAL = st.lists(TERM, min_size=2, max_size=3).map(" ".join)
 ANY = settings(
     deadline=None,
-    max_examples=times(300, 50),
+    max_examples=times(650, 50),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 

@@ -41,11 +41,13 @@ def kept(server: Operated, token: str) -> Callable[[], int]:
     return ask
 
 
-@pytest.mark.parametrize("number", range(times(10, 1)))
+@pytest.mark.parametrize("number", range(times(5, 1)))
+@pytest.mark.parametrize("workers", [False, True], ids=["arbiter", "every process"])
 @pytest.mark.parametrize("client", [fresh, kept])
 def test_no_request_is_lost_when_a_server_is_stopped_under_load(
     small_house: House,
     client: Callable[[Operated, str], Callable[[], int]],
+    workers: bool,
     number: int,
     record_property: Callable[[str, object], None],
 ) -> None:
@@ -65,7 +67,7 @@ def test_no_request_is_lost_when_a_server_is_stopped_under_load(
         with ThreadPoolExecutor(CLIENTS) as pool:
             working = [pool.submit(work) for _ in range(CLIENTS)]
             busy.wait()
-            server.stop()
+            server.stop(workers=workers)
             router = Api(server.url, None)
             while (ready := router.get("/readyz")).status == 200:
                 pass
