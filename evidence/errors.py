@@ -130,17 +130,5 @@ class Internal(EvidenceError):
         super().__init__(message, hint="Try again; report the request id if it stays.", **details)
 
 
-KINDS: tuple[type[EvidenceError], ...] = (
-    InvalidRequest,
-    Unauthenticated,
-    Forbidden,
-    NotFound,
-    Ambiguous,
-    Gone,
-    TooLarge,
-    NotText,
-    RateLimited,
-    Unavailable,
-    TimedOut,
-    Internal,
-)
+#: The kinds, in the order of the tree.
+KINDS: tuple[type[EvidenceError], ...] = tuple(EvidenceError.__subclasses__())

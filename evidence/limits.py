@@ -16,9 +16,7 @@ class Contract:
     """Bounds a client can see and rely on. Not configurable."""
 
     query_chars: int = _limit(500, "longest search query")
-    whole_number: int = _limit(
-        9_007_199_254_740_991, "largest whole number in an argument: JSON readers keep no larger"
-    )
+    whole_number: int = _limit(9_007_199_254_740_991, "largest number that JSON readers keep whole")
     page_items: int = _limit(100, "most items a page may ask for")
     records_default: int = _limit(25, "query_records page size when none is asked for")
     search_default: int = _limit(10, "search page size over MCP when none is asked for")
@@ -29,9 +27,7 @@ class Contract:
     context_chars_max: int = _limit(8_192, "most text asked for before or after a match")
     match_before_chars: int = _limit(200, "text shown before a match that is read, by default")
     match_after_chars: int = _limit(400, "text the read of a search hit asks for after the match")
-    document_chars: int = _limit(
-        16_384, "text of a fetched document; the rest by read_record_field"
-    )
+    document_chars: int = _limit(16_384, "text of a fetched document; the rest is read in windows")
     windows_per_hit: int = _limit(3, "proven windows shown for one hit")
     full_hits: int = _limit(3, "first hits of a search that show their windows in full")
     quote_chars: int = _limit(120, "excerpt of a later hit, quoted on one line")
@@ -40,17 +36,11 @@ class Contract:
     record_id_bytes: int = _limit(512, "longest record id the store takes in")
     name_bytes: int = _limit(64, "longest stream or field name the store takes in")
     inline_bytes: int = _limit(65_536, "largest field value read whole over MCP")
-    whole_bytes: int = _limit(
-        1_048_576, "largest field value REST gives whole in lists and details"
-    )
-    export_bytes: int = _limit(
-        33_554_432, "values a detail route gives together when named in fields="
-    )
+    whole_bytes: int = _limit(1_048_576, "largest field value that REST gives whole")
+    export_bytes: int = _limit(33_554_432, "values together that a detail route gives by fields=")
     chunk_chars: int = _limit(16_384, "size of the rows a large value is stored in")
     passage_chars: int = _limit(2_048, "longest text indexed whole; of a longer one, its passages")
-    passage_stride_chars: int = _limit(
-        1_536, "between the starts of two passages: they overlap by more than the longest query"
-    )
+    passage_stride_chars: int = _limit(1_536, "between passages: they share the longest query")
     expand_items: int = _limit(10, "related records per relation when no expand_limit is given")
     expand_items_max: int = _limit(50, "most related records per relation")
     names_in_list: int = _limit(100, "most names in one list argument (fields, streams, expand)")
@@ -89,9 +79,7 @@ class Budgets:
     body_bytes: int = _limit(1_048_576, "largest request body")
     piece_bytes: int = _limit(65_536, "read at a time of a body or a connection")
     compress_bytes: int = _limit(1_024, "body from which an answer is compressed")
-    drained_bytes: int = _limit(
-        4_194_304, "bytes read and discarded while a connection closes, so that the answer arrives"
-    )
+    drained_bytes: int = _limit(4_194_304, "read of a closing connection, so the answer arrives")
     drained_seconds: float = _limit(1.0, "how long a closing connection is read")
     head_bytes: int = _limit(65_536, "request line and headers of one request")
     head_seconds: float = _limit(10.0, "receiving them; also a new connection without a request")
@@ -105,19 +93,13 @@ class Budgets:
     received_bytes: int = _limit(16_777_216, "requests one worker buffers, all clients together")
     queued_bytes: int = _limit(131_072, "of one answer in the system's queue, before it is sent")
     unsent_bytes: int = _limit(33_554_432, "answers one worker buffers, all clients together")
-    link_header_bytes: int = _limit(
-        2_048, "longest link in a header; proxies take 4 KB of headers altogether"
-    )
+    link_header_bytes: int = _limit(2_048, "longest link in a header; proxies take 4 KB of them")
     link_bytes: int = _limit(8_000, "longest link to a next page; servers refuse much more")
-    rest_page_bytes: int = _limit(
-        8_388_608, "a REST list page ends, and a record is cut, past this"
-    )
+    rest_page_bytes: int = _limit(8_388_608, "a REST page ends, and a record is cut, past this")
     query_parameters: int = _limit(256, "parameters of a query string")
     names_shown: int = _limit(20, "field names listed in one message or call")
     retries_shown: int = _limit(3, "calls an error offers in place of the refused one")
-    excerpt_chars: int = _limit(
-        320, "one evidence window in a search envelope; a field up to this is shown whole"
-    )
+    excerpt_chars: int = _limit(320, "one evidence window; a field up to this is shown whole")
     first_window_chars: int = _limit(240, "first window of the first hit in a longer field")
     later_window_chars: int = _limit(160, "the others, unless the passage they prove is longer")
     excerpt_chars_min: int = _limit(80, "evidence windows never shrink below this")
@@ -154,9 +136,7 @@ class Budgets:
     summary_bytes: int = _limit(8_388_608, "largest summary: it is parsed to see that it is JSON")
     asset_cache_bytes: int = _limit(268_435_456, "remote assets kept on disk")
     asset_seconds: float = _limit(10.0, "fetching one asset")
-    fetched_bytes: int = _limit(
-        8_589_934_592, "store, snapshot or archive fetched at boot, unpacked too"
-    )
+    fetched_bytes: int = _limit(8_589_934_592, "what is fetched at boot, unpacked too")
     fetch_seconds: float = _limit(600.0, "fetching a store or a snapshot at boot")
     snapshot_wait_seconds: float = _limit(2.0, "waiting for a newer snapshot a cursor may name")
     snapshot_retry_seconds: float = _limit(60.0, "before an unchanged refused file is tried again")
@@ -170,30 +150,20 @@ class Budgets:
     fan_in_tries: int = _limit(3, "pages on which a source that does not answer is asked again")
     fan_in_share: float = _limit(0.6, "part of the time left that one round may take")
     source_seconds: float = _limit(5.0, "one source of a package, in one round")
-    narrower_searches: int = _limit(
-        3, "searches with fewer words, of a remote source that has few hits"
-    )
+    narrower_searches: int = _limit(3, "searches with fewer words, of a remote source")
     narrower_share: float = _limit(0.5, "part of the time left that they may take together")
     fan_out_threads: int = _limit(32, "threads of a worker that wait for the sources of packages")
-    heavy_page_chars: int = _limit(
-        524_288, "text of a page from which a pool renders its items: it takes about 0.1 s"
-    )
-    render_seconds: float = _limit(
-        2.0, "rendering the items of such a page; a later one is shown without its text"
-    )
+    heavy_page_chars: int = _limit(524_288, "text of a page whose items a pool renders")
+    render_seconds: float = _limit(2.0, "rendering them; later ones are shown without their text")
     render_threads: int = _limit(4, "threads of a worker that render heavy pages")
     pool_queue_items: int = _limit(256, "work that waits for a thread; who brings more waits too")
     router_seconds: float = _limit(30.0, "the platform router gives up here")
     request_seconds: float = _limit(20.0, "one request, everything included")
     upstream_seconds: float = _limit(15.0, "all waiting on upstreams in one request")
     upstream_bytes: int = _limit(16_777_216, "JSON body of an upstream; more is not parsed")
-    json_marks: int = _limit(
-        400_000, "brackets, commas and colons of JSON from elsewhere; more is not parsed"
-    )
+    json_marks: int = _limit(400_000, "brackets, commas and colons of JSON that is parsed")
     json_levels: int = _limit(240, "nesting of such JSON; an answer around it adds some levels")
-    upstream_record_bytes: int = _limit(
-        69_206_016, "the same for a record read whole: 32 MB of text, escaped"
-    )
+    upstream_record_bytes: int = _limit(69_206_016, "a record read whole: 32 MB of text, escaped")
     preview_chars: int = _limit(512, "beginning of a value that is shown as a preview")
     upstream_message_chars: int = _limit(600, "message or hint of an upstream's error")
     upstream_detail_bytes: int = _limit(2_048, "one further member of an upstream's error")
@@ -226,9 +196,7 @@ class Budgets:
     import_unpacked_bytes: int = _limit(268_435_456, "what any archive of an import may unpack to")
     import_unpacked_ratio: int = _limit(200, "unpacked to packed bytes of a larger archive")
     import_attachment_bytes: int = _limit(67_108_864, "file that is attached to an imported record")
-    import_sample_rows: int = _limit(
-        1_000, "rows from which a manifest or column types are inferred"
-    )
+    import_sample_rows: int = _limit(1_000, "rows that manifests or types are inferred from")
     import_waiting_rows: int = _limit(20_000, "rows that wait for the manifests of new streams")
     start_seconds: float = _limit(5.0, "asking at the start of rung stdio whose token it is")
     store_seconds: float = _limit(5.0, "one SQL statement")

@@ -15,12 +15,12 @@ from functools import cached_property, lru_cache
 
 from evidence.fold import fold
 
-_QUOTES = '"“”„«»'
+QUOTES = '"“”„«»'
 _CHUNK = re.compile(
     rf"""
     (?P<minus> (?<!\S) - (?=[^\s-]) )?      # "--verbose" is an option, not an exclusion
-    (?: [{_QUOTES}] (?P<quoted> [^{_QUOTES}]* ) [{_QUOTES}]?
-      | (?P<bare> [^\s{_QUOTES}]+ ) )
+    (?: [{QUOTES}] (?P<quoted> [^{QUOTES}]* ) [{QUOTES}]?
+      | (?P<bare> [^\s{QUOTES}]+ ) )
     """,
     re.VERBOSE,
 )
@@ -69,11 +69,11 @@ class Query:
 
 def parse(text: str) -> Query:
     """The query that `text` spells. Every text is a query; punctuation alone has no terms."""
-    terms = (_term(chunk) for chunk in _CHUNK.finditer(text))
+    terms = map(term_of, _CHUNK.finditer(text))
     return Query(text, tuple(dict.fromkeys(term for term in terms if term.words)))
 
 
-def _term(chunk: re.Match[str]) -> Term:
+def term_of(chunk: re.Match[str]) -> Term:
     """The term of one quoted or bare piece of a query. It may come out without words."""
     bare = chunk["bare"] or ""
     folded = fold(chunk["quoted"] or bare)

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from evidence.fold import fold, unfold
 from evidence.language import LANGUAGES, stop_words
-from evidence.query import Term
+from evidence.query import QUOTES, Term, term_of
 
 _YEAR: Final = r"(?P<year>(?:19|20)\d\d)"
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -98,13 +98,12 @@ def _period(found: re.Match[str]) -> Period | None:
 #: Words before a colon that look in the field of one role only.
 ROLES: Final = {"from": "actor", "subject": "primary-title", "title": "primary-title"}
 
-_QUOTES = '"“”„«»'
 _PIECE = re.compile(
     rf"""
     (?P<minus> (?<!\S) - (?=[^\s-]) )?          # "--verbose" is an option, not an exclusion
     (?: (?P<role> (?<!\S) (?: {"|".join(ROLES)} ) ) : (?=[^\s:/]) )?
-    (?: [{_QUOTES}] (?P<quoted> [^{_QUOTES}]* ) [{_QUOTES}]?
-      | (?P<bare> [^\s{_QUOTES}]+ ) )
+    (?: [{QUOTES}] (?P<quoted> [^{QUOTES}]* ) [{QUOTES}]?
+      | (?P<bare> [^\s{QUOTES}]+ ) )
     """,
     re.VERBOSE | re.IGNORECASE,
 )
@@ -170,14 +169,10 @@ def _required(piece: re.Match[str], roles: Collection[str]) -> Required | None:
     role = ROLES[piece["role"].lower()] if piece["role"] else None
     if role is not None and role not in roles:
         return None
-    bare = piece["bare"] or ""
-    # The star must touch a word that can go on: not in "**", "C++*" or after an unspaced script.
-    prefix = bare.endswith("*") and not fold(bare[:-1]).endswith(" ") and bool(fold(bare[:-1]))
-    excluded = piece["minus"] is not None
-    if piece["quoted"] is None and role is None and not prefix and not excluded:
+    term = term_of(piece)
+    if piece["quoted"] is None and role is None and not term.prefix and not term.excluded:
         return None
-    words = tuple(fold(bare if piece["quoted"] is None else piece["quoted"]).split())
-    return Required(Term(words, prefix, excluded, piece.group()), role)
+    return Required(term, role)
 
 
 def _terms(text: str) -> Iterator[Term]:

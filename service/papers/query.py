@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 from evidence import query as terms, question
 from evidence.errors import InvalidRequest
-from evidence.query import Term
+from evidence.query import QUOTES, Term
 from evidence.language import stop_words
 from service.papers.catalogue import is_number
 
@@ -29,12 +29,11 @@ FIELDS = (
     *("tag", "year", "month", "template", "language"),
 )
 
-_QUOTES = '"“”„«»'
 _PIECE = re.compile(
     rf"""
     (?<!\S) (?P<minus> -? ) (?P<field> {"|".join(FIELDS)} ) :
         (?: "(?P<straight> [^"]* )"? | [“„«](?P<curly> [^”“»]* )[”“»]? | (?P<bare> \S+ ) )
-  | (?: (?<!\S) - (?=[^\s-]) )? (?: [{_QUOTES}] [^{_QUOTES}]* [{_QUOTES}]? | [^\s{_QUOTES}]+ )
+  | (?: (?<!\S) - (?=[^\s-]) )? (?: [{QUOTES}] [^{QUOTES}]* [{QUOTES}]? | [^\s{QUOTES}]+ )
     """,
     re.VERBOSE | re.IGNORECASE,
 )

@@ -1,6 +1,6 @@
 """What rows change in a store: found by comparison with what it has, whatever engine keeps it."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 import orjson
@@ -77,9 +77,7 @@ class Change(NamedTuple):
         now, old = self.arrival.emitted_at, self.old
         if old is None or self.fields is None:
             return now, None
-        before = orjson.loads(old.changed) if old.changed else {}
-        kept = {name: at for name, at in before.items() if name not in self.fields}
-        return old.emitted_at, _text_of(kept | dict.fromkeys(sorted(self.fields), now))
+        return old.emitted_at, later_times(old.changed, self.fields, now)
 
     def places(self, new: dict[str, Place]) -> str | None:
         """JSON of the places of all large values; `new` are those of the changed fields."""
@@ -109,7 +107,7 @@ def compare(old: Stored, json: bytes, read: Callable[[Place], str]) -> set[str]:
     same = {
         name
         for name in small.keys() & before.keys()
-        if _canonical(small[name]) == _canonical(before[name])
+        if canonical(small[name]) == canonical(before[name])
     }
     same |= {name for name in large.keys() & places if large[name].is_at(places[name], read)}
     return names - same
@@ -151,10 +149,18 @@ def dump(value: Any) -> bytes:
         raise Refused(f"A value cannot be written as JSON: {error}.") from None
 
 
+def later_times(changed: str | None, fields: Collection[str], at: str) -> str | None:
+    """JSON of the later times at which fields changed, with a change of some of them."""
+    before = orjson.loads(changed) if changed else {}
+    kept = {name: time for name, time in before.items() if name not in fields}
+    return _text_of(kept | dict.fromkeys(sorted(fields), at))
+
+
 def _text_of(value: dict[str, Any]) -> str | None:
     """JSON for a column; None if the value is empty."""
     return dump(value).decode() if value else None
 
 
-def _canonical(value: Any) -> bytes:
+def canonical(value: Any) -> bytes:
+    """JSON that is equal for equal values."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)

@@ -151,90 +151,85 @@ def of_words(
 
     `titles` is the part of the scope that has titles, `records` how many the scope has, if known.
     """
-    found = Candidates(snapshot)
-    numbers = sorted(
-        (n for n, one in enumerate(groups) if one.count), key=lambda n: groups[n].count
-    )
-    room, common = BUDGETS.candidate_rows, list[int]()
-
-    def rows_with(group: Group) -> Rows:
-        return snapshot.rows(scope, [group.spellings], BUDGETS.candidate_rows)
-
-    snapshot.ahead(*(partial(rows_with, one) for one in groups if 0 < one.count <= room))
-    for number in numbers:
-        group = groups[number]
-        if group.count > room:
-            common.append(number)
-            continue
-        rows = rows_with(group)
-        found.add(rows, [number])
-        if rows.cut:
-            found.complete = False
-        else:
-            found.known |= 1 << number
-        room -= rows.number
-    if common:
-        found.complete = False
-        _add_pairs(snapshot, scope, groups, common, found, records)
-        if len(found.held) < BUDGETS.candidates_ranked:
-            _add_titled(snapshot, scope, titles, groups, common, found)
-            _add_newest(snapshot, scope, groups, common, found)
-    return found
+    words = _Words(snapshot, scope, groups)
+    words.add_rare()
+    if words.common:
+        words.found.complete = False
+        words.add_pairs(records)
+        if len(words.found.held) < BUDGETS.candidates_ranked:
+            words.add_titled(titles)
+            words.add_newest()
+    return words.found
 
 
-def _add_pairs(
-    snapshot: Snapshot,
-    scope: Scope,
-    groups: Sequence[Group],
-    common: list[int],
-    found: Candidates,
-    records: int,
-) -> None:
-    """Adds the records that hold two words together that are too common alone."""
-    room = BUDGETS.candidate_rows
-    for pair in combinations(common[:PAIRED_MAX], 2):
-        one, other = (groups[number] for number in pair)
-        if room <= 0:
-            break
-        if records and one.count * other.count > CERTAINLY * room * records:
-            continue
-        rows = snapshot.rows(scope, [one.spellings, other.spellings], room)
-        if not rows.cut:
-            found.add(rows, pair)
+class _Words:
+    """Selects records by groups; `common` are the numbers of those too common to do so alone."""
+
+    def __init__(self, snapshot: Snapshot, scope: Scope, groups: Sequence[Group]) -> None:
+        self.found, self.common = Candidates(snapshot), list[int]()
+        self._snapshot, self._scope, self._groups = snapshot, scope, groups
+
+    def _rows(self, numbers: Sequence[int], limit: int, *, newest: bool = False) -> Rows:
+        """Rows that hold all of some groups."""
+        spelled = [self._groups[number].spellings for number in numbers]
+        return self._snapshot.rows(self._scope, spelled, limit, newest=newest)
+
+    def add_rare(self) -> None:
+        """Adds the records of each group as long as there is room, the rarest first."""
+        groups, found, room = self._groups, self.found, BUDGETS.candidate_rows
+        numbers = sorted(
+            (n for n, one in enumerate(groups) if one.count), key=lambda n: groups[n].count
+        )
+        few = [n for n in numbers if groups[n].count <= room]
+        self._snapshot.ahead(*(partial(self._rows, [n], room) for n in few))
+        for number in numbers:
+            if groups[number].count > room:
+                self.common.append(number)
+                continue
+            rows = self._rows([number], BUDGETS.candidate_rows)
+            found.add(rows, [number])
+            if rows.cut:
+                found.complete = False
+            else:
+                found.known |= 1 << number
             room -= rows.number
 
+    def add_pairs(self, records: int) -> None:
+        """Adds the records that hold two words together that are too common alone."""
+        room = BUDGETS.candidate_rows
+        for pair in combinations(self.common[:PAIRED_MAX], 2):
+            one, other = (self._groups[number].count for number in pair)
+            if room <= 0:
+                break
+            if records and one * other > CERTAINLY * room * records:
+                continue
+            rows = self._rows(pair, room)
+            if not rows.cut:
+                self.found.add(rows, pair)
+                room -= rows.number
 
-def _add_titled(
-    snapshot: Snapshot,
-    scope: Scope,
-    titles: Scope,
-    groups: Sequence[Group],
-    common: list[int],
-    found: Candidates,
-) -> None:
-    """Adds the records with a common word in the title; those that repeat it elsewhere lead."""
-    others = replace(scope, fields=tuple(sorted({*scope.fields} - {*titles.fields})))
-    for number in common:
-        spellings = groups[number].spellings
-        rows = snapshot.rows(titles, [spellings], BUDGETS.candidate_rows)
-        found.add(rows, [number])
-        found.ahead |= snapshot.holding(others, spellings, rows.records(snapshot))
+    def add_titled(self, titles: Scope) -> None:
+        """Adds the records with a common word in the title; those that repeat it elsewhere lead."""
+        snapshot = self._snapshot
+        fields = {*self._scope.fields} - {*titles.fields}
+        others = replace(self._scope, fields=tuple(sorted(fields)))
+        for number in self.common:
+            spellings = self._groups[number].spellings
+            rows = snapshot.rows(titles, [spellings], BUDGETS.candidate_rows)
+            self.found.add(rows, [number])
+            self.found.ahead |= snapshot.holding(others, spellings, rows.records(snapshot))
 
-
-def _add_newest(
-    snapshot: Snapshot, scope: Scope, groups: Sequence[Group], common: list[int], found: Candidates
-) -> None:
-    """Adds the newest records that hold the two rarest of the common words, then any of them."""
-    pair = [common[:2]] if len(common) > 1 else []
-    wanted = [*pair, *([number] for number in common)]
-
-    def newest(numbers: list[int]) -> Rows:
-        spellings = [groups[number].spellings for number in numbers]
-        return snapshot.rows(scope, spellings, BUDGETS.candidates_newest, newest=True)
-
-    snapshot.ahead(*(partial(newest, numbers) for numbers in wanted))
-    for numbers in wanted:
-        found.add(newest(numbers), numbers)
+    def add_newest(self) -> None:
+        """Adds the newest records with the two rarest common words, then with any of them."""
+        pair = [self.common[:2]] if len(self.common) > 1 else []
+        wanted = [*pair, *([number] for number in self.common)]
+        asked = [
+            partial(self._rows, numbers, BUDGETS.candidates_newest, newest=True)
+            for numbers in wanted
+        ]
+        self._snapshot.ahead(*asked)
+        for numbers, ask in zip(wanted, asked):
+            self.found.add(ask(), numbers)
 
 
 def of_required(

@@ -23,6 +23,7 @@ import orjson
 
 from evidence.errors import NotFound, Unavailable
 from evidence.work import Deadline
+from service.records.arrivals import canonical, later_times
 from service.records.ingest import Counts
 from service.records.manifest import StreamManifest
 from service.records.large import Place
@@ -150,7 +151,7 @@ class Stage:
                 relog.append((other,))
                 if fields := self._compare((data, big), (new_data, new_big)):
                     fresh.append((other, orjson.dumps(sorted(fields)).decode()))
-                    changed = _later(changed, fields, at)
+                    changed = later_times(changed, fields, at)
                     self.counts.changed += 1
                 else:
                     self.counts.unchanged += 1
@@ -171,7 +172,11 @@ class Stage:
             return set()
         before, after = orjson.loads(old[0]), orjson.loads(new[0])
         places = [orjson.loads(big) if big else {} for _, big in (old, new)]
-        same = {name for name in before.keys() & after if _same(before[name], after[name])}
+        same = {
+            name
+            for name in before.keys() & after
+            if canonical(before[name]) == canonical(after[name])
+        }
         for name in places[0].keys() & places[1]:
             one, other = (self._large(found[name]) for found in places)
             if one == other:
@@ -211,15 +216,3 @@ def _manifest(writer: Writer, connection_id: str, name: str) -> StreamManifest:
         if manifest.name == name:
             return manifest
     raise NotFound(f"The store has no stream {connection_id}/{name}. See them with: rung stats.")
-
-
-def _same(one: Any, other: Any) -> bool:
-    kinds = orjson.OPT_SORT_KEYS
-    return orjson.dumps(one, option=kinds) == orjson.dumps(other, option=kinds)
-
-
-def _later(changed: str | None, fields: set[str], at: str) -> str:
-    """The times of later changes, with that of the newest one."""
-    before = orjson.loads(changed) if changed else {}
-    kept = {name: time for name, time in before.items() if name not in fields}
-    return orjson.dumps(kept | dict.fromkeys(sorted(fields), at)).decode()
