@@ -1,7 +1,8 @@
 """Texts that are read by ranges: in memory, or in chunk rows that an index finds passages in."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from functools import partial
+from typing import Final, NamedTuple, Protocol
 
 from evidence.pointer import find, searched_text
 from evidence.limits import BUDGETS, CONTRACT
@@ -11,6 +12,8 @@ from service.records.engine import Big, Snapshot, Spellings, Stored
 CHUNK = CONTRACT.chunk_chars
 #: A piece runs over its own length by more than the longest query, so that no match is cut.
 OVERLAP = CONTRACT.passage_chars - CONTRACT.passage_stride_chars
+#: Passages that are read at a time.
+PASSAGES_AHEAD: Final = 16
 
 
 class Piece(NamedTuple):
@@ -74,11 +77,18 @@ class ChunkedText:
             yield piece
 
     def _passages(self, ordinal: int, groups: Sequence[Spellings]) -> Iterator[Piece]:
-        starts = self._snapshot.passages_with(self._seq, ordinal, groups, None)
-        for start in sorted(starts):
-            text = self.read(start, start + CONTRACT.passage_chars)
+        starts = sorted(self._snapshot.passages_with(self._seq, ordinal, groups, None))
+        for number, start in enumerate(starts):
+            if number % PASSAGES_AHEAD == 0:
+                self._snapshot.ahead(
+                    *(partial(self._passage, one) for one in starts[number:][:PASSAGES_AHEAD])
+                )
+            text = self._passage(start)
             is_last = start + len(text) == self.total
             yield Piece(start, text, len(text) if is_last else CONTRACT.passage_stride_chars)
+
+    def _passage(self, start: int) -> str:
+        return self.read(start, start + CONTRACT.passage_chars)
 
     def _all(self) -> Iterator[Piece]:
         """Every chunk, each read once."""

@@ -14,23 +14,24 @@ from service.records.postgres.conditions import of_records
 from service.records.postgres.terms import query
 
 _STATISTICS = """
-SELECT (SELECT coalesce(sum(records), 0)::bigint FROM stream WHERE id = ANY(%s)),
-  (SELECT coalesce(sum(words), 0)::bigint FROM scope WHERE ordinal = ANY(%s))
+SELECT (SELECT coalesce(sum(records), 0)::bigint FROM stream WHERE id = ANY(%s::integer[])),
+  (SELECT coalesce(sum(words), 0)::bigint FROM scope WHERE ordinal = ANY(%s::integer[]))
 """
 _LIKE = """
 SELECT p.first, w.word, w.n FROM unnest(%s::text[], %s::text[]) AS p(first, last)
 CROSS JOIN LATERAL (SELECT c.word, sum(c.n)::bigint AS n FROM word_count_seen c
-  WHERE c.word >= p.first AND c.word < p.last AND c.ordinal = ANY(%s)
+  WHERE c.word >= p.first AND c.word < p.last AND c.ordinal = ANY(%s::integer[])
   GROUP BY c.word HAVING sum(c.n) > 0 ORDER BY 1 LIMIT %s) w
 """
 _COUNTS = """
 SELECT word, sum(n)::bigint FROM word_count_seen
-WHERE word = ANY(%s) AND ordinal = ANY(%s) GROUP BY word HAVING sum(n) > 0
+WHERE word = ANY(%s) AND ordinal = ANY(%s::integer[]) GROUP BY word HAVING sum(n) > 0
 """
 _LENGTHS = """
-SELECT seq, sum(words)::bigint FROM term_seen WHERE seq = ANY(%s) AND ordinal = ANY(%s) GROUP BY seq
+SELECT seq, sum(words)::bigint FROM term_seen
+WHERE seq = ANY(%s::bigint[]) AND ordinal = ANY(%s::integer[]) GROUP BY seq
 """
-_HELD = "WHERE seq = ANY(%s) AND ordinal = ANY(%s) AND terms @@ %s::tsquery"
+_HELD = "WHERE seq = ANY(%s::bigint[]) AND ordinal = ANY(%s::integer[]) AND terms @@ %s::tsquery"
 _HOLDING = f"SELECT seq FROM term_seen {_HELD} UNION SELECT seq FROM passage_seen {_HELD}"
 _PASSAGES = """
 SELECT start FROM passage_seen WHERE terms @@ %s::tsquery AND seq = %s AND ordinal = %s
@@ -56,12 +57,12 @@ class SearchVerbs(Asking):
     _counts: dict[tuple[int, ...], dict[str, dict[str, int]]]
 
     def statistics(self, streams: Sequence[int], fields: Sequence[int]) -> tuple[int, int]:
-        ((records, words),) = self.rows_of(_STATISTICS, list(streams), list(fields))
+        ((records, words),) = self.rows_of(_STATISTICS, _array(streams), _array(fields))
         return records, words
 
     def words_like(self, fields: Sequence[int], prefixes: Sequence[str]) -> list[str]:
         firsts, lasts = list(prefixes), [prefix + LAST for prefix in prefixes]
-        rows = self.rows_of(_LIKE, firsts, lasts, list(fields), WORDS_MOST)
+        rows = self.rows_of(_LIKE, firsts, lasts, _array(fields), WORDS_MOST)
         known = self._counts.setdefault(tuple(fields), {})
         for prefix in prefixes:
             counts = {word: n for first, word, n in rows if first == prefix}
@@ -78,7 +79,7 @@ class SearchVerbs(Asking):
                 unknown.append(word)
             elif word in counts:
                 found[word] = counts[word]
-        return found | dict(self.rows_of(_COUNTS, unknown, list(fields))) if unknown else found
+        return found | dict(self.rows_of(_COUNTS, unknown, _array(fields))) if unknown else found
 
     def letters(self) -> str:
         return "".join(char for (char,) in self.rows_of("SELECT char FROM letter ORDER BY char"))
@@ -107,7 +108,8 @@ class SearchVerbs(Asking):
         """SQL for (start or -1, seq, ordinal) of rows of one table, and its parameters."""
         start = "t.start" if table == "passage" else "-1"
         condition = Condition()
-        condition.add("t.terms @@ %s::tsquery AND t.ordinal = ANY(%s)", wanted, list(scope.fields))
+        fields = _array(scope.fields)
+        condition.add("t.terms @@ %s::tsquery AND t.ordinal = ANY(%s::integer[])", wanted, fields)
         joined = ""
         if scope.limited:
             joined = "JOIN record r ON r.seq = t.seq"
@@ -129,10 +131,10 @@ class SearchVerbs(Asking):
         return list(short)
 
     def lengths(self, fields: Sequence[int], seqs: Iterable[int]) -> dict[int, int]:
-        return dict(self.rows_of(_LENGTHS, list(seqs), list(fields)))
+        return dict(self.rows_of(_LENGTHS, _array(seqs), _array(fields)))
 
     def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> set[int]:
-        asked = [list(seqs), list(scope.fields), query([spellings])]
+        asked = [_array(seqs), _array(scope.fields), query([spellings])]
         return {seq for (seq,) in self.rows_of(_HOLDING, *asked, *asked)}
 
     def passages_with(
@@ -152,6 +154,14 @@ class SearchVerbs(Asking):
             seq: {other: away for side in sides for away, other in enumerate(side, start=1)}
             for seq, *sides in rows
         }
+
+
+def _array(numbers: Iterable[int]) -> str:
+    """The literal of an array; psycopg would convert a list of numbers one by one.
+
+    An array of the type of its column is looked up by hash.
+    """
+    return f"{{{','.join(map(str, numbers))}}}"
 
 
 def _shared(
