@@ -78,8 +78,17 @@ class Client:
         return HERE / ".envs" / self.requirements[0].replace("==", "-")
 
     @property
+    def packages(self) -> Path | None:
+        """The folder of the packages of npm that it needs, if any."""
+        if self.driver == "drive_agent.py":
+            return HERE / "agents"
+        return HERE if self.proxy or not self.requirements else None
+
+    @property
     def command(self) -> list[str]:
-        runner = self.environment / "bin" / "python" if self.requirements else NODE
+        runner = Path(sys.executable) if self.driver.endswith(".py") else NODE
+        if self.requirements:
+            runner = self.environment / "bin" / "python"
         return [str(runner), str(HERE / self.driver)]
 
 
@@ -150,8 +159,9 @@ def demo() -> Iterator[Target]:
 
 def install(clients: list[Client]) -> None:
     """Installs the pinned clients beside this file, each once."""
-    install_node_packages(HERE)
     for client in clients:
+        if client.packages:
+            install_node_packages(client.packages)
         if client.requirements and not (client.environment / "installed").exists():
             subprocess.run([sys.executable, "-m", "venv", client.environment], check=True)
             pip = [*client.command[:1], "-m", "pip", "install", "--quiet"]

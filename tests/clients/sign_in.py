@@ -2,6 +2,9 @@
 
     python -m tests.clients.sign_in            every client
     python -m tests.clients.sign_in --short    the Python SDK and the inspector
+    python -m tests.clients.sign_in --only N   the clients whose names begin with N
+
+A client that npm or pip cannot install is left out, with the reason, except in the short form.
 
 Each client finds out by itself how to sign in, and opens a page. The owner allows one stream there,
 in Chromium. The client then searches, reads, refreshes its expired token, and is cut off when the
@@ -10,6 +13,7 @@ owner revokes the grant.
 
 import argparse
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +53,8 @@ SIGNING_IN = (
     Client("typescript client 2.4.0", "drive_sdk.mjs", "auto", package=CLIENT),
     Client("inspector 2.12.0", "drive_inspector.mjs", "legacy", short=True),
     Client("mcp-remote 0.15.1", "drive_mcp1.py", requirements=MCP1, proxy="mcp-remote"),
+    Client("Claude Code 2.1.330", "drive_agent.py", "claude"),
+    Client("Codex 0.169.0", "drive_agent.py", "codex"),
 )
 SEARCH: Call = {
     "tool": "search",
@@ -72,10 +78,22 @@ def main() -> int:
     options = parser.parse_args()
     clients = [client for client in SIGNING_IN if client.short or not options.short]
     clients = [client for client in clients if client.name.startswith(options.only or "")]
-    install(clients)
-    rows = [row for client in clients for row in report(client)]
+    installed = [client for client in clients if installs(client)]
+    if not installed or (options.short and installed != clients):
+        return 1
+    rows = [row for client in installed for row in report(client)]
     print_table(rows)
     return 0 if all(problem is None for _, _, problem in rows) else 1
+
+
+def installs(client: Client) -> bool:
+    """Whether a client is there now. The reason is printed if npm or pip could not get it."""
+    try:
+        install([client])
+    except (OSError, subprocess.SubprocessError, SystemExit) as reason:
+        print(f"left out: {client.name}: {reason}", flush=True)
+        return False
+    return True
 
 
 def report(client: Client) -> Iterator[Row]:
@@ -120,7 +138,7 @@ def steps(driver: Driver, house: House, journal: Path) -> Iterator[tuple[str, st
     """(step, problem or None) of a whole sign-in."""
     try:
         listed = driver.step()
-        yield f"consent ({listed['version']})", judge_list(listed, [SEARCH, READ])
+        yield "consent", judge_list(listed, [SEARCH, READ])
         yield "search", judge_call(driver.step(SEARCH), SEARCH)
         yield "read", judge_call(driver.step(READ), READ)
         later(house, 3_601)
