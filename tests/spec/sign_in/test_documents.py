@@ -1,49 +1,19 @@
 """Clients whose id is the URL of their metadata: what is fetched, and what never is."""
 
-from collections.abc import Iterator
 from typing import Any
 
-import orjson
 import pytest
 import requests
 
 from service.access.entries import Entries
 from service.access.sidecar import Sidecar
 from service.signin.documents import BYTES, MOST, USUAL
-from tests.helpers.asset_server import AssetServer, Mode, asset_server, certificate
-from tests.helpers.server import serving
-from tests.helpers.signin import REDIRECT, Browser, Client, call, new_code, signed_in
+from tests.helpers.asset_server import AssetServer, Mode
+from tests.helpers.signin import Browser, Client, call, new_code, signed_in
 from tests.helpers.worlds import House
-from tests.spec.sign_in.conftest import PROXIED
+from tests.spec.sign_in.conftest import JSON, ON, PATH, published
 
-PATH = "/oauth/client.json"
-JSON = "Content-Type: application/json"
-ON = {**PROXIED, "RUNG_SIGN_IN": "on"}
-
-
-@pytest.fixture(scope="module")
-def publisher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AssetServer]:
-    """The site of an application, by https on loopback."""
-    folder = tmp_path_factory.mktemp("site")
-    trusted, tls = certificate(folder)
-    with asset_server({}, tls=tls) as server:
-        server.other = str(trusted)
-        yield server
-
-
-@pytest.fixture(scope="module")
-def served(house: House, publisher: AssetServer) -> Iterator[str]:
-    own = {"RUNG_CLIENT_DOCUMENTS": "loopback", "REQUESTS_CA_BUNDLE": publisher.other}
-    proxy = {"HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": ""}
-    with serving("wsgi:app", {**house.environment, **ON, **own, **proxy}, workers=2) as found:
-        yield found
-
-
-@pytest.fixture(autouse=True)
-def nothing_kept(house: House) -> None:
-    with Entries(Sidecar(house.path)).changing() as kept:
-        kept.end("document", "")
-        kept.end("rate document", "")
+pytestmark = pytest.mark.usefixtures("nothing_kept")
 
 
 @pytest.fixture
@@ -51,16 +21,6 @@ def owner(served: str, house: House) -> Browser:
     found = Browser(served)
     assert found.sign_in(new_code(house.path)).status_code == 303
     return found
-
-
-def published(server: AssetServer, **changes: Any) -> str:
-    """The URL of a document."""
-    url = server.url + PATH
-    document = {"client_id": url, "client_name": "Notebook", "redirect_uris": [REDIRECT]}
-    sent = {key: value for key, value in {**document, **changes}.items() if value is not None}
-    server.mode, server.header, server.paths[:] = "good", JSON, []
-    server.files = {PATH: orjson.dumps(sent)}
-    return url
 
 
 def page(owner: Browser, url: str) -> requests.Response:

@@ -5,16 +5,18 @@ particular to a client; all use PKCE with S256, a state and the resource that th
 """
 
 from base64 import b64encode
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import pytest
 import requests
 
+from tests.helpers.asset_server import AssetServer
 from tests.helpers.posting import legacy_body
-from tests.helpers.signin import MAIL, Browser, Client, answer, later, run_command
+from tests.helpers.signin import MAIL, Browser, Client, answer, later, new_code, run_command
 from tests.helpers.worlds import House
+from tests.spec.sign_in.conftest import published
 
 CODE_AND_REFRESH: Final = {
     "grant_types": ["authorization_code", "refresh_token"],
@@ -68,17 +70,23 @@ class Hosted:
         return self.name
 
 
-def claude(name: str, host: str = "claude.ai", **changes: Any) -> Hosted:
+def claude(
+    name: str,
+    host: str = "claude.ai",
+    *,
+    method: str = "client_secret_post",
+    scope: str | None = "metadata",
+    discovers: bool = True,
+) -> Hosted:
     """claude.ai and the applications that connect through its servers."""
     callback = f"https://{host}/api/mcp/auth_callback"
     registration = {
         "client_name": "Claude",
         "redirect_uris": [callback],
-        "token_endpoint_auth_method": "client_secret_post",
+        "token_endpoint_auth_method": method,
         **CODE_AND_REFRESH,
     }
-    given = {"method": "client_secret_post", "scope": "metadata", **changes}
-    return Hosted(name, registration, callback, **given)
+    return Hosted(name, registration, callback, method, scope, discovers=discovers)
 
 
 def chatgpt(name: str, path: str) -> Hosted:
@@ -93,11 +101,18 @@ def chatgpt(name: str, path: str) -> Hosted:
     return Hosted(name, registration, callback, scope="metadata", version="2025-11-25")
 
 
+CHATGPT: Final = chatgpt("ChatGPT", "connector/oauth/Ab3_x-9")
+#: ChatGPT prefers to sign its requests, and can do without.
+EITHER: Final = {
+    "token_endpoint_auth_method": "private_key_jwt",
+    "token_endpoint_auth_methods_supported": ["none", "private_key_jwt"],
+}
+
 HOSTED: Final = (
     claude("claude.ai"),
     claude("claude.com", "claude.com"),
     claude("claude.ai without discovery", discovers=False, scope=None),
-    chatgpt("ChatGPT", "connector/oauth/Ab3_x-9"),
+    CHATGPT,
     chatgpt("ChatGPT, older callback", "connector_platform_oauth_redirect"),
     Hosted("Cursor", CURSOR, CURSOR["redirect_uris"][0]),
     Hosted("Cursor in the cloud", CURSOR, CURSOR["redirect_uris"][1]),
@@ -151,13 +166,57 @@ HOSTED: Final = (
 )
 
 
+#: What these clients publish instead, if the server accepts documents.
+PUBLISHED: Final = (
+    claude("claude.ai", method="none"),
+    replace(CHATGPT, registration={**CHATGPT.registration, **EITHER}),
+    Hosted("VS Code", VS_CODE, "http://127.0.0.1:33418/", version="2025-11-25"),
+    Hosted(
+        "Claude Code",
+        {
+            "client_name": "Claude Code",
+            "redirect_uris": ["http://localhost/callback", "http://127.0.0.1/callback"],
+            "token_endpoint_auth_method": "none",
+            **CODE_AND_REFRESH,
+        },
+        "http://localhost:52113/callback",
+        version="2025-11-25",
+    ),
+    Hosted(
+        "Codex",
+        {"client_name": "Codex", "redirect_uris": ["http://127.0.0.1/callback"], **NATIVE},
+        "http://127.0.0.1:45991/callback",
+        probe="GET",
+    ),
+)
+
+
 @pytest.mark.parametrize("hosted", HOSTED, ids=str)
-def test_a_client_signs_in_reads_refreshes_and_is_cut_off(
+def test_a_client_that_registers_reads_refreshes_and_is_cut_off(
     base: str, house: House, browser: Browser, hosted: Hosted
 ) -> None:
     found = discovered(base, hosted) if hosted.discovers else {}
     client = Client(base, hosted.registration).register()
     assert bool(client.secret) == (hosted.method != "none")
+    signs_in(client, house, browser, hosted, found)
+
+
+@pytest.mark.usefixtures("nothing_kept")
+@pytest.mark.parametrize("hosted", PUBLISHED, ids=str)
+def test_a_client_that_publishes_its_metadata_reads_refreshes_and_is_cut_off(
+    served: str, house: House, publisher: AssetServer, hosted: Hosted
+) -> None:
+    browser = Browser(served)
+    browser.sign_in(new_code(house.path))
+    client = Client(served, id=published(publisher, **hosted.registration))
+    signs_in(client, house, browser, hosted, discovered(served, hosted))
+
+
+def signs_in(
+    client: Client, house: House, browser: Browser, hosted: Hosted, found: dict[str, str]
+) -> None:
+    """A whole sign-in, from the request for consent to the end of the grant."""
+    base = client.base
     scope = found.get(hosted.scope or "", hosted.scope)
     sent = {"redirect_uri": hosted.redirect, "scope": scope, **hosted.parameters}
     left = browser.allow(client.path(**sent), MAIL)
