@@ -41,8 +41,12 @@ class Sessions:
         return session if self.owner.is_signed_in(session) else None
 
     def sign_in(self, secret: str, response: Response) -> Response:
-        """Starts a session with a code or the passphrase. Raises the errors of `Owner.sign_in`."""
+        """Starts a session with a code or the passphrase, and ends the one before.
+
+        Raises the errors of `Owner.sign_in`.
+        """
         session = self.owner.sign_in(secret, self.address() or _SHARED)
+        self.owner.sign_out(request.cookies.get(self._cookie, ""))
         self._set(response, session, SESSION_SECONDS)
         return response
 

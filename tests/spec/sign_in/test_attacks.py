@@ -8,10 +8,9 @@ import pytest
 import requests
 
 from service.access.entries import Entries
-from service.access.owner import Owner
 from service.access.sidecar import Sidecar
-from service.access.signins import Signins
 from service.place import spelled
+from tests.helpers.operated import operated
 from tests.helpers.places import ENGINE
 from tests.helpers.signin import (
     MAIL,
@@ -27,6 +26,7 @@ from tests.helpers.signin import (
     signed_in,
 )
 from tests.helpers.worlds import House
+from tests.spec.sign_in.conftest import PROXIED
 
 IN_A_FILE = pytest.mark.skipif(ENGINE != "sqlite", reason="looks at the files of a store")
 
@@ -34,7 +34,9 @@ IN_A_FILE = pytest.mark.skipif(ENGINE != "sqlite", reason="looks at the files of
 def test_a_code_works_once_and_a_second_use_ends_what_it_gave(
     base: str, browser: Browser, client: Client
 ) -> None:
-    code = answer(browser.allow(client.path(), MAIL))["code"]
+    back = answer(browser.allow(client.path(), MAIL))
+    assert (back["iss"], back["state"]) == (base, "st&te")
+    code = back["code"]
     token = client.token(code).json()["access_token"]
     assert call(base, token).status_code == 200
     assert client.token(code).json()["error"] == "invalid_grant"
@@ -258,6 +260,12 @@ def test_who_is_not_signed_in_decides_nothing(base: str, browser: Browser, clien
     assert "Sign in as the owner" in stranger.get("/owner").text
 
 
+def test_consent_is_asked_for_every_time(browser: Browser, client: Client) -> None:
+    signed_in(browser, client)
+    page = browser.get(client.path())
+    assert "Allow an application" in page.text and "http-equiv" not in page.text
+
+
 def test_refusing_goes_back_to_the_client(base: str, browser: Browser, client: Client) -> None:
     form = browser.fill(browser.get(client.path()).text, MAIL, decision="refuse")
     back = answer(browser.post(client.path(), form))
@@ -313,6 +321,38 @@ def test_an_address_registers_so_often(base: str) -> None:
     assert statuses == [201] * 20 + [429]
 
 
+def test_an_address_opens_the_consent_page_so_often(base: str) -> None:
+    stranger = Browser(base)
+    statuses = [stranger.get("/authorize?x=1").status_code for _ in range(125)]
+    assert set(statuses) == {200, 429} and statuses[:60] == [200] * 60
+
+
+def test_an_address_that_guesses_codes_has_to_wait_and_can_still_refresh(
+    base: str, browser: Browser, client: Client
+) -> None:
+    tokens = signed_in(browser, client)
+    with ThreadPoolExecutor(4) as pool:
+        statuses = list(pool.map(lambda _: client.token("rung_code_x").status_code, range(245)))
+    assert set(statuses) == {400, 429}
+    assert client.refresh(tokens["refresh_token"]).status_code == 200
+
+
+def test_no_log_line_has_a_token_a_code_or_a_session(house: House) -> None:
+    with operated({**house.environment, **PROXIED, "RUNG_SIGN_IN": "on"}) as server:
+        code, browser, client = new_code(house.path), Browser(server.url), Client(server.url)
+        browser.get(f"/owner/login?code={code}")
+        browser.sign_in(code)
+        given = answer(browser.allow(client.register().path(), MAIL))["code"]
+        tokens = client.token(given).json()
+        client.refresh(tokens["refresh_token"])
+        client.token(given)
+        call(server.url, tokens["access_token"])
+        said = server.said()
+    secrets = [code, given, tokens["access_token"], tokens["refresh_token"], client.id]
+    assert "/token" in said and "invalid_token" in said
+    assert not [one for one in [*secrets, *browser.session.cookies.values()] if one in said]
+
+
 @IN_A_FILE
 def test_a_store_that_is_busy_is_no_reason_to_drop_tokens(
     base: str, house: House, browser: Browser, client: Client
@@ -325,42 +365,3 @@ def test_a_store_that_is_busy_is_no_reason_to_drop_tokens(
     assert got.status_code == 503 and int(got.headers["Retry-After"]) > 0
     assert got.json()["error"] == "store_unavailable"
     assert client.refresh(tokens["refresh_token"]).status_code == 200
-
-
-def test_a_session_that_has_ended_is_not_revived_by_requests_under_way(house: House) -> None:
-    owner = Owner(Entries(Sidecar(house.path)))
-    for _ in range(20):
-        session = owner.sign_in(owner.new_code(), address())
-        with ThreadPoolExecutor(4) as pool:
-            asking = [pool.submit(owner.is_signed_in, session) for _ in range(40)]
-            owner.sign_out(session)
-        assert all(one.exception() is None for one in asking)
-        assert not owner.is_signed_in(session)
-
-
-def test_a_sign_in_under_way_does_not_outlive_the_passphrase(house: House) -> None:
-    owner = Owner(Entries(Sidecar(house.path)))
-    owner.set_passphrase("passphrase number 0")
-    for number in range(5):
-        with ThreadPoolExecutor(4) as pool:
-            asking = [
-                pool.submit(owner.sign_in, f"passphrase number {number}", address())
-                for _ in range(3)
-            ]
-            owner.set_passphrase(f"passphrase number {number + 1}")
-        sessions = [one.result() for one in asking if one.exception() is None]
-        assert not [session for session in sessions if owner.is_signed_in(session)]
-
-
-def test_no_refresh_under_way_outlives_the_end_of_the_tokens(house: House) -> None:
-    signins = Signins(Entries(Sidecar(house.path)))
-    body = {"client_id": "c_1", "scope": "rung:read", "resource": [], "paths": []}
-    for number in range(20):
-        code = signins.consented(f"grt_{number}", {}, body)
-        first = signins.exchange(code, body, None)["refresh_token"]
-        with ThreadPoolExecutor(4) as pool:
-            asking = [pool.submit(signins.rotate, first, body, None) for _ in range(40)]
-            signins.revoke(first, "c_1")
-        given = [one.result() for one in asking]
-        assert not [one for one in given if one and signins.grant_of(one["access_token"])]
-        assert not [one for one in given if one and signins.refresh_token(one["refresh_token"])]

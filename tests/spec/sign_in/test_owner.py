@@ -14,6 +14,7 @@ from tests.helpers.signin import (
     MAIL,
     Browser,
     Client,
+    address,
     answer,
     call,
     new_code,
@@ -52,6 +53,15 @@ def test_a_link_shows_a_button_and_works_once(base: str, house: House) -> None:
     assert Browser(base).sign_in(code).status_code == 401
     browser.sign_in(new_code(house.path))
     assert dict(browser.session.cookies) != before
+    old = requests.get(f"{base}/owner", cookies=before, headers={"X-Forwarded-For": address()})
+    assert "Sign out" in browser.get("/owner").text and "Sign out" not in old.text
+
+
+def test_no_other_site_signs_a_browser_in(base: str, house: House) -> None:
+    browser, form = Browser(base), {"code": new_code(house.path), "onward": "/owner"}
+    for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}):
+        assert browser.post("/owner/login", form, **headers).status_code == 403
+    assert not browser.session.cookies and browser.post("/owner/login", form).status_code == 303
 
 
 def test_a_passphrase_signs_in_and_a_new_one_ends_sessions(base: str, house: House) -> None:

@@ -1,0 +1,49 @@
+"""What requests under way must not outlive: the end of sessions, passphrases and tokens."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+from service.access.entries import Entries
+from service.access.owner import Owner
+from service.access.sidecar import Sidecar
+from service.access.signins import Signins
+from tests.helpers.signin import address
+from tests.helpers.worlds import House
+
+
+def test_a_session_that_has_ended_is_not_revived_by_requests_under_way(house: House) -> None:
+    owner = Owner(Entries(Sidecar(house.path)))
+    for _ in range(20):
+        session = owner.sign_in(owner.new_code(), address())
+        with ThreadPoolExecutor(4) as pool:
+            asking = [pool.submit(owner.is_signed_in, session) for _ in range(40)]
+            owner.sign_out(session)
+        assert all(one.exception() is None for one in asking)
+        assert not owner.is_signed_in(session)
+
+
+def test_a_sign_in_under_way_does_not_outlive_the_passphrase(house: House) -> None:
+    owner = Owner(Entries(Sidecar(house.path)))
+    owner.set_passphrase("passphrase number 0")
+    for number in range(5):
+        with ThreadPoolExecutor(4) as pool:
+            asking = [
+                pool.submit(owner.sign_in, f"passphrase number {number}", address())
+                for _ in range(3)
+            ]
+            owner.set_passphrase(f"passphrase number {number + 1}")
+        sessions = [one.result() for one in asking if one.exception() is None]
+        assert not [session for session in sessions if owner.is_signed_in(session)]
+
+
+def test_no_refresh_under_way_outlives_the_end_of_the_tokens(house: House) -> None:
+    signins = Signins(Entries(Sidecar(house.path)))
+    body = {"client_id": "c_1", "scope": "rung:read", "resource": [], "paths": []}
+    for number in range(20):
+        code = signins.consented(f"grt_{number}", {}, body)
+        first = signins.exchange(code, body, None)["refresh_token"]
+        with ThreadPoolExecutor(4) as pool:
+            asking = [pool.submit(signins.rotate, first, body, None) for _ in range(40)]
+            signins.revoke(first, "c_1")
+        given = [one.result() for one in asking]
+        assert not [one for one in given if one and signins.grant_of(one["access_token"])]
+        assert not [one for one in given if one and signins.refresh_token(one["refresh_token"])]
