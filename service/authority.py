@@ -1,6 +1,7 @@
 """Resolves a bearer token to a grant, a package of grants, or an upstream grant."""
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from evidence.limits import BUDGETS
 from evidence.work import Deadline, Each
@@ -15,13 +16,16 @@ from service.access.registry import Grant, Member, Package
 from service.access.signins import Signins
 from service.access.tokens import ACCESS_PREFIX, PREFIX
 
+if TYPE_CHECKING:
+    from service.issuers import Issuers
+
 
 class Authority:
     """Opens tokens. Made before workers fork, shared by all threads of one.
 
     With a store, tokens spelled like its own are looked up there and go nowhere else; all
     others go to the upstream, if any. `each` waits for the members of a package. `signins` are
-    the tokens that sign-in issued for grants of the store.
+    the tokens that sign-in issued for grants of the store, `issuers` those of other servers.
     """
 
     def __init__(
@@ -31,8 +35,10 @@ class Authority:
         bulkhead: Bulkhead,
         each: Each,
         signins: Signins | None = None,
+        issuers: "Issuers | None" = None,
     ) -> None:
-        self._store, self._upstream, self._signins = store, upstream, signins
+        self._store, self._upstream = store, upstream
+        self._signins, self._issuers = signins, issuers
         self._bulkhead, self._each = bulkhead, each
         self._origins: dict[str, Origin] = {}
 
@@ -53,14 +59,18 @@ class Authority:
 
     def grant(self, token: str, path: str | None = None) -> Grant | None:
         """The grant of a token of the store, None if it is not one; raises as `open` does."""
-        if self._store is None or not token.startswith(PREFIX):
+        if self._store is None:
             return None
         grant_id = self._signed_in(token, path)
+        if not (grant_id or token.startswith(PREFIX)):
+            return None
         by_id = partial(grants.active, grant_id=grant_id or "")
         return self._store.granted(by_id if grant_id else partial(grants.find, token=token))
 
     def _signed_in(self, token: str, path: str | None) -> str | None:
-        """The id of the grant that a token of sign-in reads."""
+        """The id of the grant that a token of sign-in, or of another issuer, reads."""
+        if self._issuers is not None and not token.startswith(PREFIX):
+            return self._issuers.grant_of(token, path)
         if self._signins is None or not token.startswith(ACCESS_PREFIX):
             return None
         return self._signins.grant_of(token, path)

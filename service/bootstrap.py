@@ -12,12 +12,12 @@ from secrets import token_bytes
 from threading import Event
 from typing import TYPE_CHECKING, TypeVar
 
-from evidence.errors import UNKNOWN_TOKEN, Unauthenticated
+from evidence.errors import UNKNOWN_TOKEN, Unauthenticated, Unavailable
 from evidence.limits import BUDGETS
 from evidence.work import Each, serial
 from renderers.pool import WorkerPool
 from service.operations.base import PaperSession, Session
-from service.settings import SETTINGS, Settings
+from service.settings import SETTINGS, Settings, SettingsError
 from service import keys
 from service.cursors import Sealer
 from service.sources.remote import outbound
@@ -30,6 +30,7 @@ from service.access.signins import Signins
 from service.records.store import Store
 
 if TYPE_CHECKING:
+    from service.issuers import Issuers
     from service.access.rates import Rates
     from service.papers.snapshot_library import Papers
 
@@ -128,7 +129,8 @@ def build(settings: Settings) -> Services:
     """
     papers = _papers(settings)
     upstream = Origin(settings.upstream_url) if settings.upstream_url else None
-    if upstream or settings.papers_assets or (settings.signs_in and settings.documents != "off"):
+    signs_in = settings.signs_in and settings.documents != "off"
+    if upstream or settings.papers_assets or signs_in or settings.authorization_servers:
         outbound.prepare()
     no_store = settings.store == DEFAULT_STORE and not settings.store.exists()
     store = None
@@ -166,7 +168,31 @@ def _authority(
             reserved=tokens.PREFIX if store else None,
         )
     each = WorkerPool(BUDGETS.fan_out_threads, "fan-out").map
-    return Authority(store, remote, bulkhead, each, signins)
+    issuers = _issuers(settings, store) if store and not upstream else None
+    return Authority(store, remote, bulkhead, each, signins, issuers)
+
+
+def _issuers(settings: Settings, store: Store) -> "Issuers | None":
+    """What opens tokens of other authorization servers. Clients are sent only to servers whose
+    tokens open something."""
+    if not settings.authorization_servers:
+        return None
+    signins = Signins(Entries(store.sidecar))
+    try:
+        mapped = signins.mapped_issuers()
+    except Unavailable:
+        mapped = set()
+    finally:
+        store.sidecar.close()  # connections must not cross a fork
+    for name in settings.authorization_servers:
+        if name not in mapped:
+            raise SettingsError(
+                f"RUNG_AUTHORIZATION_SERVERS names {name}, whose tokens open nothing here. Map one "
+                f"of its users to a grant: rung grant map {name} USER GRANT."
+            )
+    from service.issuers import Issuers
+
+    return Issuers(settings.authorization_servers, settings.base, signins)
 
 
 def _introspection(settings: Settings) -> Introspection | None:

@@ -16,6 +16,7 @@ REFRESH_SECONDS: Final = 30 * 86_400
 #: A used refresh token works for this long, because clients send requests in parallel.
 GRACE_SECONDS: Final = 120
 _CODE, _ACCESS, _REFRESH, _CONSENT = "code", "access", "refresh", "consent"
+_MAPPED: Final = "mapped"
 
 
 class Signins:
@@ -37,6 +38,26 @@ class Signins:
                 code=UNKNOWN_TOKEN,
             )
         return entry.owner if entry else None
+
+    def map(self, issuer: str, subject: str, grant_id: str | None) -> None:
+        """Lets a subject of another issuer read a grant; None ends that."""
+        key, body = _subject(issuer, subject), {"issuer": issuer.rstrip("/"), "subject": subject}
+        with self.entries.changing() as kept:
+            kept.remove(_MAPPED, key)
+            if grant_id:
+                kept.put(_MAPPED, key, body, seconds=FOREVER, owner=grant_id)
+
+    def mapped(self, issuer: str, subject: str) -> str | None:
+        """The id of the grant that is mapped to a subject of an issuer, if any."""
+        with self.entries.reading() as kept:
+            entry = kept.get(_MAPPED, _subject(issuer, subject))
+        return entry.owner if entry else None
+
+    def mapped_issuers(self) -> set[str]:
+        """The issuers that a grant is mapped to."""
+        with self.entries.reading() as kept:
+            owned = kept.owned(_MAPPED).values()
+        return {entry.body["issuer"] for entries in owned for entry in entries}
 
     def consented(self, grant_id: str, client: dict[str, Any], code: dict[str, Any]) -> str:
         """Stores the client of a new grant; returns its authorization code."""
@@ -95,6 +116,10 @@ class Signins:
             entry = kept.get(_ACCESS, token) or kept.get(_REFRESH, token)
             if entry and entry.body["client_id"] == client_id:
                 _end(kept, entry.owner)
+
+
+def _subject(issuer: str, subject: str) -> str:
+    return f"{issuer.rstrip('/')}\n{subject}"
 
 
 def _issue(

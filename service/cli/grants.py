@@ -16,8 +16,11 @@ from service.place import Place
 from service.cli.source import read_json, store_option
 from service.cli.output import say
 from service.cli.store import clock, existing, teaching
+from service.access.entries import Entries
 from service.access.grants import create, revoke
 from service.access.registry import Grant, Registry
+from service.access.sidecar import Sidecar
+from service.access.signins import Signins
 from service.access.tokens import Now
 from service.records.streams import manifests_of
 from service.records.values import microseconds, moment
@@ -122,6 +125,29 @@ def revoke_(name: str, store: Place) -> None:
             name = _which(name, same)
         for grant_id in revoke(registry, name):
             click.echo(f"{grant_id} revoked")
+
+
+@grant.command("map")
+@click.argument("issuer")
+@click.argument("subject")
+@click.argument("name", metavar="[GRANT]", required=False)
+@store_option
+def map_(issuer: str, subject: str, name: str | None, store: Place) -> None:
+    """Let tokens of another authorization server read a grant (its id or label).
+
+    ISSUER is its URL, SUBJECT the user or client in its tokens (`sub`). Without a grant, the
+    mapping ends.
+    """
+    with teaching(), existing(store) as writer:
+        now, entries = clock(store), Registry(writer).grants()
+        named = [one for one in entries if name in (one.grant_id, one.label)]
+        ids = [one.grant_id for one in named if one.state(now) == "active"]
+        if name and len(ids) != 1:
+            raise click.ClickException(
+                f"{len(ids)} active grants are named {name!r}. Use an id of `rung grant list`."
+            )
+        Signins(Entries(Sidecar(store))).map(issuer, subject, ids[0] if name else None)
+    say(f"{subject} of {issuer} " + (f"reads {ids[0]}." if name else "has no grant any more."))
 
 
 def _active(registry: Registry, label: str, now: Now) -> list[Grant]:

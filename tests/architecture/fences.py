@@ -20,6 +20,7 @@ IMPORTING = (
 FENCES: dict[str, tuple[str, ...]] = {
     "Stemmer": ("evidence/language.py",),
     "authlib": ("service/signin/",),
+    "joserfc": ("service/issuers.py",),
     "orjson": tuple(f"{package}/" for package in PACKAGES),
     "flask": (
         *("service/app.py", "service/mcp/blueprint.py", "service/rest/", "service/pages/"),

@@ -29,6 +29,11 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     ("service/cursors.py", ("evidence",), "cursors seal values, whatever they are of"),
     ("service/lru.py", (), "a cache stands on nothing"),
+    (
+        "service/issuers.py",
+        ("evidence", "service.access", *OUTBOUND),
+        "it checks tokens and finds their grants",
+    ),
     ("service/keys.py", ("evidence", "service.cursors"), "keys are derived from a secret alone"),
     ("service/download.py", ("evidence", *OUTBOUND, *CHECKS), "it fetches files and checks them"),
     ("service/pdpp/", ("evidence", "service.pdpp", "service.ports"), "a wire format, both ways"),
@@ -120,7 +125,10 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     (
         "service/authority.py",
-        ("evidence", "service.access", "service.records", "service.sources", "service.ports"),
+        (
+            *("evidence", "service.access", "service.issuers", "service.records"),
+            *("service.sources", "service.ports"),
+        ),
         "it opens the sources that a token may read",
     ),
     (
@@ -287,7 +295,8 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (
             *("evidence", "renderers.pool", "service.operations", "service.access"),
             *("service.settings", "service.records", "service.sources", "service.papers"),
-            *("service.authority", "service.cursors", "service.fetching", "service.keys"),
+            *("service.authority", "service.cursors", "service.fetching", "service.issuers"),
+            "service.keys",
         ),
         "bootstrap builds what surfaces stand on, and knows no surface",
     ),

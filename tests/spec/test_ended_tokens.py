@@ -9,6 +9,7 @@ from tests.helpers import worlds
 from tests.helpers.api import Answer, Api
 from tests.helpers.server import serving
 from tests.helpers.shell import Shell
+from tests.helpers.signin import run_command
 
 LIST_TOOLS = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
 CODES = ("grant_expired", "grant_revoked", "invalid_token")
@@ -65,6 +66,7 @@ def test_a_token_that_is_no_good_is_401_with_its_code_and_a_challenge(
 def test_the_challenge_names_the_metadata_of_a_server_that_gives_tokens(
     house: worlds.House, tokens: dict[str, str], code: str
 ) -> None:
+    run_command(house, "grant", "map", SERVER, "ada", house.grant()[0])
     app = house.application(RUNG_AUTHORIZATION_SERVERS=SERVER)
     for answer in (Api(app, tokens[code]).get("/v1/schema"), Api(app, tokens[code]).post(b"{}")):
         challenge = answer.headers["WWW-Authenticate"]

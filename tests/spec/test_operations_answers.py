@@ -13,6 +13,7 @@ from evidence.limits import BUDGETS
 from tests.helpers.api import Answer, Api
 from tests.helpers.operated import Operated, operated
 from tests.helpers.papers import RELEASES, Release, papers_app
+from tests.helpers.signin import run_command
 from tests.helpers.snapshots import DATA
 from tests.helpers.waiting import WAIT_SECONDS
 from tests.helpers.worlds import House
@@ -182,6 +183,7 @@ def test_a_page_may_ask_first_without_a_token(api: Api, target: str, verbs: set[
 
 def test_what_anybody_may_know_any_page_may_read(small_house: House) -> None:
     server = {"RUNG_AUTHORIZATION_SERVERS": "https://as.example.com"}
+    run_command(small_house, "grant", "map", *server.values(), "ada", small_house.grant()[0])
     api = Api(small_house.application(**server), None)
     answer = api.get("/.well-known/oauth-protected-resource", Origin=FOREIGN)
     assert (answer.status, answer.headers["Access-Control-Allow-Origin"]) == (200, "*")

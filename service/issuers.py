@@ -1,0 +1,133 @@
+"""Tokens of other authorization servers: signed JWTs, which read the grants that the owner mapped.
+
+`rung grant map` maps an issuer and a subject to a grant. The keys of an issuer come from the JWKS
+that its metadata name, and are kept for an hour.
+"""
+
+import base64
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from joserfc import jwt
+from joserfc.errors import InvalidKeyIdError, JoseError
+from joserfc.jwk import KeySet
+
+from evidence import json_text
+from evidence.errors import UNKNOWN_TOKEN, Forbidden, Unauthenticated, Unavailable
+from evidence.limits import BUDGETS
+from evidence.work import Deadline
+from service.access.signins import Signins
+from service.sources.remote import outbound
+from service.sources.remote.origin import Breaker
+
+#: Asymmetric only: with others, whoever reads the public keys could sign.
+ALGORITHMS: Final = (
+    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    *("ES256", "ES384", "ES512", "Ed25519", "EdDSA"),
+)
+#: How long keys are kept, and how long an unknown key does not make the server ask again.
+KEPT_SECONDS, AGAIN_SECONDS = 3_600, 60
+
+
+class Issuers:
+    """Opens tokens of the issuers `names`. `base` is the public URL of this server. `after` makes
+    deadlines."""
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        base: str,
+        signins: Signins,
+        after: Callable[[float], Deadline] = Deadline.after,
+    ) -> None:
+        self._names, self._base, self._signins, self._after = names, base, signins, after
+        self._breaker = Breaker()
+        self._keys: dict[str, tuple[KeySet, Deadline, Deadline]] = {}
+
+    def grant_of(self, token: str, path: str | None) -> str | None:
+        """The id of the grant of a token; None if it is no token of these issuers.
+
+        The token must be for this server, its `/mcp` or the surface at `path`. Raises
+        `Unauthenticated` if it is not valid, and `Forbidden` if its subject has no grant.
+        """
+        issuer = _issuer(token)
+        if issuer.rstrip("/") not in self._names:
+            return None
+        try:
+            claims = self._decoded(token, issuer).claims
+            audiences = [self._base + one for one in ("", "/mcp", path or "")]
+            jwt.JWTClaimsRegistry(
+                exp={"essential": True},
+                sub={"essential": True},
+                aud={"essential": True, "values": audiences},
+            ).validate(claims)
+        except (JoseError, ValueError):
+            raise Unauthenticated(
+                "This token is not valid here, or has expired. Get a new one.", code=UNKNOWN_TOKEN
+            ) from None
+        grant_id = self._signins.mapped(issuer, str(claims["sub"]))
+        if grant_id is None:
+            raise Forbidden(
+                "No grant is mapped to the subject of this token.",
+                hint="The owner can map one: rung grant map.",
+            )
+        return grant_id
+
+    def _decoded(self, token: str, issuer: str) -> jwt.Token:
+        try:
+            return jwt.decode(token, self._key_set(issuer), list(ALGORITHMS))
+        except InvalidKeyIdError:  # the issuer may have new keys
+            return jwt.decode(token, self._key_set(issuer, again=True), list(ALGORITHMS))
+
+    def _key_set(self, issuer: str, *, again: bool = False) -> KeySet:
+        if issuer in self._keys:
+            keys, ends, asked = self._keys[issuer]
+            if not (asked if again else ends).expired():
+                return keys
+        with self._breaker.guard():
+            keys = _fetched_keys(issuer)
+        ends, asked = self._after(KEPT_SECONDS), self._after(AGAIN_SECONDS)
+        self._keys[issuer] = keys, ends, asked
+        return keys
+
+
+def _issuer(token: str) -> str:
+    """The issuer that a JWT claims, before any check; empty if it is no JWT."""
+    try:
+        part = token.split(".")[1]
+        claims = json_text.parse(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+        return str(claims["iss"])
+    except (IndexError, KeyError, TypeError, ValueError):
+        return ""
+
+
+def _fetched_keys(issuer: str) -> KeySet:
+    """The keys of an issuer; raises `Unavailable` if they cannot be read."""
+    deadline = Deadline.after(BUDGETS.start_seconds)
+    for url in _metadata_urls(issuer):
+        metadata = _json(url, deadline)
+        if isinstance(metadata, dict) and metadata.get("issuer") == issuer:
+            with suppress(JoseError, KeyError, TypeError, ValueError):
+                return KeySet.import_key_set(_json(str(metadata["jwks_uri"]), deadline))
+    raise Unavailable(
+        "The token cannot be checked: its issuer does not publish its keys. Try again later.",
+        code="introspection_failed",
+    )
+
+
+def _metadata_urls(issuer: str) -> Iterator[str]:
+    parts = urlsplit(issuer)
+    path = parts.path.rstrip("/")
+    yield f"{parts.scheme}://{parts.netloc}/.well-known/oauth-authorization-server{path}"
+    yield issuer.rstrip("/") + "/.well-known/openid-configuration"
+
+
+def _json(url: str, deadline: Deadline) -> Any:
+    """The JSON at a URL; None if there is none."""
+    answer = outbound.ask("GET", url, deadline=deadline, most_bytes=BUDGETS.body_bytes)
+    try:
+        return json_text.parse(answer.body) if answer.status == 200 else None
+    except ValueError:
+        return None
