@@ -29,7 +29,6 @@ class Asked:
 
     client: Client
     redirect_uri: str
-    state: str | None
     code: dict[str, Any]
     choices: list[Choice]
     words: list[str]
@@ -99,7 +98,7 @@ def _asked(site: OwnerSite, server: Server) -> Asked:
         "resource": targets,
         "paths": paths,
     }
-    return Asked(grant.client, uri, payload.state, code, choices, words, bool(details))
+    return Asked(grant.client, uri, code, choices, words, bool(details))
 
 
 def _refused(server: Server, uri: str, error: str, why: str) -> Refused:

@@ -63,20 +63,13 @@ def mount(app: Flask, layout: Layout, sessions: Sessions, paths: Paths) -> None:
     routes = Blueprint("signin", __name__)
     routes.before_request(_allow_long_forms)
     described = metadata.document(base, documents=documents is not None)
-    post = ["POST"]
     routes.add_url_rule(metadata.PATH, "metadata", lambda: _json(described))
-    routes.add_url_rule(
-        metadata.REGISTER, "register", _answered(lambda: _register(clients, sessions)), methods=post
-    )
-    routes.add_url_rule(
-        metadata.TOKEN, "token", _answered(lambda: _token(server, sessions)), methods=post
-    )
-    routes.add_url_rule(
-        metadata.REVOKE,
-        "revoke",
-        _answered(lambda: server.create_endpoint_response("revocation")),
-        methods=post,
-    )
+    for path, view in {
+        metadata.REGISTER: lambda: _register(clients, sessions),
+        metadata.TOKEN: lambda: _token(server, sessions),
+        metadata.REVOKE: lambda: server.create_endpoint_response("revocation"),
+    }.items():
+        routes.add_url_rule(path, path.strip("/"), _answered(view), methods=["POST"])
     authorize.add(routes, site, server)
     owner_pages.add(routes, site)
     app.register_blueprint(routes)
