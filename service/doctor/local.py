@@ -3,8 +3,7 @@
 import platform
 import shutil
 import tempfile
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -146,21 +145,13 @@ def snapshot(place: Host) -> Finding:
         return skip("not checked: RUNG_PAPERS_URL is downloaded at start")
     if path is None:
         return ok("none is configured")
-    status = _within(BUDGETS.doctor_seconds, Papers(path).status)
-    if status is None:
+    try:
+        status = health_check.within(BUDGETS.doctor_seconds, Papers(path).status)
+    except TimeoutError:
         return problem("snapshot-opening", path=path)
     if status["status"] != "ready":
         return problem("snapshot-refused", path=path, reason=status["refused"])
     return ok(f"{path} opens, {status['papers']} papers")
-
-
-def _within(seconds: float, ask: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
-    """The result, if it arrives in time."""
-    results: list[dict[str, Any]] = []
-    thread = threading.Thread(target=lambda: results.append(ask()), daemon=True)
-    thread.start()
-    thread.join(seconds)
-    return results[0] if results else None
 
 
 def disk(place: Host) -> Finding:

@@ -5,17 +5,22 @@ Failures are `OSError`s with the reason of the system. No check takes longer tha
 
 import socket
 import ssl
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from http.client import HTTPException
+from threading import Thread
+from typing import TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from cryptography import x509
 
 from evidence.work import Deadline
+
+T = TypeVar("T")
 
 PORTS = {"http": 80, "https": 443}
 #: The library's message for a proxy that refuses a tunnel.
@@ -62,26 +67,28 @@ def endpoint(url: str) -> tuple[str, int]:
     return parts.hostname or "", parts.port or PORTS.get(parts.scheme, 80)
 
 
+def within(seconds: float, ask: Callable[[], T]) -> T:
+    """What `ask` returns or raises; raises `TimeoutError` if that takes longer."""
+    outcome: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(ask())
+        except Exception as error:
+            outcome.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return outcome.result(seconds)
+
+
 def addresses(host: str, port: int, deadline: Deadline) -> tuple[str, ...]:
     """The addresses of a host; raises `TimeoutError` if a name server does not answer in time."""
-    names: list[str] = []
-    failed: list[OSError | UnicodeError] = []
-
-    def look() -> None:
-        try:
-            listed = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            names.extend(dict.fromkeys(str(address[0]) for *_, address in listed))
-        except (OSError, UnicodeError) as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=look, name="dns", daemon=True)
-    thread.start()
-    thread.join(deadline.left())
-    if failed:
-        raise OSError(str(getattr(failed[0], "strerror", None) or failed[0]))
-    if not names:
-        raise TimeoutError("the DNS server does not answer")
-    return tuple(names)
+    look = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+    try:
+        listed = within(deadline.left(), look)
+    except UnicodeError as error:
+        raise OSError(str(error)) from error
+    return tuple(dict.fromkeys(str(address[0]) for *_, address in listed))
 
 
 def connect(host: str, port: int, deadline: Deadline) -> None:
