@@ -65,6 +65,7 @@ class Verdict:
     seconds: float
 
 
+@dataclass(frozen=True)
 class RemoteAuthority:
     """Opens one origin to client tokens. One for all requests, shared by threads.
 
@@ -72,22 +73,15 @@ class RemoteAuthority:
     with `reserved` belong to another source and are never sent there. `after` makes deadlines.
     """
 
-    def __init__(
-        self,
-        origin: Origin,
-        introspection: Introspection | None = None,
-        audience: str | None = None,
-        bulkhead: Bulkhead | None = None,
-        reserved: str | None = STORE_PREFIX,
-        after: Callable[[float], Deadline] = Deadline.after,
-    ) -> None:
-        self._origin = origin
-        self._introspection = introspection
-        self._audience = audience
-        self._bulkhead = bulkhead
-        self._reserved = reserved
-        self._after = after
-        self._known = LruCache[bytes, tuple[Verdict, Deadline]](BUDGETS.tokens_cached)
+    origin: Origin
+    introspection: Introspection | None = None
+    audience: str | None = None
+    bulkhead: Bulkhead | None = None
+    reserved: str | None = STORE_PREFIX
+    after: Callable[[float], Deadline] = Deadline.after
+    _known: LruCache[bytes, tuple[Verdict, Deadline]] = field(
+        default_factory=lambda: LruCache(BUDGETS.tokens_cached)
+    )
 
     def open(
         self, token: str, deadline: Deadline, permit: Permit | None = None
@@ -97,13 +91,13 @@ class RemoteAuthority:
         Raises `Unauthenticated` for dead, foreign and store tokens, `Forbidden` for those of the
         owner, of a control plane and of unknown kinds, and the error of an upstream that fails.
         """
-        if not token or (self._reserved and token.startswith(self._reserved)):
+        if not token or (self.reserved and token.startswith(self.reserved)):
             raise errors.Unauthenticated(
                 "This token is unknown. Ask the owner for a client token.",
                 code=errors.UNKNOWN_TOKEN,
             )
-        permit = permit or Permit(self._bulkhead)
-        server = HttpResourceServer(self._origin, token, deadline, permit)
+        permit = permit or Permit(self.bulkhead)
+        server = HttpResourceServer(self.origin, token, deadline, permit)
         verdict = self._verdict(token, server, deadline, permit)
         if verdict.refused is not None:
             raise verdict.refused()
@@ -118,10 +112,10 @@ class RemoteAuthority:
             return known[0]
         found = (
             _kind_by_schema(server)
-            if self._introspection is None
-            else self._introspected(self._introspection, token, deadline, permit)
+            if self.introspection is None
+            else self._introspected(self.introspection, token, deadline, permit)
         )
-        self._known.put(key, (found, self._after(found.seconds)))
+        self._known.put(key, (found, self.after(found.seconds)))
         return found
 
     def _introspected(
@@ -150,10 +144,10 @@ class RemoteAuthority:
 
     def _is_for_us(self, audience: Any) -> bool:
         """True if the audience is ours, if one is required and reported."""
-        if self._audience is None or audience is None:
+        if self.audience is None or audience is None:
             return True
         listed = audience if isinstance(audience, list) else [audience]
-        return self._audience.rstrip("/") in [str(one).rstrip("/") for one in listed]
+        return self.audience.rstrip("/") in [str(one).rstrip("/") for one in listed]
 
 
 def _kind_by_schema(server: HttpResourceServer) -> Verdict:

@@ -103,13 +103,8 @@ class HttpResourceServer:
 
     def _page(self, query: ports.RecordQuery) -> Answer[RecordPage]:
         params = [
+            *_asked(query, "connection_id", "fields", "sort", "order", "limit", "cursor"),
             *parameters(
-                connection_id=query.connection_id,
-                fields=query.fields,
-                sort=query.sort,
-                order=query.order,
-                limit=query.limit,
-                cursor=query.cursor,
                 count=query.count if query.count != "none" else None,
                 window=query.window if query.window != "none" else None,
                 changes_since=query.changes_since if query.cursor is None else None,
@@ -154,17 +149,8 @@ class HttpResourceServer:
 
     def aggregate(self, query: ports.AggregateQuery) -> Answer[Buckets]:
         params = [
-            *parameters(
-                metric=query.metric,
-                connection_id=query.connection_id,
-                field=query.field,
-                group_by=query.group_by,
-                group_by_time=query.group_by_time,
-                granularity=query.granularity,
-                time_zone=query.time_zone,
-                limit=query.limit,
-                cursor=query.cursor,
-            ),
+            *_asked(query, "metric", "connection_id", "field", "group_by", "group_by_time"),
+            *_asked(query, "granularity", "time_zone", "limit", "cursor"),
             *filter_pairs(query.filter),
         ]
 
@@ -182,16 +168,13 @@ class HttpResourceServer:
     def field_window(
         self, ref: RecordRef, field_path: str, window: ports.WindowRequest
     ) -> Answer[FieldRead]:
-        params = parameters(
-            field=field_path,
-            connection_id=ref.connection_id,
-            offset_chars=window.offset_chars,
-            limit_chars=window.limit_chars,
-            q=window.query,
-            match=window.match if window.query and window.match > 1 else None,
-            before_chars=window.before_chars,
-            after_chars=window.after_chars,
-        )
+        match = window.match if window.query and window.match > 1 else None
+        params = [
+            *parameters(field=field_path, connection_id=ref.connection_id),
+            *_asked(window, "offset_chars", "limit_chars"),
+            *parameters(q=window.query, match=match),
+            *_asked(window, "before_chars", "after_chars"),
+        ]
 
         def check(body: Body) -> Body:
             right = bodies.window(body, window)
@@ -289,6 +272,11 @@ def _segment(text: str) -> str:
     if text in ("", ".", ".."):
         raise InvalidRequest("A name or id is empty or only dots. Use it exactly as printed.")
     return quote(text, safe="")
+
+
+def _asked(query: Any, *names: str) -> list[Pair]:
+    """The parameters that have the names of fields of a request."""
+    return parameters(**{name: getattr(query, name) for name in names})
 
 
 def _stream(name: str) -> str:
