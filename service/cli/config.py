@@ -29,14 +29,10 @@ from service.settings import parsing
 VARIABLE = "RUNG_CONFIG"
 
 
-class Unusable(click.ClickException):
-    """The configuration file has errors, so the command cannot run."""
+class ConfigError(click.ClickException):
+    """All errors of the file, one line each, with the position and an example."""
 
     exit_code = 2
-
-
-class ConfigError(ValueError):
-    """All errors of the file, one line each, with the position and an example."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +134,8 @@ def load(environ: Mapping[str, str] | None = None) -> Values:
         else:
             effective.append(Value(key, None, "default"))
     exposed = credentials.exposure(path) if "token" in written else None
-    return Values(
-        path,
-        tuple(effective),
-        written,
-        (f"{exposed} The file contains a token.",) if exposed else (),
-    )
+    warnings = (f"{exposed} The file contains a token.",) if exposed else ()
+    return Values(path, tuple(effective), written, warnings)
 
 
 def apply(context: click.Context) -> None:
@@ -151,10 +143,7 @@ def apply(context: click.Context) -> None:
 
     A file that cannot be used ends the command with exit code 2.
     """
-    try:
-        values = load()
-    except ConfigError as error:
-        raise Unusable(str(error)) from error
+    values = load()
     for warning in values.warnings:
         say(f"Warning: {warning}")
     if values.written:
@@ -166,13 +155,12 @@ def apply(context: click.Context) -> None:
 def defaults(command: click.Command, written: Mapping[str, str]) -> dict[str, Any]:
     """`written` as the `default_map` of a command and those below it."""
     command = loaded(command)
+    values: dict[str, Any] = {**_own(command, written)}
     if isinstance(command, click.Group):
-        below = {name: defaults(one, written) for name, one in command.commands.items()}
-        return {
-            **_own(command, written),
-            **{name: nested for name, nested in below.items() if nested},
-        }
-    return _own(command, written)
+        for name, one in command.commands.items():
+            if nested := defaults(one, written):
+                values[name] = nested
+    return values
 
 
 def is_of(context: click.Context, name: str, value: object) -> bool:
