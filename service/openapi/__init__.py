@@ -7,17 +7,15 @@ the server itself, of blobs and of MCP.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import orjson
 
 from evidence.version import VERSION
 from service.openapi import paths
-from service.openapi.parameters import components
+from service.openapi.parameters import components, part
 
 PATH = "/openapi.json"
-PARTS = Path(__file__).with_name("parts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +30,7 @@ class Mounted:
 
 def document(mounted: Mounted) -> dict[str, Any]:
     """The document, as plain JSON values."""
-    found, routes = _part("server"), _part("routes")
+    found, routes = part("server"), part("routes")
     found["info"]["version"] = VERSION
     found["servers"] = [{"url": mounted.public_url or "/"}]
     found["tags"] = [tag for tag in found["tags"] if getattr(mounted, tag["name"], True)]
@@ -40,22 +38,16 @@ def document(mounted: Mounted) -> dict[str, Any]:
     shared["parameters"] = components()
     shared["responses"] |= paths.components(paths.headers("Request-Id"))
     if mounted.records:
-        shared["schemas"] |= _part("records")
+        shared["schemas"] |= part("records")
         found["paths"] |= paths.of_records(routes["blob"])
     if mounted.papers:
-        shared["schemas"] |= _part("papers")
+        shared["schemas"] |= part("papers")
         found["paths"] |= paths.of_papers(mounted.closed)
     if not mounted.records and not mounted.closed:
         del shared["securitySchemes"]
     messages = paths.of_messages(routes["mcp"], mounted.records, mounted.papers, mounted.closed)
     found["paths"] |= messages
     return _pruned(found)
-
-
-def _part(name: str) -> dict[str, Any]:
-    """A fresh copy of a file in `parts/`."""
-    part: dict[str, Any] = orjson.loads((PARTS / f"{name}.json").read_bytes())
-    return part
 
 
 def _pruned(found: dict[str, Any]) -> dict[str, Any]:

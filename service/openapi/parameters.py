@@ -1,7 +1,10 @@
 """Arguments of operations as OpenAPI parameters: in REST's names, with REST's defaults."""
 
 import re
+from pathlib import Path
 from typing import Any
+
+import orjson
 
 from evidence import handles
 from evidence.limits import CONTRACT
@@ -12,6 +15,13 @@ from service.operations.json_schema import property_of
 Shape = dict[str, Any]
 
 TEXT: Shape = {"type": "string"}
+PARTS = Path(__file__).with_name("parts")
+
+
+def part(name: str) -> dict[str, Any]:
+    """A fresh copy of a file in `parts/`."""
+    found: dict[str, Any] = orjson.loads((PARTS / f"{name}.json").read_bytes())
+    return found
 
 
 def ref(name: str) -> Shape:
@@ -30,12 +40,7 @@ SHARED: dict[str, Shape] = {
 }
 CONNECTION = "connection_id"
 NAME: Shape = {"type": "string", "minLength": 1, "maxLength": CONTRACT.name_chars}
-IN_PATH = {
-    "stream": "Stream name from /v1/schema.",
-    "record_id": "Record id; encode `/` as %2F.",
-    "blob_id": "The blob_id of a blob_ref.",
-    "paper_id": "Paper id as printed; a DOI, an arXiv id or an exact title works too.",
-}
+IN_PATH: dict[str, str] = part("routes")["in_path"]
 
 _SEGMENT = re.compile("<([a-z_]+)>")
 

@@ -8,7 +8,7 @@ from typing import Any
 from evidence import errors
 from evidence.errors import EvidenceError
 from service.openapi import parameters
-from service.openapi.parameters import TEXT, Shape, ref
+from service.openapi.parameters import TEXT, Shape, part, ref
 from service.operations import OPERATIONS, listings
 from service.operations.base import Operation, RecordOperation
 from service.operations.papers import PAPER_OPERATIONS
@@ -78,24 +78,7 @@ USUAL = ("Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Rese
 KEPT = {"304": {"description": "Not modified since the version in If-None-Match."}}
 SECURED: list[dict[str, list[str]]] = [{"bearer": []}]
 #: The schemas of the bodies that answer operations and listings.
-ANSWERS: dict[str, tuple[str, ...]] = {
-    "schema": ("Schema",),
-    "query_records": ("RecordPage",),
-    "aggregate": ("Aggregation",),
-    "search": ("SearchPage",),
-    "fetch": ("RecordAnswer",),
-    "read_record_field": ("FieldWindow",),
-    "connectors": ("ConnectorList",),
-    "streams": ("StreamList",),
-    "stream": ("StreamMetadata",),
-    "search_papers": ("PaperPage",),
-    "search_papers_by_keyword": ("PaperPage",),
-    "get_paper_metadata": ("Paper",),
-    "get_paper_summary": ("PaperText",),
-    "get_paper_source": ("PaperText", "PaperMatches", "PaperOutline"),
-    "get_paper_source_outline": ("PaperOutline",),
-    "list_top_facets": ("PaperFacets",),
-}
+ANSWERS: dict[str, list[str]] = part("routes")["answers"]
 
 
 def headers(*names: str) -> dict[str, Shape]:
