@@ -22,9 +22,7 @@ class Unreadable(InvalidRequest):
 def server(config: Config, text: str, name: str) -> Any:
     """The entry of that name, or None. Raises `Unreadable`."""
     try:
-        if config.language == "toml":
-            return toml.found(text, (config.table, name))
-        return editing.found(text, (config.table, name))
+        return _editor(config).found(text, (config.table, name))
     except ValueError as error:
         raise _unreadable(config, error) from error
 
@@ -39,7 +37,7 @@ def add(config: Config, text: str, name: str, entry: Entry, *, force: bool = Fal
         if there != entry:
             if there is not None and not force:
                 raise Taken(name)
-            text = _put(config, text, name, entry)
+            text = _editor(config).put(text, (config.table, name), entry)
         return _ask_for(text, name) if config.prompts and _asks(entry, name) else text
     except editing.Unfit as error:
         raise _unreadable(config, error) from error
@@ -61,18 +59,15 @@ def remove(config: Config, text: str, name: str, earlier: Iterable[str | None]) 
         except (Taken, Unreadable):
             continue
     try:
-        if config.language == "toml":
-            return toml.take(text, (config.table, name))
-        text = editing.take(text, (config.table, name))
+        text = _editor(config).take(text, (config.table, name))
         return _stop_asking(text, name) if config.prompts else text
     except editing.Unfit as error:
         raise _unreadable(config, error) from error
 
 
-def _put(config: Config, text: str, name: str, entry: Entry) -> str:
-    if config.language == "toml":
-        return toml.put(text, (config.table, name), entry)
-    return editing.put(text, (config.table, name), entry)
+def _editor(config: Config) -> Any:
+    """The module that edits files of a language."""
+    return toml if config.language == "toml" else editing
 
 
 def _asks(entry: Entry, name: str) -> bool:

@@ -148,12 +148,8 @@ def _log_request(asked: Request, response: Response, opened: RequestLog, countin
         "span_id": opened.trace.span_id,
         "client": _address(opened.address),
     }
-    if opened.grant:
-        line["grant"] = opened.grant
-    if opened.era:
-        line["era"] = opened.era
-    if opened.error:
-        line["error"] = opened.error
+    more = {"grant": opened.grant, "era": opened.era, "error": opened.error}
+    line |= {name: value for name, value in more.items() if value}
     log_request(line, probe=route in PROBES and status < 400)
     return operation
 
