@@ -1,17 +1,22 @@
-"""Power fails right after a command has returned."""
+"""Power fails right after a command has returned, or at any write to the disk."""
 
 import json
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from evidence.errors import Forbidden, Unauthenticated
 from service.records.store import Store
+from service.records.sqlite.check import check
 from service.records.sqlite.reader import Reader
+from service.records.sqlite.writer import open_writer
 from tests.helpers import worlds
 from tests.helpers.two_owners import letters
+from tests.helpers.layouts import take_back
 from tests.helpers.power_cut import Disk
+from tests.helpers.scale import times
 from tests.helpers.worlds import House
 
 ROWS = b"".join(
@@ -57,3 +62,38 @@ def test_a_new_store_survives_with_its_folders(tmp_path: Path) -> None:
         assert db.execute("SELECT count(*) FROM record").fetchone() == (50,)
     made = tmp_path / "new" / "deep"
     assert {str(made), str(made.parent), str(tmp_path)} <= set(disk.folders())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words, layout",
+    [(IMPORT, None), (("grant", "revoke", "phone"), None), (("stats",), 1), (("stats",), 4)],
+    ids=["an import", "a revocation", "a migration", "a migration of the log"],
+)
+def test_a_store_survives_a_cut_at_every_write(
+    tmp_path: Path,
+    words: tuple[str, ...],
+    layout: int | None,
+    record_property: Callable[[str, object], None],
+) -> None:
+    (tmp_path / "house").mkdir()
+    house = worlds.build(letters("home", 3), tmp_path / "house")
+    assert isinstance(house.path, Path)
+    token, _ = house.grant(label="laptop")[1], house.grant(label="phone")
+    if layout is not None:
+        with open_writer(house.path) as writer:
+            take_back(writer, layout)
+    step, cuts, done = times(1, 3), 0, False
+    while not done:
+        cuts += step
+        folder = tmp_path / f"cut{cuts}"
+        shutil.copytree(house.path.parent, folder / "house")
+        disk = Disk(folder / "disk", folder / "house" / house.path.name)
+        done = disk.run(*words, stdin=ROWS, cut=cuts)
+        path = disk.after()
+        with open_writer(path) as writer:
+            counts = {one.connection_id: one.records for one in writer.counts()}
+        assert counts["home"] == 3 and counts.get("late", 0) in (0, 50), cuts
+        assert check(path) == [], cuts
+        Store(path).open(token)
+    record_property("power cuts", cuts // step - 1)

@@ -50,8 +50,8 @@ ROWS: Final = (
     ),
     Row(
         4,
-        "Power cut after imports and revocations (unsynced data dropped); commands killed at any "
-        "moment; a full disk; a folder without write permission",
+        "Power cut at any write to the disk of imports, revocations and migrations (unsynced data "
+        "dropped); commands killed at any moment; a full disk; a folder without write permission",
         "The store opens; everything acknowledged is there; nothing is half-written",
         (
             *("tests/cli/test_power_cut.py", "tests/cli/test_full_disk.py"),
@@ -125,9 +125,13 @@ ROWS: Final = (
     ),
     Row(
         12,
-        "A container user who owns no files; a read-only snapshot; a downloaded store",
+        "A read-only root, no home, 64 MB for temporary files, no network; a container user who "
+        "owns no files; a read-only snapshot; a downloaded store",
         "All requests are answered",
-        ("tests/spec/test_deployment.py", "tests/spec/test_fetched_store.py"),
+        (
+            *("tests/spec/test_deployment.py", "tests/spec/test_fetched_store.py"),
+            "tests/spec/test_confined.py",
+        ),
     ),
     Row(
         13,

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from signal import SIGKILL
 from tempfile import mkdtemp
 
 import pytest
@@ -20,6 +21,7 @@ SOURCE = r"""
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +40,13 @@ static void drop_removed(const char *folder, const char *disk) {
     if (strstr(entry->d_name, ".db") && access(there, F_OK)) unlink(kept);
   }
   closedir(all);
+}
+
+/* The power fails at one of the writes to the disk, after it. */
+static void fail(void) {
+  static int written;
+  const char *last = getenv("POWER_CUT_AT");
+  if (last && ++written == atoi(last)) kill(getpid(), SIGKILL);
 }
 
 static void keep(int fd) {
@@ -65,10 +74,14 @@ static void keep(int fd) {
   close(out);
 }
 
-int fsync(int fd) { int failed = syscall(SYS_fsync, fd); if (!failed) keep(fd); return failed; }
+int fsync(int fd) {
+  int failed = syscall(SYS_fsync, fd);
+  if (!failed) keep(fd), fail();
+  return failed;
+}
 int fdatasync(int fd) {
   int failed = syscall(SYS_fdatasync, fd);
-  if (!failed) keep(fd);
+  if (!failed) keep(fd), fail();
   return failed;
 }
 """
@@ -93,13 +106,19 @@ class Disk:
             there = [str(path) for path in store.parent.glob(f"{store.name}*")]
             subprocess.run(["cp", *there, str(self._kept)], check=True)
 
-    def run(self, *words: str, stdin: bytes = b"") -> None:
-        """Runs `rung` with these words, on the store."""
+    def run(self, *words: str, stdin: bytes = b"", cut: int = 0) -> bool:
+        """Runs `rung` with these words, on the store.
+
+        The power fails at the write to the disk with the number `cut`, if there are so many.
+        Returns whether the command came to its end.
+        """
         preload = {"LD_PRELOAD": str(self._library), "POWER_CUT": str(self._kept)}
         preload["POWER_CUT_FOLDER"] = str(self.store.parent)
         command = [sys.executable, "-m", "service", *words, "--store", str(self.store)]
-        environ: dict[str, str] = {**os.environ, **preload}
-        subprocess.run(command, cwd=ROOT, env=environ, input=stdin, check=True)
+        environ: dict[str, str] = {**os.environ, **preload, "POWER_CUT_AT": str(cut)}
+        done = subprocess.run(command, cwd=ROOT, env=environ, input=stdin, check=False)
+        assert done.returncode == 0 or cut and done.returncode == -SIGKILL, done
+        return done.returncode == 0
 
     def after(self) -> Path:
         """A copy of the store as it is when power comes back, without the index of its log."""
