@@ -91,9 +91,10 @@ figures: $(VENV)/.audit ## Break Rung on purpose, all rows or those in ROWS; wri
 audit: $(VENV)/.audit ## Check pinned hashes, licences and known vulnerabilities; write var/sbom.json
 	$(PYTHON) -m tests.figures.audit
 
-proxies: $(VENV)/.tools ## Test behind a real nginx, and test the systemd units
-	@[ -x /usr/sbin/nginx ] || { apt-get update -qq && apt-get install -y -qq nginx-light; } \
-		|| { echo "These tests start nginx: install Debian's package nginx-light."; exit 1; }
+proxies: $(VENV)/.tools ## Test behind nginx and squid, and test the systemd units
+	@[ -x /usr/sbin/nginx ] && [ -x /usr/sbin/squid ] \
+		|| { apt-get update -qq && apt-get install -y -qq nginx-light squid; } \
+		|| { echo "These tests start Debian's packages nginx-light and squid: install them."; exit 1; }
 	$(PYTHON) -m pytest tests/deploy
 
 $(VENV)/.wrk: $(VENV)/.tools

@@ -1,4 +1,4 @@
-"""Clients get the same answers through nginx: as we configure it, and as it comes."""
+"""Clients get the same answers through nginx, as we configure it and as it comes, and squid."""
 
 import json
 import os
@@ -11,6 +11,7 @@ from pathlib import Path
 from socket import create_server
 from typing import Any
 from urllib.error import HTTPError
+from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
@@ -31,13 +32,30 @@ http {{
   {site}
 }}
 """
+#: In front of Rung, and for clients that must leave through it.
+SQUID = """
+{ports}
+http_access allow all
+cache deny all
+access_log none
+cache_log stdio:/dev/null
+pid_filename none
+coredump_dir /
+pinger_enable off
+shutdown_lifetime 0 seconds
+"""
+
+
+def _free_port() -> int:
+    with create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+    return port
 
 
 @contextmanager
 def nginx(site: str, upstream: str, folder: Path) -> Iterator[str]:
     """nginx with `site` on a free port, over plain HTTP, in front of `upstream`."""
-    with create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = _free_port()
     site = re.sub(r"^\s*ssl_.+$", "", site, flags=re.MULTILINE)
     site = site.replace("listen 443 ssl", f"listen 127.0.0.1:{port}")
     site = site.replace("127.0.0.1:8000", upstream.removeprefix("http://"))
@@ -47,9 +65,29 @@ def nginx(site: str, upstream: str, folder: Path) -> Iterator[str]:
     config.write_text(NGINX.format(user=user, folder=folder, site=site), encoding="utf-8")
     program = shutil.which("nginx") or "/usr/sbin/nginx"
     subprocess.run([program, "-t", "-c", config], check=True, capture_output=True)
-    server = subprocess.Popen([program, "-c", config])
+    with _running([program, "-c", str(config)], f"http://127.0.0.1:{port}") as base:
+        yield base
+
+
+@contextmanager
+def squid(upstream: str, folder: Path, *, forward: bool = False) -> Iterator[str]:
+    """squid on a free port, in front of `upstream` or as the `forward` proxy of clients."""
+    port, peer = _free_port(), urlsplit(upstream)
+    ports = f"http_port 127.0.0.1:{port}"
+    if not forward:
+        ports += f" accel defaultsite={peer.hostname} no-vhost\ncache_peer {peer.hostname}"
+        ports += f" parent {peer.port} 0 no-query originserver login=PASSTHRU"
+    config = folder / "squid.conf"
+    config.write_text(SQUID.format(ports=ports), encoding="utf-8")
+    program = shutil.which("squid") or "/usr/sbin/squid"
+    with _running([program, "-N", "-f", str(config)], f"http://127.0.0.1:{port}") as base:
+        yield base
+
+
+@contextmanager
+def _running(command: list[str], base: str) -> Iterator[str]:
+    server = subprocess.Popen(command)
     try:
-        base = f"http://127.0.0.1:{port}"
         _await(base, server)
         yield base
     finally:
@@ -58,7 +96,7 @@ def nginx(site: str, upstream: str, folder: Path) -> Iterator[str]:
 
 
 def _await(base: str, server: subprocess.Popen[bytes]) -> None:
-    """Returns when nginx listens."""
+    """Returns when a proxy listens."""
     while server.poll() is None:
         try:
             urlopen(f"{base}/healthz").close()
@@ -67,7 +105,7 @@ def _await(base: str, server: subprocess.Popen[bytes]) -> None:
             return
         except OSError:
             continue
-    raise RuntimeError("nginx ended before it answered")
+    raise RuntimeError(f"{server.args!r} ended before it answered")
 
 
 @pytest.fixture(scope="module")
@@ -76,11 +114,12 @@ def direct() -> Iterator[tuple[str, str]]:
         yield url.removesuffix("/mcp"), token
 
 
-@pytest.fixture(params=[SITE, PLAIN], ids=["as documented", "as it comes"])
+@pytest.fixture(params=[SITE, PLAIN, None], ids=["as documented", "as it comes", "squid"])
 def proxied(
     request: pytest.FixtureRequest, direct: tuple[str, str], tmp_path: Path
 ) -> Iterator[str]:
-    with nginx(request.param, direct[0], tmp_path) as base:
+    site, upstream = request.param, direct[0]
+    with nginx(site, upstream, tmp_path) if site else squid(upstream, tmp_path) as base:
         yield base
 
 
@@ -117,6 +156,18 @@ def test_an_error_reaches_the_client_as_rung_wrote_it(
 
     assert told(proxied) == told(direct[0])
     assert told(proxied)[0] >= 400
+
+
+def test_a_client_that_must_leave_through_squid_gets_the_same(
+    direct: tuple[str, str], tmp_path: Path
+) -> None:
+    asked = Request(f"{direct[0]}/v1/schema", headers={"Authorization": f"Bearer {direct[1]}"})
+    with urlopen(asked) as found:
+        expected = json.load(found)
+    with squid(direct[0], tmp_path, forward=True) as proxy:
+        asked.set_proxy(proxy.removeprefix("http://"), "http")
+        with urlopen(asked) as found:
+            assert "squid" in found.headers["Via"] and json.load(found) == expected
 
 
 def test_a_body_over_the_limit_is_refused_with_words(

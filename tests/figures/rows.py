@@ -89,8 +89,8 @@ ROWS: Final = (
     ),
     Row(
         8,
-        "A real nginx with defaults, HTTP/1.0, buffering and gzip; proxies that strip headers or "
-        "rewrite bodies; systemd socket activation",
+        "A real nginx with defaults, HTTP/1.0, buffering and gzip; squid before the server and "
+        "before clients; proxies that strip headers or rewrite bodies; systemd socket activation",
         "Every flow works, or `rung doctor` names the faulty hop",
         ("tests/deploy", "tests/cli/test_doctor.py"),
     ),
