@@ -102,6 +102,10 @@ def vulnerabilities() -> int:
     for one in known:
         for found in one.get("vulns", ()):
             print(f"{one['name']} {one['version']}: {found['id']} {found.get('fix_versions')}")
+    if not any("vulns" in one for one in known):
+        print(
+            "Nothing was checked for vulnerabilities: pip-audit reached no source that knows these."
+        )
     print(f"count checked for vulnerabilities={sum('vulns' in one for one in known)}")
     print(f"count not known to the source={sum('vulns' not in one for one in known)}")
     return done.returncode
