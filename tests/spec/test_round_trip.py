@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.formats.written import WRITERS
 from tests.helpers.awkward import FILES
 from tests.helpers.shell import Shell
 
@@ -31,6 +33,12 @@ values = st.recursive(
     ),
     max_leaves=6,
 )
+#: Texts that a person may have written.
+written_texts = st.text(
+    st.characters(exclude_categories=("C", "Z")) | st.sampled_from(" <>&;,\\:\"'#[]*@"),
+    min_size=1,
+    max_size=40,
+).map(lambda text: f"ü {text} 🌊")
 lines = st.lists(
     st.dictionaries(st.sampled_from("abcd"), values, min_size=1), min_size=1, max_size=8
 )
@@ -41,6 +49,15 @@ def stripped(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: stripped(inner) for name, inner in value.items() if name not in ADDED}
     return [stripped(inner) for inner in value] if isinstance(value, list) else value
+
+
+def strings(value: Any) -> Iterator[str]:
+    """All texts in a value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list)):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from strings(inner)
 
 
 def exported(shell: Shell, connection: str, stream: str, path: Path) -> dict[str, Any]:
@@ -60,14 +77,17 @@ def granted(shell: Shell) -> Shell:
     return Shell({**shell.environ, "RUNG_TOKEN": token})
 
 
-def check(folder: Path, connections: dict[str, Path]) -> int:
-    """Sends files to a store, and from there to another one; returns how many records came."""
+def check(folder: Path, connections: dict[str, Path]) -> dict[tuple[str, str], dict[str, Any]]:
+    """Sends files to a store, and from there to another one.
+
+    Returns the records that came, by connection and stream.
+    """
     first, second = opened(folder, "first"), opened(folder, "second")
     for connection, path in connections.items():
         first.run("import", str(path), "--connection", connection)
     first = granted(first)
     counts = json.loads(first.ok("stats", "--json").stdout)["streams"]
-    kept, count = {}, 0
+    kept = {}
     for found in counts:
         connection, stream, number = found["connection_id"], found["stream"], found["records"]
         if not number:
@@ -76,11 +96,14 @@ def check(folder: Path, connections: dict[str, Path]) -> int:
         kept[connection, stream] = exported(first, connection, stream, path)
         assert len(kept[connection, stream]) == number
         second.ok("import", str(path), "--connection", connection)
-        count += number
     second = granted(second)
     for (connection, stream), records in kept.items():
         assert exported(second, connection, stream, folder / "again.ndjson") == records
-    return count
+    return kept
+
+
+def size(kept: dict[tuple[str, str], dict[str, Any]]) -> int:
+    return sum(map(len, kept.values()))
 
 
 def test_every_format_comes_back_as_it_went(tmp_path: Path) -> None:
@@ -91,7 +114,29 @@ def test_every_format_comes_back_as_it_went(tmp_path: Path) -> None:
             place.parent.mkdir()
             place.write_bytes(file.content)
             files[f"c{number}"] = place
-    assert check(tmp_path, files) > len(files)
+    assert size(check(tmp_path, files)) > len(files)
+
+
+@settings(
+    max_examples=3,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(st.lists(written_texts, min_size=1, max_size=6))
+def test_any_text_in_a_file_of_any_format_comes_back_as_it_went(
+    tmp_path_factory: pytest.TempPathFactory, found: list[str]
+) -> None:
+    folder = tmp_path_factory.mktemp("formats")
+    files = {}
+    for name, writer in WRITERS.items():
+        (folder / name).mkdir()
+        files[name] = writer(folder / name, found)
+    kept = check(folder, files)
+    for name in files:
+        texts = [one for place, rows in kept.items() if place[0] == name for one in strings(rows)]
+        missing = [text for text in found if not any(text in one for one in texts)]
+        assert not missing, (name, missing)
 
 
 @settings(
@@ -107,7 +152,7 @@ def test_any_json_comes_back_as_it_went(
     folder = tmp_path_factory.mktemp("any")
     path = folder / "any.ndjson"
     _write(path, found)
-    assert check(folder, {"c": path}) == len(found)
+    assert size(check(folder, {"c": path})) == len(found)
 
 
 @pytest.mark.slow
@@ -115,7 +160,7 @@ def test_ten_thousand_records_come_back_as_they_went(tmp_path: Path) -> None:
     draw = random.Random(7)
     path = tmp_path / "many.ndjson"
     _write(path, [_drawn(draw) for _ in range(GENERATED)])
-    assert check(tmp_path, {"c": path}) == GENERATED
+    assert size(check(tmp_path, {"c": path})) == GENERATED
 
 
 def _write(path: Path, found: list[dict[str, str]]) -> None:
