@@ -27,6 +27,8 @@ MANIFEST = manifest(
     )
 )
 BEGINS = re.compile(rb"\s*BEGIN:VCALENDAR", re.IGNORECASE)
+#: So many kinds of broken lines are reported.
+LISTED = 5
 _KINDS = {"VEVENT": "event", "VTODO": "task", "VJOURNAL": "journal"}
 _SERIES = ("RRULE", "RDATE", "EXDATE", "EXRULE")
 #: Properties with a field of their own, and those that change with each export.
@@ -41,6 +43,7 @@ def read(source: Source) -> Iterator[Item]:
     from icalendar import Calendar, timezone  # imported for calendars only
 
     attached, name, skipped = Attached(source), source.folder, Counter[str]()
+    broken = Counter[str]()
     timezone.tzp.use_default()  # forgets the zones that another file gave these names
     for line, kind, text in components(source.file, "VCALENDAR"):
         if kind == "cut":
@@ -54,11 +57,14 @@ def read(source: Source) -> Iterator[Item]:
                 # What is parsed is remembered, if it is a zone.
                 whole = Calendar.from_ical(f"BEGIN:VCALENDAR\r\n{text}END:VCALENDAR\r\n")
                 for found in whole.walk(kind) if kind in _KINDS else ():
+                    broken.update(problem for _, problem in found.errors)
                     for row in _rows(found, source, name, attached):
                         yield line, row
             except (ValueError, KeyError, AttributeError, TypeError, IndexError) as error:
                 yield line, f"This {kind} cannot be read: {error}."
     attached.report()
+    for problem, count in broken.most_common(LISTED):
+        source.notes.append(f"Left out, {count} times: {problem}")
     if skipped := +skipped:
         listed = ", ".join(f"{count} {kind}" for kind, count in skipped.items())
         source.notes.append(f"Left out: {listed}.")

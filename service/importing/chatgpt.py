@@ -11,18 +11,22 @@ from service.importing.source import Format, Item, Source
 BEGINS = re.compile(rb'\s*\[\s*\{[^\x00]*?"mapping"\s*:\s*\{')
 APP = "ChatGPT"
 _POINTER = re.compile(r"^[a-z-]+://")
+#: What the content of a message has beside its texts.
+_ABOUT = frozenset({"content_type", "language", "response_format_name", "tether_id"})
 _FILE = re.compile(r"(?:^|/)(file[-_][A-Za-z0-9]+)[^/]*$")
 
 
 def read(source: Source) -> Iterator[Item]:
     """The conversations and every message of theirs, those of other branches too."""
-    attached, hidden = Attached(source), 0
+    attached, hidden, empty = Attached(source), 0, 0
     named = {found[1]: name for name in source.tree.files if (found := _FILE.search(name))}
     for number, found in enumerate(conversations(source), start=1):
         if not isinstance(found, dict) or not isinstance(found.get("mapping"), dict):
             yield number, "This is not a conversation: it has no mapping of messages."
             continue
-        key = str(found.get("conversation_id") or found.get("id"))
+        key = str(
+            found.get("conversation_id") or found.get("id") or next(iter(found["mapping"]), 0)
+        )
         title = found.get("title") or "Untitled"
         started = time_of(found.get("create_time"))
         about = {"id": key, "title": title, "app": APP, "started_at": started}
@@ -31,8 +35,10 @@ def read(source: Source) -> Iterator[Item]:
         for position, (parent, message) in enumerate(_ordered(found["mapping"])):
             text, files = _content(message.get("content") or {})
             metadata = message.get("metadata") or {}
-            files += [one["id"] for one in metadata.get("attachments") or [] if one.get("id")]
-            if not text.strip() and not files:
+            uploads = metadata.get("attachments") or []
+            files += [one["id"] for one in uploads if one.get("id")]
+            if not text.strip() and not files and not uploads:
+                empty += 1
                 continue
             if metadata.get("is_visually_hidden_from_conversation"):
                 hidden += 1
@@ -51,14 +57,16 @@ def read(source: Source) -> Iterator[Item]:
                 "reply_to": parent,
                 "kind": (message.get("content") or {}).get("content_type"),
                 "model": metadata.get("model_slug"),
+                "links": [one["name"] for one in uploads if one.get("name")],
             }
             yield number, row(source, MESSAGES, data)
             here = [named.get(file, file) for file in dict.fromkeys(files)]
             for one in attached.files(message["id"], here, at=at):
                 yield number, one
     attached.report()
-    if hidden:
-        source.notes.append(f"Left out: {hidden} messages that ChatGPT hides.")
+    for count, which in ((hidden, "that ChatGPT hides"), (empty, "without text and files")):
+        if count:
+            source.notes.append(f"Left out: {count} messages {which}.")
 
 
 def _ordered(mapping: dict[str, Any]) -> Iterator[tuple[str | None, dict[str, Any]]]:
@@ -90,11 +98,10 @@ def _content(content: dict[str, Any]) -> tuple[str, list[str]]:
             texts.append(part)
         elif isinstance(part, dict):
             texts.append(part.get("text") or "")
-            if pointer := part.get("asset_pointer"):
+            inner = part.get("audio_asset_pointer") or part
+            if pointer := inner.get("asset_pointer"):
                 files.append(_POINTER.sub("", pointer))
-    for name in ("text", "result", "content"):
-        if isinstance(content.get(name), str):
-            texts.append(content[name])
+    texts += [one for name, one in content.items() if isinstance(one, str) and name not in _ABOUT]
     for thought in content.get("thoughts") or []:
         texts += [thought.get("summary") or "", thought.get("content") or ""]
     return "\n\n".join(filter(None, texts)), files

@@ -19,12 +19,12 @@ def read(source: Source) -> Iterator[Item]:
         if not isinstance(found, dict) or not isinstance(found.get("chat_messages"), list):
             yield number, "This is not a conversation: it has no chat_messages."
             continue
-        key, title = str(found.get("uuid")), found.get("name") or "Untitled"
+        key, title = found.get("uuid"), found.get("name") or "Untitled"
         about = {"id": key, "title": title, "app": APP, "started_at": found.get("created_at")}
         about |= {"updated_at": found.get("updated_at"), "description": found.get("summary")}
         yield number, row(source, CONVERSATIONS, about)
         for position, message in enumerate(found["chat_messages"]):
-            owner, at = str(message.get("uuid")), message.get("created_at")
+            owner, at = message.get("uuid"), message.get("created_at")
             data = {
                 "id": owner,
                 "thread_id": key,

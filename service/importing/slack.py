@@ -109,14 +109,14 @@ class _Workspace:
         key = f"{channel}-{ts}"
         texts = [self._text(message.get("text") or "") or self._block(message.get("blocks"))]
         for one in message.get("attachments") or []:
-            parts = (
-                one.get("title"),
-                one.get("text") or one.get("fallback"),
-                one.get("title_link"),
-            )
+            parts = [one.get("pretext"), one.get("title"), one.get("text") or one.get("fallback")]
+            for found in one.get("fields") or []:
+                parts.append(": ".join(filter(None, (found.get("title"), found.get("value")))))
+            parts.append(one.get("title_link"))
             texts.append("\n".join(self._text(part) for part in parts if part))
         files = [one for one in message.get("files") or [] if one.get("name")]
-        texts += [one["name"] for one in files]
+        for one in files:
+            texts += dict.fromkeys(filter(None, (one["name"], one.get("title"))))
         data = {
             "id": key,
             "conversation_id": channel,
@@ -173,6 +173,10 @@ class _Workspace:
             return ""
         if user := block.get("user_id"):
             return f"@{self._name(user)}"
+        if block.get("type") == "emoji":
+            return f":{block.get('name')}:"
+        if channel := block.get("channel_id"):
+            return f"#{channel}"
         text = block.get("text") or block.get("url")
         return text if isinstance(text, str) else self._block(text or block.get("elements"))
 

@@ -139,11 +139,14 @@ def _opened(source: Source) -> Iterator[list[_Table]]:
             tables = [one for one in database.tables if not one.name.startswith("sqlite_")]
             indexes = [one.name for one in tables if one.virtual_table_using]
             hidden = tuple(f"{name}_" for name in indexes)
-            yield [
-                _Table(one)
-                for one in tables
-                if one.name not in indexes and not one.name.startswith(hidden)
+            shown = [
+                one for one in tables if one.name not in indexes and not one.name.startswith(hidden)
             ]
+            empty = [one.name for one in shown if not list(one.rows_where(limit=1))]
+            if left := [*database.view_names(), *indexes, *empty]:
+                note = f"Left out: views, indexes and empty tables: {', '.join(left)}."
+                source.notes += [note] if note not in source.notes else []
+            yield [_Table(one) for one in shown]
         except sqlite3.DatabaseError as error:
             raise InvalidRequest(f"{source.name} cannot be read: {error}.") from error
 

@@ -32,6 +32,7 @@ def rows_of(source: Source, numbered: Iterator[tuple[int, list[str]]]) -> Iterat
     names = _names(source, sample[0] if has_header else [""] * width)
     if not has_header:
         source.notes.append("The table has no header: its columns are column_1 and so on.")
+    number = None
     for number, cells in chain(head[first + has_header :], numbered):
         if len(cells) != width:
             yield number, f"This row has {len(cells)} cells, the table has {width} columns."
@@ -42,6 +43,8 @@ def rows_of(source: Source, numbered: Iterator[tuple[int, list[str]]]) -> Iterat
             yield number, f"{error}."
             continue
         yield number, Row({n: cell for n, cell in row.items() if cell or n not in names.unnamed})
+    if number is None:
+        source.notes.append(f"There are no rows after the header: {', '.join(names)}.")
 
 
 def _first(head: Sequence[tuple[int, list[str]]]) -> int:

@@ -44,12 +44,14 @@ def read(source: Source) -> Iterator[Item]:
         if len(book.worksheets) > 1:
             name = f"{name} {number}" if _UNNAMED.fullmatch(sheet.title) else sheet.title
             name = name.encode()[: CONTRACT.name_bytes].decode(errors="ignore")
-        for line, item in rows_of(source, _cells(source, sheet)):
+        told = len(source.notes)
+        for line, item in rows_of(source, _cells(sheet, source.notes)):
             yield line, item._replace(stream=name) if isinstance(item, Row) else f"{name}: {item}"
+        source.notes[told:] = [f"{sheet.title}: {note}" for note in source.notes[told:]]
     book.close()
 
 
-def _cells(source: Source, sheet: Any) -> Iterator[Cells]:
+def _cells(sheet: Any, notes: list[str]) -> Iterator[Cells]:
     """The rows of a sheet from the widest of its first ones on, each of the same width."""
     rows = enumerate(sheet.iter_rows(values_only=True), start=1)
     lines = ((number, cells) for number, values in rows if (cells := _texts(values)))
@@ -57,7 +59,7 @@ def _cells(source: Source, sheet: Any) -> Iterator[Cells]:
     width = max((len(cells) for _, cells in head), default=0)
     first = next((place for place, (_, cells) in enumerate(head) if len(cells) == width), 0)
     if first:
-        source.notes.append(f"{sheet.title}: {first} lines before the table are left out.")
+        notes.append(f"{first} lines before the table are left out.")
     for number, cells in chain(head[first:], lines):
         yield number, cells + [""] * (width - len(cells))
 
