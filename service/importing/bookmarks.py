@@ -8,9 +8,8 @@ from typing import Any
 
 from service.importing.chat import time_of
 from service.importing.encodings import as_text
-from service.importing.rows import described, fields, stream
+from service.importing.rows import fields, row, stream
 from service.importing.source import Format, Item, Source
-from service.records.intake import Row
 
 BOOKMARKS = "bookmarks"
 MANIFEST = {
@@ -49,8 +48,8 @@ def _rows(source: Source, page: "_Page", found: list[dict[str, Any]]) -> Iterato
         line = one.pop("line")
         one["description"] = one.get("description", "").strip()
         known = f"{one['folder']}\n{one['url']}"
-        data = described({**one, "id": hashlib.sha256(known.encode()).hexdigest()[:32]})
-        yield line, Row(source.repair.value(data), stream=BOOKMARKS)
+        one["id"] = hashlib.sha256(known.encode()).hexdigest()[:32]
+        yield line, row(source, BOOKMARKS, one)
 
 
 class _Page(HTMLParser):

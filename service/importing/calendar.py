@@ -1,15 +1,13 @@
 """Events, tasks and journal entries of iCalendar files, with their time zones."""
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator
 from datetime import date, datetime
 from typing import Any
 
-from evidence.limits import CONTRACT
 from service.importing.components import components
-from service.importing.rows import Attached, described, fields, manifest, stream
+from service.importing.rows import Attached, fields, manifest, record_id, row, stream
 from service.importing.source import Format, Item, Source
 from service.records.intake import Row
 
@@ -58,8 +56,8 @@ def read(source: Source) -> Iterator[Item]:
                 whole = Calendar.from_ical(f"BEGIN:VCALENDAR\r\n{text}END:VCALENDAR\r\n")
                 for found in whole.walk(kind) if kind in _KINDS else ():
                     broken.update(problem for _, problem in found.errors)
-                    for row in _rows(found, source, name, attached):
-                        yield line, row
+                    for one in _rows(found, source, name, attached):
+                        yield line, one
             except (ValueError, KeyError, AttributeError, TypeError, IndexError) as error:
                 yield line, f"This {kind} cannot be read: {error}."
     attached.report()
@@ -71,11 +69,9 @@ def read(source: Source) -> Iterator[Item]:
 
 
 def _rows(found: Any, source: Source, calendar: str, attached: Attached) -> Iterator[Row]:
-    series = str(found.get("UID", "")) or hashlib.sha256(found.to_ical()).hexdigest()
+    series = str(found.get("UID", "")) or record_id("", found.to_ical())
     again = found.get("RECURRENCE-ID")
-    key = f"{series}_{again.dt.isoformat()}" if again is not None else series
-    if len(key.encode()) > CONTRACT.record_id_bytes - len("#000"):
-        key = hashlib.sha256(key.encode()).hexdigest()
+    key = record_id(f"{series}_{again.dt.isoformat()}" if again is not None else series)
     start, end = found.get("DTSTART"), found.get("DTEND") or found.get("DUE")
     finish = end.dt if end is not None else None
     if finish is None and start is not None and (duration := found.get("DURATION")) is not None:
@@ -107,7 +103,7 @@ def _rows(found: Any, source: Source, calendar: str, attached: Attached) -> Iter
         ],
         "updated_at": _time(found["LAST-MODIFIED"].dt) if "LAST-MODIFIED" in found else None,
     }
-    yield Row(source.repair.value(described(data)), stream=EVENTS)
+    yield row(source, EVENTS, data)
     inline = [one for one in _all(found, "ATTACH") if "ENCODING" in one.params]
     for number, one in enumerate(inline, start=1):
         name = one.params.get("X-FILENAME") or one.params.get("FILENAME") or f"attachment-{number}"

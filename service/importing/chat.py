@@ -6,7 +6,7 @@ from typing import Any, Final
 import orjson
 
 from service.importing.json_stream import JsonReader
-from service.importing.rows import CONTACTS, described, fields, manifest, stream
+from service.importing.rows import CONTACTS, Attached, fields, manifest, row, stream
 from service.importing.source import Source
 from service.records.intake import Row
 from service.records.forms import FORMS
@@ -35,8 +35,23 @@ MANIFEST: Final = manifest(
 )
 
 
-def row(source: Source, name: str, data: dict[str, Any]) -> Row:
-    return Row(source.repair.value(described(data)), stream=name)
+class Chats:
+    """The conversations and messages of an app, and the files of these."""
+
+    def __init__(self, source: Source, app: str) -> None:
+        self.attached = Attached(source)
+        self._source, self._app = source, app
+
+    def conversation(self, key: str, title: str, **about: Any) -> Row:
+        """A conversation, by its id."""
+        data = {"id": key, "title": title, "app": self._app, **about}
+        return row(self._source, CONVERSATIONS, data)
+
+    def message(self, conversation: str, title: str, **data: Any) -> Row:
+        """A message of a conversation, which is its thread unless `thread_id` names another."""
+        known = {"thread_id": conversation, "conversation_id": conversation}
+        known |= {"conversation": title, "app": self._app}
+        return row(self._source, MESSAGES, known | data)
 
 
 def time_of(seconds: Any) -> str | None:

@@ -4,12 +4,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from service.importing.chat import CONVERSATIONS, MANIFEST, MESSAGES, conversations, row, time_of
-from service.importing.rows import Attached
+from service.importing.chat import MANIFEST, Chats, conversations, time_of
 from service.importing.source import Format, Item, Source
 
 BEGINS = re.compile(rb'\s*\[\s*\{[^\x00]*?"mapping"\s*:\s*\{')
-APP = "ChatGPT"
 _POINTER = re.compile(r"^[a-z-]+://")
 #: What the content of a message has beside its texts.
 _ABOUT = frozenset({"content_type", "language", "response_format_name", "tether_id"})
@@ -18,7 +16,7 @@ _FILE = re.compile(r"(?:^|/)(file[-_][A-Za-z0-9]+)[^/]*$")
 
 def read(source: Source) -> Iterator[Item]:
     """The conversations and every message of theirs, those of other branches too."""
-    attached, hidden, empty = Attached(source), 0, 0
+    chats, hidden, empty = Chats(source, "ChatGPT"), 0, 0
     named = {found[1]: name for name in source.tree.files if (found := _FILE.search(name))}
     for number, found in enumerate(conversations(source), start=1):
         if not isinstance(found, dict) or not isinstance(found.get("mapping"), dict):
@@ -29,9 +27,8 @@ def read(source: Source) -> Iterator[Item]:
         )
         title = found.get("title") or "Untitled"
         started = time_of(found.get("create_time"))
-        about = {"id": key, "title": title, "app": APP, "started_at": started}
-        about["updated_at"] = time_of(found.get("update_time"))
-        yield number, row(source, CONVERSATIONS, about)
+        updated = time_of(found.get("update_time"))
+        yield number, chats.conversation(key, title, started_at=started, updated_at=updated)
         for position, (parent, message) in enumerate(_ordered(found["mapping"])):
             text, files = _content(message.get("content") or {})
             metadata = message.get("metadata") or {}
@@ -44,26 +41,23 @@ def read(source: Source) -> Iterator[Item]:
                 hidden += 1
                 continue
             at = time_of(message.get("create_time")) or started
-            data = {
-                "id": message["id"],
-                "thread_id": key,
-                "conversation_id": key,
-                "app": APP,
-                "conversation": title,
-                "author": _author(message),
-                "text": text,
-                "sent_at": at,
-                "position": position,
-                "reply_to": parent,
-                "kind": (message.get("content") or {}).get("content_type"),
-                "model": metadata.get("model_slug"),
-                "links": [one["name"] for one in uploads if one.get("name")],
-            }
-            yield number, row(source, MESSAGES, data)
+            yield number, chats.message(
+                key,
+                title,
+                id=message["id"],
+                author=_author(message),
+                text=text,
+                sent_at=at,
+                position=position,
+                reply_to=parent,
+                kind=(message.get("content") or {}).get("content_type"),
+                model=metadata.get("model_slug"),
+                links=[one["name"] for one in uploads if one.get("name")],
+            )
             here = [named.get(file, file) for file in dict.fromkeys(files)]
-            for one in attached.files(message["id"], here, at=at):
+            for one in chats.attached.files(message["id"], here, at=at):
                 yield number, one
-    attached.report()
+    chats.attached.report()
     for count, which in ((hidden, "that ChatGPT hides"), (empty, "without text and files")):
         if count:
             source.notes.append(f"Left out: {count} messages {which}.")

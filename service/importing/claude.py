@@ -4,50 +4,44 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from service.importing.chat import CONVERSATIONS, MANIFEST, MESSAGES, conversations, row
-from service.importing.rows import Attached
+from service.importing.chat import MANIFEST, Chats, conversations
 from service.importing.source import Format, Item, Source
 
 BEGINS = re.compile(rb'\s*\[\s*\{[^\x00]*?"chat_messages"\s*:\s*\[')
-APP = "Claude"
 
 
 def read(source: Source) -> Iterator[Item]:
     """The conversations and their messages; texts taken from files are attachments."""
-    attached = Attached(source)
+    chats = Chats(source, "Claude")
     for number, found in enumerate(conversations(source), start=1):
         if not isinstance(found, dict) or not isinstance(found.get("chat_messages"), list):
             yield number, "This is not a conversation: it has no chat_messages."
             continue
-        key, title = found.get("uuid"), found.get("name") or "Untitled"
-        about = {"id": key, "title": title, "app": APP, "started_at": found.get("created_at")}
-        about |= {"updated_at": found.get("updated_at"), "description": found.get("summary")}
-        yield number, row(source, CONVERSATIONS, about)
+        key, title = str(found.get("uuid") or ""), found.get("name") or "Untitled"
+        times = {"started_at": found.get("created_at"), "updated_at": found.get("updated_at")}
+        yield number, chats.conversation(key, title, description=found.get("summary"), **times)
         for position, message in enumerate(found["chat_messages"]):
             owner, at = message.get("uuid"), message.get("created_at")
-            data = {
-                "id": owner,
-                "thread_id": key,
-                "conversation_id": key,
-                "app": APP,
-                "conversation": title,
-                "author": message.get("sender"),
-                "text": _text(message),
-                "sent_at": at,
-                "position": position,
-                "reply_to": message.get("parent_message_uuid"),
-            }
-            yield number, row(source, MESSAGES, data)
+            yield number, chats.message(
+                key,
+                title,
+                id=owner,
+                author=message.get("sender"),
+                text=_text(message),
+                sent_at=at,
+                position=position,
+                reply_to=message.get("parent_message_uuid"),
+            )
             texts = [one for one in message.get("attachments") or [] if _extracted(one)]
             for place, one in enumerate(texts, start=1):
                 name, content = one.get("file_name") or f"text-{place}.txt", _extracted(one)
-                yield number, attached.row(
+                yield number, chats.attached.row(
                     owner, 1_000 + place, name, content.encode(), at=at, text=content
                 )
             files = [one["file_name"] for one in message.get("files") or [] if one.get("file_name")]
-            for file in attached.files(owner, files, at=at):
+            for file in chats.attached.files(owner, files, at=at):
                 yield number, file
-    attached.report()
+    chats.attached.report()
 
 
 def _extracted(attachment: dict[str, Any]) -> str:

@@ -1,14 +1,12 @@
 """People and organizations of vCard files, versions 2.1 to 4.0."""
 
-import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from evidence.limits import CONTRACT
 from service.importing.components import components
-from service.importing.rows import CONTACTS, Attached, described, manifest
+from service.importing.rows import CONTACTS, Attached, manifest, record_id, row
 from service.importing.source import Format, Item, Source
 from service.records.intake import Row
 
@@ -45,8 +43,8 @@ def read(source: Source) -> Iterator[Item]:
         elif kind == "VCARD":
             try:
                 card = readOne(_DATA_URI.sub(r"\1;ENCODING=b;TYPE=\2:", text), allowQP=True)
-                for row in _rows(card, source, attached):
-                    yield line, row
+                for one in _rows(card, source, attached):
+                    yield line, one
             except (VObjectError, ValueError, AttributeError, TypeError, IndexError) as error:
                 yield line, f"This card cannot be read: {error}."
     attached.report()
@@ -68,8 +66,7 @@ def _rows(card: Any, source: Source, attached: Attached) -> Iterator[Row]:
     name = next(filter(None, [*names, *map(_name, parts), *found["organization"]]), "")
     name = name or next(iter(found["emails"] + found["phones"]), "")
     uid = _text(card.uid.value) if "uid" in card.contents else ""
-    if not uid or len(uid.encode()) > CONTRACT.record_id_bytes - len("#000"):
-        uid = hashlib.sha256("\n".join([name, *found["emails"]]).encode()).hexdigest()
+    uid = record_id(uid, "\n".join([name, *found["emails"]]).encode())
     data: dict[str, Any] = {
         "id": uid,
         "name": name,
@@ -78,7 +75,7 @@ def _rows(card: Any, source: Source, attached: Attached) -> Iterator[Row]:
     data |= {field: "; ".join(found[field]) for field in _ONES.values()}
     data |= {"other": found["other"]}
     data["updated_at"] = _text(card.rev.value) if "rev" in card.contents else None
-    yield Row(source.repair.value(described(data)), stream=CONTACTS["name"])
+    yield row(source, CONTACTS["name"], data)
     for number, one in enumerate(pictures, start=1):
         kind = (_types(one) or ["jpeg"])[0].lower().removeprefix("image/")
         picture = f"{one.name.lower()}.{kind}"

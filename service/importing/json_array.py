@@ -13,9 +13,8 @@ from typing import Any, BinaryIO, Final, cast
 
 from evidence.errors import InvalidRequest
 from service.importing.encodings import as_utf_8
-from service.importing.exact_json import loads
 from service.importing.json_rows import parsed
-from service.importing.json_stream import PIECE_BYTES, JsonReader
+from service.importing.json_stream import JsonReader
 from service.importing.source import Format, Item, Source
 from service.importing.text_repair import Repair
 from service.records.intake import Row
@@ -51,12 +50,6 @@ def _checked(source: Source) -> Any:
         reader.end()
     except RecursionError:
         raise InvalidRequest(f"{source.name} is nested too deeply. Flatten it.") from None
-    except InvalidRequest as error:
-        source.file.seek(0)
-        if _is_object(as_utf_8(trial).readline(PIECE_BYTES)):
-            hint = f"{error.message} Its first line is: try --format ndjson."
-            raise InvalidRequest(hint) from None
-        raise
     source.file.seek(0)
     return shape
 
@@ -69,13 +62,6 @@ def _shape(reader: JsonReader) -> Any:
         return reader.value() and None
     begins = {content[:1] for content in reader.elements()}
     return EMPTY if not begins else ROWS if begins == {b"{"} else OTHERS
-
-
-def _is_object(content: bytes) -> bool:
-    try:
-        return isinstance(loads(content), dict)
-    except ValueError:
-        return False
 
 
 def _arrays(source: Source, shape: Any) -> tuple[tuple[str, ...], dict[str, str | None] | None]:

@@ -84,7 +84,8 @@ class JsonReader:
     def end(self) -> None:
         """Checks that nothing is left to be read."""
         if self.next():
-            self._fail("There is more text after the value", self._place)
+            advice = " If each line is a value of its own: --format ndjson."
+            self._fail("There is more text after the value", self._place, advice)
 
     def _inside(self, brackets: str) -> Iterator[None]:
         self._take(brackets[0])
@@ -114,6 +115,6 @@ class JsonReader:
             self._text, self._place = self._text[self._place :] + text, 0
         return bool(piece)
 
-    def _fail(self, problem: str, place: int) -> NoReturn:
-        place += self._before
-        raise InvalidRequest(f"{self._name} is not JSON: {problem} (character {place}).")
+    def _fail(self, problem: str, place: int, advice: str = "") -> NoReturn:
+        at = self._before + place
+        raise InvalidRequest(f"{self._name} is not JSON: {problem} (character {at}).{advice}")

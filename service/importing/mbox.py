@@ -4,7 +4,6 @@ A message's id is its Message-ID, else the SHA-256 of the raw message, so import
 changes nothing. Attachments refer to their message and carry their bytes as blobs.
 """
 
-import hashlib
 import re
 from collections.abc import Iterator
 from email import message_from_bytes, policy
@@ -14,9 +13,9 @@ from email.utils import getaddresses, parsedate_to_datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from evidence.limits import BUDGETS, CONTRACT
+from evidence.limits import BUDGETS
 from service.importing.mail_parts import attachments, content_of, header, text_of_part, title_of
-from service.importing.rows import Attached, fields, manifest, stream
+from service.importing.rows import Attached, fields, manifest, record_id, stream
 from service.importing.source import Format, Item, Source
 from service.importing.texts import decode
 from service.importing.tree import MAILDIR
@@ -107,8 +106,7 @@ def _rows(raw: bytes, at: str, source: Source, folder: str, attached: Attached) 
     message = message_from_bytes(_readable_headers(unquoted), policy=policy.default)
     assert isinstance(message, EmailMessage)
     ids = _MESSAGE_ID.findall(header(message, "message-id"))
-    usable = bool(ids) and len(ids[0].encode()) <= CONTRACT.record_id_bytes - len("#000")
-    message_id = repair.text(ids[0]) if usable else hashlib.sha256(raw).hexdigest()
+    message_id = repair.text(record_id(ids[0] if ids else "", raw))
     references = _MESSAGE_ID.findall(
         header(message, "references") or header(message, "in-reply-to")
     )

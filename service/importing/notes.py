@@ -10,9 +10,9 @@ import yaml
 
 from evidence.limits import BUDGETS
 from service.importing.encodings import as_text
-from service.importing.rows import Attached, described, fields, manifest, stream
+from service.importing.rows import Attached, fields, manifest, row, stream
 from service.importing.source import Format, Item, Source, titled
-from service.records.intake import Row, content_key
+from service.records.intake import content_key
 from service.records.values import microseconds
 
 NOTES: Final = "notes"
@@ -66,9 +66,9 @@ def read(source: Source) -> Iterator[Item]:
         "properties": {name: _plain(value) for name, value in front.items()},
     }
     attached = Attached(source)
-    yield 1, Row(source.repair.value(described(data)), stream=NOTES)
-    for row in attached.files(data["id"], files, at=data["written_at"]):
-        yield 1, row
+    yield 1, row(source, NOTES, data)
+    for one in attached.files(data["id"], files, at=data["written_at"]):
+        yield 1, one
     attached.report()
 
 

@@ -1,11 +1,13 @@
 """Streams of known formats, declared field by field, and the attachments of their records."""
 
 import base64
+import hashlib
 import mimetypes
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from evidence.errors import InvalidRequest
+from evidence.limits import CONTRACT
 from service.importing.source import Source
 from service.importing.texts import Texts
 from service.importing.tree import File
@@ -163,6 +165,17 @@ def _last(file: File) -> str:
     return file.name.rpartition("/")[2]
 
 
-def described(data: dict[str, Any]) -> dict[str, Any]:
-    """The members of a record that have a value."""
-    return {name: value for name, value in data.items() if value not in (None, "", [], {})}
+def row(source: Source, stream: str, data: dict[str, Any]) -> Row:
+    """A record of a stream, with the members that have a value."""
+    described = {name: value for name, value in data.items() if value not in (None, "", [], {})}
+    return Row(source.repair.value(described), stream=stream)
+
+
+def record_id(known: str, otherwise: bytes = b"") -> str:
+    """An id that others know, or a hash of it or of other bytes if it is too long or empty.
+
+    It leaves room for the numbers of attachments.
+    """
+    if known and len(known.encode()) <= CONTRACT.record_id_bytes - len("#000"):
+        return known
+    return hashlib.sha256(otherwise or known.encode()).hexdigest()

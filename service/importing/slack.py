@@ -7,13 +7,12 @@ from posixpath import dirname, join
 from typing import Any
 
 from evidence.errors import InvalidRequest
-from service.importing.chat import CONVERSATIONS, MANIFEST, MESSAGES, row, time_of
+from service.importing.chat import MANIFEST, Chats, time_of
 from service.importing.exact_json import loads
-from service.importing.rows import CONTACTS, Attached
+from service.importing.rows import CONTACTS, row
 from service.importing.source import Format, Item, Source
 from service.records.forms import FORMS
 
-APP = "Slack"
 #: The files that a folder of an export has.
 FOLDER = ("channels.json", "users.json")
 _CHANNELS = ("channels.json", "groups.json", "dms.json", "mpims.json")
@@ -33,7 +32,7 @@ def read(source: Source) -> Iterator[Item]:
     for file in _CHANNELS:
         for channel in _load(source, join(home, file)):
             yield from workspace.channel(home, channel)
-    workspace.attached.report()
+    workspace.chats.attached.report()
     left = [name for name in source.tree.files if name.startswith(join(home, ""))]
     left = [name for name in left if name not in source.tree.used]
     if left:
@@ -72,7 +71,7 @@ class _Workspace:
     """The names of people, and the messages of channels."""
 
     def __init__(self, source: Source, people: dict[str, str]) -> None:
-        self.attached = Attached(source)
+        self.chats = Chats(source, "Slack")
         self._source, self._people = source, people
 
     def channel(self, home: str, channel: dict[str, Any]) -> Iterator[Item]:
@@ -81,11 +80,9 @@ class _Workspace:
         members = [self._name(one) for one in channel.get("members") or []]
         title = f"#{channel['name']}" if channel.get("name") else ", ".join(members) or key
         texts = [(channel.get(name) or {}).get("value") for name in ("topic", "purpose")]
-        about = {"id": key, "title": title, "app": APP, "members": members}
-        about |= {"description": "\n".join(filter(None, texts))}
-        yield 0, row(
-            self._source, CONVERSATIONS, about | {"started_at": time_of(channel.get("created"))}
-        )
+        about = {"members": members, "description": "\n".join(filter(None, texts))}
+        started = time_of(channel.get("created"))
+        yield 0, self.chats.conversation(key, title, started_at=started, **about)
         folder = next(
             (
                 one
@@ -117,30 +114,26 @@ class _Workspace:
         files = [one for one in message.get("files") or [] if one.get("name")]
         for one in files:
             texts += dict.fromkeys(filter(None, (one["name"], one.get("title"))))
-        data = {
-            "id": key,
-            "conversation_id": channel,
-            "conversation": title,
-            "app": APP,
-            "thread_id": f"{channel}-{thread}" if thread else channel,
-            "reply_to": f"{channel}-{thread}" if thread and thread != ts else None,
-            "author": self._author(message),
-            "text": "\n".join(filter(None, texts)),
-            "sent_at": time_of(ts),
-            "position": FORMS["unix-microseconds"](ts.replace(".", "")),
-            "kind": message.get("subtype"),
-            "edited_at": time_of((message.get("edited") or {}).get("ts")),
-            "reactions": [
+        yield self.chats.message(
+            channel,
+            title,
+            id=key,
+            thread_id=f"{channel}-{thread}" if thread else channel,
+            reply_to=f"{channel}-{thread}" if thread and thread != ts else None,
+            author=self._author(message),
+            text="\n".join(filter(None, texts)),
+            sent_at=time_of(ts),
+            position=FORMS["unix-microseconds"](ts.replace(".", "")),
+            kind=message.get("subtype"),
+            edited_at=time_of((message.get("edited") or {}).get("ts")),
+            reactions=[
                 f":{one['name']}: {', '.join(map(self._name, one.get('users') or []))}"
                 for one in message.get("reactions") or []
             ],
-            "links": [
-                url for one in files if (url := one.get("permalink") or one.get("url_private"))
-            ],
-        }
-        yield row(self._source, MESSAGES, data)
+            links=[url for one in files if (url := one.get("permalink") or one.get("url_private"))],
+        )
         here = [place for one in files if (place := self._place(one))]
-        yield from self.attached.files(key, here, at=data["sent_at"])
+        yield from self.chats.attached.files(key, here, at=time_of(ts))
 
     def _place(self, file: dict[str, Any]) -> str | None:
         """A file that a tool has added to the export; Slack itself exports links only."""

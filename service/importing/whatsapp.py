@@ -8,14 +8,12 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Final
 
-from service.importing.chat import CONVERSATIONS, MANIFEST, MESSAGES, row
-from service.importing.rows import Attached
+from service.importing.chat import MANIFEST, Chats
 from service.importing.source import Format, Item, Source
 from service.importing.texts import decode
 from service.records.forms import FORMS
 from service.records.values import moment
 
-APP: Final = "WhatsApp"
 _DATE: Final = (
     r"\d{1,2}[./-] ?\d{1,2}[./-] ?\d{2,4}\.?,? |\d{4}/\d{1,2}/\d{1,2},? |\d{4}-\d\d-\d\d, "
 )
@@ -42,7 +40,7 @@ _ORDERS: Final = ("day-first", "month-first", "year-first")
 def read(source: Source) -> Iterator[Item]:
     """The messages of a chat, and the files beside it that they name."""
     order = _order(source)
-    chat, attached, people = _chat(source), Attached(source), Counter[str]()
+    chat, chats, people = _chat(source), Chats(source, "WhatsApp"), Counter[str]()
     first, last, place = None, None, 0
     for number, (day, clock, author, text) in _messages(source):
         found = FORMS[order](f"{day} {clock}")
@@ -53,27 +51,23 @@ def read(source: Source) -> Iterator[Item]:
         known = "\n".join((chat, at or day, author, text, str(place)))
         key = hashlib.sha256(known.encode("utf-8", "surrogatepass")).hexdigest()[:32]
         people[author] += bool(author)
-        data = {
-            "id": key,
-            "thread_id": chat,
-            "conversation_id": chat,
-            "conversation": chat,
-            "author": author,
-            "text": text,
-            "sent_at": at,
-            "app": APP,
-            "position": (found or 0) + place,
-            "kind": "message" if author else "notice",
-        }
-        yield number, row(source, MESSAGES, data)
+        yield number, chats.message(
+            chat,
+            chat,
+            id=key,
+            author=author,
+            text=text,
+            sent_at=at,
+            position=(found or 0) + place,
+            kind="message" if author else "notice",
+        )
         files = _BRACKETS.findall(text)
         files += [name for name in _WORDS.findall(text) if source.tree.find(name, source.name)]
-        for one in attached.files(key, files, at=at):
+        for one in chats.attached.files(key, files, at=at):
             yield number, one
-    about = {"id": chat, "title": chat, "app": APP, "members": list(+people), "started_at": first}
-    yield 0, row(source, CONVERSATIONS, about)
+    yield 0, chats.conversation(chat, chat, members=list(+people), started_at=first)
     source.notes.append(f"Dates are read as {order}. Times have no zone and are read as UTC.")
-    attached.report()
+    chats.attached.report()
 
 
 def _messages(source: Source) -> Iterator[tuple[int, tuple[str, str, str, str]]]:

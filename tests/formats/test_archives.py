@@ -2,6 +2,7 @@
 
 import gzip
 import stat
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -87,3 +88,12 @@ def test_an_archive_is_known_by_its_content(owner: Owner) -> None:
     assert "places.csv is read as csv." in owner.bring(path)
     (owner.home / "places").write_bytes(gzip.compress(CSV.encode()))
     assert counts(owner.bring(owner.home / "places"))["unchanged"] == 1
+
+
+@pytest.mark.parametrize("name", ["all.tar", "all.tar.gz", "all.tgz"])
+def test_a_tar_archive_comes_with_advice(owner: Owner, name: str) -> None:
+    write(owner.home, {"places.csv": CSV})
+    with tarfile.open(owner.home / name, "w:gz" if name.endswith("gz") else "w") as archive:
+        archive.add(owner.home / "places.csv", "places.csv")
+    report = owner.bring(owner.home / name, code=1)
+    assert "This looks like a tar archive. Unpack it: tar -xf FILE" in report
