@@ -125,14 +125,22 @@ class Counts:
     exact: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """Where a page would end if it were cut: after so many hits, with a cursor for the others."""
+
+    hits: int
+    next_cursor: str
+
+
 @dataclass(slots=True)
 class SearchPage:
     """A page of hits. `args` are the arguments that asked for it; `fan_in` is there in packages.
 
     `absent_words` occur nowhere in the grant, `nearest_words` are those spelled most like them.
     `retry` are arguments in place of which the search has hits; None leaves one out. `tail_cut`
-    says that the page ends where the scores fall off, `left_out` how many matching records
-    `sort: newest` does not show. `repaired_query` is the query with corrected words, if there are.
+    says that the page ends where the scores fall off, `tail` where a page that is not cut would,
+    `left_out` how many matching records `sort: newest` does not show. `repaired_query` is the query with corrected words, if there are.
     """
 
     args: dict[str, Any]
@@ -146,6 +154,7 @@ class SearchPage:
     nearest_words: dict[str, list[str]] = field(default_factory=dict)
     retry: dict[str, Any] | None = None
     tail_cut: bool = False
+    tail: Tail | None = None
     left_out: int | None = None
     ended_early: bool = False
     fan_in: FanIn | None = None

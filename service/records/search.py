@@ -13,7 +13,7 @@ from typing import Any
 
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.hits import Counts, Hit, SearchPage
+from evidence.hits import Counts, Hit, SearchPage, Tail
 from evidence.ranking import TAIL, Ranker
 from service.cursors import Sealer
 from service.ports import SearchQuery
@@ -146,8 +146,12 @@ class Search:
             return self._newest(warnings)
         ranked = self.block(number)
         shown = ranked[offset : offset + request.limit]
-        cut = self._tail(shown) if request.cut_tail and not request.cursor else len(shown)
-        tail_cut, shown = cut < len(shown), shown[:cut]
+        cut = len(shown) if request.cursor else self._tail(shown)
+        tail = None
+        if cut < len(shown):
+            tail = Tail(cut, sealer.seal([number, cut, current], bound=bound))
+            if request.cut_tail:
+                shown = shown[:cut]
         next_place: tuple[int, int] | None = None
         if offset + len(shown) < len(ranked):
             next_place = number, offset + len(shown)
@@ -165,7 +169,8 @@ class Search:
             counts=counts,
             recall=self._recall(),
             warnings=warnings,
-            tail_cut=tail_cut,
+            tail_cut=tail is not None and request.cut_tail,
+            tail=None if request.cut_tail else tail,
             repaired_query=words.repaired(self.question, self.wanted),
         )
         return page if page.hits or request.cursor else self._explained(page)

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 from typing import Any
+from unicodedata import normalize
 from urllib.parse import quote
 
 from evidence.handles import RecordRef
-from evidence.hits import LIMITING, Counts, FanIn, Hit, Match, SearchPage, SourceReport
+from evidence.hits import LIMITING, Counts, FanIn, Hit, Match, SearchPage, SourceReport, Tail
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import window_read
 from service.pdpp.search_warnings import LEFT_OUT, NO_HITS
@@ -52,13 +53,23 @@ def read(body: dict[str, Any]) -> SearchPage:
         },
         retry=retry,
         tail_cut=meta.get("tail_cut") is True,
+        tail=_tail(object_of(meta, "tail"), len(hit_rows)),
         left_out=left_out,
         fan_in=_fan_in(pick(meta, "package")),
     )
 
 
+def _tail(given: dict[str, Any], hits: int) -> Tail | None:
+    """The end of a page that could be cut; None for one that is outside the page."""
+    number, cursor = number_of(given, "hits"), text_of(given, "next_cursor")
+    if number is None or cursor is None or not CONTRACT.full_hits <= number < hits:
+        return None
+    return Tail(number, cursor)
+
+
 def within(page: SearchPage, query: str) -> SearchPage:
     """The page of a foreign source, with only words that the query can explain."""
+    query = f"{query}\n{normalize('NFKD', query)}"  # words are spelled as they are searched
     nearest = {
         word: kept
         for word, near in page.nearest_words.items()

@@ -1,6 +1,7 @@
 """`SearchPage` -> the PDPP search body, with the additive keys of rank, coverage and words."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from evidence import routes
@@ -37,12 +38,13 @@ def _meta(page: SearchPage) -> Body:
         "absent_words": page.absent_words or None,
         "nearest_words": page.nearest_words or None,
         "package": _package(page.fan_in) if page.fan_in else None,
+        "tail": asdict(page.tail) if page.tail else None,
     }
     return meta | known(optional)
 
 
 def _end_warnings(page: SearchPage) -> Iterator[Body]:
-    """The end of a page as warnings; REST never cuts its tail."""
+    """The end of a page as warnings; REST reports its tail and never cuts it."""
     if page.left_out is not None:
         yield {
             "code": LEFT_OUT,

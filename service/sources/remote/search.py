@@ -118,9 +118,12 @@ def pooled_page(
 def cut(query: SearchQuery, place: Place, found: SearchPage) -> SearchPage:
     """The first page without the hits at its end that cover far less of the question.
 
-    Other servers send no scores, so coverage, which orders these hits, replaces them. A source may
-    rank by more, so hits of little coverage before a better one stay.
+    A source may report where that is. Others send no scores, so coverage, which orders these hits,
+    replaces them. A source may rank by more, so hits of little coverage before a better one stay.
     """
+    if tail := found.tail:
+        hits, end = found.hits[: tail.hits], tail.next_cursor
+        return replace(found, hits=hits, has_more=True, next_cursor=end, tail_cut=True, tail=None)
     judge = Judge(query.query)
     covered = [judge.coverage(hit) for hit in found.hits]
     if not covered or covered[0] is None:
