@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from flask import Blueprint, Flask, Response, g, request
+from flask import Blueprint, Flask, Response, g, request, url_for
 
 from evidence.errors import InvalidRequest
 from evidence.handles import RecordRef
@@ -78,6 +78,8 @@ def _bounds(first: str, last: str, size: int) -> tuple[int, int]:
 PDPP_VERSION = "2026-04-06"
 PREFIX = "/v1"
 HEADERS = {"PDPP-Version": PDPP_VERSION}
+#: The route of a record, which has a page for people too.
+PAGED = "rest.fetch"
 
 
 def mount(app: Flask, services: Services, guard: Guard) -> None:
@@ -101,7 +103,12 @@ def _rule(path: str) -> str:
 
 
 def _open(services: Services, guard: Guard) -> Response | None:
-    """Every route needs a client token; public routes are declared elsewhere."""
+    """Every route needs a client token; public routes are declared elsewhere.
+
+    A browser that opens the `url` of a hit is led to the page of the record.
+    """
+    if request.endpoint == PAGED and "Authorization" not in request.headers and web.prefers_page():
+        return _page_of_record()
     token = web.begin(guard)
     asked = request.headers.get("PDPP-Version")
     if asked not in (None, PDPP_VERSION):
@@ -112,6 +119,14 @@ def _open(services: Services, guard: Guard) -> Response | None:
         )
     g.session = services.open_session(token, PREFIX)
     return None
+
+
+def _page_of_record() -> Response:
+    given = request.view_args or {}
+    connection_id = request.args.get("connection_id")
+    id = str(RecordRef(given["stream"], given["record_id"], connection_id))
+    headers = {"Location": url_for("reading.record", id=id), "Vary": "Accept, Authorization"}
+    return Response("", 303, {**headers, "Cache-Control": "no-store"})
 
 
 def _view(operation: RecordOperation) -> Callable[..., Response]:

@@ -13,6 +13,7 @@ from flask.testing import FlaskClient
 from service.pages.layout import POLICY
 from service.pages.reading.visits import COOKIES
 from tests.helpers import canaries, worlds
+from tests.helpers.caller import Local
 from tests.helpers.snapshots import DATA
 from tests.helpers.worlds import BINARY, Connection, House, World
 from tests.spec.reading_visits import check, entered, links, opened, page, text
@@ -338,3 +339,17 @@ def opened_paper(client: FlaskClient, query: str) -> str:
     found = page(client, "/read/papers", q=query)
     href = unescape(str(re.search(r'class="hit" href="([^"]+)"', found)[1]))  # type: ignore[index]
     return page(client, href)
+
+
+def test_the_url_of_a_hit_leads_a_browser_to_its_page(house: House, visit: FlaskClient) -> None:
+    app = house.application(RUNG_PUBLIC_URL="https://rung.example.com")
+    hits = Local(app, house.grant()[1]).ok("search", query="letter").structured["results"]
+    accept = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    for hit in hits:
+        path = hit["url"].removeprefix("https://rung.example.com")
+        assert visit.get(path).status_code == 401, "a program gets JSON"
+        led = visit.get(path, headers=accept)
+        assert led.status_code == 303
+        assert f"<code>{hit['id']}</code>" in unescape(page(visit, led.headers["Location"]))
+    signed = {**accept, "Authorization": f"Bearer {house.grant()[1]}"}
+    assert visit.get(path, headers=signed).is_json
