@@ -140,7 +140,8 @@ class SearchPage:
     `absent_words` occur nowhere in the grant, `nearest_words` are those spelled most like them.
     `retry` are arguments in place of which the search has hits; None leaves one out. `tail_cut`
     says that the page ends where the scores fall off, `tail` where a page that is not cut would,
-    `left_out` how many matching records `sort: newest` does not show. `repaired_query` is the query with corrected words, if there are.
+    `left_out` how many matching records `sort: newest` does not show. `repaired_query` is the query
+    with corrected words, if there are.
     """
 
     args: dict[str, Any]

@@ -21,6 +21,7 @@ TABLE = """
     search     reading         search     Search records.
     fetch      reading         fetch      Fetch a record.
     read       reading         read       Read part of a field.
+    open       reading         open_      Open the page of a record in a browser.
     blob       export.commands print_blob Print the bytes of a binary field.
     export     export.commands export     Export fields, records, streams, blobs and papers.
     import     importing       import_    Import records from files.

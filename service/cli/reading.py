@@ -6,17 +6,21 @@ stderr, so that it can be piped. `--json` prints the REST body.
 """
 
 from typing import Any
+from urllib.parse import quote
 
 import click
 
 from evidence import handles, pointer
 from evidence.model import Continuation
+from evidence.errors import InvalidRequest
+from evidence.hits import SearchPage
 from evidence.records import Document, FieldRead
 from renderers import document, field
 from renderers.rendering import Context, Spell
-from service.cli import output, rows
+from service.cli import last, output, rows
 from service.cli.commands import Entry, Spelling, Words, report_errors
 from service.cli.source import Source, source_options
+from service import settings
 from service.operations import OPERATIONS, bodies
 from service.operations.base import RecordOperation, Session, run_bounded
 from service.ports import RecordRead
@@ -53,6 +57,8 @@ def command(entry: Entry[RecordOperation]) -> click.Command:
         as_json, asked = form == "json", source.server
         with report_errors(spelling, entry.operation, given, as_json=as_json, asked=asked):
             given |= entry.given(options)
+            if "id" in given:
+                given["id"] = last.id_of(given["id"])
             session = open_session(source)
             if entry.name == "read":
                 given |= _primary_text(session, given)
@@ -117,6 +123,8 @@ def _text(
         from service.cli import screen  # a library that pipes do not need
 
         screen.show(reading, text, context, session)
+        if isinstance(reading, SearchPage):
+            last.keep(reading)
     else:
         output.text(text)
 
@@ -163,3 +171,24 @@ def _same_form(spelling: Spelling, operation: RecordOperation, form: str, *more:
 
 
 schema, query, aggregate, search, fetch, read = map(command, ENTRIES)
+
+
+@click.command("open")
+@click.argument("id")
+@source_options
+def open_(source: Source, id: str) -> None:
+    """Open the page of a record in a browser.
+
+    ID: the id of a record, or the number of a hit of the last search. The page is that of a running
+    Rung: the one of --url, or the one that RUNG_PUBLIC_URL or PORT names.
+    """
+    spelling = Spelling(("rung",), ENTRIES, source.words)
+    with report_errors(spelling, asked=source.server):
+        if source.provider_url is not None:
+            raise InvalidRequest("Only a Rung has pages. Name one with --url.")
+        ref = handles.parse(last.id_of(id))
+        base = source.server or settings.load().base
+    address = f"{base}/read/{quote(str(ref), safe='/:')}"
+    click.echo(address)
+    if output.on_terminal():
+        click.launch(address)

@@ -6,6 +6,8 @@ Record text is always escaped: none of it reaches the terminal raw.
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -187,7 +189,7 @@ def _hits(console: Console, page: SearchPage, context: Context) -> None:
 
 
 def _hit(console: Console, number: int, hit: Hit, context: Context) -> None:
-    heading = search.line(number, hit)
+    heading = search.line(number, replace(hit, authored_at=_local(hit.authored_at)))
     before, _, after = heading.partition(hit.id)
     line = Text(before).append(hit.id, style="bold cyan").append(after)
     console.print()
@@ -197,6 +199,17 @@ def _hit(console: Console, number: int, hit: Hit, context: Context) -> None:
         _line(console, search.evidence_line(match, context), "dim")
     if not hit.matches:
         _line(console, f"  no proven window; {context.step(hit.fetch)}", "dim")
+
+
+def _local(time: str | None) -> str | None:
+    """A time in the time zone of this machine; a date, or other text, as it is."""
+    try:
+        at = datetime.fromisoformat(time or "")
+    except ValueError:
+        return time
+    if at.tzinfo is None or not (at.hour or at.minute or at.second):
+        return time
+    return at.astimezone().isoformat(timespec="minutes")
 
 
 def _marked(shown: str) -> Text:
