@@ -7,7 +7,7 @@ QUALITY_PAGE := $(if $(COLLECTIONS),docs,var/quality)/search-quality.md
 CODE := evidence renderers service tests bench quality wsgi.py gunicorn.conf.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-all test-postgres lint fmt golden docs docs-check conformance clients browser screenshots fuzz figures audit proxies bench bench-quick quality soak clean
+.PHONY: help demo serve test test-all test-postgres lint fmt golden docs docs-check conformance clients browser screenshots wheel fuzz figures audit proxies bench bench-quick quality soak clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -118,5 +118,9 @@ quality: $(VENV)/.quality ## Measure search quality, with the collections in COL
 soak: $(VENV)/.wrk ## Load a worker for SECONDS (an hour) over a changing store; nothing may grow
 	$(PYTHON) -m bench.soak --seconds $(SECONDS)
 
+wheel: $(VENV)/.installed ## Build the wheel in dist/
+	rm -rf build dist
+	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+
 clean: ## Remove the files that these commands created
-	rm -rf $(VENV) var/bench var/quality .pytest_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) build dist var/bench var/quality .pytest_cache .mypy_cache .hypothesis
