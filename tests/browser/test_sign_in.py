@@ -72,3 +72,23 @@ def test_the_owner_signs_in_ticks_and_is_led_back_by_keyboard(
         visitor.page.get_by_role("button", name="Revoke Notebook").first.click()
         visitor.page.wait_for_load_state()
         assert call(site.base, got["access_token"]).status_code == 401
+
+
+@pytest.mark.parametrize("screen", [DESK, PHONE, DARK_PHONE], ids=str)
+def test_the_owner_reads_by_keyboard_without_a_token(
+    browser: Browser, site: Site, screen: Screen
+) -> None:
+    with visiting(browser, site.base, screen) as visitor:
+        visitor.go("/read?q=quorum+elm")
+        visitor.tab_to("Sign in as the owner")
+        visitor.press("Enter")
+        visitor.page.wait_for_url("**/owner/login?*")
+        visitor.tab_to("Code or passphrase")
+        visitor.type(new_code(site.place))
+        visitor.press("Enter")
+        visitor.page.locator("a.hit").first.wait_for()
+        assert "q=quorum" in visitor.page.url, "the search comes after signing in"
+        for path in ("/read", "/read/gmail-home/messages:m_0001", "/", "/owner"):
+            visitor.go(path)
+            assert visitor.faults() == [] and not visitor.overflows(), path
+        assert not visitor.complaints
