@@ -209,7 +209,8 @@ def _local(time: str | None) -> str | None:
         return time
     if at.tzinfo is None or not (at.hour or at.minute or at.second):
         return time
-    return at.astimezone().isoformat(timespec="minutes")
+    here = at.astimezone()
+    return time if here.utcoffset() == at.utcoffset() else here.isoformat(timespec="minutes")
 
 
 def _marked(shown: str) -> Text:
