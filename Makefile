@@ -7,7 +7,7 @@ QUALITY_PAGE := $(if $(COLLECTIONS),docs,var/quality)/search-quality.md
 CODE := evidence renderers service tests bench quality wsgi.py gunicorn.conf.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-all test-postgres lint fmt golden docs docs-check conformance clients browser screenshots wheel fuzz figures audit proxies bench bench-quick quality soak clean
+.PHONY: help demo serve test test-all test-postgres lint fmt golden docs docs-check site conformance clients browser screenshots wheel fuzz figures audit proxies bench bench-quick quality soak clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,13 @@ docs: $(VENV)/.tools ## Rewrite docs/reference from the code
 
 docs-check: $(VENV)/.tools ## Fail if docs/reference differs from the code
 	$(PYTHON) -m service.reference --check docs/reference
+
+$(VENV)/.site: $(VENV)/.installed
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check -e '.[site]'
+	@touch $@
+
+site: $(VENV)/.site ## Build the documentation as static files in var/site
+	$(PYTHON) -m mkdocs build --strict --quiet
 
 conformance: $(VENV)/.tools ## Run the official MCP conformance suite, both eras
 	$(PYTHON) -m tests.conformance.run
