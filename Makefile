@@ -7,7 +7,7 @@ QUALITY_PAGE := $(if $(COLLECTIONS),docs,var/quality)/search-quality.md
 CODE := evidence renderers service tests bench quality wsgi.py gunicorn.conf.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-all test-postgres lint fmt golden docs docs-check site conformance clients browser screenshots wheel fuzz figures audit proxies bench bench-quick quality soak clean
+.PHONY: help demo serve test test-all test-postgres lint fmt golden docs docs-check site man conformance clients browser screenshots wheel fuzz figures audit proxies bench bench-quick quality soak clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ $(VENV)/.site: $(VENV)/.installed
 
 site: $(VENV)/.site ## Build the documentation as static files in var/site
 	$(PYTHON) -m mkdocs build --strict --quiet
+
+man: $(VENV)/.tools ## Write man pages from the help of the commands to var/man
+	PYTHONPATH=. $(PYTHON) docs/site/man.py var/man
 
 conformance: $(VENV)/.tools ## Run the official MCP conformance suite, both eras
 	$(PYTHON) -m tests.conformance.run
