@@ -32,6 +32,7 @@ TABLE = """
     check      upkeep          check_     Check the store, and repair its indexes.
     store      copying         store      Copy a store into a file or a database.
     grant      grants          grant      Create, list and revoke tokens for the store.
+    login      login          login      Sign in to a running Rung.
     owner      owner           owner      Sign in to the pages of the owner.
     package    packages        package    Create, list and revoke tokens for several grants.
     stats      store           stats      Count the connections, streams and records of the store.

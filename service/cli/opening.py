@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_bytes
 from typing import Any
@@ -21,6 +20,7 @@ from evidence.work import Deadline, Each, serial
 from service import bootstrap, credentials, settings
 from service.bootstrap import Services
 from service.place import Place
+from service.cli import tokens
 from service.cli.output import say
 from service.cli.source import NoToken, Source, rung_url
 from service.clients.client import TOKEN_VARIABLE
@@ -56,37 +56,44 @@ def opener(source: Source) -> Callable[[float], Session]:
 
 
 def _running(base: str, token: str | None) -> Callable[[float], Session]:
-    if token is None:
+    """A session on a running Rung, by default with the token that `rung login` saved."""
+    root = tokens.root()
+    if token is None and not credentials.cache_file(root, base).exists():
         raise _no_token("Ask the owner for one. Put")
-    origin, known, key = Origin(base), token, token_bytes(32)
+    origin, current, key = Origin(base), _current(base, token, root), token_bytes(32)
 
     def open(seconds: float) -> Session:
-        return Session(HttpResourceServer(origin, known, Deadline.after(seconds)), base, key)
+        return Session(HttpResourceServer(origin, current(), Deadline.after(seconds)), base, key)
 
     return open
 
 
 def _provider(url: str, token: str | None) -> Callable[[float], Session]:
     """A session on a PDPP resource server, by default with the token that `pdpp connect` saved."""
-    root = Path(settings.environment().get("PDPP_CACHE_ROOT", ".pdpp"))
-    return provider_opener(credentials.provider_url(url), token, root)
+    return provider_opener(credentials.provider_url(url), token, tokens.root())
 
 
 def provider_opener(
     provider: str, token: str | None, root: Path, each: Each = serial
 ) -> Callable[[float], Session]:
     """The same for a provider; without a `token`, with the one that `pdpp connect` saved."""
-    if token is None:
-        path = credentials.cache_file(root, provider)
-        token = credentials.from_cache(path, provider, datetime.now(UTC))
-        warn_of(path)
-    authority, known, key = RemoteAuthority(Origin(provider), reserved=None), token, token_bytes(32)
+    current = _current(provider, token, root)
+    authority, key = RemoteAuthority(Origin(provider), reserved=None), token_bytes(32)
 
     def open(seconds: float) -> Session:
-        server = authority.open(known, Deadline.after(seconds))
+        server = authority.open(current(), Deadline.after(seconds))
         return Session(server, fence_key=key, each=each)
 
     return open
+
+
+def _current(provider: str, token: str | None, root: Path) -> Callable[[], str]:
+    """Returns the given token, or the saved one, refreshed when it has expired."""
+    if token is not None:
+        return lambda: token
+    tokens.saved(provider, root)
+    warn_of(credentials.cache_file(root, provider))
+    return lambda: tokens.saved(provider, root)
 
 
 def _store(source: Source, token: str | None) -> Callable[[float], Session]:

@@ -261,6 +261,14 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "the one command that is a surface",
     ),
     (
+        "service/cli/tokens.py",
+        (
+            *("evidence", "service.clients.writing", "service.credentials", "service.settings"),
+            "service.sources.remote.outbound",
+        ),
+        "it refreshes tokens at their server, and reads no records",
+    ),
+    (
         "service/cli/opening.py",
         (
             *("evidence", "service.bootstrap", "service.cli", "service.credentials"),

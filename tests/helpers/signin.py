@@ -152,12 +152,18 @@ class Client:
         return requests.post(f"{self.base}/token", kept, headers=self.headers)
 
 
-def answer(response: requests.Response) -> dict[str, str]:
-    """The parameters that a browser takes back to the client, from the page it leaves by."""
+def onward(response: requests.Response) -> str:
+    """The URL of the client to which a browser returns, from the page it leaves by."""
     found = re.search(r'http-equiv="refresh" content="0;url=([^"]*)"', response.text)
     location = html.unescape(found[1]) if found else response.headers.get("Location", "")
     assert location, response.text
-    return {name: values[0] for name, values in parse_qs(urlsplit(location).query).items()}
+    return location
+
+
+def answer(response: requests.Response) -> dict[str, str]:
+    """The parameters that a browser takes back to the client."""
+    query = urlsplit(onward(response)).query
+    return {name: values[0] for name, values in parse_qs(query).items()}
 
 
 def call(base: str, token: str, path: str = "/mcp") -> requests.Response:

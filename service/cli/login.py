@@ -1,0 +1,155 @@
+"""`rung login`: signs in to a Rung by OAuth, with a callback on this machine."""
+
+import base64
+import hashlib
+import secrets
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from queue import Empty, Queue
+from threading import Thread
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import click
+import orjson
+
+from evidence.errors import InvalidRequest, Unauthenticated
+from service import credentials
+from service.cli import tokens
+from service.cli.opening import refuse_owners
+from service.cli.output import on_terminal, say
+from service.cli.source import rung_url
+from service.cli.store import teaching
+from service.clients.client import is_loopback
+from service.clients.writing import alone
+from service.ports import Late, Unreached
+
+METADATA = "/.well-known/oauth-authorization-server"
+ENDPOINTS = ("authorization", "token", "registration")
+#: As long as a consent page.
+WAIT_SECONDS = 600
+
+
+class Callback(ThreadingHTTPServer):
+    """Waits on a random port for the browser to return with `state`."""
+
+    daemon_threads = True
+
+    def __init__(self, state: str) -> None:
+        super().__init__(("127.0.0.1", 0), _Page)
+        self.state, self.queries = state, Queue[dict[str, str]]()
+        self.uri = f"http://127.0.0.1:{self.server_port}/callback"
+        Thread(target=self.serve_forever, daemon=True).start()
+
+    def answer(self) -> dict[str, str]:
+        """The parameters of the answer."""
+        try:
+            return self.queries.get(timeout=WAIT_SECONDS)
+        except Empty:
+            raise Unauthenticated("Nobody allowed access within 10 minutes.") from None
+
+
+class _Page(BaseHTTPRequestHandler):
+    server: Callback
+
+    def do_GET(self) -> None:
+        asked = urlsplit(self.path)
+        query = dict(parse_qsl(asked.query))
+        state = query.get("state", "").encode()
+        known = asked.path == "/callback" and secrets.compare_digest(
+            state, self.server.state.encode()
+        )
+        self.send_response(200 if known else 400)
+        self.send_header("Content-Type", "text/plain; charset=utf-8")
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        self.wfile.write(b"Return to the terminal." if known else b"This is no answer to rung.")
+        if known:
+            self.server.queries.put(query)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing is logged: the address has the code."""
+
+
+@click.command()
+@click.argument("url", envvar="RUNG_URL")
+def login(url: str) -> None:
+    """Sign in to a Rung, for commands with --url and for `rung stdio --provider-url`.
+
+    URL is the URL of a server with RUNG_SIGN_IN=on. A browser opens its page, where the owner ticks
+    what you may read. The tokens go into the folder that PDPP_CACHE_ROOT names, by default .pdpp,
+    and are refreshed when they expire.
+    """
+    with teaching():
+        refuse_owners()
+        base = rung_url(url)
+        try:
+            server = _metadata(base)
+            _sign_in(base, server)
+        except (Unreached, Late) as error:
+            error.message = f"{base} {error.why}. Run `rung doctor {base}` for details."
+            raise
+    say(f"Signed in. Try: rung schema --url {base}")
+
+
+def _metadata(base: str) -> dict[str, Any]:
+    """The metadata of the server, which must be those of this address."""
+    if base.startswith("http:") and not is_loopback(base):
+        raise InvalidRequest("Sign-in requires https, because anyone could read the tokens.")
+    try:
+        found = tokens.ask("GET", base + METADATA)
+    except Unauthenticated:
+        raise InvalidRequest(
+            f"{base} has no sign-in.",
+            hint="Its owner enables it with RUNG_SIGN_IN=on, or gives you a token.",
+        ) from None
+    if found.get("issuer") != base:
+        raise InvalidRequest(f"The server calls itself {found.get('issuer')!r}. Use that URL.")
+    for name in ENDPOINTS:
+        if not str(found.get(f"{name}_endpoint")).startswith(f"{base}/"):
+            raise InvalidRequest(f"The metadata of {base} name no {name} endpoint of that server.")
+    if "S256" not in found.get("code_challenge_methods_supported", ()):
+        raise InvalidRequest(f"{base} does not support PKCE with S256.")
+    return found
+
+
+def _sign_in(base: str, server: dict[str, Any]) -> None:
+    state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
+    digest = hashlib.sha256(verifier.encode()).digest()
+    with Callback(state) as callback:
+        registration = {
+            "client_name": "rung login",
+            "redirect_uris": [callback.uri],
+            "grant_types": ["authorization_code", "refresh_token"],
+            "token_endpoint_auth_method": "none",
+        }
+        client = tokens.ask(
+            "POST",
+            server["registration_endpoint"],
+            data=orjson.dumps(registration),
+            headers={"Content-Type": "application/json"},
+        )
+        own = {"client_id": client.get("client_id", ""), "redirect_uri": callback.uri}
+        own["resource"] = f"{base}/v1"
+        query = {
+            **own,
+            "response_type": "code",
+            "state": state,
+            "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
+            "code_challenge_method": "S256",
+        }
+        address = f"{server['authorization_endpoint']}?{urlencode(query)}"
+        say(f"Open this page and allow access:\n{address}")
+        if on_terminal():
+            click.launch(address)
+        answer = callback.answer()
+        callback.shutdown()
+    if answer.get("iss") != base:
+        raise Unauthenticated("The answer came from another server. Nothing was saved.")
+    if "code" not in answer:
+        raise Unauthenticated("Access was refused on the page. Nothing was saved.")
+    form = {"grant_type": "authorization_code", "code": answer["code"], "code_verifier": verifier}
+    got = tokens.ask("POST", server["token_endpoint"], data={**form, **own})
+    document = {"provider_url": base, "client_id": own["client_id"]}
+    document["token_endpoint"] = server["token_endpoint"]
+    with alone():
+        tokens.keep(credentials.cache_file(tokens.root(), base), document, got)

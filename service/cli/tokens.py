@@ -1,0 +1,112 @@
+"""The tokens that `rung login` keeps in the credential cache, and their refresh.
+
+Credentials of others that came with a refresh token are refreshed, too.
+"""
+
+import os
+import re
+import shlex
+import tempfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from evidence.errors import Unauthenticated, Unavailable
+from evidence.limits import BUDGETS
+from evidence.work import Deadline
+from service import credentials, settings
+from service.clients.writing import alone
+from service.sources.remote import outbound
+
+EXPIRED = "credential_expired"
+#: An access token is replaced this many seconds before its end.
+EARLY_SECONDS = 30
+_CODE = re.compile(r"[a-z_]{1,40}")
+
+
+def root() -> Path:
+    """The folder of the credential cache."""
+    return Path(settings.environment().get("PDPP_CACHE_ROOT", ".pdpp"))
+
+
+def saved(provider: str, cache: Path) -> str:
+    """The access token for `provider`, in the form of `provider_url`; refreshed if it has expired.
+
+    Raises the errors of `credentials.from_cache` and of the server.
+    """
+    path = credentials.cache_file(cache, provider)
+    document = read(path)  # first, so that a refresh of another process is noticed
+    try:
+        return credentials.from_cache(path, provider, datetime.now(UTC))
+    except Unauthenticated as error:
+        renewable = {"client_id", "token_endpoint"} <= document.keys()
+        if error.code != EXPIRED or not renewable:
+            raise
+    try:
+        with alone():
+            if read(path) == document:  # no other process has refreshed it
+                _refresh(path, document, provider)
+            return credentials.from_cache(path, provider, datetime.now(UTC))
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def _refresh(path: Path, document: dict[str, Any], provider: str) -> None:
+    """Replaces the tokens of the file. Its lock is held: a refresh token works once."""
+    form = {
+        "grant_type": "refresh_token",
+        "refresh_token": str(document["credential"].get("refresh_token")),
+        "client_id": document["client_id"],
+    }
+    try:
+        keep(path, document, ask("POST", document["token_endpoint"], data=form))
+    except Unauthenticated as error:
+        error.message = f"The sign-in at {provider} has ended. {error.message}"
+        error.code, error.hint = EXPIRED, f"Run `{shlex.join(['rung', 'login', provider])}`."
+        raise
+
+
+def ask(method: str, url: str, **more: Any) -> dict[str, Any]:
+    """The JSON object of an authorization server; raises `Unauthenticated` if it refuses."""
+    deadline = Deadline.after(BUDGETS.upstream_seconds)
+    answer = outbound.ask(method, url, deadline=deadline, most_bytes=BUDGETS.upstream_bytes, **more)
+    try:
+        body = orjson.loads(answer.body or b"{}")
+    except orjson.JSONDecodeError:
+        body = None
+    if answer.status >= 500 or answer.status == 429:
+        raise Unavailable(f"The server returned status {answer.status}. Try again later.")
+    if answer.status not in (200, 201) or not isinstance(body, dict):
+        told = str(body.get("error")) if isinstance(body, dict) else ""
+        why = told if _CODE.fullmatch(told) else f"status {answer.status}"
+        raise Unauthenticated(f"The server refused the request: {why}.")
+    return body
+
+
+def keep(path: Path, document: dict[str, Any], answer: dict[str, Any]) -> None:
+    """Writes the tokens of an answer into the file of a credential; only its user can read it."""
+    seconds = answer.get("expires_in")
+    fresh = {name: answer[name] for name in ("access_token", "refresh_token") if name in answer}
+    end = None
+    if isinstance(seconds, int):
+        end = datetime.now(UTC) + timedelta(seconds=seconds - EARLY_SECONDS)
+    kept = document.get("credential", {})
+    document["credential"] = {**kept, **fresh, "expires_at": end and end.isoformat()}
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    opened, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    with os.fdopen(opened, "wb") as file:
+        file.write(orjson.dumps(document))
+        file.flush()
+        os.fsync(opened)
+    os.replace(name, path)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The document of a credential; empty if the file has none."""
+    try:
+        document = orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return {}
+    return document if isinstance(document, dict) else {}
