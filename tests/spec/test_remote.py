@@ -24,7 +24,6 @@ from tests.helpers.worlds import SECRET, House
 RECORD = "/v1/streams/messages/records"
 WORK = "connection_id=mail-work"
 
-#: What a page says that ends where the scores fall off.
 #: What REST is asked, here and there.
 TARGETS = (
     "/v1/schema",
