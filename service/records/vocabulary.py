@@ -15,10 +15,14 @@ from evidence.fold import fold
 from evidence.limits import CONTRACT
 from evidence.question import is_unspaced
 
-#: Distinct words that are noted in memory, and the characters of a text whose words are.
+#: Distinct words that are noted in memory.
 MOST_WORDS: Final = 100_000
-PART_CHARS: Final = 1 << 20
-_WORD = re.compile(r"\S+")
+#: How many times a text is gone through at most.
+MOST_PARTS: Final = 64
+#: Characters of a text that are split at once, and one in how many words is a sample.
+RUN_CHARS: Final = 1 << 20
+SAMPLED: Final = 64
+_SPACE = re.compile(r"\s")
 #: What `is_unspaced` is true of, if it stands alone.
 _UNSPACED = re.compile("[\u0e00-\U0010ffff]")
 
@@ -33,34 +37,47 @@ def counted(length: int, folded: str) -> int:
 def words_of(folded: str) -> Iterator[tuple[set[str], int]]:
     """(words of a folded text, how often they occur), in sets that have no word in common.
 
-    A long text has several sets, so that each fits into memory. Two adjacent characters of a script
-    without spaces are a word too: one alone says little.
+    A text of many different words has several sets, so that each fits into memory; it is gone
+    through once for each. Two adjacent characters of a script without spaces are a word too: one
+    alone says little.
     """
-    parts = len(folded) // PART_CHARS + 1
     spaced = folded.isascii() or not _UNSPACED.search(folded)
+    parts = _parts(folded, spaced)
     for part in range(parts):
-        if parts == 1:
-            run = folded.split()
-            words, length = set(run), len(run)
-        else:
-            words, length = set(), 0
-            for word in _words_in(folded):
-                if hash(word) % parts == part:
-                    words.add(word)
-                    length += 1
-        if not spaced:
-            words.update(
-                first + second
-                for first, second in pairwise(_words_in(folded))
-                if is_unspaced(first)
-                and is_unspaced(second)
-                and hash(first + second) % parts == part
-            )
+        words, length = set[str](), 0
+        for run, pairs in _runs(folded, spaced):
+            if parts > 1:
+                run = [word for word in run if hash(word) % parts == part]
+                pairs = [pair for pair in pairs if hash(pair) % parts == part]
+            words.update(run, pairs)
+            length += len(run)
         yield words, length
 
 
-def _words_in(folded: str) -> Iterator[str]:
-    return (found[0] for found in _WORD.finditer(folded))
+def _parts(folded: str, spaced: bool) -> int:
+    """Into how many sets the words are parted, by the number of different ones in a sample."""
+    if len(folded) <= RUN_CHARS:
+        return 1
+    seen = set[str]()
+    for run, pairs in _runs(folded, spaced):
+        seen.update(word for word in {*run, *pairs} if hash(word) % SAMPLED == 0)
+    return min(MOST_PARTS, len(seen) * SAMPLED // MOST_WORDS + 1)
+
+
+def _runs(folded: str, spaced: bool) -> Iterator[tuple[list[str], list[str]]]:
+    """(words, pairs of adjacent characters of scripts without spaces), some of the text a time."""
+    start, last = 0, ""
+    while start < len(folded):
+        space = _SPACE.search(folded, start + RUN_CHARS)
+        end = space.start() if space else len(folded)
+        run = folded[start:end].split()
+        pairs = []
+        if not spaced and run:
+            near = pairwise([last, *run] if last else run)
+            pairs = [a + b for a, b in near if is_unspaced(a) and is_unspaced(b)]
+            last = run[-1]
+        yield run, pairs
+        start = end
 
 
 @dataclass(slots=True)
