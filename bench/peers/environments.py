@@ -134,7 +134,7 @@ FASTMCP = Peer(
 DATASETTE = Peer(
     "datasette",
     "Datasette, canned query",
-    ("datasette<1", "setuptools<81", *_ASGI),
+    ("datasette<1", "setuptools<81", "PyStemmer", *_ASGI),
     "bench.peers.canned",
     _canned_request,
     _canned_ids,

@@ -14,7 +14,7 @@ from flask import Flask
 from bench.calls import message
 from bench.findings import Finding, Line, Note
 from bench.plan import Plan
-from bench.servers import FORGETFUL
+from bench.servers import COUNTED, FORGETFUL
 from bench.stores import Corpus, open_corpus, open_queries
 from evidence import hits
 from service import bootstrap, settings
@@ -93,7 +93,9 @@ def profile(corpus: Corpus, queries: Sequence[str], *, passes: int) -> Stages:
         fitting = None if fit is None else found.measured("fit", fit)
         return replace(operation, render=found.measured("render", render), fit=fitting)
 
-    services = bootstrap.build(settings.load({"RUNG_STORE": str(corpus.store), **FORGETFUL}))
+    services = bootstrap.build(
+        settings.load({"RUNG_STORE": str(corpus.store), **FORGETFUL, **COUNTED})
+    )
     surface = RecordsSurface([watched(one) for one in OPERATIONS])
     app = Flask("bench", static_folder=None)
     guard = Guard(Access.CLIENT_TOKEN)
