@@ -1,18 +1,20 @@
 """Fills a store with the demo, and creates the token that reads it."""
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import BinaryIO, cast
+from zipfile import ZipFile
 
 from evidence.errors import EvidenceError
-from service.demo.year import Connection, build
+from service import durable
+from service.demo.year import ARCHIVE, CONNECTIONS, manifest
 from service.access.grants import create, find
 from service.access.registry import Registry
-from service.records.ingest import Batch
-from service.records.manifest import parse
+from service.importing.importer import Import
+from service.importing.source import Source
+from service.importing.text_repair import Repair
 from service.records.opening import staging
-from service.records.scopes import StreamHandle
-from service.records.streams import connect, declare, manifests_of, open_stream
+from service.records.streams import connect, manifests_of
 from service.records.writing import Writing
 
 LABEL = "demo"
@@ -27,7 +29,8 @@ def fill(writer: Writing) -> list[str]:
     version, *ids = str(writer.meta("demo") or "").split("\n")
     if version != VERSION:
         _empty(writer, ids)
-        ids = [_put(writer, connection) for connection in build()]
+        with ZipFile(ARCHIVE) as archive:
+            ids = [_put(writer, archive, *connection) for connection in CONNECTIONS]
         with writer.transaction():
             writer.set_meta("demo", "\n".join((VERSION, *ids)))
     writer.finish()
@@ -51,7 +54,7 @@ def token_for(writer: Writing, connections: Iterable[str], kept: Path) -> str:
     except (OSError, EvidenceError):
         pass  # no stored token, or an expired one
     _, token = create(registry, {"streams": entries}, label=LABEL)
-    _keep(kept, token)
+    durable.write(kept, f"{token}\n".encode())
     return token
 
 
@@ -64,26 +67,13 @@ def _empty(writer: Writing, connections: Iterable[str]) -> None:
             stage.publish()
 
 
-def _put(writer: Writing, connection: Connection) -> str:
-    name = connection.connection_id
-    connect(writer, name, connector_key=connection.connector_key, label=connection.label)
-    declare(writer, name, parse(connection.manifest))
-    streams: dict[str, StreamHandle] = {}
-    batch = Batch(writer)
-    for rows in (connection.rows, connection.later):
-        for row in rows:
-            stream = row.stream or ""
-            if stream not in streams:
-                streams[stream] = open_stream(writer, name, stream)
-            batch.add(streams[stream], row)
-        batch.flush()
-    if batch.counts.refused:
-        raise AssertionError(f"the demo is refused by the store: {batch.counts.refusals}")
+def _put(writer: Writing, archive: ZipFile, name: str, connector_key: str, label: str) -> str:
+    """Imports the files of a connection."""
+    connect(writer, name, connector_key=connector_key, label=label)
+    task = Import(writer, name)
+    task.declare(manifest(connector_key))
+    for member in archive.namelist():
+        if member.startswith(f"{name}/"):
+            with archive.open(member) as file:
+                task.read(Source(member, "ndjson", cast(BinaryIO, file), Repair()))
     return name
-
-
-def _keep(path: Path, token: str) -> None:
-    """Writes the token so that only its owner can read it."""
-    path.unlink(missing_ok=True)
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(token + "\n")

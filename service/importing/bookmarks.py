@@ -8,7 +8,7 @@ from typing import Any
 
 from service.importing.chat import time_of
 from service.importing.encodings import as_text
-from service.importing.rows import fields, row, stream
+from service.importing.rows import row, stream
 from service.importing.source import Format, Item, Source
 
 BOOKMARKS = "bookmarks"
@@ -16,10 +16,8 @@ MANIFEST = {
     "streams": [
         stream(
             BOOKMARKS,
-            fields(
-                "id:id title:title url:words folder:label description:text tags:list"
-                " keyword:label added_at:time changed_at:when"
-            ),
+            "id:id title:title url:words folder:label description:text tags:list"
+            " keyword:label added_at:time changed_at:when",
         )
     ]
 }
@@ -31,15 +29,13 @@ PIECE_CHARS = 1 << 16
 
 def read(source: Source) -> Iterator[Item]:
     """The bookmarks with the path of their folders."""
-    text, page = as_text(source), _Page()
-    try:
+    page = _Page()
+    with as_text(source, newline="") as text:
         while piece := text.read(PIECE_CHARS):
             page.feed(piece)
             yield from _rows(source, page, page.found[:-1])
-        page.close()
-        yield from _rows(source, page, list(page.found))
-    finally:
-        text.detach()
+    page.close()
+    yield from _rows(source, page, list(page.found))
 
 
 def _rows(source: Source, page: "_Page", found: list[dict[str, Any]]) -> Iterator[Item]:

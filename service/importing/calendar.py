@@ -7,7 +7,7 @@ from datetime import date, datetime
 from typing import Any
 
 from service.importing.components import components
-from service.importing.rows import Attached, fields, manifest, record_id, row, stream
+from service.importing.rows import Attached, manifest, record_id, row, stream
 from service.importing.source import Format, Item, Source
 from service.records.intake import Row
 
@@ -15,12 +15,10 @@ EVENTS = "events"
 MANIFEST = manifest(
     stream(
         EVENTS,
-        fields(
-            "id:id series_id:thread kind:group calendar:group summary:title description:text"
-            " start:time end:when time_zone:group location:label organizer:actor attendees:list"
-            " categories:list status:group url:words recurrence:list links:list other:list"
-            " updated_at:when"
-        ),
+        "id:id series_id:thread kind:group calendar:group summary:title description:text"
+        " start:time end:when time_zone:group location:label organizer:actor attendees:list"
+        " categories:list status:group url:words recurrence:list links:list other:list"
+        " updated_at:when",
         attached=True,
     )
 )
@@ -56,8 +54,7 @@ def read(source: Source) -> Iterator[Item]:
                 whole = Calendar.from_ical(f"BEGIN:VCALENDAR\r\n{text}END:VCALENDAR\r\n")
                 for found in whole.walk(kind) if kind in _KINDS else ():
                     broken.update(problem for _, problem in found.errors)
-                    for one in _rows(found, source, name, attached):
-                        yield line, one
+                    yield from ((line, one) for one in _rows(found, source, name, attached))
             except (ValueError, KeyError, AttributeError, TypeError, IndexError) as error:
                 yield line, f"This {kind} cannot be read: {error}."
     attached.report()

@@ -5,8 +5,9 @@ from typing import Any, Final
 
 import orjson
 
+from service.importing.encodings import as_text
 from service.importing.json_stream import JsonReader
-from service.importing.rows import CONTACTS, Attached, fields, manifest, row, stream
+from service.importing.rows import CONTACTS, Attached, manifest, row, stream
 from service.importing.source import Source
 from service.records.intake import Row
 from service.records.forms import FORMS
@@ -17,19 +18,15 @@ CONVERSATIONS: Final = "conversations"
 MANIFEST: Final = manifest(
     stream(
         MESSAGES,
-        fields(
-            "id:id thread_id:thread conversation:title author:actor text:text sent_at:time"
-            " position:position app:group conversation_id:id reply_to:id kind:group model:group"
-            " reactions:list links:list edited_at:when"
-        ),
+        "id:id thread_id:thread conversation:title author:actor text:text sent_at:time"
+        " position:position app:group conversation_id:id reply_to:id kind:group model:group"
+        " reactions:list links:list edited_at:when",
         attached=True,
     ),
     stream(
         CONVERSATIONS,
-        fields(
-            "id:id title:title app:group description:text members:list started_at:time"
-            " updated_at:when"
-        ),
+        "id:id title:title app:group description:text members:list started_at:time"
+        " updated_at:when",
     ),
     CONTACTS,
 )
@@ -62,5 +59,6 @@ def time_of(seconds: Any) -> str | None:
 
 def conversations(source: Source) -> Iterator[Any]:
     """The conversations of a file that is one JSON array of them."""
-    for content in JsonReader(source.name, source.file).elements():
-        yield orjson.loads(content)
+    with as_text(source) as text:
+        for content in JsonReader(source, text).elements():
+            yield orjson.loads(content)

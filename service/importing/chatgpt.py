@@ -55,8 +55,7 @@ def read(source: Source) -> Iterator[Item]:
                 links=[one["name"] for one in uploads if one.get("name")],
             )
             here = [named.get(file, file) for file in dict.fromkeys(files)]
-            for one in chats.attached.files(message["id"], here, at=at):
-                yield number, one
+            yield from ((number, one) for one in chats.attached.files(message["id"], here, at=at))
     chats.attached.report()
     for count, which in ((hidden, "that ChatGPT hides"), (empty, "without text and files")):
         if count:

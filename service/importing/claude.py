@@ -39,8 +39,7 @@ def read(source: Source) -> Iterator[Item]:
                     owner, 1_000 + place, name, content.encode(), at=at, text=content
                 )
             files = [one["file_name"] for one in message.get("files") or [] if one.get("file_name")]
-            for file in chats.attached.files(owner, files, at=at):
-                yield number, file
+            yield from ((number, file) for file in chats.attached.files(owner, files, at=at))
     chats.attached.report()
 
 

@@ -43,8 +43,7 @@ def read(source: Source) -> Iterator[Item]:
         elif kind == "VCARD":
             try:
                 card = readOne(_DATA_URI.sub(r"\1;ENCODING=b;TYPE=\2:", text), allowQP=True)
-                for one in _rows(card, source, attached):
-                    yield line, one
+                yield from ((line, one) for one in _rows(card, source, attached))
             except (VObjectError, ValueError, AttributeError, TypeError, IndexError) as error:
                 yield line, f"This card cannot be read: {error}."
     attached.report()

@@ -21,21 +21,19 @@ _HINT: Final = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 def read(source: Source) -> Iterator[Item]:
     """The rows of a table, with the names of its columns from its header."""
     csv.field_size_limit(BUDGETS.import_row_bytes)
-    text = as_text(source)
-    lines = iter(text)
-    head = list(islice(lines, HEAD_LINES))
-    hint = _HINT.fullmatch(head[0]) if head else None
-    given = source.reading.delimiter or ("\t" if source.format == "tsv" else hint and hint[1])
-    dialect = _dialect("".join(head[bool(hint) :])[:HEAD_CHARS], given)
-    source.comma = False if dialect.delimiter == "," else None
-    reader = csv.reader(chain(head[bool(hint) :], lines), dialect)
-    numbered = ((reader.line_num, cells) for cells in reader if cells)
-    try:
-        yield from rows_of(source, numbered)
-    except csv.Error as error:
-        yield reader.line_num, f"Reading stopped here: {error}. Check the quotes of this line."
-    finally:
-        text.detach()
+    with as_text(source, newline="") as text:
+        lines = iter(text)
+        head = list(islice(lines, HEAD_LINES))
+        hint = _HINT.fullmatch(head[0]) if head else None
+        given = source.reading.delimiter or ("\t" if source.format == "tsv" else hint and hint[1])
+        dialect = _dialect("".join(head[bool(hint) :])[:HEAD_CHARS], given)
+        source.comma = False if dialect.delimiter == "," else None
+        reader = csv.reader(chain(head[bool(hint) :], lines), dialect)
+        numbered = ((reader.line_num, cells) for cells in reader if cells)
+        try:
+            yield from rows_of(source, numbered)
+        except csv.Error as error:
+            yield reader.line_num, f"Reading stopped here: {error}. Check the quotes of this line."
 
 
 def _dialect(sample: str, delimiter: str | None) -> type[csv.Dialect]:

@@ -2,13 +2,13 @@
 
 import codecs
 import io
-from collections.abc import Iterable
-from typing import BinaryIO, Final
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, Final, TextIO
 
 from charset_normalizer import from_bytes
 
 from service.importing.source import Source
-from service.importing.text_repair import Undecodable
 
 MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -51,54 +51,22 @@ def encoding_of(source: Source) -> str:
     return encoding
 
 
-def as_text(source: Source) -> io.TextIOWrapper:
-    """The text of a file; undecodable bytes are lone surrogates."""
+@contextmanager
+def as_text(source: Source, newline: str = "\n") -> Iterator[TextIO]:
+    """The text of a file, without its mark; undecodable bytes are lone surrogates."""
     encoding = encoding_of(source)
-    return io.TextIOWrapper(source.file, encoding, errors=UNDECODABLE, newline="")
-
-
-def as_utf_8(source: Source) -> BinaryIO:
-    """The bytes of a file in UTF-8. Undecodable bytes stay as they are, to be refused."""
-    encoding = encoding_of(source)
-    if encoding in UTF_8 and not source.repair.replace:
-        return source.file
-    return io.BufferedReader(_Recoded(source, encoding), HEAD_BYTES)
-
-
-class _Recoded(io.RawIOBase):
-    """A file that is recoded while it is read."""
-
-    def __init__(self, source: Source, encoding: str) -> None:
-        self._source = source
-        self._decoder = codecs.getincrementaldecoder(encoding)(UNDECODABLE)
-        self._ready = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: "memoryview[int]") -> int:  # type: ignore[override]
-        while not self._ready:
-            raw = self._source.file.read(HEAD_BYTES)
-            text = self._decoder.decode(raw, final=not raw)
-            try:
-                self._ready = self._source.repair.decoded(text).encode()
-            except Undecodable:
-                self._ready = text.encode("utf-8", "surrogatepass")
-            if not raw:
-                break
-        size = min(len(buffer), len(self._ready))
-        buffer[:size] = self._ready[:size]
-        self._ready = self._ready[size:]
-        return size
+    encoding = "utf-8-sig" if encoding in UTF_8 else encoding
+    text = io.TextIOWrapper(source.file, encoding, errors=UNDECODABLE, newline=newline)
+    try:
+        yield text
+    finally:
+        text.detach()
 
 
 def _detect(file: BinaryIO) -> str:
     seekable = file.seekable()
     start = file.tell() if seekable else 0
-    if isinstance(file, io.BufferedReader):
-        head = file.peek(HEAD_BYTES)
-    else:
-        head = file.read(HEAD_BYTES) if seekable else b""
+    head = getattr(file, "peek", file.read)(HEAD_BYTES)  # a pipe has peek
     if seekable:
         file.seek(start)
     for mark, encoding in MARKS:

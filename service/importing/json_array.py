@@ -12,7 +12,7 @@ from tempfile import TemporaryFile
 from typing import Any, BinaryIO, Final, cast
 
 from evidence.errors import InvalidRequest
-from service.importing.encodings import as_utf_8
+from service.importing.encodings import as_text
 from service.importing.json_rows import parsed
 from service.importing.json_stream import JsonReader
 from service.importing.source import Format, Item, Source
@@ -33,23 +33,25 @@ def read(source: Source) -> Iterator[Item]:
             copy.seek(0)
             source.file = cast(BinaryIO, copy)
         path, streams = _arrays(source, _checked(source))
-        found = _values(JsonReader(source.name, as_utf_8(source)), path, streams)
-        for number, (stream, content) in enumerate(found, start=1):
-            row = parsed(content, source.repair, "record")
-            if isinstance(row, Row) and row.stream is None:
-                row = row._replace(stream=stream)
-            yield number, row
+        with as_text(source) as text:
+            found = _values(JsonReader(source, text), path, streams)
+            for number, (stream, content) in enumerate(found, start=1):
+                row = parsed(content.encode(), source.repair, "record")
+                if isinstance(row, Row) and row.stream is None:
+                    row = row._replace(stream=stream)
+                yield number, row
 
 
 def _checked(source: Source) -> Any:
     """The shape of a document; raises InvalidRequest if it is not JSON."""
     trial = replace(source, repair=Repair(source.repair.replace), notes=[])
-    reader = JsonReader(source.name, as_utf_8(trial))
-    try:
-        shape = _shape(reader)
-        reader.end()
-    except RecursionError:
-        raise InvalidRequest(f"{source.name} is nested too deeply. Flatten it.") from None
+    with as_text(trial) as text:
+        reader = JsonReader(trial, text)
+        try:
+            shape = _shape(reader)
+            reader.end()
+        except RecursionError:
+            raise InvalidRequest(f"{source.name} is nested too deeply. Flatten it.") from None
     source.file.seek(0)
     return shape
 
@@ -61,7 +63,7 @@ def _shape(reader: JsonReader) -> Any:
     if reader.next() != "[":
         return reader.value() and None
     begins = {content[:1] for content in reader.elements()}
-    return EMPTY if not begins else ROWS if begins == {b"{"} else OTHERS
+    return EMPTY if not begins else ROWS if begins == {"{"} else OTHERS
 
 
 def _arrays(source: Source, shape: Any) -> tuple[tuple[str, ...], dict[str, str | None] | None]:
@@ -96,7 +98,7 @@ def _holds_rows(shape: Any) -> bool:
 
 def _values(
     reader: JsonReader, path: tuple[str, ...], streams: dict[str, str | None] | None
-) -> Iterator[tuple[str | None, bytes]]:
+) -> Iterator[tuple[str | None, str]]:
     """(stream, JSON) of each record."""
     if not path and streams is None:
         found = reader.elements() if reader.next() == "[" else iter([reader.value()])

@@ -1,30 +1,30 @@
 """JSON files of any size: a reader that has one value of them in memory at a time."""
 
-import codecs
 import re
 from collections.abc import Iterator
 from json import JSONDecodeError, JSONDecoder
-from typing import BinaryIO, Final, NoReturn
+from typing import Final, NoReturn, TextIO
 
 from evidence.errors import InvalidRequest, TooLarge
 from evidence.limits import BUDGETS
+from service.importing.source import Source
+from service.importing.text_repair import Undecodable
 
-PIECE_BYTES: Final = 1 << 20
+PIECE_CHARS: Final = 1 << 20
 #: An error so near to the end of a piece may be that of a word or an escape that goes on.
 CUT_CHARS: Final = 16
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 
 class JsonReader:
-    """Reads the JSON of a file of that name from its beginning, a value or a bracket at a time.
+    """Reads the JSON in the text of a source from its beginning, a value or a bracket at a time.
 
     Raises InvalidRequest if it is not JSON, TooLarge for a value that does not fit into memory.
     """
 
-    def __init__(self, name: str, file: BinaryIO) -> None:
-        self._name, self._file = name, file
+    def __init__(self, source: Source, file: TextIO) -> None:
+        self._source, self._name, self._file = source, source.name, file
         self._scan = JSONDecoder().raw_decode
-        self._utf_8 = codecs.getincrementaldecoder("utf-8-sig")()
         self._text, self._place, self._before = "", 0, 0
 
     def next(self) -> str:
@@ -34,13 +34,13 @@ class JsonReader:
             self._place = found.end() if found else self._place
             if self._place < len(self._text):
                 return self._text[self._place]
-            if not self._more(PIECE_BYTES):
+            if not self._more(PIECE_CHARS):
                 return ""
 
-    def value(self) -> bytes:
+    def value(self) -> str:
         """The JSON of the next value."""
         self.next()
-        size = PIECE_BYTES
+        size = PIECE_CHARS
         while True:
             try:
                 end, problem = self._scan(self._text, self._place)[1], None
@@ -65,9 +65,9 @@ class JsonReader:
                 )
         value = self._text[self._place : end]
         self._place = end
-        return value.encode("utf-8", "surrogatepass")
+        return value
 
-    def elements(self) -> Iterator[bytes]:
+    def elements(self) -> Iterator[str]:
         """The JSON of each element of the array that begins here."""
         for _ in self._inside("[]"):
             yield self.value()
@@ -77,7 +77,7 @@ class JsonReader:
         for _ in self._inside("{}"):
             if self.next() != '"':
                 self._fail("Expecting a name in double quotes", self._place)
-            name = JSONDecoder().decode(self.value().decode("utf-8", "surrogatepass"))
+            name = JSONDecoder().decode(self.value())
             self._take(":")
             yield name
 
@@ -103,16 +103,13 @@ class JsonReader:
 
     def _more(self, size: int) -> bool:
         """Reads on, and forgets what was read before the current place."""
-        piece = self._file.read(size)
         try:
-            text = self._utf_8.decode(piece, final=not piece)
-        except UnicodeDecodeError as error:
-            raise InvalidRequest(
-                f"{self._name} is not UTF-8: {error}. Convert it to UTF-8."
-            ) from None
+            piece = self._source.repair.decoded(self._file.read(size))
+        except Undecodable as error:
+            raise InvalidRequest(f"{self._name} cannot be read. {error}.") from None
         if piece:
             self._before += self._place
-            self._text, self._place = self._text[self._place :] + text, 0
+            self._text, self._place = self._text[self._place :] + piece, 0
         return bool(piece)
 
     def _fail(self, problem: str, place: int, advice: str = "") -> NoReturn:

@@ -6,32 +6,31 @@ changes nothing. Attachments refer to their message and carry their bytes as blo
 
 import re
 from collections.abc import Iterator
-from email import message_from_bytes, policy
+from email import policy
 from email.errors import MessageError
 from email.message import EmailMessage
+from email.parser import BytesFeedParser
 from email.utils import getaddresses, parsedate_to_datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from evidence.limits import BUDGETS
-from service.importing.mail_parts import attachments, content_of, header, text_of_part, title_of
-from service.importing.rows import Attached, fields, manifest, record_id, stream
+from service.importing.rows import Attached, manifest, record_id, stream
 from service.importing.source import Format, Item, Source
-from service.importing.texts import decode
+from service.importing.texts import Texts, decode
 from service.importing.tree import MAILDIR
 from service.records.forms import FORMS, since_epoch
 from service.records.intake import Row
 from service.records.values import moment
 
 MESSAGES = "messages"
+FORWARDED = "message/rfc822"
 
 MANIFEST = manifest(
     stream(
         MESSAGES,
-        fields(
-            "id:id thread_id:thread subject:title from:actor to:list cc:list sent_at:time"
-            " folder:group labels:list body:text"
-        ),
+        "id:id thread_id:thread subject:title from:actor to:list cc:list sent_at:time"
+        " folder:group labels:list body:text",
         attached=True,
     )
 )
@@ -43,7 +42,8 @@ HEADERS = re.compile(
 _FROM_LINE = re.compile(rb"From \S+ (.*\d\d:\d\d.*)")
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
 _MESSAGE_ID = re.compile(r"<([^<>\s]+)>")
-_BLANK_LINE = re.compile(rb"(\r?\n\r?\n)")
+_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
+_PIECE_BYTES = 65_536
 _LABELS = ("x-gmail-labels", "x-keywords", "keywords", "x-mozilla-keys")
 
 
@@ -91,7 +91,8 @@ def _split(file: BinaryIO) -> Iterator[tuple[int, bytes, str]]:
     for number, line in enumerate(file, start=1):
         if blank and (match := _FROM_LINE.match(line)):
             if lines:
-                yield start, b"".join(lines[:-1]), at
+                lines = [b"".join(lines[:-1])]
+                yield start, lines.pop(), at  # which leaves no copy here
             lines, start, at = [], number, match[1].decode("latin-1").strip()
         elif lines or line.strip():
             lines.append(line)
@@ -103,8 +104,7 @@ def _split(file: BinaryIO) -> Iterator[tuple[int, bytes, str]]:
 def _rows(raw: bytes, at: str, source: Source, folder: str, attached: Attached) -> Iterator[Row]:
     repair, texts = source.repair, attached.texts
     unquoted = _QUOTED_FROM.sub(rb"\1", raw) if at else raw
-    message = message_from_bytes(_readable_headers(unquoted), policy=policy.default)
-    assert isinstance(message, EmailMessage)
+    message = _parsed(unquoted)
     ids = _MESSAGE_ID.findall(header(message, "message-id"))
     message_id = repair.text(record_id(ids[0] if ids else "", raw))
     references = _MESSAGE_ID.findall(
@@ -134,10 +134,19 @@ def _rows(raw: bytes, at: str, source: Source, folder: str, attached: Attached) 
         yield attached.row(message_id, number, name, content, at=sent_at, kind=kind, text=text)
 
 
-def _readable_headers(raw: bytes) -> bytes:
-    """A message whose headers are UTF-8: other bare bytes are read as cp1252."""
-    head, blank, rest = (*_BLANK_LINE.split(raw, 1), b"", b"")[:3]
-    return head if head.isascii() and not blank else decode(head)[0].encode() + blank + rest
+def _parsed(raw: bytes) -> EmailMessage:
+    """A message. Bare bytes of its headers are UTF-8, else cp1252.
+
+    It is parsed in pieces: of a whole message, the parser makes copies of four times its size.
+    """
+    parser = BytesFeedParser(policy=policy.default)
+    end = blank.start() if (blank := _BLANK_LINE.search(raw)) else len(raw)
+    parser.feed(decode(raw[:end])[0].encode())
+    for start in range(end, len(raw), _PIECE_BYTES):
+        parser.feed(raw[start : start + _PIECE_BYTES])
+    message = parser.close()
+    assert isinstance(message, EmailMessage)
+    return message
 
 
 def _labels(message: EmailMessage) -> list[str]:
@@ -158,6 +167,64 @@ def _sent_at(message: EmailMessage, at: str) -> str | None:
     except (ValueError, TypeError, IndexError, OverflowError):
         found = read(at)
     return None if found is None else moment(found)
+
+
+def header(message: EmailMessage, name: str) -> str:
+    """A header's text; a malformed one is returned unchanged."""
+    raw = next((str(value) for key, value in message.raw_items() if key.lower() == name), "")
+    try:
+        text = str(message.get(name, "")).strip()
+    except (MessageError, ValueError, LookupError, AttributeError, TypeError):
+        return raw.strip()
+    return raw.strip() if "\ufffd" in text and "\ufffd" not in raw else text
+
+
+def attachments(message: EmailMessage) -> list[EmailMessage]:
+    """The parts beside the body: attachments, then calendar entries and pictures of the body."""
+    parts = list(message.iter_attachments()) if message.is_multipart() else []
+    known = {id(inner) for part in parts for inner in part.walk()}
+    body = {"text/plain", "text/html"}
+    for part in _leaves(message):
+        if id(part) not in known and part.get_content_type() not in body:
+            parts.append(part)
+    return parts
+
+
+def _leaves(message: EmailMessage) -> Iterator[EmailMessage]:
+    if message.get_content_type() == FORWARDED or not message.is_multipart():
+        yield message
+        return
+    for part in message.iter_parts():
+        yield from _leaves(cast(EmailMessage, part))
+
+
+def content_of(part: EmailMessage) -> bytes:
+    """The bytes of a part; of a forwarded mail, the mail."""
+    if part.is_multipart():
+        inner = part.get_payload(0) if part.get_content_type() == FORWARDED else part
+        return cast(EmailMessage, inner).as_bytes()
+    payload = part.get_payload(decode=True)
+    return payload if isinstance(payload, bytes) else part.as_bytes()
+
+
+def title_of(part: EmailMessage) -> str:
+    """The subject of a forwarded mail, which has no file name."""
+    if part.get_content_type() != FORWARDED or not part.is_multipart():
+        return ""
+    return header(cast(EmailMessage, part.get_payload(0)), "subject")
+
+
+def text_of_part(part: object, texts: Texts) -> str:
+    """The text of a part; empty if it has no readable text."""
+    assert isinstance(part, EmailMessage)
+    if part.get_content_type() != FORWARDED or not part.is_multipart():
+        charset = part.get_content_charset("utf-8")
+        return texts.of_bytes(content_of(part), part.get_content_type(), charset)
+    message = cast(EmailMessage, part.get_payload(0))
+    names = ("From", "To", "Date", "Subject")
+    lines = [f"{name}: {value}" for name in names if (value := header(message, name.lower()))]
+    body = message.get_body(("plain", "html"))
+    return "\n".join([*lines, "", text_of_part(body, texts) if body is not None else ""])
 
 
 MBOX = Format("mbox", (".mbox", ".mbx"), re.compile(rb"From \S+ .*\d\d:\d\d"), read, MANIFEST)

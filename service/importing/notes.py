@@ -10,7 +10,7 @@ import yaml
 
 from evidence.limits import BUDGETS
 from service.importing.encodings import as_text
-from service.importing.rows import Attached, fields, manifest, row, stream
+from service.importing.rows import Attached, manifest, row, stream
 from service.importing.source import Format, Item, Source, titled
 from service.records.intake import content_key
 from service.records.values import microseconds
@@ -19,10 +19,8 @@ NOTES: Final = "notes"
 MANIFEST = manifest(
     stream(
         NOTES,
-        fields(
-            "id:id title:title folder:group text:text written_at:time tags:list aliases:list"
-            " links:list properties:object"
-        ),
+        "id:id title:title folder:group text:text written_at:time tags:list aliases:list"
+        " links:list properties:object",
         attached=True,
     )
 )
@@ -40,9 +38,8 @@ _TIMES: Final = ("date", "created", "created_at", "created at", "updated", "modi
 
 def read(source: Source) -> Iterator[Item]:
     """The note of a file and the files that it embeds."""
-    wrapper = as_text(source)
-    text = wrapper.read(BUDGETS.import_row_bytes).removeprefix("\ufeff")
-    wrapper.detach()
+    with as_text(source, newline="") as opened:
+        text = opened.read(BUDGETS.import_row_bytes)
     front, body = _front(source, text)
     path = PurePosixPath(source.name)
     key = source.tree.inside(source.name)
@@ -67,8 +64,7 @@ def read(source: Source) -> Iterator[Item]:
     }
     attached = Attached(source)
     yield 1, row(source, NOTES, data)
-    for one in attached.files(data["id"], files, at=data["written_at"]):
-        yield 1, one
+    yield from ((1, one) for one in attached.files(data["id"], files, at=data["written_at"]))
     attached.report()
 
 
@@ -94,10 +90,8 @@ def _resolved(source: Source, targets: list[tuple[bool, str]]) -> tuple[list[str
     notes, files = [], []
     for embedded, target in targets:
         reference = target.strip().partition("#")[0]
-        found = source.tree.find(reference, source.name) or next(
-            (one for end in SUFFIXES if (one := source.tree.find(reference + end, source.name))),
-            None,
-        )
+        places = (source.tree.find(reference + end, source.name) for end in ("", *SUFFIXES))
+        found = next(filter(None, places), None)
         if found is not None and PurePosixPath(found.name).suffix.lower() in SUFFIXES:
             notes.append(source.tree.inside(found.name))
         elif found is not None or embedded:

@@ -1,9 +1,8 @@
 """Streams of known formats, declared field by field, and the attachments of their records."""
 
-import base64
 import hashlib
 import mimetypes
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
 from evidence.errors import InvalidRequest
@@ -37,18 +36,17 @@ _KINDS: Final[dict[str, tuple[dict[str, str], str, str]]] = {
     "blob": ({"type": "object"}, "blob-reference", ""),
 }
 ATTACHMENTS: Final = "attachments"
+_ATTACHMENT: Final = (
+    "id:id message_id:id filename:title mime_type:group sent_at:time text:text blob_ref:blob"
+)
 
 
-def fields(declared: str) -> dict[str, str]:
-    """{field: kind} from `field:kind` pairs with spaces between them."""
-    return dict(pair.split(":") for pair in declared.split())
-
-
-def stream(name: str, kinds: Mapping[str, str], *, attached: bool = False) -> dict[str, Any]:
-    """The document of a stream with the key `id`, from {field: kind}.
+def stream(name: str, declared: str, *, attached: bool = False) -> dict[str, Any]:
+    """The document of a stream with the key `id`, from `field:kind` pairs with spaces between them.
 
     If `attached`, records of `attachments` refer to its records.
     """
+    kinds = dict(pair.split(":") for pair in declared.split())
     asked: dict[str, list[str]] = {
         word: [field for field, kind in kinds.items() if word in _KINDS[kind][2].split()]
         for word in ("search", "filter", "group", "distinct", "range")
@@ -87,20 +85,16 @@ def stream(name: str, kinds: Mapping[str, str], *, attached: bool = False) -> di
 #: People, by whatever program knows them.
 CONTACTS: Final = stream(
     "contacts",
-    fields(
-        "id:id name:title nicknames:list organization:label role:words emails:list phones:list"
-        " addresses:list urls:list birthday:words groups:list note:text other:list"
-        " updated_at:time"
-    ),
+    "id:id name:title nicknames:list organization:label role:words emails:list phones:list"
+    " addresses:list urls:list birthday:words groups:list note:text other:list"
+    " updated_at:time",
     attached=True,
 )
 
 
 def manifest(*streams: dict[str, Any]) -> dict[str, Any]:
     """The manifest of a format whose records have attachments."""
-    kinds = {"id": "id", "message_id": "id", "filename": "title", "mime_type": "group"}
-    kinds |= {"sent_at": "time", "text": "text", "blob_ref": "blob"}
-    return {"streams": [*streams, stream(ATTACHMENTS, kinds)]}
+    return {"streams": [*streams, stream(ATTACHMENTS, _ATTACHMENT)]}
 
 
 class Attached:
@@ -132,7 +126,7 @@ class Attached:
             "mime_type": kind,
             "sent_at": at,
             **({"text": text} if text else {}),
-            "blob_ref": {"mime_type": kind, "data_base64": base64.b64encode(content).decode()},
+            "blob_ref": {"mime_type": kind, "data_base64": content},
         }
         return Row(self._source.repair.value(data), stream=ATTACHMENTS)
 

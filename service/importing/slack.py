@@ -83,17 +83,9 @@ class _Workspace:
         about = {"members": members, "description": "\n".join(filter(None, texts))}
         started = time_of(channel.get("created"))
         yield 0, self.chats.conversation(key, title, started_at=started, **about)
-        folder = next(
-            (
-                one
-                for name in (channel.get("name"), key)
-                if name
-                and (one := join(home, name, ""))
-                and any(file.startswith(one) for file in self._source.tree.files)
-            ),
-            None,
-        )
-        days = [n for n in self._source.tree.files if folder and n.startswith(folder)]
+        folders = [join(home, name, "") for name in (channel.get("name"), key) if name]
+        found = ([n for n in self._source.tree.files if n.startswith(one)] for one in folders)
+        days = next(filter(None, found), [])
         for day in sorted(name for name in days if _DAY.fullmatch(name.rpartition("/")[2])):
             for number, message in enumerate(_load(self._source, day), start=1):
                 if isinstance(message, dict) and message.get("ts"):
@@ -137,11 +129,9 @@ class _Workspace:
 
     def _place(self, file: dict[str, Any]) -> str | None:
         """A file that a tool has added to the export; Slack itself exports links only."""
-        for name in (
-            f"__uploads/{file.get('id')}/{file['name']}",
-            f"{file.get('id')}-{file['name']}",
-        ):
-            if found := self._source.tree.find(name, self._source.name):
+        id, name = file.get("id"), file["name"]
+        for place in (f"__uploads/{id}/{name}", f"{id}-{name}"):
+            if found := self._source.tree.find(place, self._source.name):
                 return found.name
         return None
 

@@ -29,7 +29,7 @@ def rows_of(source: Source, numbered: Iterator[tuple[int, list[str]]]) -> Iterat
     has_header = source.reading.header
     if has_header is None:
         has_header = _is_header(sample)
-    names = _names(source, sample[0] if has_header else [""] * width)
+    names, unnamed = _names(source, sample[0] if has_header else [""] * width)
     if not has_header:
         source.notes.append("The table has no header: its columns are column_1 and so on.")
     number = None
@@ -42,7 +42,7 @@ def rows_of(source: Source, numbered: Iterator[tuple[int, list[str]]]) -> Iterat
         except Undecodable as error:
             yield number, f"{error}."
             continue
-        yield number, Row({n: cell for n, cell in row.items() if cell or n not in names.unnamed})
+        yield number, Row({n: cell for n, cell in row.items() if cell or n not in unnamed})
     if number is None:
         source.notes.append(f"There are no rows after the header: {', '.join(names)}.")
 
@@ -71,15 +71,12 @@ def _is_header(sample: Sequence[list[str]]) -> bool:
     return True
 
 
-class _Names(list[str]):
-    """The names of columns; `unnamed` ones are left out of rows in which they are empty."""
+def _names(source: Source, header: Sequence[str]) -> tuple[list[str], set[str]]:
+    """A name for every column: the header's, made unique and at most 64 bytes long.
 
-    unnamed: frozenset[str] = frozenset()
-
-
-def _names(source: Source, header: Sequence[str]) -> _Names:
-    """A name for every column: the header's, made unique and at most 64 bytes long."""
-    names, unnamed = _Names(), set()
+    Columns without one, if others have one, are left out of rows in which they are empty.
+    """
+    names, unnamed = list[str](), set[str]()
     for number, cell in enumerate(header, start=1):
         try:
             cell = source.repair.text(cell).strip()
@@ -96,6 +93,4 @@ def _names(source: Source, header: Sequence[str]) -> _Names:
         elif name != cell:
             source.notes.append(f"The column {cell[:60]!r} is called {name!r} here.")
         names.append(name)
-    if len(unnamed) < len(names):
-        names.unnamed = frozenset(unnamed)
-    return names
+    return names, unnamed if len(unnamed) < len(names) else set()

@@ -31,13 +31,15 @@ class Repair:
         return self.decoded(text)
 
     def decoded(self, text: str) -> str:
-        if text.isascii() or not _SURROGATE.search(text):
+        try:
+            text.encode()  # much faster than looking for surrogates
             return text
-        if not self.replace:
-            raise Undecodable(
-                "It holds bytes that are not in the encoding of the file. Name the right one with "
-                "--encoding, or give --replace-undecodable to store U+FFFD in their place"
-            )
+        except UnicodeEncodeError:
+            if not self.replace:
+                raise Undecodable(
+                    "It holds bytes that are not in the encoding of the file. Name the right one "
+                    "with --encoding, or give --replace-undecodable to store U+FFFD in their place"
+                ) from None
         text, count = _SURROGATE.subn(REPLACEMENT, text)
         self.undecodable += count
         return text

@@ -9,15 +9,7 @@ from typing import Final
 from service.importing.html_text import text_of
 
 PDF_PAGES: Final = 500
-_CALENDAR: Final = (
-    "summary",
-    "dtstart",
-    "dtend",
-    "location",
-    "organizer",
-    "attendee",
-    "description",
-)
+_CALENDAR: Final = "summary dtstart dtend location organizer attendee description".split()
 _FOLD = re.compile(r"\r?\n[ \t]")
 _ENTRY = re.compile(r"([\w-]+)((?:;[^:]*)?):(.*)")
 _ESCAPED = re.compile(r"\\([nN,;\\])")

@@ -112,8 +112,8 @@ class File:
                 yield cast(io.RawIOBase, file)
                 return
             size = os.stat(path).st_size if member is None else member.file_size
-            with gzip.open(file) as unpacked:
-                yield _Bounded(cast(BinaryIO, unpacked), self.name, most(size))
+            with _Bounded(cast(BinaryIO, file), self.name, most(size)) as unpacked:
+                yield cast(io.RawIOBase, unpacked)
 
     def read(self) -> bytes:
         """All of it, as an attachment; raises InvalidRequest if it is too large for one."""
@@ -128,30 +128,18 @@ class File:
         return content
 
 
-class _Bounded(io.RawIOBase):
+class _Bounded(gzip.GzipFile):
     """An unpacked file that ends with an error if it is far larger than its packed bytes."""
 
     def __init__(self, file: BinaryIO, name: str, limit: int) -> None:
-        self._file, self._name, self._limit = file, name, limit
+        super().__init__(fileobj=file)
+        self._shown, self._limit = name, limit
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        return self._file.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def readinto(self, buffer: "memoryview[int]") -> int:  # type: ignore[override]
-        content = self._file.read(len(buffer))
-        buffer[: len(content)] = content
-        if self._file.tell() > self._limit:
-            raise bomb(self._name, self._limit)
-        return len(content)
+    def read(self, size: int | None = -1) -> bytes:
+        content = super().read(size)
+        if self.tell() > self._limit:
+            raise bomb(self._shown, self._limit)
+        return content
 
 
 def most(packed: int) -> int:
@@ -177,9 +165,9 @@ def trees(path: str) -> Iterator[Tree]:
     tree = Tree(path)
     if path == "-":
         tree.files["-"] = File("-", "-", tree)
+        yield tree
+        return
     for file in [path] if not Path(path).is_dir() else _walk(tree):
-        if path == "-":
-            continue
         with open(file, "rb") as opened:
             begins = opened.read(len(ZIP))
         if begins == ZIP and zipfile.is_zipfile(file) and not _is_document(file):

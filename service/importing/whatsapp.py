@@ -63,8 +63,7 @@ def read(source: Source) -> Iterator[Item]:
         )
         files = _BRACKETS.findall(text)
         files += [name for name in _WORDS.findall(text) if source.tree.find(name, source.name)]
-        for one in chats.attached.files(key, files, at=at):
-            yield number, one
+        yield from ((number, one) for one in chats.attached.files(key, files, at=at))
     yield 0, chats.conversation(chat, chat, members=list(+people), started_at=first)
     source.notes.append(f"Dates are read as {order}. Times have no zone and are read as UTC.")
     chats.attached.report()

@@ -1,6 +1,7 @@
 """Sheets of Excel workbooks: each is a table, with the values that its formulas had."""
 
 import re
+import tempfile
 import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -26,34 +27,37 @@ Cells = tuple[int, list[str]]
 def read(source: Source) -> Iterator[Item]:
     """The rows of all sheets."""
     try:
-        from openpyxl import load_workbook
-        from openpyxl.utils.exceptions import InvalidFileException
+        from service.importing import workbook_parts
     except ImportError:
         raise InvalidRequest("To read Excel workbooks: pip install 'rung[xlsx]'.") from None
-    try:
-        size = source.file.seek(0, 2)
-        with zipfile.ZipFile(source.file) as archive:
-            check(archive, source.name, size)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of styles and validations that it cannot read
-            book = load_workbook(source.file, read_only=True, data_only=True)
-    except (InvalidFileException, zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
-        raise InvalidRequest(f"{source.name} is not a readable workbook: {error}.") from error
-    for number, sheet in enumerate(book.worksheets, start=1):
-        name = source.stream
-        if len(book.worksheets) > 1:
-            name = f"{name} {number}" if _UNNAMED.fullmatch(sheet.title) else sheet.title
-            name = name.encode()[: CONTRACT.name_bytes].decode(errors="ignore")
-        told = len(source.notes)
-        for line, item in rows_of(source, _cells(sheet, source.notes)):
-            yield line, item._replace(stream=name) if isinstance(item, Row) else f"{name}: {item}"
-        source.notes[told:] = [f"{sheet.title}: {note}" for note in source.notes[told:]]
-    book.close()
+    with tempfile.TemporaryFile() as kept:
+        with workbook_parts.readable(source.name):
+            size = source.file.seek(0, 2)
+            with zipfile.ZipFile(source.file) as archive:
+                check(archive, source.name, size)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of styles and validations that it cannot read
+                reader = workbook_parts.Reader(source.file, kept)
+                reader.read()
+        book = reader.wb
+        for number, sheet in enumerate(book.worksheets, start=1):
+            name = source.stream
+            if len(book.worksheets) > 1:
+                name = f"{name} {number}" if _UNNAMED.fullmatch(sheet.title) else sheet.title
+                name = name.encode()[: CONTRACT.name_bytes].decode(errors="ignore")
+            reported = len(source.notes)
+            for line, item in rows_of(
+                source, _cells(workbook_parts.rows(sheet, source.name), source.notes)
+            ):
+                yield line, (
+                    item._replace(stream=name) if isinstance(item, Row) else f"{name}: {item}"
+                )
+            source.notes[reported:] = [f"{sheet.title}: {note}" for note in source.notes[reported:]]
+        book.close()
 
 
-def _cells(sheet: Any, notes: list[str]) -> Iterator[Cells]:
+def _cells(rows: Iterator[tuple[int, list[Any]]], notes: list[str]) -> Iterator[Cells]:
     """The rows of a sheet from the widest of its first ones on, each of the same width."""
-    rows = enumerate(sheet.iter_rows(values_only=True), start=1)
     lines = ((number, cells) for number, values in rows if (cells := _texts(values)))
     head = list(islice(lines, HEAD_LINES))
     width = max((len(cells) for _, cells in head), default=0)

@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.importing.encodings import as_text
 from service.importing.json_stream import JsonReader
+from service.importing.source import Source
+from service.importing.text_repair import Repair
 from tests.formats.owner import Owner, counts, write
 
 texts = st.text(st.characters(exclude_categories=("Cs",)))
@@ -21,8 +24,8 @@ values = st.recursive(
 class Dripping(io.BytesIO):
     """A file that gives a few bytes at a time, as a pipe may."""
 
-    def read(self, size: int | None = -1) -> bytes:
-        return super().read(3)
+    def read1(self, size: int | None = -1) -> bytes:
+        return super().read1(3)
 
 
 def rebuilt(reader: JsonReader) -> Any:
@@ -39,9 +42,11 @@ def test_any_document_is_read_as_if_it_were_read_whole(
     value: Any, indent: int | None, ascii: bool
 ) -> None:
     content = json.dumps(value, indent=indent, ensure_ascii=ascii)
-    reader = JsonReader("x.json", Dripping(content.encode()))
-    assert rebuilt(reader) == json.loads(content)
-    reader.end()
+    source = Source("x.json", "json", Dripping(content.encode()), Repair())
+    with as_text(source) as text:
+        reader = JsonReader(source, text)
+        assert rebuilt(reader) == json.loads(content)
+        reader.end()
 
 
 @pytest.mark.parametrize(

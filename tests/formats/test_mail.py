@@ -75,3 +75,12 @@ def test_files_of_mail_have_the_name_of_their_folder(owner: Owner) -> None:
     folder = write(owner.home / "Archive", {"a.eml": QUESTION, "b.eml": ANSWER})
     owner.bring(folder)
     assert {row["data"]["folder"] for row in owner.rows("messages")} == {"Archive"}
+
+
+def test_a_mail_that_is_one_file_keeps_the_file(owner: Owner) -> None:
+    headers = "From: scan@example.org\nMessage-ID: <s1@example.org>\nSubject: Scan\n"
+    scan = f"{headers}Content-Type: application/pdf; name=page.pdf\n\n%PDF-1.4 lost\n"
+    owner.bring(write(owner.home / "scans", {"a.eml": scan}))
+    (file,) = owner.rows("attachments")
+    assert file["data"]["filename"] == "page.pdf"
+    assert file["data"]["blob_ref"]["size_bytes"] == len("%PDF-1.4 lost\n")

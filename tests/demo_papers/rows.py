@@ -2,9 +2,9 @@
 
 import sqlite3
 
-from service.demo.papers.markdown import plain, preview, spaced
-from service.demo.papers.shelf import PREFERRED, UNKNOWN, DemoPaper, folded, sha256
-from service.demo.papers.static import BUILT_AT, MODEL, PROVIDER
+from tests.demo_papers.markdown import plain, preview, spaced
+from tests.demo_papers.shelf import PREFERRED, UNKNOWN, DemoPaper, folded, sha256
+from tests.demo_papers.static import BUILT_AT, MODEL, PROVIDER
 
 
 def put(db: sqlite3.Connection, paper: DemoPaper, index: int) -> None:

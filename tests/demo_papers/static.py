@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from service.demo.papers.shelf import PREFERRED, DemoPaper, sha256
+from tests.demo_papers.shelf import PREFERRED, DemoPaper, sha256
 
 BUILT_AT = "2026-03-01T00:00:00+00:00"
 PROVIDER, MODEL = "rung", "written-by-hand"

@@ -1,0 +1,28 @@
+"""A dozen short papers to try the paper tools on, as a snapshot that is the same every time.
+
+`papers.zip` has the snapshot and its static tree; `make demo-data` writes it from the texts in
+`tests/demo_papers`, which are in the public domain.
+"""
+
+from pathlib import Path
+from shutil import unpack_archive
+from tempfile import TemporaryDirectory
+
+ARCHIVE = Path(__file__).with_suffix(".zip")
+NAME = "snapshot.db"
+
+
+def write(folder: Path) -> Path:
+    """Writes `folder/snapshot.db` and `folder/static`; returns the path of the database.
+
+    A reader finds the old one whole or the new one whole: the files of the tree come first, then
+    the database, by a rename.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=folder, prefix=".unfinished-") as unfinished:
+        unpack_archive(ARCHIVE, unfinished)
+        for file in Path(unfinished, "static").rglob("*.*"):
+            place = folder / file.relative_to(unfinished)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            file.replace(place)
+        return Path(unfinished, NAME).replace(folder / NAME)

@@ -1,0 +1,1 @@
+"""The records of the demo, one invented person's year, and what packs them for it."""
