@@ -17,6 +17,7 @@ from joserfc.jwk import KeySet
 from evidence import json_text
 from evidence.errors import UNKNOWN_TOKEN, Forbidden, Unauthenticated, Unavailable
 from evidence.limits import BUDGETS
+from evidence.routes import AUTHORIZATION_SERVER
 from evidence.work import Deadline
 from service.access.signins import Signins
 from service.sources.remote import outbound
@@ -120,7 +121,7 @@ def _fetched_keys(issuer: str) -> KeySet:
 def _metadata_urls(issuer: str) -> Iterator[str]:
     parts = urlsplit(issuer)
     path = parts.path.rstrip("/")
-    yield f"{parts.scheme}://{parts.netloc}/.well-known/oauth-authorization-server{path}"
+    yield f"{parts.scheme}://{parts.netloc}{AUTHORIZATION_SERVER}{path}"
     yield issuer.rstrip("/") + "/.well-known/openid-configuration"
 
 

@@ -1,7 +1,7 @@
 """The owner's sign-in and browser sessions.
 
-The owner signs in with a code, which works once within ten minutes, or with a passphrase. Both are
-created by `rung owner`. A session is not valid as a bearer token.
+The owner signs in with a code, which works once within ten minutes, with a passphrase, or with a
+passkey (`passkeys`). `rung owner` creates the first two. A session is not valid as a bearer token.
 """
 
 import hashlib
@@ -18,7 +18,8 @@ SESSION_SECONDS: Final = 12 * 3_600
 PASSPHRASE_CHARS: Final = 12
 #: Attempts to sign in within a window: per address, and with a passphrase from all addresses.
 TRIES, ALL_TRIES, TRY_SECONDS = 5, 50, 900
-_LINK, _PASSPHRASE, _SESSION = "link", "passphrase", "session"
+SESSION, PASSKEY = "session", "passkey"
+_LINK, _PASSPHRASE = "link", "passphrase"
 _SALT_BYTES, _CODE_BYTES = 16, 10
 
 
@@ -43,15 +44,15 @@ class Owner:
         body = {"salt": salt.hex(), "hash": _scrypt(passphrase, salt).hex()}
         with self.entries.changing() as kept:
             kept.put(_PASSPHRASE, "", body, seconds=FOREVER)
-            kept.end(_SESSION, "")
+            for passkey in ("", *kept.owned(PASSKEY)):
+                kept.end(SESSION, passkey)
 
     def sign_in(self, secret: str, address: str) -> str:
         """A new session for a code or the passphrase.
 
         Raises `Unauthenticated`, and `RateLimited` after too many attempts.
         """
-        with self.entries.changing() as kept:
-            limit(kept, "sign-in", address, TRIES, TRY_SECONDS)
+        self.attempt(address)
         with self.entries.changing() as kept:
             link = kept.use(_LINK, secret.strip().lower())
         checked = None if link and link.uses == 1 else self._checked_passphrase(secret)
@@ -61,8 +62,13 @@ class Owner:
                 now = kept.use(_PASSPHRASE, "")  # in PostgreSQL, locks it until the commit
                 if now is None or now.body != checked:
                     raise _invalid()
-            kept.put(_SESSION, session, {}, seconds=SESSION_SECONDS)
+            kept.put(SESSION, session, {}, seconds=SESSION_SECONDS)
         return session
+
+    def attempt(self, address: str) -> None:
+        """Counts an attempt to sign in; raises `RateLimited` after too many of an address."""
+        with self.entries.changing() as kept:
+            limit(kept, "sign-in", address, TRIES, TRY_SECONDS)
 
     def _checked_passphrase(self, passphrase: str) -> dict[str, str]:
         """Returns the salt and hash that match a passphrase; raises `Unauthenticated`."""
@@ -80,12 +86,12 @@ class Owner:
         if not session:
             return False
         with self.entries.changing() as kept:
-            return kept.extend(_SESSION, session, seconds=SESSION_SECONDS)
+            return kept.extend(SESSION, session, seconds=SESSION_SECONDS)
 
     def sign_out(self, session: str) -> None:
         """Ends a session."""
         with self.entries.changing() as kept:
-            kept.remove(_SESSION, session)
+            kept.remove(SESSION, session)
 
 
 def limit(kept: Kept, what: str, address: str, most: int, seconds: int) -> None:

@@ -9,6 +9,7 @@ import hashlib
 import ipaddress
 import logging
 import re
+import threading
 import time
 from collections.abc import Callable
 from functools import lru_cache
@@ -16,11 +17,11 @@ from typing import Final, TypeVar, cast
 
 from limits import RateLimitItem, parse
 from limits.errors import ConfigurationError, StorageError
-from limits.storage import MemoryStorage, Storage, storage_from_string
+from limits.storage import Storage, storage_from_string
 from limits.strategies import FixedWindowRateLimiter
 
 from evidence import request_log
-from evidence.request_log import Allowance
+from evidence.request_log import Allowance, RequestLog
 from evidence.errors import RateLimited, Unauthenticated
 from service.settings import Settings, SettingsError
 
@@ -33,6 +34,8 @@ IPV6_PREFIX: Final = 64
 #: Some proxies write the port beside the address.
 _WITH_PORT: Final = re.compile(r"\[([^\]]+)\](?::\d+)?|([0-9.]+):\d+")
 _STORAGE_SECONDS: Final = 0.25
+#: Counts that have ended are dropped this often.
+_FORGET_SECONDS: Final = 10
 _A: Final = {"second": "a second", "minute": "a minute", "hour": "an hour", "day": "a day"}
 
 
@@ -57,9 +60,11 @@ class Rates:
             if address and self._failures and not self._left(self._failures, address):
                 raise self._refusal(self._failures, address, "refused tokens from this address")
             if token and self._token:
-                self._take(self._token, "token:" + _digest(token), "requests with this token")
+                self._take(
+                    entry, self._token, "token:" + _digest(token), "requests with this token"
+                )
             if not token and address and self._address:
-                self._take(self._address, "address:" + address, "requests from this address")
+                self._take(entry, self._address, "address:" + address, "requests from this address")
         except StorageError as error:
             logger.warning("rate limits are not enforced: %s", type(error).__name__)
         try:
@@ -78,12 +83,11 @@ class Rates:
         except StorageError as error:
             logger.warning("rate limits are not enforced: %s", type(error).__name__)
 
-    def _take(self, item: RateLimitItem, key: str, what: str) -> None:
+    def _take(self, entry: RequestLog, item: RateLimitItem, key: str, what: str) -> None:
         """Counts one request and records the remaining number, of the tighter limit."""
         within = self._limiter.hit(item, key)
         reset, remaining = self._limiter.get_window_stats(item, key)
         left = Allowance(item.amount, max(0, remaining), _seconds_until(reset))
-        entry = request_log.current()
         if entry.allowance is None or left.remaining < entry.allowance.remaining:
             entry.allowance = left
         if not within:
@@ -99,13 +103,9 @@ class Rates:
         )
 
 
+@lru_cache(maxsize=4_096)
 def client(address: str, *, private: bool) -> str | None:
     """The client key of an address; None if it may stand for several clients."""
-    return _client(address, private)
-
-
-@lru_cache(maxsize=4_096)
-def _client(address: str, private: bool) -> str | None:
     parts = _WITH_PORT.fullmatch(address)
     try:
         ip = ipaddress.ip_address(parts[1] or parts[2] if parts else address)
@@ -124,9 +124,52 @@ def _item(rate: str | None) -> RateLimitItem | None:
     return parse(rate) if rate else None
 
 
+class _Counts(Storage):
+    """Counts of this process. `limits.MemoryStorage` starts a thread for nearly every request."""
+
+    STORAGE_SCHEME = None
+    base_exceptions = ()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.Lock()
+        #: {key: (count, when it ends)}
+        self._counts: dict[str, tuple[int, float]] = {}
+        self._looked_through = time.time()
+
+    def incr(self, key: str, expiry: float, amount: int = 1) -> int:
+        now = time.time()
+        with self._lock:
+            if abs(now - self._looked_through) >= _FORGET_SECONDS:
+                self._counts = {k: one for k, one in self._counts.items() if one[1] > now}
+                self._looked_through = now
+            count, end = self._counts.get(key, (0, 0.0))
+            if end <= now:
+                count, end = 0, now + expiry
+            self._counts[key] = count + amount, end
+            return count + amount
+
+    def get(self, key: str) -> int:
+        count, end = self._counts.get(key, (0, 0.0))
+        return count if end > time.time() else 0
+
+    def get_expiry(self, key: str) -> float:
+        return self._counts.get(key, (0, time.time()))[1]
+
+    def check(self) -> bool:
+        return True
+
+    def reset(self) -> int:
+        number, self._counts = len(self._counts), {}
+        return number
+
+    def clear(self, key: str) -> None:
+        self._counts.pop(key, None)
+
+
 def _storage(address: str | None) -> Storage:
     if address is None:
-        return MemoryStorage()
+        return _Counts()
     options = {"socket_timeout": _STORAGE_SECONDS, "socket_connect_timeout": _STORAGE_SECONDS}
     try:
         return cast(Storage, storage_from_string(address, wrap_exceptions=True, **options))

@@ -117,10 +117,6 @@ class Member:
     origin: str | None = None
     token: str | None = field(default=None, repr=False)
 
-    def held_text(self) -> str:
-        """`held` as JSON."""
-        return orjson.dumps([(*astuple(one),) for one in self.held]).decode()
-
 
 @dataclass(frozen=True, slots=True)
 class Package:
@@ -220,8 +216,8 @@ class Registry(RegistryReader):
         with self.transaction():
             ((id,),) = self._rows(_ADD_PACKAGE, *package)
             for no, one in enumerate(entry.members):
-                member = one.name, one.grant_id, one.held_text(), one.origin, one.token
-                self._rows(_ADD_MEMBER, id, no, *member)
+                held = orjson.dumps([astuple(each) for each in one.held]).decode()
+                self._rows(_ADD_MEMBER, id, no, one.name, one.grant_id, held, one.origin, one.token)
 
     def revoke_packages(self, name: str, revoked_at: str) -> list[str]:
         """Ends the active packages with this id or label and erases the tokens of their members.

@@ -24,7 +24,11 @@ from service.records.access_tables import SCRIPTS
 Rows = Callable[..., list[tuple[Any, ...]]]
 
 BUSY_SECONDS: Final = 5
-_BEGIN: Final = f"BEGIN {{}}; SET LOCAL statement_timeout = {BUSY_SECONDS * 1_000}; SELECT 1"
+#: A lock is given up before its statement, so that a client is told to try again.
+_LIMITS: Final = (
+    f"SET LOCAL lock_timeout = '{BUSY_SECONDS}s'",
+    f"SET LOCAL statement_timeout = '{2 * BUSY_SECONDS}s'",
+)
 
 
 class Sidecar:
@@ -62,15 +66,11 @@ class Sidecar:
     def _in_database(self, writes: bool) -> Iterator[Rows]:
         from service.records.postgres.connections import explained
 
-        begin, deadline = _BEGIN.format("" if writes else "READ ONLY"), Deadline.after(BUSY_SECONDS)
-        with explained(), self._pool.begun(begin, deadline) as (db, _):
-
-            def rows(sql: str, *values: Any) -> list[tuple[Any, ...]]:
-                cursor = db.execute(sql.replace("?", "%s"), values)
-                return cursor.fetchall() if cursor.description else []
-
-            yield rows
-            db.commit()
+        opening = [("BEGIN" if writes else "BEGIN READ ONLY", ()), *((one, ()) for one in _LIMITS)]
+        with explained(), self._pool.loan(Deadline.after(BUSY_SECONDS)) as loan:
+            loan.run(*opening)
+            yield lambda sql, *values: loan.run((sql.replace("?", "%s"), values))[0]
+            loan.db.commit()
 
     @contextmanager
     def _in_file(self, writes: bool) -> Iterator[Rows]:

@@ -29,6 +29,23 @@ USAGE: Final = 2
 CODES: Final = {400: USAGE, 401: 3, 403: 4, 404: 5}
 
 
+#: Output formats other than the layout for a terminal.
+FORMS: Final = {
+    "plain": "On a terminal, print the same text as to a pipe.",
+    "json": "Print the REST body.",
+    "jsonl": "Print one JSON object per line.",
+    "csv": "Print CSV rows with a header.",
+}
+
+
+def form_options(forms: Mapping[str, str]) -> list[click.Option]:
+    """An option for each of these output formats, which are given with their help."""
+    return [
+        click.Option([f"--{name}", "form"], flag_value=name, default=None, help=text)
+        for name, text in forms.items()
+    ]
+
+
 def exit_code(error: EvidenceError) -> int:
     """1 a failure, 2 a wrong call, 3 no valid token, 4 forbidden, 5 not found."""
     return CODES.get(STATUS[error.kind], FAILURE)
@@ -130,12 +147,8 @@ class Spelling:
     entries: Sequence[Entry[Any]]
     kept: tuple[str, ...] = ()
 
-    def __call__(self, continuation: Continuation) -> str:
-        """A next call as a command for a shell."""
-        return self.spell(continuation)
-
-    def spell(self, continuation: Continuation, *more: str) -> str:
-        """A next call with more options."""
+    def __call__(self, continuation: Continuation, *more: str) -> str:
+        """A next call as a command for a shell, with more options."""
         entry = next(one for one in self.entries if one.operation.name == continuation.operation)
         left = dict(continuation.args)
         named = [str(left.pop(name)) for name in entry.positional if name in left]
@@ -204,9 +217,9 @@ def report_errors(
         output.say(f"Error: {error}")
         sys.exit(USAGE)
     except EvidenceError as error:
-        unreached = isinstance(error, (Unreached, Late))
+        answered = isinstance(error, (Unavailable, TimedOut))
         if asked and isinstance(error, (Unreached, Late)):
-            error.message = _silence(asked, error.why)
+            error.message, answered = _silence(asked, error.why), False
         if as_json:
             output.json(error_body(error), err=True)
             sys.exit(exit_code(error))
@@ -214,14 +227,15 @@ def report_errors(
             error.calls += retries(error, operation, dict(given or {}))
         error.message = spelling.with_commands(error.message)
         error.hint = error.hint and spelling.with_commands(error.hint)
-        output.say(failure.render_lines(error, spelling))
-        if asked and isinstance(error, (Unavailable, TimedOut)) and not unreached:
+        code, _, lines = failure.render_lines(error, spelling).partition("\n")
+        output.say(f"Error: {lines}" if output.on_terminal(err=True) else f"{code}\n{lines}")
+        if asked and answered:
             output.say(f"asked: {asked}")
         for note in getattr(error, "__notes__", ()):
             output.say(note)
         if isinstance(error, NoToken) and error.options and operation is not None:
             again = Continuation(operation.name, dict(given or {}), "retry")
-            output.say(f"retry: {spelling.spell(again, *error.options)}")
+            output.say(f"retry: {spelling(again, *error.options)}")
         sys.exit(exit_code(error))
 
 

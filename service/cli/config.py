@@ -20,48 +20,19 @@ import click
 
 from evidence.errors import EvidenceError
 from evidence.limits import BUDGETS
-from service import credentials, settings
+from service import credentials, place, settings
 from service.cli.deferred import loaded
 from service.cli.output import say
 from service.clients.writing import content_of
-from service.settings import parsing
+from service.settings import InForce, Setting, parsing
 
 VARIABLE = "RUNG_CONFIG"
 
 
 class ConfigError(click.ClickException):
-    """All errors of the file, one line each, with the position and an example."""
+    """All errors of the file, one line each, with an example."""
 
     exit_code = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A key of the file. `read` parses its text or raises `ValueError` with the requirement."""
-
-    name: str
-    example: str
-    help: str
-    read: Callable[[str], object]
-    variable: str | None = None
-    is_path: bool = False
-    secret: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """The effective value of a key and its origin: a variable or a line of the file."""
-
-    key: Key
-    text: str | None
-    origin: str
-
-    @property
-    def shown(self) -> str:
-        """The value for a person to see."""
-        if self.text is None:
-            return "none"
-        return "(hidden)" if self.key.secret else parsing.without_secrets(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +40,7 @@ class Values:
     """The effective keys. `written` has the file's values, `warnings` the warnings about it."""
 
     path: Path
-    found: tuple[Value, ...]
+    found: tuple[InForce, ...]
     written: Mapping[str, str]
     warnings: tuple[str, ...] = ()
 
@@ -81,18 +52,19 @@ def _token(text: str) -> object:
         raise ValueError("must contain only a bearer token") from None
 
 
-def _key(name: str, read: Callable[[str], object] = parsing.text, **more: Any) -> Key:
+def _key(name: str, read: Callable[[str], object], *, secret: bool = False) -> Setting:
     """A key with its texts from `settings.toml`."""
-    return Key(name, **settings.TEXTS["keys"][name], read=read, **more)
+    about = {"variable": "", **settings.TEXTS["keys"][name]}
+    return Setting(name, default=None, read=read, secret=secret, **about)
 
 
 KEYS = (
     _key("url", parsing.address),
     _key("provider_url", parsing.address),
-    _key("store", is_path=True),
-    _key("papers_db", is_path=True),
+    _key("store", place.path),
+    _key("papers_db", place.path),
     _key("token", _token, secret=True),
-    _key("token_file", is_path=True),
+    _key("token_file", place.path),
 )
 #: Only one of each pair can hold.
 EXCLUSIVE = (("url", "provider_url"), ("token", "token_file"))
@@ -123,16 +95,13 @@ def load(environ: Mapping[str, str] | None = None) -> Values:
     """
     environ = settings.environment() if environ is None else environ
     path = path_of(environ)
-    written, lines = _read(path, required=bool(environ.get(VARIABLE)))
+    written = _read(path, required=bool(environ.get(VARIABLE)))
     effective = []
     for key in KEYS:
-        value = environ.get(key.variable) if key.variable else None
-        if value:
-            effective.append(Value(key, value, str(key.variable)))
-        elif key.name in written:
-            effective.append(Value(key, written[key.name], f"{path}, line {lines[key.name]}"))
-        else:
-            effective.append(Value(key, None, "default"))
+        value, origin = environ.get(key.variable), key.variable
+        if not value:
+            value, origin = written.get(key.name), str(path) if key.name in written else "default"
+        effective.append(InForce(key, value, origin))
     exposed = credentials.exposure(path) if "token" in written else None
     warnings = (f"{exposed} The file contains a token.",) if exposed else ()
     return Values(path, tuple(effective), written, warnings)
@@ -183,35 +152,32 @@ def _own(command: click.Command, written: Mapping[str, str]) -> dict[str, str]:
     return values
 
 
-def _read(path: Path, *, required: bool) -> tuple[dict[str, str], dict[str, int]]:
-    """(values, their lines) of the file."""
+def _read(path: Path, *, required: bool) -> dict[str, str]:
+    """The values of the file."""
     text = _text(path)
     if text is None:
         if required:
             raise ConfigError(f"{VARIABLE} names {path}, which does not exist.")
-        return {}, {}
+        return {}
     try:
         table = tomllib.loads(text)
     except ValueError as error:
         raise ConfigError(_syntax_error(path, text, str(error))) from None
     except RecursionError:
         raise ConfigError(f"{path}: a value is nested too deeply. {_LINE}") from None
-    there = _lines(text)
-    lines = {name: there.get(name, 1) for name in table}
     known = {key.name: key for key in KEYS}
-    values, faults = dict[str, str](), list[tuple[int, str]]()
+    values, faults = dict[str, str](), list[str]()
     for name, value in table.items():
         try:
             values[name] = _value(known, name, value, path)
         except ValueError as error:
-            faults.append((lines[name], str(error)))
+            faults.append(str(error))
     for one, other in EXCLUSIVE:
         if one in table and other in table:
-            line = max(lines[one], lines[other])
-            faults.append((line, f"{one} and {other} conflict. Remove one."))
+            faults.append(f"{one} and {other} conflict. Remove one.")
     if faults:
-        raise ConfigError("\n".join(f"{path}, line {line}: {why}" for line, why in sorted(faults)))
-    return values, lines
+        raise ConfigError("\n".join(f"{path}: {why}" for why in faults))
+    return values
 
 
 def _text(path: Path) -> str | None:
@@ -229,7 +195,7 @@ def _text(path: Path) -> str | None:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def _value(known: Mapping[str, Key], name: str, value: Any, path: Path) -> str:
+def _value(known: Mapping[str, Setting], name: str, value: Any, path: Path) -> str:
     """The text of one key; raises `ValueError` with the whole sentence."""
     key = known.get(name)
     if key is None:
@@ -240,8 +206,8 @@ def _value(known: Mapping[str, Key], name: str, value: Any, path: Path) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"{name} must be a quoted string, {such}.")
     try:
-        key.read(value)
-        return str(path.parent / parsing.path(value)) if key.is_path else value
+        read = key.read(value)
+        return str(path.parent / read) if isinstance(read, Path) else value
     except ValueError as error:
         raise ValueError(f"{name} {error}, {such}.") from None
 
@@ -255,13 +221,3 @@ def _syntax_error(path: Path, text: str, error: str) -> str:
 
 _EXAMPLE = f'{KEYS[0].name} = "{KEYS[0].example}"'
 _LINE = f"Each line needs a key and a quoted string, for example {_EXAMPLE}."
-_KEY = re.compile(r"""\s*\[*\s*(?:"([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+))\s*[].=]""")
-
-
-def _lines(text: str) -> dict[str, int]:
-    """The first line of each key and table."""
-    lines: dict[str, int] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if matched := _KEY.match(line):
-            lines.setdefault(next(one for one in matched.groups() if one is not None), number)
-    return lines

@@ -1,19 +1,22 @@
 """`rung connect`: shows or writes the MCP configuration of a client."""
 
 import re
+import shlex
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from evidence.errors import InvalidRequest
 from service import credentials, settings
+from service.cli import tokens
+from service.addresses import MCP, endpoint, is_loopback
 from service.cli.output import say
 from service.cli.rewrite import Target, rewrite, split
 from service.cli.opening import given_token, refuse_owners
+from service.cli.source import PATH, typed_names
 from service.cli.store import teaching
 from service.clients.client import (
     PLACEHOLDER,
@@ -23,11 +26,9 @@ from service.clients.client import (
     Credential,
     Entry,
     Launcher,
-    endpoint,
-    is_loopback,
 )
 from service.clients.servers import Taken, add, remove, server
-from service.clients.table import CLIENTS, RECOMMENDED, named
+from service.clients.table import CLIENTS, RECOMMENDED, in_file, named
 from service.clients.writing import Held
 from service.sources.remote.reachability import trouble
 
@@ -50,30 +51,30 @@ Asked = SimpleNamespace
     help="The client to set up. Writes its file if it has one.",
 )
 @click.option("--token", envvar=TOKEN_VARIABLE, help=f"The token. Also read from {TOKEN_VARIABLE}.")
+@click.option("--token-file", type=PATH, help="A file that contains the token.")
 @click.option(
-    "--token-file", type=click.Path(path_type=Path), help="A file that contains the token."
+    "--no-token",
+    "tokenless",
+    is_flag=True,
+    help="The service needs no token, or the client signs in.",
 )
-@click.option("--no-token", "tokenless", is_flag=True, help="The service needs no token.")
 @click.option("--inline-token", is_flag=True, help="Write or print the token itself.")
 @click.option(
     "--name", default="rung", show_default=True, help="The server's name in the client's file."
 )
-@click.option("--scope", type=click.Choice(["user", "project"]), help="Which file; default: user.")
-@click.option("--config", "file", type=click.Path(path_type=Path), help="Another file to edit.")
+@click.option("--config", "file", type=PATH, help="Another file to edit.")
 @click.option("--stdio", "local", is_flag=True, help="Let the client start `rung stdio` itself.")
 @click.option(
     "--store",
-    type=click.Path(path_type=Path),
+    type=PATH,
     envvar="RUNG_STORE",
     help="With --stdio: the store to serve.  [default: var/rung.db]",
 )
 @click.option("--provider-url", help="With --stdio: serve a PDPP resource server instead.")
-@click.option(
-    "--papers", type=click.Path(path_type=Path), help="With --stdio: serve papers instead."
-)
+@click.option("--papers", type=PATH, help="With --stdio: serve papers instead.")
 @click.option("--remove", "removing", is_flag=True, help="Remove the server from the file.")
 @click.option("--force", is_flag=True, help="Replace a different server of the same name.")
-@click.option("--dry-run", is_flag=True, help="Show the change without writing it.")
+@click.option("--dry-run", is_flag=True, help="Show what would be written.")
 @click.option("--check/--no-check", default=True, help="Check first that the URL answers.")
 @click.pass_context
 def connect(
@@ -84,14 +85,10 @@ def connect(
     URL is the URL of the service or of its /mcp. The default is RUNG_URL, then the
     configuration file, then http://127.0.0.1:8000. Without --client, nothing is written. With
     --client, the command backs up the file and changes only the server's entry. It does not
-    write the token if the client can read it from elsewhere.
+    write the token if the client can read it from elsewhere, or if you pass none and the client
+    can sign in.
     """
-    asked = Asked(**given)
-    typed = {
-        name
-        for name in context.params
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-    }
+    asked, typed = Asked(**given), typed_names(context)
     _refuse_misfits(asked, typed)
     with teaching():
         refuse_owners()
@@ -101,8 +98,12 @@ def connect(
         secret = asked.token if needed or "token" in typed else None
         secret = given_token(asked.token_file, secret) or ""
         client = named(client_name) if client_name else RECOMMENDED
+        if client_name and not secret and _signs_in(client, address, asked):
+            start = f" To open it: {client.login.format(name=asked.name)}" if client.login else ""
+            say(f"{client.title} opens a page where the owner signs in and allows access.{start}")
+            needed = False
         if client.config is None:
-            if asked.removing or asked.dry_run or asked.local or asked.file or asked.scope:
+            if asked.removing or asked.dry_run or asked.local or asked.file:
                 raise click.UsageError(
                     "Choose a client with --client whose file this command can write."
                 )
@@ -122,10 +123,17 @@ def connect(
             entry, bearer = _local(target, source, secret, asked)
         else:
             if asked.check:
-                _warn_of(address, secret, needed=needed)
+                _check(address, secret, needed=needed)
             bearer = _credential(target, secret, inline=asked.inline_token, needed=needed)
             entry = target.config.http(address, bearer)
         _put_in(target, entry, bearer, asked)
+
+
+def _signs_in(client: Client, address: str, asked: Asked) -> bool:
+    """Whether the client gets its token from the server by itself."""
+    if address.endswith(PAPERS) or asked.removing or asked.local or asked.inline_token:
+        return False
+    return asked.check and client.signs_in and tokens.has_sign_in(address.removesuffix(MCP))
 
 
 def _refuse_misfits(asked: Asked, typed: set[str]) -> None:
@@ -157,15 +165,8 @@ def _tell(client: Client, address: str, token: str) -> None:
 
 def _target(client: Client, config: Config, asked: Asked) -> Target:
     """Which file is meant."""
-    if asked.file is not None and asked.scope is not None:
-        raise click.UsageError("--config already names the file. Leave out --scope.")
-    place = config.places.get(asked.scope or "user")
-    if place is None:
-        raise click.UsageError(f"{client.title} has no project file. Leave out --scope.")
-    if asked.file is not None:
-        return Target(client, config, asked.file, asked.name)
     try:
-        found = place.path(sys.platform, Path.home(), Path.cwd(), settings.environment())
+        found = asked.file or config.place.path(sys.platform, Path.home(), settings.environment())
     except RuntimeError:
         raise InvalidRequest(
             "The home directory is unknown. Set HOME, or name the file with --config."
@@ -194,14 +195,24 @@ def _local(
     arguments, bearer = ["stdio", *source], Credential("", inline=False)
     if asked.papers is None and asked.token_file is not None:
         arguments += ["--token-file", str(asked.token_file.absolute())]
+    elif asked.provider_url is not None and not secret:
+        arguments += ["--cache-root", str(tokens.root().absolute())]
+        _tell_of_sign_in(credentials.provider_url(asked.provider_url))
     elif asked.papers is None:
         needed = asked.provider_url is None
         bearer = _credential(target, secret, inline=asked.inline_token, needed=needed)
-    script = Path(sys.executable).with_name("rung")
-    if not script.exists():
-        arguments = ["-m", "service", *arguments]
-    command = script if script.exists() else Path(sys.executable)
+    command = Path(sys.executable).with_name("rung")
+    if not command.exists():
+        command, arguments = Path(sys.executable), ["-m", "service", *arguments]
     return target.config.stdio(Launcher(str(command), tuple(arguments)), bearer), bearer
+
+
+def _tell_of_sign_in(provider: str) -> None:
+    """Says which token `rung stdio` will read: that of a sign-in, now or later."""
+    path = credentials.cache_file(tokens.root(), provider)
+    known = f"`rung stdio` uses and refreshes the token in {path}."
+    login = f"Get a token before the client starts: {shlex.join(['rung', 'login', provider])}"
+    say(known if path.exists() else login)
 
 
 def _credential(target: Target, secret: str, *, inline: bool, needed: bool) -> Credential:
@@ -216,13 +227,16 @@ def _credential(target: Target, secret: str, *, inline: bool, needed: bool) -> C
     return target.config.credential(secret or PLACEHOLDER, target.name, inline=inline)
 
 
-def _warn_of(address: str, secret: str, *, needed: bool) -> None:
+def _check(address: str, secret: str, *, needed: bool) -> None:
     if secret and address.startswith("http:") and not is_loopback(address):
         say(f"Warning: {address} is not encrypted. Anyone on the network can read the token.")
     problem = trouble(address, secret)
     if problem:
-        say(f"Warning: {problem} Run `rung doctor {address}` for details.")
-    elif needed and not secret:
+        raise click.ClickException(
+            f"{problem} Nothing was written. Run `rung doctor {address}` for details, or repeat "
+            "the command with --no-check."
+        )
+    if needed and not secret:
         way = f"`rung doctor {address}` checks the one in {TOKEN_VARIABLE}."
         say(f"The token was not checked because none was given. {way}")
 
@@ -237,18 +251,19 @@ def _put_in(target: Target, entry: Entry, bearer: Credential, asked: Asked) -> N
                 "with --force, or choose another --name."
             ) from None
 
-    if not rewrite(target, change, private=bearer.inline, dry_run=asked.dry_run):
+    shown, asks = None, bool(bearer.text) and not bearer.inline
+    if asked.dry_run:
+        shown = in_file(target.config, target.name, entry, asks=asks)
+        shown = shown.replace(bearer.text, PLACEHOLDER) if bearer.inline else shown
+    if not rewrite(target, change, private=bearer.inline, shown=shown):
         return
-    if bearer.text and not bearer.inline and not target.config.prompts:
-        say(
-            f"{target.client.title} reads the token from {TOKEN_VARIABLE}. Set the variable in "
-            "the environment that starts it."
-        )
-    if target.config.prompts and bearer.text and not bearer.inline:
-        say(f"{target.client.title} asks for the token when it first starts the server.")
-    if asked.scope == "project" and bearer.inline:
-        say("The file contains the token. Keep it out of version control.")
-    say(f"Restart {target.client.title} if it is running.")
+    title = target.client.title
+    if asks and target.config.prompts:
+        say(f"{title} asks for the token when it first starts the server.")
+    elif asks:
+        where = "Set the variable in the environment that starts it."
+        say(f"{title} reads the token from {TOKEN_VARIABLE}. {where}")
+    say(f"Restart {title} if it is running.")
 
 
 def _take_out(target: Target, *, dry_run: bool) -> None:
@@ -258,4 +273,5 @@ def _take_out(target: Target, *, dry_run: bool) -> None:
         earlier = [split(content, target.path)[0] for content in held.earlier()]
         return remove(target.config, text, target.name, [*earlier, None])
 
-    rewrite(target, change, private=False, dry_run=dry_run)
+    shown = f"the server {target.name} would be removed." if dry_run else None
+    rewrite(target, change, shown=shown)

@@ -13,10 +13,10 @@ from service.cli.source import store_option
 from service.cli.opening import DEMO_TOKEN
 from service.cli.reading import search
 from service.cli.store import teaching
-from service.clients.client import endpoint
+from service.addresses import endpoint
 from service.clients.table import RECOMMENDED, named
 from service.demo.fill import fill, token_for
-from service.demo.papers import write_once
+from service.demo.papers import write
 from service.demo.year import questions
 from service.records.opening import open_writer
 
@@ -41,7 +41,7 @@ def demo(context: click.Context, store: Place, serving: bool, port: int) -> None
     if context.invoked_subcommand:
         return
     with teaching():
-        papers = write_once(store.parent / PAPERS_FOLDER)
+        papers = write(store.parent / PAPERS_FOLDER)
     with teaching(), open_writer(store) as writer:
         connections = fill(writer)
         token = token_for(writer, connections, store.parent / DEMO_TOKEN)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 import orjson
-from click.core import ParameterSource
 
 from evidence.errors import EvidenceError
 from service import credentials, settings
 from service.cli import config
+from service.cli.source import NEW_FILE, typed_names
 from service.doctor import local, remote
 from service.doctor.findings import Finding, summary
 
@@ -23,7 +23,7 @@ COLOURS = {"ok": "green", "warn": "yellow", "FAIL": "red", "skip": "bright_black
 @click.option("--token", envvar="RUNG_TOKEN", help="The client token. Also read from RUNG_TOKEN.")
 @click.option(
     "--token-file",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NEW_FILE,
     help="A file that contains the token. Safer than --token.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -31,13 +31,12 @@ def doctor(url: str | None, token: str | None, token_file: Path | None, as_json:
     """Check each step a client takes and report failures with their fixes.
 
     With a URL: host name, port, certificate, proxy, headers, token, protocol, tools, one
-    search. Without a URL: the settings of this environment, the store, the snapshot, the disk
-    and the port; then the server of RUNG_URL or of the configuration file, if there is one.
+    search. Without a URL: the settings of this environment, the store, the snapshot and the
+    disk; then the server of RUNG_URL or of the configuration file, if there is one.
 
     Exits with 0 if nothing failed, otherwise with 1.
     """
-    given = click.get_current_context().get_parameter_source
-    if url is None and (token_file or given("token") is ParameterSource.COMMANDLINE):
+    if url is None and (token_file or "token" in typed_names(click.get_current_context())):
         raise click.UsageError("A token requires the URL of a server.")
     if url is None:
         steps = _here()
@@ -60,12 +59,12 @@ def _here() -> Iterator[Finding]:
         fault, url = str(error), settings.environment().get("RUNG_URL")
         token = settings.environment().get("RUNG_TOKEN")
     else:
-        options = {each.key.name: each for each in values.found}
-        url, token = options["url"].text, options["token"].text
+        options = {each.setting.name: each.value for each in values.found}
+        url, token = options["url"], options["token"]
         if url != values.written.get("url") and token == values.written.get("token"):
             token = None  # the token of the file is for the server of the file
-        elif token is None and options["token_file"].text:
-            file = Path(options["token_file"].text)
+        elif token is None and options["token_file"]:
+            file = Path(options["token_file"])
     yield from local.look(settings.environment(), fault, reads=bool(url))
     if url:
         yield from remote.look(url, _token(token, file), datetime.now(UTC))

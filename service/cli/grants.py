@@ -13,9 +13,9 @@ import orjson
 
 from evidence.limits import BUDGETS
 from service.place import Place
-from service.cli.source import read_json, store_option
-from service.cli.output import say
-from service.cli.store import clock, existing, teaching
+from service.cli.source import FILE, read_json, store_option
+from service.cli.output import counted, say
+from service.cli.store import active_grants, clock, existing, teaching
 from service.access.entries import Entries
 from service.access.grants import create, revoke
 from service.access.registry import Grant, Registry
@@ -32,63 +32,49 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 @click.group()
 def grant() -> None:
-    """Make, list and revoke the tokens that may read the store."""
+    """Create, list and revoke tokens for the store."""
 
 
 @grant.command("create")
-@click.option("--connection", "connections", multiple=True, help="Only these; default: all.")
-@click.option("--stream", "streams", multiple=True, help="Only these; default: all.")
-@click.option("--fields", help="Only these fields, with commas between; default: all.")
+@click.option("--connection", "connections", multiple=True, help="Only this one. Repeatable.")
+@click.option("--stream", "streams", multiple=True, help="Only this one. Repeatable.")
+@click.option("--fields", help="Only these fields, separated by commas.")
 @click.option("--since", help="Only records from this time on (ISO 8601).")
 @click.option("--until", help="Only records before this time (ISO 8601).")
-@click.option("--record", "records", multiple=True, help="Only these record ids.")
-@click.option("--expires", help="When the token ends: 12h, 30d, 8w or an ISO 8601 time.")
-@click.option("--label", help="A name to list and revoke it by.")
+@click.option("--record", "records", multiple=True, help="Only this record id. Repeatable.")
+@click.option("--expires", help="When the token expires: 12h, 30d, 8w or an ISO 8601 time.")
+@click.option("--label", help="A name for listing and revoking it.")
 @click.option(
     "--file",
     "path",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The whole grant as JSON, in place of the options above but --expires and --label.",
+    type=FILE,
+    help="The whole grant as JSON. Replaces the options above except --expires and --label.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @store_option
 def create_(
-    connections: tuple[str, ...],
-    streams: tuple[str, ...],
-    fields: str | None,
-    since: str | None,
-    until: str | None,
-    records: tuple[str, ...],
     expires: str | None,
     label: str | None,
     path: Path | None,
     as_json: bool,
     store: Place,
+    **narrowing: Any,
 ) -> None:
-    """Make a grant and print its token, which is shown this once.
+    """Create a grant and print its token. The token is shown only once.
 
-    What the grant covers is fixed now: streams and fields that come later are not in it.
+    The grant does not cover streams and fields that are added later.
     """
-    if path and (connections or streams or fields or since or until or records):
+    if path and any(narrowing.values()):
         raise click.UsageError("--file is the whole grant; leave the narrowing options out.")
-    times = {"since": since, "until": until}
-    limits: dict[str, Any] = {
-        "time_constraint": {word: text for word, text in times.items() if text} or None,
-        "resources": list(records) or None,
-    }
-    limits = {word: limit for word, limit in limits.items() if limit is not None}
-    wanted = [name.strip() for name in fields.split(",")] if fields else None
     with teaching(), existing(store) as writer:
-        document = (
-            read_json(path) if path else _document(writer, connections, streams, wanted, limits)
-        )
+        document = read_json(path) if path else _document(writer, **narrowing)
         ends = expiry(expires, datetime.now(UTC)) if expires else None
-        registry = Registry(writer)
-        now = clock(store)
-        if label and (same := _active(registry, label, now)):
+        registry, now = Registry(writer), clock(store)
+        same = [one for one in active_grants(writer, store) if label and one.label == label]
+        if same:
             raise click.ClickException(
-                f"The label {label!r} is in use by {same[0].grant_id}. Choose another one, or end "
-                f"that grant first: rung grant revoke {same[0].grant_id}"
+                f"The label {label!r} is in use by {same[0].grant_id}. Choose another one, or "
+                f"revoke that grant first: rung grant revoke {same[0].grant_id}"
             )
         grant_id, token = create(registry, document, label=label, expires_at=ends)
         (entry,) = [item for item in registry.grants() if item.grant_id == grant_id]
@@ -103,7 +89,7 @@ def create_(
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @store_option
 def list_(as_json: bool, store: Place) -> None:
-    """List the grants, without their tokens."""
+    """List the grants. Tokens are not shown."""
     with teaching(), existing(store) as writer:
         entries, now = Registry(writer).grants(), clock(store)
     if as_json:
@@ -118,12 +104,12 @@ def list_(as_json: bool, store: Place) -> None:
 @click.argument("name")
 @store_option
 def revoke_(name: str, store: Place) -> None:
-    """End the grant with this id or label, at once."""
+    """Revoke the grant with this id or label."""
     with teaching(), existing(store) as writer:
-        registry = Registry(writer)
-        if len(same := _active(registry, name, clock(store))) > 1:
+        same = [one for one in active_grants(writer, store) if one.label == name]
+        if len(same) > 1:
             name = _which(name, same)
-        for grant_id in revoke(registry, name):
+        for grant_id in revoke(Registry(writer), name):
             click.echo(f"{grant_id} revoked")
 
 
@@ -133,27 +119,20 @@ def revoke_(name: str, store: Place) -> None:
 @click.argument("name", metavar="[GRANT]", required=False)
 @store_option
 def map_(issuer: str, subject: str, name: str | None, store: Place) -> None:
-    """Let tokens of another authorization server read a grant (its id or label).
+    """Map a user of another authorization server to a grant.
 
-    ISSUER is its URL, SUBJECT the user or client in its tokens (`sub`). Without a grant, the
-    mapping ends.
+    ISSUER is the URL of that server. SUBJECT is the user or client in its tokens (`sub`). GRANT
+    is an id or a label; without it, the mapping is removed.
     """
     with teaching(), existing(store) as writer:
-        now, entries = clock(store), Registry(writer).grants()
-        named = [one for one in entries if name in (one.grant_id, one.label)]
-        ids = [one.grant_id for one in named if one.state(now) == "active"]
+        active = active_grants(writer, store)
+        ids = [one.grant_id for one in active if name in (one.grant_id, one.label)]
         if name and len(ids) != 1:
             raise click.ClickException(
                 f"{len(ids)} active grants are named {name!r}. Use an id of `rung grant list`."
             )
         Signins(Entries(Sidecar(store))).map(issuer, subject, ids[0] if name else None)
     say(f"{subject} of {issuer} " + (f"reads {ids[0]}." if name else "has no grant any more."))
-
-
-def _active(registry: Registry, label: str, now: Now) -> list[Grant]:
-    """The active grants with this label."""
-    named = [one for one in registry.grants() if one.label == label]
-    return [one for one in named if one.state(now) == "active"]
 
 
 def _which(label: str, entries: list[Grant]) -> str:
@@ -172,10 +151,16 @@ def _document(
     writer: Writing,
     connections: tuple[str, ...],
     streams: tuple[str, ...],
-    fields: list[str] | None,
-    limits: dict[str, Any],
+    fields: str | None,
+    since: str | None,
+    until: str | None,
+    records: tuple[str, ...],
 ) -> dict[str, Any]:
     """The grant document that the options describe."""
+    times = {word: text for word, text in (("since", since), ("until", until)) if text}
+    limits = {"time_constraint": times, "resources": list(records)}
+    limits = {word: limit for word, limit in limits.items() if limit}
+    wanted = [name.strip() for name in fields.split(",")] if fields else None
     entries: list[dict[str, Any]] = []
     known: dict[str, set[str]] = {}
     for connection_id in connections or writer.connection_ids():
@@ -187,11 +172,11 @@ def _document(
                 continue
             entry = {"connection_id": connection_id, "stream": name} | limits
             known.setdefault(name, set()).update(declared[name].fields if name in declared else ())
-            if fields is not None and name in declared:
-                entry["fields"] = [field for field in fields if field in declared[name].fields]
+            if wanted is not None and name in declared:
+                entry["fields"] = [field for field in wanted if field in declared[name].fields]
             if entry.get("fields") != []:
                 entries.append(entry)
-    _check_found(entries, known, streams, fields)
+    _check_found(entries, known, streams, wanted or [])
     return {"streams": entries}
 
 
@@ -199,11 +184,11 @@ def _check_found(
     entries: list[dict[str, Any]],
     known: dict[str, set[str]],
     streams: tuple[str, ...],
-    fields: list[str] | None,
+    fields: list[str],
 ) -> None:
     """Refuses names that the store does not have; `known` has the fields of streams."""
     declared = set().union(*known.values())
-    for field in fields or ():
+    for field in fields:
         if declared and field not in declared:
             raise click.ClickException(
                 f"No stream of this grant declares the field {field!r}. {_near(field, declared)}"
@@ -239,11 +224,7 @@ def expiry(text: str, now: datetime) -> str:
 def _describe(entry: Grant) -> str:
     connections = len({stream.connection_id for stream in entry.streams})
     until = f", until {entry.expires_at}" if entry.expires_at else ", never expires"
-    return f"{_count(len(entry.streams), 'stream')} of {_count(connections, 'connection')}{until}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{counted(len(entry.streams), 'stream')} of {counted(connections, 'connection')}{until}"
 
 
 def _to_json(entry: Grant, now: Now) -> dict[str, Any]:

@@ -1,13 +1,24 @@
-"""Reports an import to its owner: the proposed streams, and the outcome of the rows."""
+"""Reports an import to its owner: the proposed streams, the outcome of the rows, and the active
+grants that do not cover the connection, each with the command that makes one that does."""
 
+import shlex
+from collections.abc import Sequence
 from typing import Any
+
+import click
 
 from evidence.limits import BUDGETS
 from evidence.pointer import find
+from service.access.registry import Grant
 from service.cli.output import say
+from service.cli.source import typed_names
+from service.cli.store import active_grants
 from service.importing.importer import Import
 from service.importing.inference import Inferred
 from service.importing.source import Source
+from service.records.manifest import StreamManifest
+from service.records.streams import manifests_of
+from service.records.writing import Writing
 
 SAMPLE_CHARS = 40
 FIELDS_SHOWN = 60
@@ -27,10 +38,10 @@ def preview(inferred: Inferred, rows: list[dict[str, Any]], *, full: bool) -> No
     if full:
         _table(_paths(fields), set(document["query"]["search"]["lexical_fields"]), rows)
     else:
-        say("--dry-run shows its fields; --write-manifest FILE writes them, to be edited.")
+        say("--dry-run shows its fields; --write-manifest FILE writes them to a file to edit.")
     for path, doubt in inferred.doubts.items():
         say(
-            f"{path} stays text: {doubt}. To settle it, add x_rung_form to the field in the "
+            f"{path} stays text: {doubt}. To declare its form, add x_rung_form to the field in the "
             "manifest (--write-manifest, then --manifest)."
         )
 
@@ -103,3 +114,61 @@ def report(task: Import) -> None:
         say(f"{counts.repeated} rows had the id of a later row, which replaced them.")
     if 0 < counts.refused < counts.rows:
         say(f"{counts.refused} of {counts.rows} rows were refused and are not in the store.")
+
+
+def report_coverage(writer: Writing, connection_id: str) -> None:
+    """Prints the active grants that do not cover all of a connection, each with a command."""
+    manifests = manifests_of(writer, connection_id)
+    grants = active_grants(writer, click.get_current_context().params["store"])
+    labels = {one.label for one in grants}
+    lacking = [(one, lacks) for one in grants if (lacks := _lacking(one, connection_id, manifests))]
+    for grant, lacks in lacking[: BUDGETS.names_shown]:
+        names = [*_others(writer, grant, connection_id), connection_id]
+        number, label = 2, grant.label
+        while label in labels and label is not None:
+            number, label = number + 1, f"{grant.label} {number}"
+        title = f"{grant.label!r} ({grant.grant_id})" if grant.label else grant.grant_id
+        say(f"Grant {title} does not cover {lacks}. {_command(names, label)}")
+    if len(lacking) > BUDGETS.names_shown:
+        say(f"… nor do {len(lacking) - BUDGETS.names_shown} more. See them with: rung grant list.")
+    if not grants and manifests:
+        say(f"No active grant covers {connection_id}. {_command([connection_id], None)}")
+
+
+def _lacking(grant: Grant, connection_id: str, manifests: Sequence[StreamManifest]) -> str | None:
+    """What a grant does not cover of a connection, in words."""
+    covered = {one.stream: one for one in grant.streams if one.connection_id == connection_id}
+    if not covered:
+        return connection_id
+    parts = []
+    for manifest in manifests:
+        name = f"{connection_id}/{manifest.name}"
+        if manifest.name not in covered:
+            parts.append(name)
+        elif fields := sorted(manifest.fields.keys() - set(covered[manifest.name].fields)):
+            more = ", …" if len(fields) > BUDGETS.names_shown else ""
+            parts.append(f"{', '.join(fields[: BUDGETS.names_shown])}{more} of {name}")
+    return "; ".join(parts[: BUDGETS.names_shown]) or None
+
+
+def _others(writer: Writing, grant: Grant, connection_id: str) -> list[str]:
+    """The other connections of a grant; none if it is narrower than these, or has limits."""
+    limits = {(one.since, one.until, one.resources) for one in grant.streams}
+    if limits - {(None, None, None)}:
+        return []
+    names = dict.fromkeys(one.connection_id for one in grant.streams)
+    others = [name for name in names if name != connection_id]
+    narrow = any(_lacking(grant, name, manifests_of(writer, name)) for name in others)
+    return [] if narrow else others
+
+
+def _command(connections: Sequence[str], label: str | None) -> str:
+    """The command that makes a grant, after a few words on it."""
+    words = ["rung", "grant", "create"]
+    for name in connections:
+        words += ["--connection", name]
+    words += ["--label", label] if label else []
+    context = click.get_current_context()
+    if "store" in typed_names(context):
+        words += ["--store", str(context.params["store"])]
+    return f"For a token that does: {shlex.join(words)}"

@@ -14,8 +14,8 @@ import orjson
 
 from evidence.errors import InvalidRequest, Unavailable
 from service.place import Place
-from service.cli import coverage, import_report
-from service.cli.source import read_json, store_option
+from service.cli import import_report
+from service.cli.source import FILE, NEW_FILE, read_json, store_option
 from service.cli.output import say
 from service.cli.progress import FileRows, Meter
 from service.cli.store import teaching
@@ -46,7 +46,7 @@ AT_ONCE_BYTES = 65_536
 @click.option("--connection", help="The connection to import into (default: the file's name).")
 @click.option("--connector", help="What kind of source it is, such as gmail.")
 @click.option("--label", help="A display name for the connection.")
-@click.option("--stream", help="The stream of rows that name none (default: the file's name).")
+@click.option("--stream", help="The stream of rows without one (default: the file's name).")
 @click.option(
     "--key",
     multiple=True,
@@ -55,13 +55,13 @@ AT_ONCE_BYTES = 65_536
 )
 @click.option(
     "--manifest",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=FILE,
     help="A JSON file that describes the streams (default: one is proposed and shown).",
 )
 @click.option(
     "--write-manifest",
     "written",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NEW_FILE,
     help="Write the manifest of the connection's streams to this new file, to edit it.",
 )
 @click.option("--format", "form", type=click.Choice(tuple(FORMATS)), help="Default: detected.")
@@ -76,7 +76,6 @@ AT_ONCE_BYTES = 65_536
 @click.option(
     "--no-roles", is_flag=True, help="Do not propose fields for title, text, time and author."
 )
-@click.option("--suggest-roles", is_flag=True, hidden=True)
 @click.option("--dry-run", is_flag=True, help="Show what would be imported, and import nothing.")
 @click.option("--strict", is_flag=True, help="Import nothing if any row is refused.")
 @store_option
@@ -91,7 +90,6 @@ def import_(
     written: Path | None,
     form: str | None,
     no_roles: bool,
-    suggest_roles: bool,
     dry_run: bool,
     strict: bool,
     store: Place,
@@ -99,9 +97,9 @@ def import_(
 ) -> Counts:
     """Import PATHS: files of any format that --format lists, folders, .gz, .zip; `-` is stdin.
 
-    Importing a file again updates what changed and adds nothing twice. If neither --key nor the
-    manifest names an id, and no field `id`, `_id`, `key` or `uuid` is one, the id of a row is its
-    content. Exits with 3 if some rows are refused, with 1 if nothing is imported.
+    Importing a file again updates what changed and adds nothing twice. The id of a row is the
+    field of --key or of the manifest, or else a field such as `id`, `_id`, `key` or `uuid`, or
+    else its content. Exits with 3 if some rows are refused, with 1 if nothing is imported.
     """
     with teaching():
         found = files.find(paths, form)
@@ -110,7 +108,7 @@ def import_(
             connection = files.connection_name(paths)
             say(f"Importing into the connection {connection!r}; --connection names another.")
         if written is not None and written.exists():
-            raise click.ClickException(f"{written} is there already. Name a new file.")
+            raise click.ClickException(f"{written} already exists. Name a new file.")
     for line in [*UNUSABLE, found.recognized]:
         say(line)
     large = (AT_ONCE_BYTES if found.size is None else found.size) >= AT_ONCE_BYTES
@@ -158,7 +156,7 @@ def _run(task: Import, work: Callable[[], None], strict: bool, dry: bool, aside:
     import_report.report(task)
     if undone:
         raise Undone
-    coverage.report(task.writer, task.connection_id)
+    import_report.report_coverage(task.writer, task.connection_id)
 
 
 def _finish(task: Import) -> None:
@@ -290,4 +288,4 @@ def _write_manifest(task: Import, path: Path) -> None:
     streams = [found.document for found in manifests_of(task.writer, task.connection_id)]
     with path.open("xb") as file:
         file.write(orjson.dumps({"streams": streams}, option=orjson.OPT_INDENT_2) + b"\n")
-    say(f"{path} has the manifest. To change it, edit the file and give it with --manifest.")
+    say(f"{path} has the manifest. To change it, edit the file and pass it with --manifest.")

@@ -1,4 +1,4 @@
-"""`rung login`: signs in to a Rung by OAuth, with a callback on this machine."""
+"""`rung login` and `rung logout`: a sign-in by OAuth, with a callback on this machine."""
 
 import base64
 import hashlib
@@ -12,18 +12,17 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import click
 import orjson
 
-from evidence.errors import InvalidRequest, Unauthenticated
+from evidence.errors import EvidenceError, InvalidRequest, Unauthenticated, Unavailable
+from evidence.routes import AUTHORIZATION_SERVER
 from service import credentials
+from service.addresses import is_loopback, rung_url
 from service.cli import tokens
 from service.cli.opening import refuse_owners
 from service.cli.output import on_terminal, say
-from service.cli.source import rung_url
 from service.cli.store import teaching
-from service.clients.client import is_loopback
 from service.clients.writing import alone
 from service.ports import Late, Unreached
 
-METADATA = "/.well-known/oauth-authorization-server"
 ENDPOINTS = ("authorization", "token", "registration")
 #: As long as a consent page.
 WAIT_SECONDS = 600
@@ -83,7 +82,9 @@ def login(url: str) -> None:
         refuse_owners()
         base = rung_url(url)
         try:
-            server = _metadata(base)
+            server = _metadata(base, *ENDPOINTS)
+            if "S256" not in server.get("code_challenge_methods_supported", ()):
+                raise InvalidRequest(f"{base} does not support PKCE with S256.")
             _sign_in(base, server)
         except (Unreached, Late) as error:
             error.message = f"{base} {error.why}. Run `rung doctor {base}` for details."
@@ -91,12 +92,49 @@ def login(url: str) -> None:
     say(f"Signed in. Try: rung schema --url {base}")
 
 
-def _metadata(base: str) -> dict[str, Any]:
-    """The metadata of the server, which must be those of this address."""
+@click.command()
+@click.argument("url", envvar="RUNG_URL")
+def logout(url: str) -> None:
+    """Sign out of a Rung: revoke the tokens of `rung login` and delete them.
+
+    They are deleted even if the server cannot revoke them. Its owner can then end the access at
+    /owner.
+    """
+    with teaching():
+        base = rung_url(url)
+        path = credentials.cache_file(tokens.root(), base)
+        with alone():
+            document = tokens.read(path)
+            if document.get("provider_url") != base or "client_id" not in document:
+                raise InvalidRequest(f"{path} has no sign-in of `rung login {base}`.")
+            path.unlink()
+        try:
+            _revoke(base, document)
+        except EvidenceError as error:
+            why = f"{base} {error.why}." if isinstance(error, (Unreached, Late)) else error.message
+            raise Unavailable(
+                f"The tokens are deleted here, but they are not revoked. {why}",
+                hint="The owner can end the access at /owner.",
+            ) from error
+    say(f"Signed out of {base}.")
+
+
+def _revoke(base: str, document: dict[str, Any]) -> None:
+    """Revokes all tokens of the sign-in (RFC 7009)."""
+    form = {
+        "token": document["credential"]["refresh_token"],
+        "token_type_hint": "refresh_token",
+        "client_id": document["client_id"],
+    }
+    tokens.ask("POST", _metadata(base, "revocation")["revocation_endpoint"], data=form)
+
+
+def _metadata(base: str, *endpoints: str) -> dict[str, Any]:
+    """The metadata of the server, which must be those of this address and name `endpoints`."""
     if base.startswith("http:") and not is_loopback(base):
         raise InvalidRequest("Sign-in requires https, because anyone could read the tokens.")
     try:
-        found = tokens.ask("GET", base + METADATA)
+        found = tokens.ask("GET", base + AUTHORIZATION_SERVER)
     except Unauthenticated:
         raise InvalidRequest(
             f"{base} has no sign-in.",
@@ -104,11 +142,9 @@ def _metadata(base: str) -> dict[str, Any]:
         ) from None
     if found.get("issuer") != base:
         raise InvalidRequest(f"The server calls itself {found.get('issuer')!r}. Use that URL.")
-    for name in ENDPOINTS:
+    for name in endpoints:
         if not str(found.get(f"{name}_endpoint")).startswith(f"{base}/"):
             raise InvalidRequest(f"The metadata of {base} name no {name} endpoint of that server.")
-    if "S256" not in found.get("code_challenge_methods_supported", ()):
-        raise InvalidRequest(f"{base} does not support PKCE with S256.")
     return found
 
 

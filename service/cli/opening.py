@@ -12,17 +12,17 @@ from secrets import token_bytes
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from evidence.errors import UNKNOWN_TOKEN, Forbidden, InvalidRequest, Unauthenticated
 from evidence.limits import BUDGETS
 from evidence.work import Deadline, Each, serial
 from service import bootstrap, credentials, settings
+from service.addresses import rung_url
 from service.bootstrap import Services
 from service.place import Place
 from service.cli import tokens
 from service.cli.output import say
-from service.cli.source import NoToken, Source, rung_url
+from service.cli.source import NoToken, Source, typed_names
 from service.clients.client import TOKEN_VARIABLE
 from service.operations.base import Session
 from service.sources.remote.server import HttpResourceServer
@@ -51,15 +51,18 @@ def opener(source: Source) -> Callable[[float], Session]:
     if source.url is not None:
         return _running(rung_url(source.url), token)
     if source.provider_url is not None:
-        return _provider(source.provider_url, token)
-    return _store(source, token)
+        return provider_opener(credentials.provider_url(source.provider_url), token, tokens.root())
+    return _store(source.store, token)
 
 
 def _running(base: str, token: str | None) -> Callable[[float], Session]:
     """A session on a running Rung, by default with the token that `rung login` saved."""
     root = tokens.root()
     if token is None and not credentials.cache_file(root, base).exists():
-        raise _no_token("Ask the owner for one. Put")
+        login = shlex.join(["rung", "login", base])
+        signs_in = tokens.has_sign_in(base)
+        start = f"Run `{login}`, or ask" if signs_in else "Ask"
+        raise _no_token(f"{start} the owner for one. Put")
     origin, current, key = Origin(base), _current(base, token, root), token_bytes(32)
 
     def open(seconds: float) -> Session:
@@ -68,15 +71,10 @@ def _running(base: str, token: str | None) -> Callable[[float], Session]:
     return open
 
 
-def _provider(url: str, token: str | None) -> Callable[[float], Session]:
-    """A session on a PDPP resource server, by default with the token that `pdpp connect` saved."""
-    return provider_opener(credentials.provider_url(url), token, tokens.root())
-
-
 def provider_opener(
     provider: str, token: str | None, root: Path, each: Each = serial
 ) -> Callable[[float], Session]:
-    """The same for a provider; without a `token`, with the one that `pdpp connect` saved."""
+    """A session on a PDPP resource server, by default with the token that `pdpp connect` saved."""
     current = _current(provider, token, root)
     authority, key = RemoteAuthority(Origin(provider), reserved=None), token_bytes(32)
 
@@ -96,8 +94,7 @@ def _current(provider: str, token: str | None, root: Path) -> Callable[[], str]:
     return lambda: tokens.saved(provider, root)
 
 
-def _store(source: Source, token: str | None) -> Callable[[float], Session]:
-    store = source.store
+def _store(store: Place, token: str | None) -> Callable[[float], Session]:
     check_store(store)
     if token is None:
         raise missing_token(store)
@@ -162,8 +159,7 @@ def given_token(file: Path | None, text: str | None) -> str | None:
     if not text:
         return None
     context = click.get_current_context(silent=True)
-    source = context.get_parameter_source("token") if context else None
-    typed = source is ParameterSource.COMMANDLINE
+    typed = context is not None and "token" in typed_names(context)
     return credentials.from_text(text, "--token" if typed else TOKEN_VARIABLE)
 
 

@@ -36,6 +36,11 @@ def say(given: str) -> None:
     text(given, err=True)
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, such as `1,204 records`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def json(value: Any, *, err: bool = False) -> None:
     """A body: on several lines for a person, on one for a program."""
     if on_terminal(err=err):

@@ -4,23 +4,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import click
-import orjson
 
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service import credentials, keys, settings
 from service.place import Place
 from service.cli.grants import expiry
-from service.cli.source import store_option
+from service.cli.source import PATH, store_option
 from service.cli.output import say
 from service.cli.store import clock, existing, teaching
 from service.sources.remote.remote_authority import remote_member
 from service.access.packages import create, local_member, revoke
 from service.access.registry import Member, Package, Registry
-from service.access.tokens import Now
 from service.records.opening import open_reader
 from service.records.writing import Writing
 
@@ -37,13 +34,12 @@ def package() -> None:
     "--token-file",
     "files",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="A file that contains the token of that grant. Repeat it for each --remote, in the "
     "same order.",
 )
 @click.option("--expires", help="When the token expires: 12h, 30d, 8w or an ISO 8601 time.")
 @click.option("--label", help="A name for listing and revoking it.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @store_option
 def create_(
     grants: tuple[str, ...],
@@ -51,7 +47,6 @@ def create_(
     files: tuple[Path, ...],
     expires: str | None,
     label: str | None,
-    as_json: bool,
     store: Place,
 ) -> None:
     """Create a package of grants and print its token. The token is shown only once.
@@ -70,23 +65,16 @@ def create_(
         sealer = keys.of_tokens(_secret(writer, kept=bool(urls)))
         package_id, token = create(registry, members, sealer, label=label, expires_at=ends)
         (entry,) = [found for found in registry.packages() if found.package_id == package_id]
-    if as_json:
-        click.echo(orjson.dumps(_to_json(entry, clock(store)) | {"token": token}).decode())
-        return
     say(f"{package_id}: {_describe(entry)}. Keep the token; it is not shown again.")
     click.echo(token)
 
 
 @package.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @store_option
-def list_(as_json: bool, store: Place) -> None:
+def list_(store: Place) -> None:
     """List the packages. Tokens are not shown."""
     with teaching(), existing(store) as writer:
         entries, now = Registry(writer).packages(), clock(store)
-    if as_json:
-        click.echo(orjson.dumps({"packages": [_to_json(entry, now) for entry in entries]}).decode())
-        return
     for entry in entries:
         label = f" {entry.label!r}" if entry.label else ""
         click.echo(f"{entry.package_id} {entry.state(now)}{label}: {_describe(entry)}")
@@ -105,8 +93,7 @@ def revoke_(name: str, store: Place) -> None:
 def _remote_members(urls: Sequence[str], files: Sequence[Path]) -> Iterator[Member]:
     for url, file in zip(urls, files):
         token = credentials.from_file(file)
-        warning = credentials.exposure(file)
-        if warning:
+        if warning := credentials.exposure(file):
             say(f"Warning: {warning}")
         deadline = Deadline.after(BUDGETS.upstream_seconds)
         yield remote_member(credentials.provider_url(url), token, deadline)
@@ -133,26 +120,3 @@ def _describe(entry: Package) -> str:
     )
     until = f", until {entry.expires_at}" if entry.expires_at else ""
     return f"{len(entry.members)} grants: {names}{until}"
-
-
-def _to_json(entry: Package, now: Now) -> dict[str, Any]:
-    return {
-        "package_id": entry.package_id,
-        "label": entry.label,
-        "state": entry.state(now),
-        "created_at": entry.created_at,
-        "expires_at": entry.expires_at,
-        "revoked_at": entry.revoked_at,
-        "members": [
-            {
-                "name": member.name,
-                "grant_id": member.grant_id,
-                "origin": member.origin,
-                "streams": [
-                    {"connection_id": held.connection_id, "stream": held.stream}
-                    for held in member.held
-                ],
-            }
-            for member in entry.members
-        ],
-    }

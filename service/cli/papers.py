@@ -5,27 +5,29 @@ position and the next calls go to stderr, so that output can be piped. The libra
 when a snapshot is opened, because help and completion need none.
 """
 
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
+from evidence import papers_wire
 from evidence.model import Continuation
 from evidence.limits import CONTRACT
-from evidence.papers import SOURCE
+from evidence.papers import SOURCE, PaperText
 from renderers.rendering import Context
 from service.cli import output
-from service.cli.commands import Entry, Spelling, Words, report_errors
+from service.cli.commands import FORMS, Entry, Spelling, Words, form_options, report_errors
+from service.cli.source import PATH, typed_words
 from service.operations.base import PaperOperation, PaperSession, run_bounded
-from service.operations.papers import PAPER_OPERATIONS, links
+from service.operations import paper_links as links
+from service.operations.papers import PAPER_OPERATIONS
 from service.ports import TextRead
 
 if TYPE_CHECKING:
     from service.papers.snapshot_library import Papers
 
-COMMANDLINE = ParameterSource.COMMANDLINE
 OPERATIONS = {operation.name: operation for operation in PAPER_OPERATIONS}
 #: Commands that take any number of words.
 SEARCHES = ("search", "keyword")
@@ -41,6 +43,8 @@ ENTRIES = tuple(
     )
 )
 GROUP = ("rung", "papers")
+DB = "The snapshot. Also read from RUNG_PAPERS_DB."
+ASSETS = "The directory or URL of its static files."
 
 
 class Shelf:
@@ -63,47 +67,22 @@ class Shelf:
         return Papers(self.db, self._assets)
 
 
-def _options() -> list[click.Parameter]:
-    """The options that name a snapshot."""
-    path = click.Path(path_type=Path)
-    about = "The snapshot. Also read from RUNG_PAPERS_DB."
-    beside = "The directory or URL of its static files."
-    return [
-        click.Option(["--db"], type=path, envvar="RUNG_PAPERS_DB", help=about),
-        click.Option(["--assets"], envvar="RUNG_PAPERS_ASSETS", help=beside),
-    ]
+def snapshot_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options that name a snapshot; the command receives it as a `Shelf`."""
+
+    @click.option("--db", type=PATH, envvar="RUNG_PAPERS_DB", help=DB)
+    @click.option("--assets", envvar="RUNG_PAPERS_ASSETS", help=ASSETS)
+    @click.pass_context
+    @wraps(command)
+    def taking(context: click.Context, /, db: Path | None, assets: str | None, **given: Any) -> Any:
+        shelf = Shelf(db, assets, typed_words(context, "db", "assets"))
+        return context.invoke(command, shelf, **given)
+
+    return taking
 
 
-class OnSnapshot(click.Command):
-    """A command that also accepts the options of its group; its own take precedence."""
-
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
-        self.params += _options()
-
-    def invoke(self, context: click.Context) -> Any:
-        given: dict[str, Any] = {}
-        for one in filter(None, (context.parent, context)):
-            for name in ("db", "assets"):
-                if one.get_parameter_source(name) is COMMANDLINE or name not in given:
-                    given[name] = one.params[name], one.get_parameter_source(name)
-        del context.params["db"], context.params["assets"]
-        words = tuple(
-            word
-            for name, (value, place) in given.items()
-            if place is COMMANDLINE
-            for word in (f"--{name}", str(value))
-        )
-        context.obj = Shelf(given["db"][0], given["assets"][0], words)
-        return super().invoke(context)
-
-
-class WordsOnSnapshot(OnSnapshot, Words):
-    """The same for a command that accepts any number of words."""
-
-
-@click.group(params=_options())
-def papers(db: Path | None, assets: str | None) -> None:
+@click.group()
+def papers() -> None:
     """Search and read papers of a snapshot."""
 
 
@@ -111,43 +90,44 @@ def _command(entry: Entry[PaperOperation]) -> click.Command:
     """The command of an operation: its arguments are options, all but the positional one."""
     operation = entry.operation
 
-    @click.pass_obj
-    def run(shelf: Shelf, /, *, as_json: bool, **options: Any) -> None:
+    @snapshot_options
+    def run(shelf: Shelf, /, *, form: str | None, **options: Any) -> None:
         library, given = shelf.snapshot, dict[str, Any]()
         with report_errors(shelf.spell, operation, given):
             given |= entry.given(options)
             session = PaperSession(library.open())
             reading = run_bounded(operation, session, entry.load(given))
-            if as_json:
+            if form == "json":
                 here = links.href(Continuation(operation.name, given, "self"))
-                output.json(links.body(operation.wire(reading, links.as_links), here))
+                output.json(links.body(papers_wire.body(reading, links.as_links), here))
                 return
             context = Context(fence_key=session.fence_key, spell=shelf.spell)
             text, *beside = operation.render(reading, context).blocks
+            if form is None and output.on_terminal() and not isinstance(reading, PaperText):
+                from service.cli import screen  # a library that pipes do not need
+
+                screen.show(reading, text, context)
+                return
             output.text(text)
             for block in beside:
                 output.say(block)
 
-    flag = click.Option(["--json", "as_json"], is_flag=True, help="Print the REST body.")
+    forms = form_options({name: FORMS[name] for name in ("plain", "json")})
     short, reword = f"{operation.title}.", Spelling(GROUP, ENTRIES).with_commands
-    kind = WordsOnSnapshot if entry.joined else OnSnapshot
-    return kind(
-        entry.name,
-        params=[*entry.params(reword), flag],
-        callback=run,
-        help=reword(entry.help),
-        short_help=short,
-    )
+    kind = Words if entry.joined else click.Command
+    params = [*entry.params(reword), *forms]
+    about = {"help": reword(entry.help), "short_help": short}
+    return click.command(entry.name, kind, params=params, **about)(run)
 
 
 for _entry in ENTRIES:
     papers.add_command(_command(_entry))
 
 
-@papers.command(cls=OnSnapshot)
+@papers.command()
 @click.argument("paper_id")
 @click.option("--lang", help="A translation instead of the source.")
-@click.pass_obj
+@snapshot_options
 def source(shelf: Shelf, paper_id: str, lang: str | None) -> None:
     """Print the whole Markdown of a paper of any length."""
     library = shelf.snapshot
@@ -160,9 +140,9 @@ def source(shelf: Shelf, paper_id: str, lang: str | None) -> None:
             offset, total = window.end, window.total
 
 
-@papers.command(cls=OnSnapshot)
-@click.argument("new", type=click.Path(path_type=Path))
-@click.pass_obj
+@papers.command()
+@click.argument("new", type=PATH)
+@snapshot_options
 def swap(shelf: Shelf, new: Path) -> None:
     """Replace the snapshot --db with NEW while it is served.
 

@@ -37,7 +37,7 @@ class Meter:
             self._bar.stop()
 
     def to(self, done: int, total: int | None, count: str = "") -> None:
-        """Updates the progress. `count` is shown in place of both numbers."""
+        """Updates the progress. `count` replaces the text made from `done` and `total`."""
         count = count or (f"{done:,} of {total:,}" if total else f"{done:,}")
         count = f"{count} {self._unit}"
         if self._bar is not None:

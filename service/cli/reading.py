@@ -1,8 +1,8 @@
 """The commands that read records: `rung schema`, `query`, `search`, `fetch` and the others.
 
-The commands are made from the operations. Without `--json` the answer is that of the tools, with
-next calls as commands; the text of `fetch` and `read` goes to stdout and the rest to
-stderr, so that it can be piped. `--json` prints the REST body.
+The commands are made from the operations. In a pipe and with `--plain` the answer is that of the
+tools, with next calls as commands; the text of `fetch` and `read` goes to stdout and the rest to
+stderr. A terminal gets the layout of `screen`. `--json` prints the REST body.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from evidence.records import Document, FieldRead
 from renderers import document, field
 from renderers.rendering import Context, Spell
 from service.cli import last, output, rows
-from service.cli.commands import Entry, Spelling, Words, report_errors
+from service.cli.commands import FORMS, Entry, Spelling, Words, form_options, report_errors
 from service.cli.source import Source, source_options
 from service import settings
 from service.operations import OPERATIONS, bodies
@@ -36,12 +36,8 @@ ENTRIES: tuple[Entry[RecordOperation], ...] = (
     Entry("read", _BY_NAME["read_record_field"], ("id", "field_path")),
 )
 
-#: Output formats other than text.
-FORMS = {
-    "json": "Print the REST body.",
-    "jsonl": "Print one JSON object per line.",
-    "csv": "Print CSV rows with a header.",
-}
+#: Output formats for rows only.
+LISTS = ("jsonl", "csv")
 RAW = "Leave formulas and control characters in CSV as they are."
 
 
@@ -62,16 +58,13 @@ def command(entry: Entry[RecordOperation]) -> click.Command:
             session = open_session(source)
             if entry.name == "read":
                 given |= _primary_text(session, given)
-            if form is None:
-                _text(entry, session, given, spelling)
+            if form in (None, "plain"):
+                _text(entry, session, given, spelling, plain=form == "plain")
             else:
                 _body(entry, session, given, spelling, form, raw)
 
-    about = {name: _help(entry, name) for name in FORMS if name == "json" or _listed(entry)}
-    forms = [
-        click.Option([f"--{name}", "form"], flag_value=name, default=None, help=text)
-        for name, text in about.items()
-    ]
+    about = {name: _help(entry, name) for name in FORMS if name not in LISTS or _listed(entry)}
+    forms = form_options(about)
     if "csv" in about:
         forms.append(click.Option(["--raw"], is_flag=True, help=RAW))
     reword = Spelling(("rung",), ENTRIES).with_commands
@@ -96,14 +89,19 @@ def _listed(entry: Entry[RecordOperation]) -> bool:
 
 def _help(entry: Entry[RecordOperation], form: str) -> str:
     """The help of an output option, with the defaults of REST."""
-    defaults = entry.operation.route.defaults.items()
+    defaults = entry.operation.route.defaults.items() if form != "plain" else ()
     return FORMS[form] + "".join(f" Then {name} is {value} by default." for name, value in defaults)
 
 
 def _text(
-    entry: Entry[RecordOperation], session: Session, given: dict[str, Any], spelling: Spelling
+    entry: Entry[RecordOperation],
+    session: Session,
+    given: dict[str, Any],
+    spelling: Spelling,
+    *,
+    plain: bool,
 ) -> None:
-    """The answer for a reader."""
+    """The answer for a reader. `plain` is the form of a pipe."""
     operation = entry.operation
     reading = run_bounded(operation, session, entry.load(given))
     context = Context(
@@ -112,26 +110,27 @@ def _text(
         spell=spelling,
         blob=spelling.blob,
     )
+    person = output.on_terminal() and not plain
     if isinstance(reading, Document):
-        _whole(reading.text, document.about(reading, context))
+        _whole(reading.text, document.about(reading, context), newline=person)
         return
     if isinstance(reading, FieldRead):
-        _whole(reading.text, field.about(reading, context))
+        _whole(reading.text, field.about(reading, context), newline=person)
         return
     (text,) = operation.render(reading, context).blocks
-    if output.on_terminal():
+    if person:
         from service.cli import screen  # a library that pipes do not need
 
         screen.show(reading, text, context, session)
-        if isinstance(reading, SearchPage):
-            last.keep(reading)
     else:
         output.text(text)
+    if output.on_terminal() and isinstance(reading, SearchPage):
+        last.keep(reading)
 
 
-def _whole(text: str, about: list[str]) -> None:
+def _whole(text: str, about: list[str], *, newline: bool) -> None:
     """Writes the exact text of a record to stdout, and notes to stderr."""
-    output.text(text, newline=output.on_terminal() and bool(text))
+    output.text(text, newline=newline and bool(text))
     for line in about:
         output.say(line)
 
@@ -151,7 +150,7 @@ def _body(
     if form == "json":
         output.json(body)
         return
-    table = rows.read(operation.name, body, given)
+    table = rows.READERS[operation.name](body, given)
     if form == "jsonl":
         output.json_lines(table.objects)
     else:
@@ -165,7 +164,7 @@ def _same_form(spelling: Spelling, operation: RecordOperation, form: str, *more:
 
     def spell(continuation: Continuation) -> str:
         same = continuation.operation == operation.name
-        return spelling.spell(continuation, *([f"--{form}", *more] if same else []))
+        return spelling(continuation, *([f"--{form}", *more] if same else []))
 
     return spell
 
@@ -179,8 +178,8 @@ schema, query, aggregate, search, fetch, read = map(command, ENTRIES)
 def open_(source: Source, id: str) -> None:
     """Open the page of a record in a browser.
 
-    ID: the id of a record, or the number of a hit of the last search. The page is that of a running
-    Rung: the one of --url, or the one that RUNG_PUBLIC_URL or PORT names.
+    ID: the id of a record, or the number of a hit of the last search. A running Rung serves the
+    page: that of --url, otherwise that of RUNG_PUBLIC_URL or PORT.
     """
     spelling = Spelling(("rung",), ENTRIES, source.words)
     with report_errors(spelling, asked=source.server):

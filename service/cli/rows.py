@@ -35,11 +35,6 @@ class Rows:
         return [*map(warning, self.warnings), *(step(one, spell) for one in self.following)]
 
 
-def read(operation: str, body: dict[str, Any], args: dict[str, Any]) -> Rows:
-    """The rows of an answer to one of `READERS`."""
-    return READERS[operation](body, args)
-
-
 def _records(body: dict[str, Any], args: dict[str, Any]) -> Rows:
     page = replace(records.decode_page(body, args["stream"]), args=args)
     cells = [
@@ -88,6 +83,7 @@ def _groups(body: dict[str, Any], args: dict[str, Any]) -> Rows:
     return Rows(groups, ("key", "count"), groups, buckets.warnings, buckets.continuations())
 
 
+#: The rows of an answer to an operation, from its body and arguments.
 READERS: dict[str, Callable[[dict[str, Any], dict[str, Any]], Rows]] = {
     "query_records": _records,
     "search": _hits,

@@ -27,6 +27,7 @@ from evidence.text import clip, escape
 from evidence.values import Preview, as_json
 from renderers import aggregate, records, search
 from renderers.rendering import Context
+from service.cli.sentences import sentence
 from service.operations.base import Session
 from service.ports import SchemaQuery
 
@@ -94,20 +95,32 @@ MOST_CELL = 400
 #: Deeper than our own lines, so that no line of a record looks like one.
 WINDOW_INDENT = 4
 _MARK = re.compile("<mark>(.*?)</mark>", re.DOTALL)
+#: Record text of a tool's text: nothing in it can end its fence.
+_FENCED = re.compile(r"^<<<(\w+) untrusted record text\n(.*?)\n\1>>>$", re.DOTALL | re.MULTILINE)
 
 
-def show(reading: Any, text: str, context: Context, session: Session) -> None:
+def show(reading: Any, text: str, context: Context, session: Session | None = None) -> None:
     """Shows a reading on the terminal; `text` is the output for a pipe."""
     console = Console(highlight=False, markup=False, emoji=False)
-    header, _, rest = text.partition("\n")
-    _line(console, header, "dim")
-    if isinstance(reading, RecordPage) and reading.records:
+    _line(console, _plain(sentence(reading)), "dim")
+    if isinstance(reading, RecordPage) and reading.records and session is not None:
         _records(console, reading, context, order(reading, session))
     elif isinstance(reading, SearchPage):
         _hits(console, reading, context)
     elif isinstance(reading, Buckets) and reading.groups:
         _groups(console, reading, context)
-    elif rest:
+    else:
+        _text(console, text.partition("\n")[2])
+
+
+def _text(console: Console, text: str) -> None:
+    """The text of a tool: our lines as they are, windows without their fence."""
+    place = 0
+    for window in _FENCED.finditer(text):
+        _line(console, text[place : window.start()].removesuffix("\n"))
+        _window(console, window[2])
+        place = window.end() + 1
+    if rest := text[place:]:
         _line(console, rest)
 
 
@@ -146,7 +159,7 @@ def _records(console: Console, page: RecordPage, context: Context, fields: Seque
     for item in page.records:
         for read in records.reads(item, context):
             _line(console, f"{item.id}{read}", "dim")
-    for line in records.footer(page, context):
+    for line in records.footer(page, page.continuations(), context):
         _line(console, line)
 
 
@@ -184,7 +197,7 @@ def _plain(text: str) -> str:
 def _hits(console: Console, page: SearchPage, context: Context) -> None:
     for number, hit in page.numbered():
         _hit(console, number, hit, context)
-    for line in search.footer(page, context):
+    for line in search.footer(page, page.continuations(), context):
         _line(console, line)
 
 
@@ -195,7 +208,7 @@ def _hit(console: Console, number: int, hit: Hit, context: Context) -> None:
     console.print()
     console.print(line, soft_wrap=True)
     for match in hit.matches:
-        console.print(Padding(_marked(match.shown), (0, 0, 0, WINDOW_INDENT), expand=False))
+        _window(console, match.shown)
         _line(console, search.evidence_line(match, context), "dim")
     if not hit.matches:
         _line(console, f"  no proven window; {context.step(hit.fetch)}", "dim")
@@ -213,7 +226,7 @@ def _local(time: str | None) -> str | None:
     return time if here.utcoffset() == at.utcoffset() else here.isoformat(timespec="minutes")
 
 
-def _marked(shown: str) -> Text:
+def _window(console: Console, shown: str) -> None:
     """A window with its marks as colour, and as they are if there is no colour."""
     text, place = Text(), 0
     for mark in _MARK.finditer(shown):
@@ -221,7 +234,7 @@ def _marked(shown: str) -> Text:
         text.append(mark[1], style="bold reverse")
         place = mark.end()
     text.append(shown[place:])
-    return text
+    console.print(Padding(text, (0, 0, 0, WINDOW_INDENT), expand=False))
 
 
 def _groups(console: Console, counts: Buckets, context: Context) -> None:

@@ -3,16 +3,15 @@
 import os
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from service import settings
 from service.place import Place, spelled
-from service.cli.source import store_option
+from service.cli.source import PATH, store_option
 from service.settings import parsing
 from service.records.sqlite.checkup import Foreign, Unreadable, recognise
 
@@ -21,39 +20,14 @@ GUNICORN = ("-m", "gunicorn", "service.app:create_app()", "--config", "python:se
 FETCHED = ("RUNG_STORE_URL", "RUNG_PAPERS_URL")
 
 
-class Variable(click.Option):
-    """An option whose errors name its environment variable if the value came from there."""
-
-    def get_error_hint(self, ctx: click.Context | None) -> str:
-        source = ctx.get_parameter_source(str(self.name)) if ctx else None
-        if source is ParameterSource.ENVIRONMENT:
-            return f"the environment variable {self.envvar}"
-        return super().get_error_hint(ctx)
-
-
-class Number(click.ParamType[int]):
-    """A number with the limits of the corresponding setting."""
-
-    name = "integer"
-
-    def __init__(self, read: Callable[[str], int]) -> None:
-        self.read = read
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        try:
-            return self.read(str(value))
-        except ValueError as error:
-            self.fail(f"it is {value!r} and {error}.", param, ctx)
-
-
 port_option = click.option(
     "--port",
-    cls=Variable,
-    type=Number(parsing.port),
+    type=click.IntRange(0, parsing.PORT_MAX),
     default=8000,
     envvar="PORT",
+    show_envvar=True,
     show_default=True,
-    help="The port to listen on. Also read from PORT.",
+    help="The port to listen on.",
 )
 
 
@@ -62,12 +36,12 @@ port_option = click.option(
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--workers",
-    cls=Variable,
-    type=Number(parsing.count),
+    type=click.IntRange(1),
     default=1,
     envvar="WEB_CONCURRENCY",
+    show_envvar=True,
     show_default=True,
-    help="The number of worker processes. Also read from WEB_CONCURRENCY.",
+    help="The number of worker processes.",
 )
 @store_option
 @click.option(
@@ -78,7 +52,7 @@ port_option = click.option(
 )
 @click.option(
     "--papers",
-    type=click.Path(path_type=Path),
+    type=PATH,
     envvar="RUNG_PAPERS_DB",
     help="A papers snapshot to serve, with or without a store.",
 )
@@ -140,13 +114,11 @@ def run(
 
 def _check_store(store: Place) -> None:
     """Refuses files that are not stores. Other problems are logged by the service."""
-    if not isinstance(store, Path):
-        return
-    try:
-        recognise(store)
-    except Foreign as error:
-        raise click.ClickException(
-            f"{store} is not a Rung store: {error}. Name a store with --store."
-        ) from error
-    except Unreadable:
-        return
+    with suppress(Unreadable):
+        try:
+            if isinstance(store, Path):
+                recognise(store)
+        except Foreign as error:
+            raise click.ClickException(
+                f"{store} is not a Rung store: {error}. Name a store with --store."
+            ) from error

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import click
 import orjson
@@ -17,6 +16,7 @@ from click.core import ParameterSource
 
 from evidence.errors import InvalidRequest, Unauthenticated
 from service import credentials, place, settings
+from service.addresses import rung_url
 from service.cli import config
 from service.clients.client import TOKEN_VARIABLE
 from service.place import Database, Place
@@ -45,6 +45,11 @@ def _default() -> Place:
     return place.read(provided if provided.startswith(place.SCHEMES) else "var/rung.db")
 
 
+#: Paths that options name: any, a file that is there, and a file that may not be there yet.
+PATH = click.Path(path_type=Path)
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+NEW_FILE = click.Path(dir_okay=False, path_type=Path)
+
 store_option = click.option(
     "--store",
     "store",
@@ -63,10 +68,6 @@ def read_json(path: Path) -> Any:
     except orjson.JSONDecodeError as error:
         raise click.ClickException(f"{path} is not JSON: {error}.") from error
 
-
-#: What a running Rung answers at; people copy these addresses.
-ENDPOINTS = ("/mcp/papers", "/papers/v1", "/mcp", "/v1")
-LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
 #: The sources, and where they may be named; the earlier comes first.
 NAMES = ("url", "provider_url", "store")
@@ -105,6 +106,19 @@ class Source:
         return None
 
 
+def typed_names(context: click.Context) -> set[str]:
+    """The parameters of a command that are on its command line."""
+    given = context.get_parameter_source
+    return {name for name in context.params if given(name) is ParameterSource.COMMANDLINE}
+
+
+def typed_words(context: click.Context, *names: str) -> tuple[str, ...]:
+    """Those of these options that are on the command line, with their values."""
+    typed, values = typed_names(context), context.params
+    given = [(f"--{name.replace('_', '-')}", str(values[name])) for name in names if name in typed]
+    return tuple(word for pair in given for word in pair)
+
+
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the source options; the command receives them as `source`."""
 
@@ -122,9 +136,7 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
         envvar=TOKEN_VARIABLE,
         help=f"The token. Other users of this machine can see it; prefer {TOKEN_VARIABLE}.",
     )
-    @click.option(
-        "--token-file", type=click.Path(path_type=Path), help="A file that contains the token."
-    )
+    @click.option("--token-file", type=PATH, help="A file that contains the token.")
     @click.pass_context
     @wraps(command)
     def taking(context: click.Context, /, **given: Any) -> Any:
@@ -136,9 +148,8 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _chosen(context: click.Context, told: dict[str, Any]) -> Source:
     """One source: the command line comes before the environment, that before configuration."""
-    given = context.get_parameter_source
-    typed = [name for name in told if given(name) is ParameterSource.COMMANDLINE]
-    if len([name for name in typed if name in NAMES]) > 1:
+    given, typed = context.get_parameter_source, typed_names(context)
+    if len(typed & {*NAMES}) > 1:
         raise click.UsageError("Use only one of --url, --provider-url and --store.")
     for name in ("url", "provider_url"):
         if name in typed and not told[name]:
@@ -151,30 +162,8 @@ def _chosen(context: click.Context, told: dict[str, Any]) -> Source:
         by_file = given(name) is ParameterSource.DEFAULT_MAP
         if by_file and named and not config.is_of(context, chosen, told[chosen]):
             told[name] = None
-    words = [
-        word
-        for name in (*NAMES, "token_file")
-        if name in typed
-        for word in (f"--{name.replace('_', '-')}", str(told[name]))
-    ]
+    words = typed_words(context, *NAMES, "token_file")
     by_file = "token_file" in typed or told["token"] is None
-    return Source(
-        store=told["store"],
-        url=told["url"] if chosen == "url" else None,
-        provider_url=told["provider_url"] if chosen == "provider_url" else None,
-        token=None if by_file else told["token"],
-        token_file=told["token_file"] if by_file else None,
-        words=tuple(words),
-    )
-
-
-def rung_url(text: str) -> str:
-    """The address of a running Rung, of whichever of its endpoints is given.
-
-    http where a host of this machine is given without a scheme. Raises `InvalidRequest`.
-    """
-    host = urlsplit(f"//{text}").netloc.rpartition("@")[2]
-    if "://" not in text and (host.rpartition(":")[0] or host) in LOCAL_HOSTS:
-        text = f"http://{text}"
-    found = credentials.provider_url(text)
-    return next((found.removesuffix(end) for end in ENDPOINTS if found.endswith(end)), found)
+    told["token" if by_file else "token_file"] = None
+    told |= {name: None for name in ("url", "provider_url") if name != chosen}
+    return Source(**told, words=words)

@@ -5,13 +5,11 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
 import click
-from click.core import ParameterSource
 
 from evidence import errors
 from evidence.errors import EvidenceError, InvalidRequest
@@ -20,7 +18,7 @@ from evidence.version import VERSION
 from service import credentials, settings
 from service.bootstrap import rendering_pool
 from service.place import Place
-from service.cli.source import store_option
+from service.cli.source import PATH, store_option, typed_names
 from service.cli.opening import (
     check_store,
     given_token,
@@ -39,8 +37,6 @@ from service.mcp.surface import Surface
 #: Exit codes, after sysexits.h.
 WRONG_USAGE, NO_PERMISSION, NOT_CONFIGURED = 64, 77, 78
 
-SOURCES = ("store", "provider_url", "papers")
-
 
 class Command(click.Command):
     """Exits with 64 where it is called wrongly."""
@@ -53,13 +49,8 @@ class Command(click.Command):
             sys.exit(WRONG_USAGE)
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
-    """A surface with its session opener and its display name."""
-
-    surface: Surface
-    open_session: Callable[[], Any]
-    name: str
+#: A surface with its session opener and its display name.
+Served = tuple[Surface, Callable[[], Any], str]
 
 
 @click.command(cls=Command)
@@ -71,12 +62,12 @@ class Served:
 )
 @click.option(
     "--papers",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="A papers snapshot to serve instead. Needs no token.",
 )
 @click.option(
     "--cache-root",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=Path(".pdpp"),
     envvar="PDPP_CACHE_ROOT",
     show_default=True,
@@ -84,7 +75,7 @@ class Served:
 )
 @click.option(
     "--token-file",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="A file that contains the token. Otherwise RUNG_TOKEN, then the provider's credential "
     "cache.",
 )
@@ -106,24 +97,18 @@ def stdio(
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, _end)
         refuse_owners()
-        named = _named(context)
+        named = typed_names(context) & {"store", "provider_url", "papers"}
+        if len(named) > 1:  # the command line comes before the environment
+            raise InvalidRequest("Use only one of --store, --provider-url and --papers.")
         if papers is not None:
             served = _papers(papers)
         elif provider_url and "store" not in named:
             served = _provider(provider_url, cache_root, token_file)
         else:
             served = _store(store, token_file)
-        note(f"rung {VERSION} serves {served.name}. It reads one MCP message per line.")
-        serve(served.surface, served.open_session, sys.stdin.buffer, out)
-
-
-def _named(context: click.Context) -> list[str]:
-    """The sources on the command line, one at most; it comes before the environment."""
-    given = context.get_parameter_source
-    named = [name for name in SOURCES if given(name) is ParameterSource.COMMANDLINE]
-    if len(named) > 1:
-        raise InvalidRequest("Use only one of --store, --provider-url and --papers.")
-    return named
+        surface, open_session, name = served
+        note(f"rung {VERSION} serves {name}. It reads one MCP message per line.")
+        serve(surface, open_session, sys.stdin.buffer, out)
 
 
 def _store(path: Place, token_file: Path | None) -> Served:
@@ -133,7 +118,7 @@ def _store(path: Place, token_file: Path | None) -> Served:
         raise missing_token(path)
     found = services(store=path)
     found.open_session(token)
-    return Served(RecordsSurface(), lambda: found.open_session(token), f"the records of {path}")
+    return RecordsSurface(), lambda: found.open_session(token), f"the records of {path}"
 
 
 def _provider(url: str, cache_root: Path, token_file: Path | None) -> Served:
@@ -148,7 +133,7 @@ def _provider(url: str, cache_root: Path, token_file: Path | None) -> Served:
         error.hint = f"Get a client token: `{shlex.join(['pdpp', 'connect', provider])}`."
         raise
     name = f"the records of {provider}"
-    return Served(RecordsSurface(), lambda: open_session(BUDGETS.upstream_seconds), name)
+    return RecordsSurface(), lambda: open_session(BUDGETS.upstream_seconds), name
 
 
 def _papers(path: Path) -> Served:
@@ -159,7 +144,7 @@ def _papers(path: Path) -> Served:
     status = found.papers.status()
     if status["status"] != "ready":
         raise errors.Unavailable(f"{path} cannot be served: {status['refused']}")
-    return Served(PapersSurface(), lambda: found.open_papers(None), f"the papers of {path}")
+    return PapersSurface(), lambda: found.open_papers(None), f"the papers of {path}"
 
 
 @contextmanager

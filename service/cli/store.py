@@ -1,7 +1,9 @@
-"""Commands of the owner: see what is in the store."""
+"""Commands of the owner: see what is in the store and who read it, and sign in to its pages."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 
 import click
@@ -9,8 +11,12 @@ import orjson
 
 from evidence.errors import EvidenceError
 from evidence.limits import BUDGETS
+from service import settings
 from service.place import Place
-from service.access.activity import Activity
+from service.access.activity import KEPT_DAYS, Activity
+from service.access.entries import Entries
+from service.access.owner import LINK_SECONDS, Owner
+from service.access.registry import Grant, Registry
 from service.access.sidecar import Sidecar
 from service.access.tokens import Now
 from service.cli import output
@@ -18,7 +24,6 @@ from service.cli.source import store_option
 from service.records.intake import Refused
 from service.records.sqlite.failures import explain_failures
 from service.records.opening import open_writer
-from service.records.sqlite import backup
 from service.records.sqlite.writer import explain_locks
 from service.records.streams import manifests_of
 from service.records.writing import Writing
@@ -41,23 +46,13 @@ def teaching() -> Iterator[None]:
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--reindex", is_flag=True, help="Rebuild the full-text indexes first.")
 @store_option
-def stats(store: Place, as_json: bool, reindex: bool) -> None:
+def stats(store: Place, as_json: bool) -> None:
     """Count the connections, streams and records of the store.
 
-    Any store of an older version is brought up to date. --reindex repairs a damaged index in a
-    copy, which replaces the store at the end; it takes about as long as the imports did.
+    A store with an older layout is upgraded.
     """
-    if reindex and isinstance(store, Path):
-        with teaching():
-            with existing(store):
-                pass  # brings an older layout up to date
-            backup.repair(store)
     with teaching(), existing(store) as writer:
-        if reindex and not isinstance(store, Path):
-            writer.rebuild()
-            writer.finish()
         counts = writer.counts()
         plain = [
             f"{connection}/{manifest.name}"
@@ -78,7 +73,7 @@ def stats(store: Place, as_json: bool, reindex: bool) -> None:
         output.say(
             f"No field of {', '.join(plain[: BUDGETS.names_shown])} has a role: hits have no "
             "title and no time. Write the manifest with rung import --write-manifest FILE, add "
-            "x_pdpp_role to its fields, and give it with --manifest FILE."
+            "x_pdpp_role to its fields, and pass it with --manifest FILE."
         )
 
 
@@ -101,8 +96,91 @@ def clock(store: Place) -> Now:
     return Activity(Sidecar(store)).now
 
 
+def active_grants(writer: Writing, store: Place) -> list[Grant]:
+    """The grants of the store that have not ended."""
+    now = clock(store)
+    return [one for one in Registry(writer).grants() if one.state(now) == "active"]
+
+
 def required(store: Place) -> Place:
     """The place of a store, which must be there."""
     if store.exists():
         return store
-    raise click.ClickException(f"There is no store at {store}. Fill one: rung import, rung demo.")
+    raise click.ClickException(f"There is no store at {store}. Create one: rung import, rung demo.")
+
+
+@click.command(
+    "log",
+    help="Show which grants read which streams, by day.\n\nEach line has the day (UTC), the grant, "
+    "its label, the operation, the stream whose records were in the answers, and the number of "
+    f"requests. Servers write these counts every few seconds and keep them for {KEPT_DAYS} days. "
+    "They contain no text, query or record id. Direct reads of a store (--store) are not counted.",
+)
+@click.option("--since", type=click.DateTime(["%Y-%m-%d"]), help="The first day to show.")
+@click.option("--grant", "name", help="Show only the grant with this id or label.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@store_option
+def log(since: date | None, name: str | None, as_json: bool, store: Place) -> None:
+    with teaching(), existing(store) as writer:
+        labels = {one.grant_id: one.label for one in Registry(writer).grants()}
+        uses = Activity(Sidecar(store)).uses(f"{since:%Y-%m-%d}" if since else "")
+    rows = [
+        {**use._asdict(), "label": labels.get(use.grant_id)}
+        for use in uses
+        if name is None or name in (use.grant_id, labels.get(use.grant_id))
+    ]
+    if as_json:
+        click.echo(orjson.dumps({"uses": rows}).decode())
+        return
+    for row in rows:
+        label = f" {row['label']!r}" if row["label"] else ""
+        stream = row["stream"] or "-"
+        output.text(
+            f"{row['day']} {row['grant_id']}{label} {row['operation']} {stream} {row['requests']}"
+        )
+    if not rows:
+        output.say("No requests are recorded. Only a server records them: rung serve.")
+
+
+@click.group()
+def owner() -> None:
+    """Sign in to the owner's pages (RUNG_SIGN_IN=on)."""
+
+
+@owner.command()
+@click.option(
+    "--url",
+    envvar="RUNG_URL",
+    help="The URL of the server. Also read from RUNG_URL; default: RUNG_PUBLIC_URL or PORT.",
+)
+@store_option
+def link(store: Place, url: str | None) -> None:
+    """Print a link that signs in one browser. It works once, for ten minutes."""
+    with teaching():
+        code = _owner(store).new_code()
+        base = url or settings.load().base
+    output.say(
+        f"Open this in your browser within {LINK_SECONDS // 60} minutes, or enter the code {code}."
+    )
+    click.echo(f"{base.rstrip('/')}/owner/login?code={code}")
+
+
+@owner.command()
+@click.option(
+    "--stdin", "from_stdin", is_flag=True, help="Read the passphrase from standard input."
+)
+@store_option
+def passphrase(store: Place, from_stdin: bool) -> None:
+    """Set the owner's passphrase and end all sessions."""
+    if from_stdin:
+        text = sys.stdin.readline().rstrip("\r\n")
+    else:
+        text = click.prompt("Passphrase", hide_input=True, confirmation_prompt=True, err=True)
+    with teaching():
+        _owner(store).set_passphrase(text)
+    output.say("The passphrase is set. Sign in at /owner.")
+
+
+def _owner(store: Place) -> Owner:
+    with existing(store):  # brings an older layout up to date
+        return Owner(Entries(Sidecar(store)))

@@ -3,20 +3,19 @@
 Credentials of others that came with a refresh token are refreshed, too.
 """
 
-import os
 import re
 import shlex
-import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from evidence.errors import Unauthenticated, Unavailable
+from evidence.errors import EvidenceError, Unauthenticated, Unavailable
 from evidence.limits import BUDGETS
+from evidence.routes import AUTHORIZATION_SERVER
 from evidence.work import Deadline
-from service import credentials, settings
+from service import credentials, durable, settings
 from service.clients.writing import alone
 from service.sources.remote import outbound
 
@@ -51,6 +50,14 @@ def saved(provider: str, cache: Path) -> str:
             return credentials.from_cache(path, provider, datetime.now(UTC))
     except OSError as error:
         raise Unavailable(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def has_sign_in(base: str) -> bool:
+    """True if the server at `base` answers with the metadata of its own sign-in."""
+    try:
+        return bool(ask("GET", base + AUTHORIZATION_SERVER).get("issuer") == base)
+    except EvidenceError:
+        return False
 
 
 def _refresh(path: Path, document: dict[str, Any], provider: str) -> None:
@@ -94,13 +101,7 @@ def keep(path: Path, document: dict[str, Any], answer: dict[str, Any]) -> None:
         end = datetime.now(UTC) + timedelta(seconds=seconds - EARLY_SECONDS)
     kept = document.get("credential", {})
     document["credential"] = {**kept, **fresh, "expires_at": end and end.isoformat()}
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    opened, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    with os.fdopen(opened, "wb") as file:
-        file.write(orjson.dumps(document))
-        file.flush()
-        os.fsync(opened)
-    os.replace(name, path)
+    durable.write(path, orjson.dumps(document))
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""The owner's upkeep of a store: remove, replace, back up, restore and check."""
+"""The owner's upkeep of a store: remove, replace, back up, restore, check and copy."""
 
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from contextlib import closing
 from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -9,17 +10,17 @@ from typing import Any
 
 import click
 
-from service.access.registry import Registry
-from service.access.tokens import Now
 from service.place import Place
 from service.cli import importing
-from service.cli.source import store_option
+from service.cli.source import FILE, NEW_FILE, PlaceType, store_option
 from service.cli.output import say
-from service.cli.store import clock, existing, in_file, teaching
+from service.cli.progress import ROWS_BETWEEN_LOOKS, Meter
+from service.cli.store import active_grants, existing, in_file, required, teaching
+from service.records import copying
 from service.records.ingest import Counts
 from service.records.sqlite import backup
 from service.records.sqlite.check import check
-from service.records.opening import staging
+from service.records.opening import new_store, open_reader, staging
 from service.records.writing import StreamCount, Writing
 
 MEGABYTE = 1_000_000
@@ -30,10 +31,10 @@ _NOT_REPLACED = ("connection", "connector", "label", "stream", "strict", "writte
 #: What to do with a database.
 _BACK_UP = "Use pg_dump, or copy the store into a file: rung store copy URL FILE."
 _RESTORE = "Use pg_restore, or copy a file into an empty database: rung store copy FILE URL."
-_CHECK = (
-    "Check its tables and indexes with pg_amcheck. To make anew what is derived from records: "
-    "rung stats --reindex."
-)
+_CHECK = "Check its tables and indexes with pg_amcheck, or rebuild what is derived: --repair."
+
+#: The time limit for reading a store to copy it, in seconds: a week.
+READ_SECONDS = 604_800
 
 ERASING = "The old records are being erased."
 
@@ -57,15 +58,20 @@ def confirm(text: str, yes: bool) -> None:
 def remove(name: str, yes: bool, store: Place) -> None:
     """Remove a stream, or a connection with all its streams, in one commit.
 
-    A stream that an active grant covers stays, empty, so that readers of its changes see the
-    deletions. The store is served meanwhile.
+    A stream that an active grant covers is emptied but kept, so that readers of its changes see
+    the deletions. The store can be served meanwhile.
     """
     with teaching(), existing(store) as writer:
         streams = _streams(writer, name)
-        covered = _covered(writer, streams, clock(store))
+        granted = {
+            (each.connection_id, each.stream)
+            for grant in active_grants(writer, store)
+            for each in grant.streams
+        }
+        covered = [one for one in streams if (one.connection_id, one.stream) in granted]
         said = "; ".join(
             f"{one.connection_id}/{one.stream}: {one.records} records"
-            + (" (stays, empty, for the grants that cover it)" if one in covered else "")
+            + (" (the empty stream is kept for its grants)" if one in covered else "")
             for one in streams
         )
         confirm(f"This removes from {store}: {said}.", yes)
@@ -80,20 +86,22 @@ def remove(name: str, yes: bool, store: Place) -> None:
 def _replace(
     context: click.Context, /, target: str, infer: bool, yes: bool, store: Place, **options: Any
 ) -> None:
-    """Replace a stream by the rows of PATHS, in one commit.
+    """Replace a stream with the rows of PATHS, in one commit.
 
-    Until then its readers see the old records, afterwards the new ones, and its changes feed has
-    what differs. If a row is refused, nothing is replaced. The stream keeps its manifest unless
+    Readers see either the old records or the new ones, and the changes feed lists the
+    differences. If a row is refused, nothing is replaced. The stream keeps its manifest unless
     --manifest, --key or --infer is given.
     """
     if infer and not isinstance(store, Path):
-        raise click.UsageError("--infer works on files. Give a database the manifest: --manifest.")
+        raise click.UsageError("--infer does not work on a database. Use --manifest.")
     with teaching(), existing(store) as writer:
         stream, *others = _streams(writer, target)
         if others or target == stream.connection_id:
             raise click.UsageError(f"Name one stream of {target!r}: CONNECTION/STREAM.")
         files = ", ".join(options["paths"])
-        confirm(f"This replaces the {stream.records} records of {target} by those in {files}.", yes)
+        confirm(
+            f"This replaces the {stream.records} records of {target} with those in {files}.", yes
+        )
         context.obj = writer
         with staging(writer, [(stream.connection_id, stream.stream)]) as stage:
             if not (infer or options.get("manifest") or options.get("key")):
@@ -134,14 +142,14 @@ replace = click.Command(
 
 
 @click.command("backup")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=NEW_FILE)
 @yes_option
 @store_option
 def back_up(file: Path, yes: bool, store: Place) -> None:
     """Write a copy of the store, as it is now, to FILE.
 
-    The store is served and written to meanwhile. The copy has all records, grants and settings of
-    the store: keep it as safe as the store itself.
+    The store can be served and written to meanwhile. The copy contains all records, grants and
+    settings of the store: keep it as safe as the store itself.
     """
     with teaching():
         if file.exists():
@@ -151,7 +159,7 @@ def back_up(file: Path, yes: bool, store: Place) -> None:
 
 
 @click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=FILE)
 @yes_option
 @store_option
 def restore(file: Path, yes: bool, store: Place) -> None:
@@ -163,8 +171,8 @@ def restore(file: Path, yes: bool, store: Place) -> None:
     with teaching():
         if store.exists():
             confirm(
-                f"This replaces {store} by {file}, which is of {_date(file)}. What was imported or "
-                "granted since is lost.",
+                f"This replaces {store} with {file}, which is of {_date(file)}. Everything that "
+                "was imported or granted since then is lost.",
                 yes,
             )
         backup.restore(file, in_file(store, _RESTORE))
@@ -181,9 +189,16 @@ def check_(repairing: bool, yes: bool, store: Place) -> None:
     """Check the store: its pages, the full-text index against the records, counts and blobs.
 
     It reads everything, without a lock. It exits with 1 if something is wrong. --repair rebuilds
-    the indexes and counts in a copy, which takes the place of the store at the end.
+    the indexes and counts in a copy, which takes the place of the store at the end. A database is
+    not checked, but --repair rebuilds them in it.
     """
     with teaching():
+        if repairing and not isinstance(store, Path):
+            confirm(f"This rebuilds the indexes and counts of {store}.", yes)
+            with existing(store) as writer:
+                writer.rebuild()
+                writer.finish()
+            return
         store = in_file(store, _CHECK)
         with existing(store):
             pass  # brings an older layout up to date
@@ -220,16 +235,41 @@ def _streams(writer: Writing, name: str) -> list[StreamCount]:
     return found
 
 
-def _covered(writer: Writing, streams: Sequence[StreamCount], now: Now) -> list[StreamCount]:
-    """Those of some streams that an active grant covers."""
-    granted = {
-        (one.connection_id, one.stream)
-        for entry in Registry(writer).grants()
-        if entry.state(now) == "active"
-        for one in entry.streams
-    }
-    return [one for one in streams if (one.connection_id, one.stream) in granted]
-
-
 def _date(file: Path) -> str:
     return f"{datetime.fromtimestamp(file.stat().st_mtime):%Y-%m-%d %H:%M}"
+
+
+@click.group("store")
+def stores() -> None:
+    """Copy a store to a file or a database."""
+
+
+@stores.command("copy")
+@click.argument("source", type=PlaceType())
+@click.argument("target", type=PlaceType())
+def copy(source: Place, target: Place) -> None:
+    """Copy the store SOURCE to TARGET. Each is a path or the URL of a PostgreSQL database.
+
+    The copy includes all records, changes, blobs, grants and packages, and the secret, so tokens,
+    cursors and bookmarks remain valid. Rung reads the copy back and compares it with SOURCE by row
+    count and SHA-256 before the copy becomes visible. SOURCE can be served during the copy; changes
+    after the start are not copied. TARGET must be a new file or an empty database.
+    """
+    with teaching(), closing(open_reader(required(source))) as reader:
+        with new_store(target) as writer:
+            unit = "rows copied, indexed or verified"
+            with Meter(str(target), unit) as meter, writer.transaction():
+                done = Counter[str]()
+
+                def on_row(what: str) -> None:
+                    done[what] += 1
+                    if done[what] % ROWS_BETWEEN_LOOKS == 0:
+                        meter.to(done.total(), None)
+
+                with reader.snapshot(READ_SECONDS) as snapshot:
+                    given = copying.fill(snapshot, writer, on_row)
+                copying.complete(writer, given, on_row)
+            writer.finish()
+    counts = ", ".join(f"{count} {part}" for part, count in given.counts.items())
+    say(f"Rows copied and verified: {counts}. SHA-256 {given.hash.hexdigest()}.")
+    say(f"Serve it with: RUNG_STORE={target}")

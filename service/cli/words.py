@@ -152,14 +152,10 @@ def line(given: Sequence[str]) -> str:
 
 def _quoted(word: str) -> str:
     """A shell-quoted word; invisible and control characters are written as bytes."""
-    if word.isprintable() or not _misleads(word):
+    if word.isprintable() or not any(map(_is_hidden, word)):
         quoted = shlex.quote(word)
         return f"'{word}'" if quoted.startswith("=") else quoted  # zsh looks for a command
     return "$'" + "".join(map(_byte, word)) + "'"
-
-
-def _misleads(word: str) -> bool:
-    return any(_is_hidden(char) for char in word)
 
 
 def _is_hidden(char: str) -> bool:

@@ -5,17 +5,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-
-from evidence.errors import InvalidRequest
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """One file. `linux` is the path on all other systems.
 
-    `~` is the home folder, `%APPDATA%` that of Windows; other paths are relative to the
-    folder of a project. If the environment sets `variable`, it names the folder instead.
+    `~` is the home folder, `%APPDATA%` that of Windows. If the environment sets `variable`, it
+    names the folder instead.
     """
 
     linux: str
@@ -23,7 +20,7 @@ class Place:
     windows: str = ""
     variable: str = ""
 
-    def path(self, system: str, home: Path, folder: Path, environment: Mapping[str, str]) -> Path:
+    def path(self, system: str, home: Path, environment: Mapping[str, str]) -> Path:
         """The file on a system, named as `sys.platform` does."""
         own = {"darwin": self.macos, "win32": self.windows}.get(system)
         spelled = (own or self.linux).replace("\\", "/")
@@ -33,9 +30,7 @@ class Place:
         if spelled.startswith("%APPDATA%/"):
             roaming = Path(environment.get("APPDATA") or home / "AppData" / "Roaming")
             return roaming / spelled.removeprefix("%APPDATA%/")
-        if spelled.startswith("~/"):
-            return home / spelled.removeprefix("~/")
-        return folder / spelled
+        return home / spelled.removeprefix("~/")
 
     @property
     def shown(self) -> str:
@@ -50,9 +45,6 @@ TOKEN_VARIABLE = "RUNG_TOKEN"
 
 #: Printed in place of a token that is not shown.
 PLACEHOLDER = "rung_…"
-
-#: Ends of URLs that people copy, and the MCP endpoint of the same service.
-ENDPOINTS = {"/papers/v1": "/mcp/papers", "/v1": "/mcp", "": "/mcp"}
 
 Entry = dict[str, Any]
 
@@ -98,7 +90,7 @@ class Config:
 
     language: str
     table: str
-    places: Mapping[str, Place]
+    place: Place
     http: Callable[[str, Credential], Entry]
     stdio: Callable[[Launcher, Credential], Entry]
     reference: str = ""
@@ -113,8 +105,10 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """One client. `bearer` is True if it sends bearer tokens itself; `note` explains limits.
+    """One client. `bearer` is True if it sends bearer tokens itself, `signs_in` if it can get one
+    by OAuth, and `login` is the command for that, if it has one. `note` explains limits.
 
+    `link` is the form of a link that adds a server, with {json} or {base64} for the server.
     `snippets` returns nothing if a token is needed that the client cannot send.
     """
 
@@ -124,45 +118,9 @@ class Client:
     note: str
     snippets: Callable[[str, str], tuple[Snippet, ...]]
     config: Config | None = None
-
-
-def endpoint(url: str) -> str:
-    """The URL of an MCP endpoint, from itself or from the URL of a service.
-
-    Without a scheme it is https, or http on this machine. Raises `InvalidRequest` for a URL that is
-    not http, or that has a credential, a query or a fragment.
-    """
-    url = url.strip()
-    if "://" not in url:
-        url = f"http://{url}" if is_loopback(f"http://{url}") else f"https://{url}"
-    try:
-        parts = urlsplit(url)
-        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        known = False
-    if not known or any(sign.isspace() or not sign.isprintable() for sign in url):
-        raise InvalidRequest(
-            f"{url!r} is not an http URL. Use the URL of the service, such as "
-            "https://rung.example.com."
-        )
-    if parts.username or parts.password:
-        raise InvalidRequest("The URL contains a credential. Pass the token with --token-file.")
-    if parts.query or parts.fragment:
-        raise InvalidRequest("Use the URL without ? or # and the text after it.")
-    path = parts.path.rstrip("/")
-    if not path.endswith(tuple(ENDPOINTS.values())):
-        rest = next((end for end in ENDPOINTS if path.endswith(end)), "")
-        path = path.removesuffix(rest) + ENDPOINTS[rest]
-    return parts._replace(path=path).geturl()
-
-
-def is_loopback(url: str) -> bool:
-    """True if a URL is on this machine."""
-    try:
-        host = urlsplit(url).hostname or ""
-    except ValueError:
-        return False
-    return host in ("localhost", "::1") or host.startswith("127.")
+    link: str = ""
+    signs_in: bool = True
+    login: str = ""
 
 
 def pretty(value: Any) -> str:

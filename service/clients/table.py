@@ -1,5 +1,6 @@
 """The supported clients, from `clients.toml`, and how each configures a server."""
 
+import base64
 import json
 import re
 import shlex
@@ -7,7 +8,9 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+from service.addresses import is_loopback
 from service.clients import toml
 from service.clients.client import (
     PLACEHOLDER,
@@ -19,13 +22,11 @@ from service.clients.client import (
     Launcher,
     Place,
     Snippet,
-    is_loopback,
     pretty,
 )
 
 NAME = "rung"
 BRIDGE_VARIABLE = "RUNG_AUTHORIZATION"
-SCOPES: tuple[str, ...] = ("user", "project")
 #: How a value is written in a language.
 QUOTED: dict[str, Callable[[str], str]] = {"sh": shlex.quote, "yaml": json.dumps}
 
@@ -45,16 +46,9 @@ def _headers(credential: Credential) -> Entry:
     return {"headers": {"Authorization": bearer(credential.text)}} if credential.text else {}
 
 
-def _address(url: str, credential: Credential) -> Entry:
-    return {"url": url, **_headers(credential)}
-
-
-def _typed_address(url: str, credential: Credential) -> Entry:
-    return {"type": "http", **_address(url, credential)}
-
-
-def _gemini_address(url: str, credential: Credential) -> Entry:
-    return {"httpUrl": url, **_headers(credential)}
+def _address(key: str, **more: str) -> Callable[[str, Credential], Entry]:
+    """The entry of a server, with its URL under this key."""
+    return lambda url, credential: {**more, key: url, **_headers(credential)}
 
 
 def _codex_address(url: str, credential: Credential) -> Entry:
@@ -99,9 +93,11 @@ def _codex_command(launcher: Launcher, credential: Credential) -> Entry:
 #: The entry of a server: over HTTP, and as a local command.
 STYLES = {
     "bridge": (_bridge, _command),
-    "typed": (_typed_address, _typed_command),
-    "plain": (_address, _command),
-    "gemini": (_gemini_address, _command),
+    "typed": (_address("url", type="http"), _typed_command),
+    "plain": (_address("url"), _command),
+    "gemini": (_address("httpUrl"), _command),
+    "windsurf": (_address("serverUrl"), _command),
+    "cline": (_address("url", type="streamableHttp"), _command),
     "codex": (_codex_address, _codex_command),
 }
 
@@ -141,23 +137,41 @@ def _pasted(
     return snippets
 
 
-def _written(config: Config, scope: str = "user") -> Callable[[str, str], tuple[Snippet, ...]]:
+def in_file(config: Config, name: str, entry: Entry, *, asks: bool) -> str:
+    """A file with only this server; `asks` if its token is not in it."""
+    if config.language == "toml":
+        return toml.block(config.table, name, entry).rstrip()
+    asked = {"inputs": [prompt(name)]} if asks and config.prompts else {}
+    return pretty({**asked, config.table: {name: entry}})
+
+
+def _written(config: Config) -> Callable[[str, str], tuple[Snippet, ...]]:
     """The file of a client with only this server."""
 
     def snippets(url: str, token: str) -> tuple[Snippet, ...]:
         credential = config.credential(token, NAME)
         entry = config.http(url, credential)
-        if config.language == "toml":
-            text = toml.block(config.table, NAME, entry).rstrip()
-        else:
-            asked = {"inputs": [prompt(NAME)]} if token and config.prompts else {}
-            text = pretty({**asked, config.table: {NAME: entry}})
-        file = Snippet("Configuration", config.language, text, config.places[scope].shown)
+        text = in_file(config, NAME, entry, asks=bool(token))
+        file = Snippet("Configuration", config.language, text, config.place.shown)
         if credential.inline or not token or config.prompts:
             return (file,)
         return (_exported(token), file)
 
     return snippets
+
+
+def install_link(client: Client, url: str, token: str) -> str:
+    """The link that makes a client add the server and ask its user first; "" if it has none.
+
+    The token is not in it: the client reads it from its environment, or asks for it.
+    """
+    if not client.link or client.config is None:
+        return ""
+    entry = client.config.http(url, client.config.credential(token, NAME))
+    asked = {"inputs": [prompt(NAME)]} if token and client.config.prompts else {}
+    encoded = base64.b64encode(json.dumps(entry).encode()).decode()
+    whole = json.dumps({"name": NAME, **entry, **asked})
+    return client.link.format(base64=quote(encoded, safe=""), json=quote(whole, safe=""))
 
 
 def _exported(token: str) -> Snippet:
@@ -171,10 +185,9 @@ def _client(
     if file is None:
         return Client(snippets=_pasted(**paste or {}), **properties)
     http, stdio = STYLES[file.pop("style")]
-    shown = file.pop("shown", "user")
-    places = {scope: Place(**file.pop(scope)) for scope in SCOPES if scope in file}
-    config = Config(**{"language": "json", **file}, places=places, http=http, stdio=stdio)
-    snippets = _pasted(**paste) if paste else _written(config, shown)
+    place = Place(**file.pop("user"))
+    config = Config(**{"language": "json", **file}, place=place, http=http, stdio=stdio)
+    snippets = _pasted(**paste) if paste else _written(config)
     return Client(snippets=snippets, config=config, **properties)
 
 

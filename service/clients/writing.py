@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from evidence.limits import BUDGETS
+from service import durable
 
 
 def content_of(path: Path, most: int = BUDGETS.client_file_bytes) -> bytes | None:
@@ -86,7 +87,8 @@ class Held:
                 if left:
                     left.unlink(missing_ok=True)
             raise
-        _sync(self.path.parent)
+        with suppress(OSError):  # some systems do not support it
+            durable.sync_entry(self.path)
         return backup
 
     def _back_up(self, status: os.stat_result, now: datetime) -> Path:
@@ -140,13 +142,3 @@ def _fill(
     if status is not None and (status.st_uid, status.st_gid) != (here.st_uid, here.st_gid):
         os.chown(path, status.st_uid, status.st_gid)
     path.chmod(mode)
-
-
-def _sync(folder: Path) -> None:
-    """Makes a rename durable, on systems that support it."""
-    with suppress(OSError):
-        opened = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(opened)
-        finally:
-            os.close(opened)

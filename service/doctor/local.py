@@ -1,6 +1,5 @@
-"""Checks this machine: settings, store, snapshot, disk, port."""
+"""Checks this machine: settings, store, snapshot, disk."""
 
-import platform
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -20,8 +19,6 @@ from service.sources.remote import health_check
 from service.papers.snapshot_library import Papers
 from service.records.sqlite import checkup
 from service.records.sqlite.checkup import Checkup, Foreign, Unreadable
-
-IN_USE = "Address already in use".lower()
 
 
 @dataclass
@@ -64,13 +61,6 @@ def names(place: Host) -> Finding:
     if typos:
         return problem("variables-misspelled", typos=typos)
     return ok("no variable looks like a misspelled setting")
-
-
-def versions(place: Host) -> Finding:
-    message = f"Python {platform.python_version()}, SQLite {checkup.SQLITE}"
-    if checkup.has_full_text():
-        return ok(f"{message} with FTS5")
-    return problem("no-full-text", versions=message)
 
 
 def store(place: Host) -> Finding:
@@ -126,9 +116,11 @@ def permissions(place: Host) -> Finding:
 def _role(place: Database) -> Finding:
     from service.records.postgres import checkup as database
 
-    if not database.sees_everything(place.url):
+    bound, walled = database.walls(place.url)
+    if bound and walled:
         return ok("the role sees the connections that a request names, and no other")
-    return problem("role-sees-everything", second_role=database.SECOND_ROLE)
+    id = "role-owns-tables" if bound else "role-sees-everything"
+    return problem(id, second_role=database.SECOND_ROLE)
 
 
 def grants(place: Host) -> Finding:
@@ -169,25 +161,13 @@ def _there(folder: Path) -> Path:
     return next(one for one in (folder.absolute(), *folder.absolute().parents) if one.is_dir())
 
 
-def port(place: Host) -> Finding:
-    number: int = place.values["port"]
-    reason = health_check.free("127.0.0.1", number)
-    if reason is None:
-        return ok(f"{number} is free")
-    name = "port-in-use" if reason == IN_USE else "port-refused"
-    other = number + 1 if number < 65_535 else 8_000
-    return problem(name, port=number, reason=reason, other=other)
-
-
 _STEPS = (
     Step("settings", settings),
     Step("names", names),
     Step("config", config),
-    Step("versions", versions),
     Step("store", store),
     Step("files", permissions, ("store",)),
     Step("grants", grants, ("store",)),
     Step("snapshot", snapshot),
     Step("disk", disk),
-    Step("port", port),
 )

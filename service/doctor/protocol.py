@@ -1,4 +1,4 @@
-"""The later steps: health, POST, headers, token, revisions, tools, one search."""
+"""The later steps: POST, headers, token, revisions, tools, one search."""
 
 import re
 from typing import Any, Final
@@ -8,8 +8,10 @@ import orjson
 
 from evidence.errors import ENDED
 from evidence.limits import BUDGETS
+from evidence.routes import AUTHORIZATION_SERVER
+from service.addresses import MCP
 from service.doctor.findings import Finding, ok, problem, skip
-from service.doctor.route import ENDPOINTS, NOBODY, Route, in_place_of, message
+from service.doctor.route import NOBODY, Route, in_place_of, message
 from service.mcp.faults import HEADER_MISMATCH, UNSUPPORTED_VERSION
 from service.mcp.versions import LEGACY, MODERN
 
@@ -28,23 +30,9 @@ INITIALIZE: Final[dict[str, Any]] = {
 }
 
 
-def health(route: Route) -> Finding:
-    """Checks that Rung itself answers."""
-    reply = route.get(f"{route.base}/healthz")
-    replaced = in_place_of(route, reply, "GET /healthz")
-    if replaced is not None:
-        return replaced
-    if reply.status == 200 and (reply.document or {}).get("status") == "ok":
-        return ok("GET /healthz: the server is running")
-    if reply.code == "host_not_allowed":
-        return ok("GET /healthz: the server is running, and refuses this host name")
-    path, such = urlsplit(route.base).path, _without_path(route)
-    return problem("health-unknown", route=route, path=path, status=reply.status, such=such)
-
-
 def _without_path(route: Route) -> str:
     """The address to try first where the path may be mistyped."""
-    return f", such as {route.root}{ENDPOINTS[-1]}" if route.root != route.base else ""
+    return f", such as {route.root}{MCP}" if route.root != route.base else ""
 
 
 def post(route: Route) -> Finding:
@@ -140,17 +128,20 @@ def _metadata(route: Route, url: str) -> Finding:
 
 
 def _signing_in(route: Route) -> Finding:
-    """Checks that clients find the sign-in of this server, at the root of its host."""
-    url = f"{route.base}/.well-known/oauth-authorization-server"
+    """Checks that clients find the sign-in of this server, and that each of its steps answers."""
+    url = route.base + AUTHORIZATION_SERVER
     reply = route.get(url)
     issuer = (reply.document or {}).get("issuer")
     if reply.status != 200 or issuer != route.base:
         facts = {"status": reply.status, "issuer": issuer, "url": url}
         return problem("issuer-differs", route=route, **facts)
-    token = route.ask("POST", f"{route.base}/token", {})
-    if (token.document or {}).get("error") is None:
-        return problem("token-endpoint-replaced", status=token.status)
-    return ok("the 401 has its Bearer challenge, and clients can sign in by its metadata")
+    for step in ("registration", "authorization", "token", "revocation"):
+        endpoint = str((reply.document or {}).get(f"{step}_endpoint") or route.base)
+        answer = route.ask("GET" if step == "authorization" else "POST", endpoint, {})
+        page = step == "authorization" and "frame-ancestors" in answer.policy
+        if not page and (answer.document or {}).get("error") is None:
+            return problem("sign-in-replaced", step=step, url=endpoint, status=answer.status)
+    return ok("the 401 has its Bearer challenge, and each step of a sign-in answers")
 
 
 def era(route: Route) -> Finding:

@@ -1,5 +1,6 @@
 """Checks a server in the order of a client's steps, and runs the first: address to certificate."""
 
+import ssl
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from functools import partial
@@ -7,16 +8,17 @@ from urllib.parse import urlsplit
 
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
+from service.addresses import is_loopback, parted, with_scheme
 from service.doctor import protocol
 from service.doctor.findings import Finding, Step, ok, problem, skip, walk
-from service.doctor.route import ENDPOINTS, LOOPBACK, Route, Stopped
+from service.doctor.route import Route, Stopped
 from service.sources.remote import health_check, outbound
-from service.sources.remote.health_check import Handshake, ProxyRefused
+from service.sources.remote.health_check import ProxyRefused
 
 
 def address(route: Route) -> Finding:
     """Reports the addresses of the server and its endpoint."""
-    text = route.url if "://" in route.url else _with_scheme(route.url)
+    text = with_scheme(route.url)
     try:
         parts = urlsplit(text)
         port, host = parts.port, parts.hostname or ""
@@ -25,22 +27,15 @@ def address(route: Route) -> Finding:
     if parts.scheme not in health_check.PORTS or not host:
         return problem("url-incomplete")
     name = f"[{host}]" if ":" in host else host
-    path = parts.path.rstrip("/")
-    ending = next((one for one in ENDPOINTS if path.endswith(one)), None)
-    prefix = path.removesuffix(ending) if ending else path
-    route.base = f"{parts.scheme}://{name}{f':{port}' if port else ''}{prefix}"
-    route.endpoint = route.base + (ending or ENDPOINTS[-1])
+    path, ending = parted(parts.path)
+    route.base = f"{parts.scheme}://{name}{f':{port}' if port else ''}{path}"
+    route.endpoint = route.base + ending
     server = f"the server is {route.base}, its endpoint {route.endpoint}"
     if parts.username or parts.query or parts.fragment:
         return problem("url-with-more", route=route, server=server)
-    if parts.scheme == "http" and host not in LOOPBACK:
+    if parts.scheme == "http" and not is_loopback(text):
         return problem("url-without-tls", server=server, netloc=parts.netloc)
     return ok(server)
-
-
-def _with_scheme(text: str) -> str:
-    host = urlsplit(f"//{text}").hostname or ""
-    return f"{'http' if host in LOOPBACK else 'https'}://{text}"
 
 
 def proxy(route: Route) -> Finding:
@@ -56,8 +51,8 @@ def proxy(route: Route) -> Finding:
     route.proxy = proxy_url
     host, port = health_check.endpoint(proxy_url)
     message = f"requests go through {host}:{port} ({scheme}_PROXY or ALL_PROXY)"
-    if route.host in LOOPBACK:
-        return problem("proxy-to-loopback", used=message, hosts=",".join(LOOPBACK))
+    if is_loopback(route.base):
+        return problem("proxy-to-loopback", used=message, hosts="localhost,127.0.0.1,::1")
     return ok(message)
 
 
@@ -89,6 +84,15 @@ def tcp(route: Route) -> Finding:
     return ok(f"{host}:{port} accepts connections")
 
 
+#: Problems by OpenSSL's code: expired, signed by itself, of another name, of another IP address.
+_DISTRUST = {
+    10: "certificate-expired",
+    18: "certificate-self-signed",
+    62: "certificate-of-another",
+    64: "certificate-of-another",
+}
+
+
 def tls(route: Route) -> Finding:
     """Checks that the certificate is trusted, matches the name, and lasts."""
     if urlsplit(route.base).scheme == "http":
@@ -97,26 +101,16 @@ def tls(route: Route) -> Finding:
         handshake = health_check.handshake(route.base, route.proxy, route.trusted, route.deadline)
     except ProxyRefused as error:
         return problem("tunnel-refused", route=route, status=error.status[:80])
+    except ssl.SSLCertVerificationError as error:
+        name = _DISTRUST.get(error.verify_code, "certificate-untrusted")
+        return problem(name, route=route, reason=error.verify_message)
     except (OSError, ValueError) as error:
         return problem("handshake-fails", route=route, reason=_reason(error))
-    if handshake.distrust is not None:
-        return _distrusted(route, handshake)
-    left, issuer = handshake.certificate.ends - route.now, handshake.certificate.issuer
-    message = f"{handshake.version}, certificate of {issuer}, {left.days} days left"
+    left = handshake.ends - route.now
+    message = f"{handshake.version}, certificate of {handshake.issuer}, {left.days} days left"
     if left < timedelta(days=BUDGETS.certificate_days):
         return problem("certificate-ends-soon", certificate=message)
     return ok(message)
-
-
-def _distrusted(route: Route, handshake: Handshake) -> Finding:
-    certificate, reason = handshake.certificate, handshake.distrust or ""
-    if "expired" in reason or certificate.ends <= route.now:
-        return problem("certificate-expired", certificate=certificate)
-    if "mismatch" in reason:
-        named = ", ".join(certificate.names[:4]) or "nobody"
-        return problem("certificate-of-another", route=route, names=named)
-    name = "certificate-self-signed" if certificate.own_issuer else "certificate-untrusted"
-    return problem(name, certificate=certificate)
 
 
 def _reason(error: Exception) -> str:
@@ -162,7 +156,6 @@ _STEPS = (
     _step("dns", dns, "proxy"),
     _step("tcp", tcp, "dns"),
     _step("tls", tls, "tcp"),
-    _step("health", protocol.health, "tls"),
     _step("post", protocol.post, "tls"),
     _step("headers", protocol.headers, "post"),
     _step("challenge", protocol.challenge, "post"),

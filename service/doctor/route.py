@@ -87,6 +87,10 @@ class Reply:
         return ", ".join(parts)
 
     @property
+    def policy(self) -> str:
+        return self.headers.get("Content-Security-Policy", "")
+
+    @property
     def challenge(self) -> str:
         return self.headers.get("WWW-Authenticate", "")
 
@@ -96,8 +100,6 @@ def _line(text: str) -> str:
     return plain(" ".join(text.split()))
 
 
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
-ENDPOINTS = ("/mcp/papers", "/mcp")
 JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
 #: A bearer nobody has: every server that receives it refuses it.
@@ -236,8 +238,5 @@ def _redirect(route: Route, reply: Reply, asked: str) -> Finding:
         name = "redirected-by-slash"
     else:
         name = "redirected-elsewhere"
-    meaning = "Clients repeat a redirected POST as a GET, or without the token."
-    if asked.startswith("GET"):
-        meaning = "Requests go to another URL."
-    facts = {"asked": asked, "status": reply.status, "there": there, "meaning": meaning}
+    facts = {"asked": asked, "status": reply.status, "there": there}
     return problem(name, tls=route.base.replace("http://", "https://", 1), **facts)

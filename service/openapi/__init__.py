@@ -4,7 +4,6 @@
 the server itself, of blobs and of MCP.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -47,34 +46,7 @@ def document(mounted: Mounted) -> dict[str, Any]:
         del shared["securitySchemes"]
     messages = paths.of_messages(routes["mcp"], mounted.records, mounted.papers, mounted.closed)
     found["paths"] |= messages
-    return _pruned(found)
-
-
-def _pruned(found: dict[str, Any]) -> dict[str, Any]:
-    """The document without the components that nothing in it refers to."""
-    while True:
-        used = set(_references(found))
-        kept = {
-            kind: {
-                name: part
-                for name, part in parts.items()
-                if kind == "securitySchemes" or f"#/components/{kind}/{name}" in used
-            }
-            for kind, parts in found["components"].items()
-        }
-        if kept == found["components"]:
-            return found
-        found = {**found, "components": {kind: parts for kind, parts in kept.items() if parts}}
-
-
-def _references(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        if isinstance(value.get("$ref"), str):
-            yield value["$ref"]
-        value = list(value.values())
-    if isinstance(value, list):
-        for inner in value:
-            yield from _references(inner)
+    return found
 
 
 @cache

@@ -1,15 +1,15 @@
 """Arguments of operations as OpenAPI parameters: in REST's names, with REST's defaults."""
 
-import re
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from evidence import handles
+from evidence.json_text import known
 from evidence.limits import CONTRACT
 from service.operations import arguments
-from service.operations.base import Operation, Route
+from service.operations.base import Operation, Route, names_in
 from service.operations.json_schema import property_of
 
 Shape = dict[str, Any]
@@ -41,8 +41,6 @@ SHARED: dict[str, Shape] = {
 CONNECTION = "connection_id"
 NAME: Shape = {"type": "string", "minLength": 1, "maxLength": CONTRACT.name_chars}
 IN_PATH: dict[str, str] = part("routes")["in_path"]
-
-_SEGMENT = re.compile("<([a-z_]+)>")
 
 
 def template(path: str) -> str:
@@ -92,29 +90,22 @@ def in_path(path: str, schemas: dict[str, Shape], example: dict[str, Any]) -> li
             "schema": schemas.get(name, NAME),
             **({"example": example[name]} if name in example else {}),
         }
-        for name in _SEGMENT.findall(path)
+        for name in names_in(path)
     ]
 
 
 def of_operation(operation: Operation, path: str, fixed: dict[str, Any]) -> list[Shape]:
     """All parameters of a GET, path first; those of the contract are added by the caller."""
-    bound = _SEGMENT.findall(path)
-    example = spelled_example(operation, path)
-    schemas = {
-        name: property_of(name, operation.arguments.fields[name])
-        for name in bound
-        if name in operation.arguments.fields
-    }
-    if "record_id" in bound:
-        schemas["record_id"] = property_of("id", operation.arguments.fields["id"])
+    example, fields = spelled_example(operation, path), operation.arguments.fields
+    schemas = {name: property_of(name, fields[name]) for name in names_in(path) if name in fields}
+    if "<record_id>" in path:
+        schemas["record_id"] = property_of("id", fields["id"])
     listed = in_path(path, schemas, example)
-    for name, field in operation.arguments.fields.items():
-        if name in bound or name in fixed or (name == "id" and "record_id" in bound):
-            continue
+    for name in operation.queried(path, fixed).values():
         if name == CONNECTION:
             listed.append(connection(example))
-            continue
-        listed.append(_in_query(operation.route, name, field, example))
+        else:
+            listed.append(_in_query(operation.route, name, fields[name], example))
     for name, field in operation.route.extra.items():
         listed.append(_named(name, field, field.metadata["description"], {}))
     return listed
@@ -123,16 +114,15 @@ def of_operation(operation: Operation, path: str, fixed: dict[str, Any]) -> list
 def posted(operation: Operation) -> Shape:
     """The JSON body of a POST: the same arguments as typed members."""
     route, fields = operation.route, operation.arguments.fields
-    members = {route.names.get(name, name): _typed(route, name, fields[name]) for name in fields}
+    members = {route.spelled(name): _typed(route, name, fields[name]) for name in fields}
     members |= {name: {"type": "string", **spec} for name, spec in SHARED.items()}
-    required = [route.names.get(name, name) for name in fields if fields[name].required]
-    example = {route.names.get(name, name): v for name, v in operation.examples[0].items()}
+    required = [route.spelled(name) for name in fields if fields[name].required]
     return {
         "type": "object",
         "required": required,
         "properties": members,
         "additionalProperties": False,
-        "example": example,
+        "example": spelled_example(operation, route.path),
     }
 
 
@@ -140,10 +130,8 @@ def spelled_example(operation: Operation, path: str) -> dict[str, Any]:
     """The first example of an operation in the words of REST; an id is taken apart."""
     given = dict(operation.examples[0])
     if "<record_id>" in path:
-        ref = handles.parse(given.pop("id"))
-        given |= {"stream": ref.stream, "record_id": ref.record_id}
-        given |= {CONNECTION: ref.connection_id} if ref.connection_id else {}
-    return {operation.route.names.get(name, name): value for name, value in given.items()}
+        given |= known(handles.parse(given.pop("id"))._asdict())
+    return {operation.route.spelled(name): value for name, value in given.items()}
 
 
 def _typed(route: Route, name: str, field: Any) -> Shape:
@@ -165,7 +153,7 @@ def _typed(route: Route, name: str, field: Any) -> Shape:
 def _in_query(route: Route, name: str, field: Any, example: dict[str, Any]) -> Shape:
     schema = _typed(route, name, field)
     description = schema.pop("description")
-    spelled = route.names.get(name, name)
+    spelled = route.spelled(name)
     parameter = _named(spelled, field, description, schema)
     if field.required or name in route.needs:
         parameter["required"] = True

@@ -6,13 +6,12 @@ document for people, by Swagger UI from files of its package.
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from importlib.resources import files
 from typing import Final
 
-from flask import Blueprint, Flask, Response
+from flask import Blueprint, Flask, Response, redirect
 
 from evidence.errors import EvidenceError
 from service.mcp.versions import SUPPORTED
@@ -20,7 +19,9 @@ from service.openapi import PATH as DOCUMENT
 from service.pages import connect, trial
 from service.pages.holdings import contents, health, here, holdings
 from service.pages.layout import PREFIX, SECURITY, Asset, Layout
-from service.pages.reading.blueprint import blueprint as reading
+from service.pages.reading import papers, records
+from service.pages.reading.shown import BLOB_PATH, PAPER_PATH, PAPERS_PATH, PATH
+from service.pages.reading.visits import Visits
 from service.running.readiness import readiness
 
 FRONT: Final = "/"
@@ -40,42 +41,54 @@ CHECKED = "no-cache"
 ICON = "icon.svg"
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """The pages at addresses that give programs JSON: `/`, and the page for missing addresses."""
-
-    front: Callable[[], Response]
-    missing: Callable[[], Response]
-
-
-def mount(app: Flask, layout: Layout) -> Shared:
+def mount(app: Flask, layout: Layout) -> tuple[Callable[[], Response], Callable[[], Response]]:
     """Adds the pages, their files below `/static` and the icon.
 
-    Returns those whose addresses answer programs too.
+    Returns those at addresses that give programs JSON: `/`, and the page for missing addresses.
     """
     routes = Blueprint("pages", __name__)
     trial.add(routes, layout)
     connect.add(routes, layout)
     routes.add_url_rule(VIEWER, "viewer", lambda: _viewer(layout))
     for name in SWAGGER_FILES:
-        routes.add_url_rule(
-            f"{SWAGGER_PREFIX}/{name}",
-            name.replace(".", "_"),
-            lambda name=name: _answer(_swagger_file(name), FOREVER),
-        )
-    routes.add_url_rule(
-        f"{PREFIX}/<digest>/<name>", "file", lambda digest, name: _file(layout, digest, name)
-    )
-    for path in ("/icon.svg", "/favicon.ico"):
-        routes.add_url_rule(
-            path, path.strip("/").replace(".", "_"), lambda: _file(layout, "", ICON)
-        )
+        view = partial(lambda name: _answer(_swagger_file(name), FOREVER), name)
+        routes.add_url_rule(f"{SWAGGER_PREFIX}/{name}", name.replace(".", "_"), view)
+    routes.add_url_rule(f"{PREFIX}/<digest>/<name>", "file", partial(_file, layout))
+    for name in ("icon.svg", "favicon.ico"):
+        view = partial(_file, layout, "", ICON)
+        routes.add_url_rule(f"/{name}", name.replace(".", "_"), view)
     app.register_blueprint(routes)
-    app.register_blueprint(reading(layout))
-    return Shared(
-        lambda: _front(layout),
-        lambda: layout.page("missing.html", here="", status=404),
-    )
+    app.register_blueprint(_reading(layout))
+    return lambda: _front(layout), lambda: layout.page("missing.html", here="", status=404)
+
+
+def _reading(layout: Layout) -> Blueprint:
+    """The reading pages over what the server has: records, papers or both."""
+    visits, routes = Visits(layout), Blueprint("reading", __name__)
+    routes.register_error_handler(EvidenceError, visits.refused)
+    routes.after_request(_private)
+    routes.add_url_rule(PATH, "enter", visits.post, methods=["POST"])
+    if layout.services.authority is not None:
+        routes.add_url_rule(PATH, "search", lambda: records.search_page(visits))
+        routes.add_url_rule(BLOB_PATH, "blob", lambda: records.blob(visits))
+        routes.add_url_rule(
+            f"{PATH}/<path:id>", "record", lambda id: records.record_page(visits, id)
+        )
+    else:
+        routes.add_url_rule(PATH, "search", lambda: redirect(PAPERS_PATH))
+    if layout.services.papers is not None:
+        routes.add_url_rule(PAPERS_PATH, "papers", lambda: papers.search_page(visits))
+        routes.add_url_rule(PAPER_PATH, "paper", lambda: papers.paper_page(visits))
+    return routes
+
+
+def _private(response: Response) -> Response:
+    """No cache keeps a page, and none shows one visitor the page of another."""
+    for name, value in SECURITY.items():
+        response.headers.setdefault(name, value)
+    response.headers["Cache-Control"] = "private, no-store"
+    response.headers["Vary"] = "Cookie"
+    return response
 
 
 def _front(layout: Layout) -> Response:

@@ -5,7 +5,7 @@ from typing import Final
 from flask import Blueprint, Response, request
 
 from service.clients.client import Client, Snippet
-from service.clients.table import CLIENTS, RECOMMENDED
+from service.clients.table import CLIENTS, RECOMMENDED, install_link
 from service.pages.holdings import Holding, here, holdings
 from service.pages.layout import Layout
 from service.running.readiness import readiness
@@ -26,7 +26,7 @@ def _page(layout: Layout) -> Response:
     mounted = holdings(layout, readiness(layout.services))
     wanted = request.args.get("for")
     chosen = next((each for each in mounted if each.name == wanted), mounted[0])
-    base = here(layout.services)
+    base, sign_in = here(layout.services), layout.services.settings.signs_in
     return layout.page(
         "connect.html",
         here=PATH,
@@ -35,9 +35,12 @@ def _page(layout: Layout) -> Response:
         holdings=mounted,
         chosen=chosen,
         recommended=recommended(base, chosen),
-        entries=[(client, _snippets(client, base, chosen)) for client in CLIENTS],
+        entries=[
+            (client, _snippets(client, base, chosen), _link(client, base, chosen, sign_in=sign_in))
+            for client in CLIENTS
+        ],
         placeholder=PLACEHOLDER,
-        sign_in=layout.services.settings.signs_in,
+        sign_in=sign_in,
     )
 
 
@@ -48,3 +51,8 @@ def recommended(base: str, holding: Holding) -> tuple[Snippet, ...]:
 
 def _snippets(client: Client, base: str, holding: Holding) -> tuple[Snippet, ...]:
     return client.snippets(base + holding.mcp, "" if holding.open else PLACEHOLDER)
+
+
+def _link(client: Client, base: str, holding: Holding, *, sign_in: bool) -> str:
+    token = "" if holding.open or (sign_in and client.signs_in) else PLACEHOLDER
+    return install_link(client, base + holding.mcp, token)

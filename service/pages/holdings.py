@@ -1,7 +1,7 @@
 """Describes the address and the surfaces of this server to visitors without a token."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -48,51 +48,29 @@ class Holding:
     rest: str
 
 
-def holdings(layout: Layout, state: Mapping[str, Any]) -> tuple[Holding, ...]:
+def holdings(layout: Layout, state: Mapping[str, Any]) -> list[Holding]:
     """The surfaces of this server, at least one.
 
     It holds nothing that a token guards: neither names nor counts.
     """
-    return (*_records(layout), *_papers(layout, state))
-
-
-def _records(layout: Layout) -> Iterator[Holding]:
-    services = layout.services
-    if services.authority is None:
-        return
-    sources = [
-        *(["the store on this server"] if services.store else []),
-        *(["a PDPP resource server behind it"] if services.upstream else []),
-    ]
-    yield Holding(
-        RECORDS,
-        "Records",
-        f"From {' and '.join(sources)}." if sources else "From other servers.",
-        "Needs a client token, which reads only its grant.",
-        False,
-        layout.mcp_path,
-        "/v1",
-    )
-
-
-def _papers(layout: Layout, state: Mapping[str, Any]) -> Iterator[Holding]:
-    services = layout.services
-    if services.papers is None:
-        return
-    closed, papers = bool(services.settings.papers_tokens), state["papers"]
-    about = "Research papers from a snapshot."
-    if not closed and papers["status"] == READY:
-        noun = "paper" if papers["papers"] == 1 else "papers"
-        about = f"{papers['papers']:,} {noun}, snapshot `{papers['snapshot']}`."
-    yield Holding(
-        PAPERS,
-        "Research papers",
-        about,
-        "Needs one of the library's tokens." if closed else "Open: needs no token.",
-        not closed,
-        layout.papers_path,
-        "/papers/v1",
-    )
+    services, found = layout.services, list[Holding]()
+    if services.authority is not None:
+        sources = ["the store on this server"] if services.store else []
+        sources += ["a PDPP resource server behind it"] if services.upstream else []
+        about = f"From {' and '.join(sources)}." if sources else "From other servers."
+        access = "Needs a client token, which reads only its grant."
+        path = layout.mcp_path
+        found.append(Holding(RECORDS, "Records", about, access, False, path, "/v1"))
+    if services.papers is not None:
+        closed, papers = bool(services.settings.papers_tokens), state["papers"]
+        about = "Research papers from a snapshot."
+        if not closed and papers["status"] == READY:
+            noun = "paper" if papers["papers"] == 1 else "papers"
+            about = f"{papers['papers']:,} {noun}, snapshot `{papers['snapshot']}`."
+        access = "Needs one of the library's tokens." if closed else "Open: needs no token."
+        path, title = layout.papers_path, "Research papers"
+        found.append(Holding(PAPERS, title, about, access, not closed, path, "/papers/v1"))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,10 +46,9 @@ def configure(format: str | None, level: str) -> None:
 
     Without a format it is text on a terminal, else JSON. A second call replaces the first.
     """
-    terminal = sys.stdout.isatty()
-    chosen = format or ("text" if terminal else "json")
+    chosen = format or ("text" if sys.stdout.isatty() else "json")
     handler = logging.StreamHandler(sys.stdout)
-    handler.setFormatter(_Lines(_text(terminal) if chosen == "text" else _json))
+    handler.setFormatter(_Lines(_text if chosen == "text" else _json))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
@@ -126,14 +125,13 @@ def _json(event: Event) -> str:
     return orjson.dumps({**first, **event}, default=lambda value: type(value).__name__).decode()
 
 
-def _text(colors: bool) -> Callable[[Event], str]:
-    # Loads much that a server without a terminal never uses.
-    from structlog.dev import ConsoleRenderer, plain_traceback
-
-    render = ConsoleRenderer(
-        colors=colors, timestamp_key="time", exception_formatter=plain_traceback
-    )
-    return lambda event: str(render(None, "", _short(event)))
+def _text(event: Event) -> str:
+    """An event on one line for a person, and the stack of an exception below it."""
+    short = _short(event)
+    trace = short.pop("exception", "").rstrip()
+    first = f"{short.pop('time')} {short.pop('level'):<7} {short.pop('event')}"
+    more = [f"{name}={value}" for name, value in short.items()]
+    return "\n".join(filter(None, [" ".join([first, *more]), trace]))
 
 
 def _short(event: Event) -> Event:

@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from service import place
 from service.place import Place
-from service.settings import parsing, sign_in
+from service.settings import parsing
 
 HIDDEN = "(hidden)"
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 THREADS, WAITING_THREADS = 2, 16  # over a store, and over an upstream
 TEXTS: dict[str, Any] = tomllib.loads(
     Path(__file__).with_name("settings.toml").read_text(encoding="utf-8")
@@ -56,7 +58,7 @@ class Settings:
     store_read: tuple[str, ...] = _setting(place.replicas, default=(), secret=True)
     store_url: str | None = _setting(parsing.url)
     store_sha256: str | None = _setting(parsing.sha256)
-    papers_db: Path | None = _setting(parsing.path)
+    papers_db: Path | None = _setting(place.path)
     papers_assets: str | None = _setting(parsing.assets)
     papers_tokens: tuple[str, ...] = _setting(parsing.tokens, default=(), secret=True)
     papers_url: str | None = _setting(parsing.url)
@@ -184,7 +186,7 @@ def examine(environ: Mapping[str, str] | None = None) -> tuple[list[InForce], li
             faults.append(
                 f"{setting.variable} is {shown}: it {error}, for example {setting.example}."
             )
-    faults += [*_missing(values), *sign_in.faults(values)]
+    faults += [*_missing(values), *_sign_in_faults(values)]
     rules = {name: (value, why) for name, value, why in _rules(values, variables)}
     in_force = []
     for setting in SETTINGS:
@@ -232,3 +234,20 @@ def _missing(values: Mapping[str, Any]) -> list[str]:
         for name, other in _NEEDS
         if values.get(name) and not values.get(other)
     ]
+
+
+def _sign_in_faults(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yields an error message for each setting that prevents sign-in."""
+    if values.get("sign_in") != "on":
+        return
+    public = urlsplit(values.get("public_url", "http://localhost"))
+    local = public.hostname in _LOOPBACK
+    if public.path or public.query or not (local or public.scheme == "https"):
+        yield (
+            "RUNG_SIGN_IN requires an https RUNG_PUBLIC_URL without a path, for example "
+            "https://rung.example.com."
+        )
+    if values.get("client_documents") == "loopback" and not local:
+        yield "RUNG_CLIENT_DOCUMENTS=loopback requires a server on loopback. Unset one of the two."
+    if values.get("store_url"):
+        yield "RUNG_SIGN_IN requires a store that grants can be added to. Unset RUNG_STORE_URL."

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from urllib.parse import urlsplit
 
 TOKEN_CHARS = 16  # shorter tokens can be guessed
@@ -11,13 +10,6 @@ PORT_MAX = 65_535
 
 def text(value: str) -> str:
     return value
-
-
-def path(value: str) -> Path:
-    try:
-        return Path(value).expanduser()
-    except RuntimeError:
-        raise ValueError("must not begin with ~, because the home directory is unknown") from None
 
 
 def whole(value: str) -> int:

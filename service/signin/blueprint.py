@@ -15,6 +15,7 @@ from flask import Blueprint, Flask, Response, request
 from evidence import json_text
 from evidence.errors import EvidenceError, InvalidRequest
 from evidence.limits import BUDGETS
+from evidence.routes import AUTHORIZATION_SERVER
 from service import http_edge
 from service.access import grants
 from service.access.entries import Entries
@@ -23,8 +24,7 @@ from service.access.owner import Owner
 from service.bootstrap import Services
 from service.pages.layout import Layout
 from service.signin import authorize, metadata, owner_pages
-from service.signin.clients import Clients
-from service.signin.documents import Documents
+from service.signin.clients import Clients, Documents
 from service.signin.owner_site import OwnerSite, with_error
 from service.signin.metadata import Paths, Resources
 from service.signin.server import Server
@@ -63,7 +63,7 @@ def mount(app: Flask, layout: Layout, sessions: Sessions, paths: Paths) -> None:
     routes = Blueprint("signin", __name__)
     routes.before_request(_allow_long_forms)
     described = metadata.document(base, documents=documents is not None)
-    routes.add_url_rule(metadata.PATH, "metadata", lambda: _json(described))
+    routes.add_url_rule(AUTHORIZATION_SERVER, "metadata", lambda: _json(described))
     for path, view in {
         metadata.REGISTER: lambda: _register(clients, sessions),
         metadata.TOKEN: lambda: _token(server, sessions),

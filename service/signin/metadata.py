@@ -9,7 +9,6 @@ from urllib.parse import urlsplit, urlunsplit
 from service.access.guard import SCOPE
 from service.signin.clients import GRANT_TYPES, METHODS, OFFLINE
 
-PATH: Final = "/.well-known/oauth-authorization-server"
 AUTHORIZE, TOKEN, REGISTER, REVOKE = "/authorize", "/token", "/register", "/revoke"
 DETAILS_TYPE: Final = "https://pdpp.dev/data-access"
 

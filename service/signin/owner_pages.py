@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, request
@@ -12,7 +13,7 @@ from service.access.registry import Grant, StreamGrant
 from service.records.values import moment
 from service.signin.owner_site import LOGIN, LOGOUT, OWNER, OwnerSite, see_other
 
-NEW, REVOKE, READ = "/owner/grant", "/owner/revoke", "/read"
+NEW, REVOKE, PASSKEY, READ = "/owner/grant", "/owner/revoke", "/owner/passkey", "/read"
 LABEL_CHARS = 60
 DATE_CHARS = 10
 FIELDS_NAMED, DAYS_SHOWN = 4, 7
@@ -32,15 +33,16 @@ class Shared:
 
 def add(routes: Blueprint, site: OwnerSite) -> None:
     """Adds the pages."""
-    both = ["GET", "POST"]
-    routes.add_url_rule(OWNER, "owner", site.owned(lambda session: _overview(site, session)))
-    new = site.owned(lambda session: _new(site, session))
-    routes.add_url_rule(NEW, "grant", new, methods=both)
-    revoke = site.owned(lambda session: _revoke(site, session))
-    routes.add_url_rule(REVOKE, "owner_revoke", revoke, methods=["POST"])
-    logout = site.owned(lambda session: _logout(site, session))
-    routes.add_url_rule(LOGOUT, "logout", logout, methods=["POST"])
-    routes.add_url_rule(LOGIN, "login", site.view(lambda: _login(site)), methods=both)
+    for path, name, view, methods in (
+        (OWNER, "owner", _overview, ["GET"]),
+        (NEW, "grant", _new, ["GET", "POST"]),
+        (REVOKE, "owner_revoke", _revoke, ["POST"]),
+        (PASSKEY, "passkey", _passkey, ["POST"]),
+        (LOGOUT, "logout", _logout, ["POST"]),
+    ):
+        routes.add_url_rule(path, name, site.owned(partial(view, site)), methods=methods)
+    login = site.view(lambda: _login(site))
+    routes.add_url_rule(LOGIN, "login", login, methods=["GET", "POST"])
 
 
 def _login(site: OwnerSite) -> Response:
@@ -52,9 +54,11 @@ def _login(site: OwnerSite) -> Response:
         return site.sign_in_page(request.args.get("code", ""), onward)
     check_form(request.environ, site.sessions.base)
     try:
+        if "credential" in request.form:
+            return site.sessions.sign_in_with_passkey(see_other(onward))
         return site.sessions.sign_in(request.form.get("code", ""), see_other(onward))
     except EvidenceError as error:
-        return site.page("sign_in.html", error=error, code="", onward=onward)
+        return site.sign_in_page(onward=onward, error=error)
 
 
 def _logout(site: OwnerSite, session: str) -> Response:
@@ -67,22 +71,20 @@ def _overview(site: OwnerSite, session: str, error: EvidenceError | None = None)
     activity = site.store.activity
     for use in activity.uses():
         read.setdefault(use.grant_id, Counter())[use.day] += use.requests
-    shared = [
-        _shared(
-            entry,
-            entry.state(activity.now),
-            clients.get(entry.grant_id),
-            read.get(entry.grant_id, Counter()),
-        )
-        for entry in site.store.grants()
-    ]
+    shared = []
+    for entry in reversed(site.store.grants()):
+        id, state = entry.grant_id, entry.state(activity.now)
+        shared.append(_shared(entry, state, clients.get(id), read.get(id, Counter())))
+    token, passkeys = site.sessions.form(session, OWNER), site.sessions.passkeys
     return site.page(
         "owner.html",
         error=error,
         streams=site.store.overview(),
-        active=[one for one in reversed(shared) if one.state == "active"],
-        ended=[one for one in reversed(shared) if one.state != "active"],
-        token=site.sessions.form(session, OWNER),
+        active=[one for one in shared if one.state == "active"],
+        ended=[one for one in shared if one.state != "active"],
+        token=token,
+        passkeys=passkeys.listed(),
+        passkey=passkeys.creation(token) if passkeys.host else None,
         new=NEW,
         revoke=REVOKE,
         logout=LOGOUT,
@@ -139,5 +141,19 @@ def _revoke(site: OwnerSite, session: str) -> Response:
     try:
         site.revoke(request.form.get("grant", ""))
     except Unavailable as error:
+        return _overview(site, session, error)
+    return see_other(OWNER)
+
+
+def _passkey(site: OwnerSite, session: str) -> Response:
+    """Adds the passkey that the browser created, or removes one."""
+    site.sessions.check_form(session, OWNER)
+    form, passkeys = request.form, site.sessions.passkeys
+    try:
+        if "remove" in form:
+            passkeys.remove(form["remove"])
+        else:
+            passkeys.add(form["form"], form.get("credential", ""), form.get("name", ""))
+    except InvalidRequest as error:
         return _overview(site, session, error)
     return see_other(OWNER)

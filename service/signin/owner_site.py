@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any
 
@@ -70,10 +70,22 @@ class OwnerSite:
 
         return self.view(answered)
 
-    def sign_in_page(self, code: str = "", onward: str | None = None) -> Response:
+    def sign_in_page(
+        self, code: str = "", onward: str | None = None, error: EvidenceError | None = None
+    ) -> Response:
         """Returns the sign-in page, which then opens `onward`, by default the requested page."""
         onward = onward or request.full_path.rstrip("?")
-        return self.page("sign_in.html", code=code, onward=onward)
+        passkeys = self.sessions.passkeys
+        if code or not passkeys.host or not passkeys.listed():
+            return self.page("sign_in.html", error=error, code=code, onward=onward, passkey=None)
+
+        def page(form: str) -> Response:
+            asked = passkeys.request(form)
+            return self.page(
+                "sign_in.html", error=error, code="", onward=onward, passkey=asked, token=form
+            )
+
+        return self.sessions.visited(page)
 
     def choices(self) -> list[Choice]:
         """Returns all streams that can be shared."""
@@ -95,6 +107,8 @@ class OwnerSite:
     def sent(self, choices: list[Choice]) -> list[Choice]:
         """Returns the choices with the boxes ticked as in the sent form."""
         sent = request.form
+        if "everything" in sent:
+            return [replace(one, chosen=True) for one in choices]
         return consent.filled(choices, sent.getlist("stream"), sent.getlist("field"))
 
     @property

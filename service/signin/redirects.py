@@ -6,7 +6,6 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 MOST_CHARS: Final = 512
-LOOPBACK: Final = ("127.0.0.1", "[::1]", "localhost")
 #: Schemes that a browser handles itself. Other schemes belong to applications.
 REFUSED: Final = frozenset(
     "about blob chrome data file filesystem ftp http javascript mailto view-source vbscript ws wss"

@@ -26,8 +26,7 @@ from flask import Request, request
 from evidence.errors import Unauthenticated
 from service.access.entries import Entry
 from service.access.signins import Signins
-from service.signin.clients import METHODS, OFFLINE, Client, Clients, is_url
-from service.signin.documents import Documents
+from service.signin.clients import METHODS, OFFLINE, Client, Clients, Documents, is_url
 from service.signin.metadata import AUTHORIZE, Resources
 
 _REPEATED: Final = "resource"

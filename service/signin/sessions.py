@@ -1,6 +1,8 @@
 """The owner's browser sessions: cookies, and forms that only the same session can send."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from flask import Response, request
@@ -10,10 +12,11 @@ from evidence.errors import Forbidden
 from service.access import tokens
 from service.access.guard import check_form
 from service.access.owner import SESSION_SECONDS, Owner, limit
+from service.access.passkeys import Passkeys
 from service.access.rates import client
 
 FORM_SECONDS: Final = 600
-_FORM: Final = "form"
+_FORM, _PASSKEY = "form", "passkey"
 #: The key of addresses that many clients can share; these share one sign-in limit.
 _SHARED: Final = "shared"
 
@@ -32,6 +35,10 @@ class Sessions:
         return "__Host-rung" if self._secure else "rung_owner"
 
     @property
+    def _visit_cookie(self) -> str:
+        return f"{self._cookie}_visit"
+
+    @property
     def _secure(self) -> bool:
         return self.base.startswith("https:")
 
@@ -45,21 +52,55 @@ class Sessions:
 
         Raises the errors of `Owner.sign_in`.
         """
-        session = self.owner.sign_in(secret, self.address() or _SHARED)
+        return self._started(self.owner.sign_in(secret, self._counted), response)
+
+    def sign_in_with_passkey(self, response: Response) -> Response:
+        """Starts a session with the answer of a passkey to the sent form, and ends the one before.
+
+        Raises `Forbidden` for a form of another browser, and the errors of `Passkeys.sign_in`.
+        """
+        form = request.form
+        self.check_form(self._visit, _PASSKEY)
+        session = self.passkeys.sign_in(form["form"], form["credential"], self._counted)
+        return self._started(session, response)
+
+    @property
+    def _counted(self) -> str:
+        """Whose attempts to sign in are counted together."""
+        return self.address() or _SHARED
+
+    def _started(self, session: str, response: Response) -> Response:
         self.owner.sign_out(request.cookies.get(self._cookie, ""))
-        self._set(response, session, SESSION_SECONDS)
+        self._set(self._cookie, response, session, SESSION_SECONDS)
+        return response
+
+    @cached_property
+    def passkeys(self) -> Passkeys:
+        """The passkeys of the owner."""
+        return Passkeys(self.owner, self.base)
+
+    @property
+    def _visit(self) -> str:
+        """What a browser that is not signed in is known by; empty for a new one."""
+        return request.cookies.get(self._visit_cookie, "")
+
+    def visited(self, page: Callable[[str], Response]) -> Response:
+        """Returns a page with a form that signs in this browser with a passkey, from its token."""
+        visit = self._visit or tokens.new("")
+        response = page(self.form(visit, _PASSKEY))
+        self._set(self._visit_cookie, response, visit, FORM_SECONDS)
         return response
 
     def sign_out(self, session: str, response: Response) -> Response:
         """Ends a session."""
         self.owner.sign_out(session)
-        self._set(response, "", 0)
+        self._set(self._cookie, response, "", 0)
         return response
 
-    def _set(self, response: Response, session: str, seconds: int) -> None:
+    def _set(self, name: str, response: Response, value: str, seconds: int) -> None:
         response.set_cookie(
-            self._cookie,
-            session,
+            name,
+            value,
             max_age=seconds,
             secure=self._secure,
             httponly=True,

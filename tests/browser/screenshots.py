@@ -66,13 +66,12 @@ def reading(path: str) -> Callable[[Visitor, Site], None]:
 
 
 def hit(path: str) -> Callable[[Visitor, Site], None]:
-    """The page of the first hit of a search, at its match."""
+    """The page of the first hit of a search, without the fragment that scrolls to its match."""
 
     def act(visitor: Visitor, site: Site) -> None:
         reading(path)(visitor, site)
-        visitor.page.locator("a.hit").first.click()
-        visitor.page.locator("article").wait_for()
-        show(visitor, "body")
+        address = visitor.page.locator("a.hit").first.get_attribute("href") or ""
+        visitor.go(address.partition("#")[0])
 
     return act
 
@@ -88,9 +87,8 @@ def page(path: str) -> Callable[[Visitor, Site], None]:
 
 
 PICTURES = (
-    *(("try", WIDE, search), ("try-phone", NARROW, read), ("connect", WIDE, page("/connect"))),
     ("read", WIDE, reading(f"/read?q={QUESTION}")),
-    ("read-phone", NARROW, hit("/read?q=quorum+elm")),
+    ("read-phone", NARROW, hit(f"/read?q={QUESTION}")),
 )
 VIEWS = {
     "index": page("/"),

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from service.demo.fill import fill, token_for
-from service.demo.papers import write_once
+from service.demo.papers import write
 from service.place import Place
 from service.records.sqlite.writer import open_writer
 from tests.helpers import worlds
@@ -38,7 +38,7 @@ def serving_site(**environ: str) -> Iterator[Site]:
     with TemporaryDirectory() as folder:
         house = worlds.build(World((_forged(),)), Path(folder))
         forged_token = house.grant()[1]
-        papers = write_once(Path(folder) / "papers")
+        papers = write(Path(folder) / "papers")
         with open_writer(house.path) as writer:
             connections = fill(writer)
             token = token_for(writer, connections, Path(folder) / "token")

@@ -1,4 +1,4 @@
-"""`/try`: searched and read to the end, by pointer and by keyboard, and the token stays in it."""
+"""`/try`: searched and read to the end, by pointer and by keyboard; the token stays in the tab."""
 
 import json
 from collections.abc import Iterator
@@ -108,8 +108,8 @@ def test_three_continuations_are_followed_by_button(trial: Trial, site: Site) ->
         window = trial.structured()["window"]
         assert window["text"] == whole[window["start_chars"] : window["end_chars"]]
         shown = trial.page.locator("#content").text_content() or ""
-        assert window["text"] in shown, "both channels stand side by side"
-    assert not trial.visitor.places_of(site.token)
+        assert window["text"] in shown, "the text is shown too"
+    assert not trial.visitor.places_of(site.token, in_tab=True)
 
 
 @PHONE_AND_DESK
@@ -142,7 +142,7 @@ def test_the_same_is_done_by_keyboard_alone(visitor: Visitor, site: Site) -> Non
     start = trial.structured()["window"]["start_chars"]
     assert "".join(trial.windows(follow)) == stored(site)[start:]
     assert trial.calls > 10
-    assert not visitor.places_of(site.token)
+    assert not visitor.places_of(site.token, in_tab=True)
 
 
 def test_the_token_is_in_the_header_of_calls_and_nowhere_else(trial: Trial, site: Site) -> None:
@@ -156,10 +156,37 @@ def test_the_token_is_in_the_header_of_calls_and_nowhere_else(trial: Trial, site
     ]
     assert carried == [f"{site.base}/mcp"] * 2
     visitor.page.go_back()
-    assert not visitor.places_of(site.token)
-    visitor.page.reload()
-    assert visitor.page.get_by_label("Token for records").input_value() == ""
+    assert not visitor.places_of(site.token, in_tab=True)
     assert site.token not in visitor.page.content()
+
+
+def test_the_token_stays_in_the_tab_until_it_is_refused(trial: Trial, site: Site) -> None:
+    trial.call(query=QUERY)
+    page = trial.page
+    page.reload()
+    field = page.get_by_label("Token for records")
+    assert field.input_value() == site.token
+    other = page.context.new_page()
+    other.goto(f"{site.base}/try")
+    assert other.get_by_label("Token for records").input_value() == ""
+    other.close()
+    field.fill("rung_of-nobody")
+    again = Trial(trial.visitor)
+    again.call(query=QUERY)
+    trial.visitor.complaints.clear()  # the browser itself says that an answer was 401
+    page.reload()
+    assert page.get_by_label("Token for records").input_value() == ""
+
+
+def test_hits_come_first_and_json_on_demand(trial: Trial) -> None:
+    trial.call(query=QUERY)
+    hit, text, json_ = (
+        trial.page.locator(place).bounding_box() for place in ("#rungs", "#content", "#json")
+    )
+    assert hit and text and json_ and hit["y"] < text["y"] < json_["y"]
+    assert not trial.page.locator("#structured").is_visible()
+    trial.press(trial.page.locator("#json > summary"))
+    assert trial.page.locator("#structured").is_visible()
 
 
 @PHONE_AND_DESK

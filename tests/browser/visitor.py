@@ -21,9 +21,9 @@ document.addEventListener("securitypolicyviolation", (event) => {
 });
 """
 STORED = """
-() => JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie, window.name,
-                      history.state])
+() => JSON.stringify([{...localStorage}, document.cookie, window.name, history.state])
 """
+TAB = "() => JSON.stringify({...sessionStorage})"
 FOCUSED = r"""
 () => {
   const found = document.activeElement;
@@ -117,8 +117,11 @@ class Visitor:
         home = urlsplit(self.base).netloc
         return [url for url in urls if urlsplit(url).scheme != "data" and home != _host(url)]
 
-    def places_of(self, secret: str) -> list[str]:
-        """Where a secret went that it should not: anywhere but an Authorization header to us."""
+    def places_of(self, secret: str, *, in_tab: bool = False) -> list[str]:
+        """Where a secret went that it should not: anywhere but an Authorization header to us.
+
+        `in_tab` expects it in the storage of the tab.
+        """
         found = []
         for request in self.requests:
             sent = request.all_headers()
@@ -133,6 +136,8 @@ class Visitor:
             found.append("the address bar")
         if secret in str(self.page.evaluate(STORED)) or secret in str(self.page.context.cookies()):
             found.append("storage of the browser")
+        if (secret in str(self.page.evaluate(TAB))) != in_tab:
+            found.append("the storage of the tab")
         return found
 
 

@@ -1,10 +1,7 @@
 """`rung config`: what is in force and why, what is wrong, and an example that is the defaults."""
 
-import os
 import re
-import sqlite3
 import subprocess
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -95,39 +92,9 @@ def test_all_faults_and_likely_typing_errors_are_told_at_once() -> None:
     assert "Did you mean RUNG_PUBLIC_URL?" in found.stderr
 
 
-@pytest.fixture(params=["text", "empty", "other", "pipe"])
-def strange(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A file that is no store."""
-    path = tmp_path / "strange.db"
-    if request.param == "other":
-        with closing(sqlite3.connect(path)) as db:
-            db.execute("CREATE TABLE meta (name TEXT)")
-    elif request.param == "pipe":
-        os.mkfifo(path)
-    else:
-        path.write_text("no store" if request.param == "text" else "")
-    return path
-
-
 def test_a_good_configuration_is_checked_without_a_word(archive: Archive) -> None:
     found = run("--check", RUNG_STORE=str(archive.house.path))
     assert (found.exit_code, found.output) == (0, "")
-
-
-def test_a_store_that_is_not_there_may_come_later(tmp_path: Path) -> None:
-    missing = str(tmp_path / "rung.db")
-    found = run("--check", RUNG_STORE=missing)
-    assert (found.exit_code, found.stdout) == (0, "")
-    assert f"{missing} does not exist" in found.stderr
-    upstream = {"RUNG_UPSTREAM_URL": "https://pdpp.example.com"}
-    fetched = {"RUNG_STORE_URL": "https://files.example.com/a", "RUNG_STORE_SHA256": "0" * 64}
-    for others in (upstream, fetched):
-        assert run("--check", RUNG_STORE=missing, **others).output == ""
-
-
-def test_a_file_that_is_no_store_is_a_fault(strange: Path) -> None:
-    found = run("--check", RUNG_STORE=str(strange))
-    assert found.exit_code == 2 and f"{strange} is not a Rung store" in found.stderr
 
 
 def test_a_number_says_from_where_to_where_it_goes() -> None:

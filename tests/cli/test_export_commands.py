@@ -10,9 +10,7 @@ import pytest
 from click.testing import Result
 
 from tests.helpers.archive import BASE64, BYTES, LONG, LONG_ID, NESTED, NOTES, Archive
-from tests.helpers.papers import ATTENTION, DEEP_LEARNING, RELEASES, Release, known
 from tests.helpers.shell import Shell
-from tests.helpers.snapshots import DATA
 
 csv.field_size_limit(1 << 28)
 
@@ -124,13 +122,6 @@ def test_a_stream_is_narrowed_as_a_query_is(archive: Archive, out: Path) -> None
     assert [list(day) for day in days] == [["at"]] * 9 and days == sorted(days, key=str)
 
 
-def test_previews_stay_where_they_are_asked_for(archive: Archive, out: Path) -> None:
-    words = ("--previews", "--filter", "id=long", "-o", str(out))
-    archive.shell.ok("export", "stream", "notes", *words)
-    found = json.loads(alone(out))["data"]["text"]
-    assert found["object"] == "field_preview" and found["size_chars"] == len(LONG)
-
-
 @pytest.mark.parametrize("named", [("scan",), ("home/notes:bytes", "file")])
 def test_a_blob_is_written_by_its_id_or_its_field(
     shell: Shell, out: Path, named: tuple[str, ...]
@@ -142,25 +133,6 @@ def test_a_blob_is_written_by_its_id_or_its_field(
 def test_bytes_that_stand_in_a_record_are_decoded(archive: Archive, out: Path) -> None:
     archive.shell.ok("export", "blob", "home/notes:bytes", "raw", "-o", str(out))
     assert alone(out) == bytes(range(16)) * 64
-
-
-@pytest.mark.parametrize("lang", [None, "zh"])
-def test_a_paper_is_written_to_the_byte(out: Path, lang: str | None) -> None:
-    release = Release(DATA / RELEASES[0])
-    shell = Shell({"RUNG_PAPERS_DB": str(release.snapshot)})
-    words = ("--lang", lang) if lang else ()
-    shell.ok("export", "paper", DEEP_LEARNING, *words, "-o", str(out))
-    assert DEEP_LEARNING in known()
-    text = release.translation(DEEP_LEARNING, lang) if lang else release.source(DEEP_LEARNING)
-    assert alone(out) == text.encode()
-
-
-def test_a_paper_in_a_language_it_has_not_is_not_there(out: Path) -> None:
-    release = Release(DATA / RELEASES[0])
-    words = ("export", "paper", ATTENTION, "--lang", "xx", "-o", str(out))
-    result = Shell({}).run(*words, "--db", str(release.snapshot))
-    assert result.exit_code == 5 and "--db" in result.stderr
-    assert not list(out.parent.iterdir())
 
 
 def test_a_pipe_gets_the_same_bytes(archive: Archive) -> None:

@@ -128,7 +128,7 @@ def test_a_killed_export_of_a_stream_goes_on_with_its_next_page(
         return len([cursor for cursor in pages if cursor]) == 2
 
     killer = Killer(third_page)
-    words = ("stream", "notes", "--format", form, "--previews", "-o", str(out))
+    words = ("stream", "notes", "--format", form, "-o", str(out))
     with bent(url, killer) as server:
         shell = archive.at(RUNG_URL=server.url)
         killer.run(shell, *words)
@@ -282,7 +282,7 @@ def test_a_cursor_the_source_forgot_says_to_start_anew(
         told = {"error": {"code": "invalid_cursor", "message": "No.", "param": "cursor"}}
         return as_json(told, 400)
 
-    words = ("export", "stream", "notes", "--previews", "-o", str(out))
+    words = ("export", "stream", "notes", "-o", str(out))
     shell = archive.at(RUNG_URL=url)
     with bent(url, bend) as server:
         first = shell.run(*words, "--url", server.url)
@@ -302,7 +302,7 @@ def test_a_source_without_a_cursor_is_not_taken_for_whole(
         return as_json({**body, "next_cursor": None}) if body.get("next_cursor") else reply
 
     with bent(url, bend) as server:
-        words = ("export", "stream", "notes", "--previews", "-o", str(out))
+        words = ("export", "stream", "notes", "-o", str(out))
         result = archive.at(RUNG_URL=server.url).run(*words)
     assert result.exit_code == 2 and "--connection-id" in result.stderr and not out.exists()
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import orjson
 import pytest
 
+from service.addresses import rung_url
 from service.cli.commands import Spelling, report_errors
 from service.cli.opening import open_session
-from service.cli.source import Source, rung_url
+from service.cli.source import Source
 from service.ports import SchemaQuery
 from tests.helpers.loopback import free_port, silent
 from tests.helpers.archive import Archive
@@ -88,7 +89,7 @@ def test_the_doctor_goes_to_the_server_that_commands_read_from(
 
 def test_a_mistyped_path_is_met_with_the_right_one_first(url: str) -> None:
     found = Shell({}).run("doctor", f"{url}/mcpp").stdout
-    assert found.count(f"such as {url}/mcp") == 2, "at the health and at the endpoint"
+    assert found.count(f"such as {url}/mcp") == 1
     assert found.index("Correct the path") < found.index("nginx")
 
 

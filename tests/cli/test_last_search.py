@@ -46,3 +46,51 @@ def test_open_prints_the_page_of_a_record(shell: Shell) -> None:
 def test_times_on_a_terminal_are_local(shell: Shell) -> None:
     shown = shell.terminal("search", "invoice")
     assert "+09:00" in shown and not re.search(r"T\d\d:\d\d(:\d\d)?Z", shown.partition("\n")[2])
+
+
+def test_a_search_on_a_terminal_begins_with_a_sentence(shell: Shell) -> None:
+    shown = shell.terminals(("search", "invoice", "number", "--limit", "1"), ("search", "qqqzzz"))
+    lines = [re.sub("\x1b[^m]*m", "", line).strip() for line in shown.splitlines()]
+    assert re.fullmatch(r"\d+ records match, \d+ with every word, 1 shown\.", lines[0])
+    assert "0 records match." in lines
+
+
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        (("schema",), r"\d+ streams of \d+ connectors\."),
+        (("schema", "messages"), r"The stream messages\."),
+        (("query", "messages", "--limit", "2"), "2 records of messages, and more follow\\."),
+        (
+            ("query", "messages", "--limit", "2", "--count", "exact"),
+            r"\d+ records of messages, 2 shown\.",
+        ),
+        (("aggregate", "messages", "count"), r"\d+ records of messages\."),
+        (
+            ("aggregate", "messages", "max", "received_at"),
+            r"Greatest received_at in \d+ records of messages: .+",
+        ),
+        (
+            ("aggregate", "messages", "count", "--group-by", "folder", "--limit", "1"),
+            r"\d+ records of messages in \d groups by folder, 1 shown\.",
+        ),
+        (("fetch", "nowhere/messages:1"), r"Error: .+"),
+    ],
+)
+def test_every_answer_on_a_terminal_begins_with_a_sentence(
+    shell: Shell, words: tuple[str, ...], first: str
+) -> None:
+    shown = re.sub("\x1b[^m]*m", "", shell.terminal(*words, columns=200))
+    assert re.fullmatch(first, shown.splitlines()[0].strip()), shown
+
+
+def test_plain_on_a_terminal_is_the_text_of_a_pipe(shell: Shell) -> None:
+    for words in (("search", "invoice"), ("query", "notes"), ("schema",), ("fetch", "1")):
+        shown = shell.terminal(*words, "--plain").replace("\r\n", "\n")
+        piped = shell.ok(*words)
+        assert sorted(_comparable(shown)) == sorted(_comparable(piped.stdout + piped.stderr))
+
+
+def _comparable(text: str) -> list[str]:
+    """The lines without the number of a fence, which is random."""
+    return re.sub(r"(<<<|>>>)\w+|\w+(?=>>>)", "", text).splitlines()

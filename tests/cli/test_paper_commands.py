@@ -195,26 +195,37 @@ def test_an_invalid_choice_says_what_to_choose_from() -> None:
 
 
 def test_printed_commands_name_the_snapshot_that_was_named(release: Release) -> None:
-    named = ("--db", str(release.snapshot))
-    question = ("search", "learning", "--limit", "1")
-    ways = ((*named, *question), (*question, *named), ("--db", "nowhere.db", *question, *named))
-    found = {ok(*way).stdout for way in ways}
-    assert len(found) == 1
-    (command,) = re.findall("next_page: rung papers (.*)", found.pop())
+    found = ok("search", "learning", "--limit", "1", "--db", str(release.snapshot)).stdout
+    (command,) = re.findall("next_page: rung papers (.*)", found)
     assert command.endswith(f"--db {release.snapshot}")
     ok(*shlex.split(command))
 
 
 def test_controls_in_a_paper_do_not_reach_a_terminal(tmp_path: Path) -> None:
     new = retitled(place(tmp_path / "snapshot.db"), "A \x1b[31mred\x1b[0m title")
-    shell = Shell({"RUNG_PAPERS_DB": str(new), "NO_COLOR": "1"})
+    shell = Shell({"RUNG_PAPERS_DB": str(new), "TERM": "dumb"})
     for words in (("show", DEEP_LEARNING), ("show", DEEP_LEARNING, "--json")):
         shown = shell.terminal("papers", *words)
         assert "red" in shown and "\x1b" not in shown
 
 
+def test_a_terminal_gets_a_sentence_and_the_snippets_without_a_fence(release: Release) -> None:
+    shell = Shell({"RUNG_PAPERS_DB": str(release.snapshot), "TERM": "dumb"})
+    shown = shell.terminals(
+        ("papers", "search", "learning", "--limit", "2"),
+        ("papers", "facets", "author", "--limit", "3"),
+        ("papers", "read", ATTENTION, "--outline"),
+    )
+    assert re.search(r"^\d+ papers match, .*2 shown\.$", shown, re.MULTILINE)
+    assert re.search(r"^\d+ values of author, 3 shown\.$", shown, re.MULTILINE)
+    assert re.search(r"^\d+ headings in [\d,]+ characters\.$", shown, re.MULTILINE)
+    assert "<<<" not in shown and "metadata: rung papers show" in shown
+    plain = shell.terminal("papers", "search", "learning", "--plain")
+    assert plain.startswith("search_papers query=learning") and "<<<" in plain
+
+
 def test_a_snapshot_that_is_not_there_is_an_error_without_a_traceback(tmp_path: Path) -> None:
-    result = run("--db", str(tmp_path / "none.db"), "search", "x")
+    result = run("search", "x", "--db", str(tmp_path / "none.db"))
     assert result.exit_code == 1 and "snapshot_unavailable" in result.stderr
     assert "Traceback" not in result.output
 
@@ -222,11 +233,11 @@ def test_a_snapshot_that_is_not_there_is_an_error_without_a_traceback(tmp_path: 
 def test_a_swap_says_what_is_served_now(tmp_path: Path) -> None:
     served = place(tmp_path / "served" / "snapshot.db")
     new = retitled(place(tmp_path / "new.db", RELEASES[1]), "New")
-    assert "Deep learning" in ok("--db", str(served), "show", DEEP_LEARNING).stdout
-    swapped = ok("--db", str(served), "swap", str(new))
+    assert "Deep learning" in ok("show", DEEP_LEARNING, "--db", str(served)).stdout
+    swapped = ok("swap", "--db", str(served), str(new))
     assert "papers 49" in swapped.stdout
-    assert 'title: "New"' in ok("--db", str(served), "show", DEEP_LEARNING).stdout
+    assert 'title: "New"' in ok("show", DEEP_LEARNING, "--db", str(served)).stdout
     for bad in (served, tmp_path / "none.db"):
-        result = run("--db", str(served), "swap", str(bad))
+        result = run("swap", "--db", str(served), str(bad))
         assert result.exit_code == 2 and "snapshot_refused" in result.stderr
         assert result.stdout == ""

@@ -12,8 +12,8 @@ import orjson
 import pytest
 
 from evidence.errors import KINDS
+from service.addresses import rung_url
 from service.cli import commands
-from service.cli.source import rung_url
 from tests.helpers import hostile as hostile_world, worlds
 from tests.helpers.caller import Local
 from tests.helpers.loopback import Asked, Reply, answering
@@ -113,7 +113,7 @@ def test_a_word_like_an_option_is_explained(shell: Shell) -> None:
     assert shell.ok("search", "--", "tag", "-friday").stdout == (
         shell.ok("search", "tag -friday").stdout
     )
-    assert "Did you mean '--limit'?" in shell.run("search", "x", "--limt", "3").stderr
+    assert "Did you mean '--limit'?" in shell.run("search", "x", "--limits", "3").stderr
 
 
 def test_defaults_are_those_of_the_tools_for_text_and_of_rest_for_json(home: Shell) -> None:

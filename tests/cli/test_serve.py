@@ -22,22 +22,17 @@ def test_a_file_that_is_no_store_is_not_served(tmp_path: Path, content: str) -> 
 
 @pytest.mark.parametrize("command", ["serve", "demo"])
 @pytest.mark.parametrize("port", ["abc", "-1", "65536"])
-def test_a_port_that_is_none_is_blamed_on_what_gave_it(command: str, port: str) -> None:
+def test_a_port_that_is_none_is_refused(command: str, port: str) -> None:
     named = Shell({**SHELL.environ, "PORT": port}).run(command)
-    assert named.exit_code == 2
-    assert (
-        f"the environment variable PORT: it is '{port}'" in named.stderr
-        and "--port" not in named.stderr
-    )
     typed = SHELL.run(command, "--port", port)
-    assert typed.exit_code == 2
-    assert "'--port'" in typed.stderr and "from 0 to 65535" in typed.stderr
+    for result in (named, typed):
+        assert result.exit_code == 2 and "'--port' (env var: 'PORT')" in result.stderr
+        assert port in result.stderr
 
 
-def test_a_number_of_workers_is_blamed_on_what_gave_it() -> None:
+def test_a_number_of_workers_that_is_none_is_refused() -> None:
     named = Shell({**SHELL.environ, "WEB_CONCURRENCY": "0"}).run("serve")
-    assert named.exit_code == 2
-    assert "the environment variable WEB_CONCURRENCY" in named.stderr and "from 1" in named.stderr
+    assert named.exit_code == 2 and "WEB_CONCURRENCY" in named.stderr
 
 
 def test_what_is_likely_a_mistake_is_logged_once_at_the_start(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tests.helpers.stdio import ROOT, environment
 from tests.helpers.worlds import House
 
 #: Libraries that no command at a shell needs: for servers, for other servers, for a terminal.
-SERVING = {"flask", "werkzeug", "jinja2", "gunicorn", "structlog", "prometheus_client", "limits"}
+SERVING = {"flask", "werkzeug", "jinja2", "gunicorn", "prometheus_client", "limits"}
 ASKING = {"requests", "urllib3", "tomlkit"}
 PRINTING = {"rich", "sqlite_utils"}
 #: What only a command that opens a store needs, and what only one of operations does.

@@ -4,7 +4,7 @@ import json
 import sqlite3
 import subprocess
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -14,10 +14,11 @@ from service.access import packages
 from service.access.registry import Registry
 from service.keys import of_tokens
 from service.records.sqlite import backup
+from service.records.sqlite.check import check
 from service.records.sqlite.writer import open_writer
 from tests.helpers import worlds
 from tests.helpers.api import Api
-from tests.helpers.server import serving
+from tests.helpers.server import ROOT, serving
 from tests.helpers.shell import Shell
 from tests.helpers.two_owners import local_member
 from tests.helpers.waiting import WAIT_SECONDS
@@ -56,7 +57,7 @@ def test_remove_takes_a_stream_and_what_is_not_granted_is_gone(house: House, she
     assert keys(api)[0] == "long"
 
     said = shell.ok("remove", "mail-home", "--yes").stderr
-    assert "messages: 7 records (stays, empty, for the grants that cover it)" in said
+    assert "messages: 7 records (the empty stream is kept for its grants)" in said
     assert keys(api) == []
     assert "sound" in shell.ok("check").stderr
 
@@ -146,6 +147,43 @@ def test_a_writer_of_the_old_store_does_not_write_into_the_new_one(
         with pytest.raises(Exception, match="was replaced"), writer.transaction():
             writer.set_meta("secret", "x")
     assert "sound" in shell.ok("check").stderr
+
+
+def test_a_writer_of_the_old_store_does_not_empty_the_log_of_the_new_one(house: House) -> None:
+    old = open_writer(house.path)
+    backup.repair(house.path)
+    with open_writer(house.path) as new:
+        with new.transaction():
+            new.set_meta("note", "kept")
+        old.close()
+    with open_writer(house.path) as new:
+        assert new.meta("note") == "kept"
+    assert check(house.path) == []
+
+
+#: In another process: within one, SQLite drops the index of the log of a file that is gone.
+RESTORE = """
+import sys
+from pathlib import Path
+from service.records.sqlite import backup, check
+backup.restore(*map(Path, sys.argv[1:]))
+assert check.check(Path(sys.argv[2])) == []
+"""
+
+
+def test_a_store_is_checked_at_its_own_size_though_its_log_knew_another(
+    house: House, shell: Shell
+) -> None:
+    small, large = (str(house.path.with_name(name)) for name in ("small.db", "large.db"))
+    shell.ok("backup", small)
+    house.add("bank", *(row("messages", f"x{n}", subject="elm " * 400) for n in range(200)))
+    shell.ok("backup", large)
+    shell.ok("restore", small, "--yes")
+    with closing(sqlite3.connect(house.path)) as reader:
+        assert reader.execute("SELECT count(*) FROM record").fetchone()[0] < 200
+        house.grant(label="written to its log")
+        command = [sys.executable, "-c", RESTORE, large, str(house.path)]
+        subprocess.run(command, cwd=ROOT, check=True)
 
 
 def test_grants_and_packages_made_while_a_copy_is_changed_are_in_it(house: House) -> None:

@@ -127,18 +127,16 @@ def test_grants_are_made_and_revoked_while_a_large_stream_is_indexed_anew(house:
 
 def test_grants_are_made_and_revoked_while_the_indexes_are_made_anew(house: House) -> None:
     api = house.api()
-    assert grants_beside(house, api, "stats", "--reindex") == {ROWS}
+    house.change("UPDATE stream SET records = records + 1")
+    assert grants_beside(house, api, "check", "--repair", "--yes") <= {ROWS, ROWS + 1}
 
 
-@pytest.mark.parametrize("words", (("stats", "--reindex"), ("check", "--repair", "--yes")))
-def test_rows_that_come_in_while_a_copy_is_changed_are_not_lost(
-    house: House, words: tuple[str, ...]
-) -> None:
+def test_rows_that_come_in_while_a_copy_is_changed_are_not_lost(house: House) -> None:
     api = house.api()
     house.change("UPDATE stream SET records = records + 1")
     row = house.path.with_name("row.ndjson")
     row.write_text('{"id": "one more", "title": "Oak", "body": "beech"}\n')
-    with rung(house, *words) as process:
+    with rung(house, "check", "--repair", "--yes") as process:
         while not house.path.with_name(f".{house.path.name}.copy").exists():
             assert process.poll() is None
         into = ("import", str(row), "--connection", "c", "--stream", "rows")

@@ -18,14 +18,19 @@ from tests.helpers.signin import MAIL, new_code
 
 
 def main(store: str, journal: str, url: str) -> None:
+    with sync_playwright() as playwright:
+        browser = launched(playwright)
+        visit(browser.new_page(), store, journal, url)
+        browser.close()
+
+
+def visit(page: Page, store: str, journal: str, url: str) -> None:
+    """Opens the page of a request and decides."""
     with Path(journal).open("a+", encoding="utf-8") as lines:
         lines.seek(0)
         decision = "Refuse" if lines.read() else "Allow"
         lines.write(f"{decision} {url}\n")
-    with sync_playwright() as playwright:
-        browser = launched(playwright)
-        decide(browser.new_page(), store, url, decision)
-        browser.close()
+    decide(page, store, url, decision)
 
 
 def decide(page: Page, store: str, url: str, decision: str) -> None:

@@ -244,7 +244,7 @@ def driving(client: Client, way: Task, env: Mapping[str, str] = os.environ) -> I
             stderr=log,
             text=True,
             cwd=HERE,
-            env=env,
+            env={**env, "PYTHONPATH": str(HERE.parents[1])},
             start_new_session=True,
         ) as process,
     ):

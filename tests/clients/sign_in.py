@@ -52,6 +52,7 @@ SIGNING_IN = (
     Client("typescript sdk 1.32.2", "drive_sdk.mjs", package=SDK),
     Client("typescript client 2.4.0", "drive_sdk.mjs", "auto", package=CLIENT),
     Client("inspector 2.12.0", "drive_inspector.mjs", "legacy", short=True),
+    Client("inspector 2.12.0 web", "drive_inspector_web.py"),
     Client("mcp-remote 0.15.1", "drive_mcp1.py", requirements=MCP1, proxy="mcp-remote"),
     Client("Claude Code 2.1.330", "drive_agent.py", "claude"),
     Client("Codex 0.169.0", "drive_agent.py", "codex"),
@@ -106,6 +107,7 @@ def report(client: Client) -> Iterator[Row]:
         with serving("wsgi:app", environ, workers=2) as base:
             environ = desktop(house, journal)
             task = way(client, base, environ["BROWSER"])
+            task |= {"store": spelled(house.path), "journal": str(journal)}
             with driving(client, task, environ) as driver:
                 for step, problem in steps(driver, house, journal):
                     yield client.name, step, problem

@@ -84,13 +84,8 @@ class AssetServer(ThreadingTCPServer):
                 connection.shutdown(socket.SHUT_RDWR)
 
 
-def certificate(
-    folder: Path, ends: datetime = CENTURY, names: x509.ExtensionType | None = None
-) -> tuple[Path, ssl.SSLContext]:
-    """A certificate that vouches for itself, and a server's context with it.
-
-    It is for 127.0.0.1, unless `names` says otherwise.
-    """
+def certificate(folder: Path, ends: datetime = CENTURY) -> tuple[Path, ssl.SSLContext]:
+    """A certificate of 127.0.0.1 that vouches for itself, and a server's context with it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "loopback")])
     host = x509.IPAddress(ip_address("127.0.0.1"))
@@ -98,7 +93,7 @@ def certificate(
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(datetime(2020, 1, 1))
         .not_valid_after(ends)
-        .add_extension(names or x509.SubjectAlternativeName([host]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([host]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )

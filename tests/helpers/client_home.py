@@ -56,10 +56,10 @@ class ClientHome:
         """Without the look at an address that is not there."""
         return self.run(URL, "--client", client, "--no-check", *arguments, **environment)
 
-    def file(self, client: str, scope: str = "user") -> Path:
+    def file(self, client: str) -> Path:
         config = named(client).config
         assert config is not None
-        return config.places[scope].path(sys.platform, self.home, self.project, {})
+        return config.place.path(sys.platform, self.home, {})
 
     def place(self, client: str, content: bytes) -> Path:
         path = self.file(client)

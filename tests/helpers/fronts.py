@@ -4,6 +4,7 @@ import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from threading import Event, Thread
 
@@ -22,22 +23,23 @@ OF_THE_LINE = ("host", "connection", "content-length", "accept-encoding", "trans
 @contextmanager
 def front(of: str, bend: Bend) -> Iterator[Loopback]:
     """A server that passes requests on to the one at `of`, as `bend` says."""
+    with answering(lambda asked: bend(asked, partial(passing, of))) as server:
+        yield server
+
+
+def passing(of: str, asked: Asked) -> Reply:
+    """What the server at `of` answers to a request."""
     with requests.Session() as session:
         session.trust_env = False
-
-        def passed(asked: Asked) -> Reply:
-            found = session.request(
-                asked.method,
-                of + asked.target,
-                headers=_kept(asked.headers),
-                data=asked.body,
-                allow_redirects=False,
-                timeout=WAIT_SECONDS,
-            )
-            return Reply(found.status_code, found.content, _kept(found.headers))
-
-        with answering(lambda asked: bend(asked, passed)) as server:
-            yield server
+        found = session.request(
+            asked.method,
+            of + asked.target,
+            headers=_kept(asked.headers),
+            data=asked.body,
+            allow_redirects=False,
+            timeout=WAIT_SECONDS,
+        )
+    return Reply(found.status_code, found.content, _kept(found.headers))
 
 
 def _kept(headers: Mapping[str, str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from evidence.fold import fold
-from service.records.sqlite import checkup
+from service.records.sqlite.transactions import INDEXES
 from service.records.ingest import Counts
 from service.records.sqlite.writer import Writer
 from tests.helpers import derived
@@ -35,7 +35,7 @@ LONG = "lantern " * 10_000
 
 def check(writer: Writer) -> None:
     """All indexes agree with what they index, and nothing points nowhere."""
-    for table in checkup.TABLES:
+    for table in INDEXES:
         writer.db.execute(f"INSERT INTO {table}({table}, rank) VALUES('integrity-check', 1)")
     assert writer.db.execute("PRAGMA foreign_key_check").fetchall() == []
     derived.check(writer)

@@ -44,11 +44,11 @@ def serving(
 ) -> Iterator[str]:
     """Serves `app_import` (`module:app` or `module:create_app()`) and yields its base URL.
 
-    The application finds its port in `PORT`. `config` names a gunicorn configuration file;
-    none is read otherwise. Workers run in `cwd`, by default an empty folder, because a checkout
-    may contain a store in `var`. They run as the user with the number `user`, who need not be able
-    to read the code. The server logs to `log`. Its process group is added to
-    `started`. On exit the server and its workers are gone.
+    The application finds its port in `PORT`, which also replaces `{port}` in `env`. `config`
+    names a gunicorn configuration file; none is read otherwise. Workers run in `cwd`, by
+    default an empty folder, because a checkout may contain a store in `var`. They run as the
+    user with the number `user`, who need not be able to read the code. The server logs to
+    `log`. Its process group is added to `started`. On exit the server and its workers are gone.
     """
     with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as stack:
         log = log or stack.enter_context(TemporaryFile())
@@ -70,10 +70,11 @@ def serving(
         if user is not None:
             command += ["--user", str(user), "--group", str(user), "--preload"]
         kept = {key: value for key, value in os.environ.items() if not key.startswith(UNWANTED)}
+        given = {key: value.replace("{port}", str(port)) for key, value in (env or {}).items()}
         process = subprocess.Popen(
             command,
             cwd=cwd,
-            env={**kept, **QUICK, "PYTHONPATH": str(ROOT), **(env or {}), "PORT": str(port)},
+            env={**kept, **QUICK, "PYTHONPATH": str(ROOT), **given, "PORT": str(port)},
             pass_fds=[listener.fileno()],
             stdout=log,
             stderr=log,

@@ -56,7 +56,9 @@ def inputs(page: str) -> list[dict[str, str]]:
 
 def hidden(page: str) -> dict[str, str]:
     """The hidden inputs of a page."""
-    return {one["name"]: one["value"] for one in inputs(page) if one.get("type") == "hidden"}
+    return {
+        one["name"]: one.get("value", "") for one in inputs(page) if one.get("type") == "hidden"
+    }
 
 
 @dataclass

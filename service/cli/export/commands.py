@@ -1,4 +1,4 @@
-"""`rung export`: whole fields, records, streams, blobs and papers in files.
+"""`rung export`: whole fields, records, streams and blobs in files.
 
 An interrupted export leaves `FILE.part`, and the same command resumes it.
 """
@@ -18,12 +18,11 @@ from evidence.limits import BUDGETS
 from service.cli import output
 from service.cli.commands import Entry, Spelling, report_errors
 from service.cli.export import copying
-from service.cli.export.reading import Asker, FieldText, PaperSource, blob_of
+from service.cli.export.reading import Asker, FieldText, blob_of
 from service.cli.export.sinks import STDOUT, Sink, State, destination
-from service.cli.papers import Shelf, papers as papers_group
 from service.cli.progress import Meter
 from service.cli.reading import ENTRIES, RAW
-from service.cli.source import Source, rung_url, source_options
+from service.cli.source import Source, source_options
 from service.operations.read_record_field import resolve
 from service.ports import RecordQuery
 
@@ -67,7 +66,7 @@ def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group()
 def export() -> None:
-    """Export whole fields, records, streams, blobs and papers to files.
+    """Export whole fields, records, streams and blobs to files.
 
     An interrupted export leaves FILE.part. Run the same command again to resume it.
     """
@@ -112,24 +111,22 @@ def record(source: Source, target: Target, id: str, connection_id: str | None) -
     _run(source, target, "bytes", begin)
 
 
-def stream(
-    source: Source, target: Target, form: str | None, previews: bool, raw: bool, **options: Any
-) -> None:
-    """Write all records of STREAM, one a line, with large values whole."""
+def stream(source: Source, target: Target, form: str | None, raw: bool, **options: Any) -> None:
+    """Write all records of STREAM, one per line, with large values whole."""
     kind = form or ("csv" if target.output.lower().endswith(".csv") else "ndjson")
 
     def begin(asker: Asker) -> tuple[State, Work]:
         given = QUERY.given(options)
         loaded = QUERY.load(given)
         loaded |= {name: tuple(loaded[name]) for name in ("fields",) if name in loaded}
-        query = RecordQuery(**{**loaded, "limit": copying.PAGE, "whole": not previews})
-        what = {"stream": given, "format": kind, "previews": previews}
+        query = RecordQuery(**{**loaded, "limit": copying.PAGE, "whole": True})
+        what = {"stream": given, "format": kind}
         if kind == "ndjson":
-            lines = copying.Lines(asker, previews)
-            return what, partial(copying.copy, asker, query, lines)
+            return what, partial(copying.copy, asker, query, b"", copying.line)
         columns = copying.fields_of(asker, query)
-        table = copying.Table(asker, previews, columns, raw)
-        return {**what, "fields": columns, "raw": raw}, partial(copying.copy, asker, query, table)
+        table = copying.Table(columns, raw)
+        does = partial(copying.copy, asker, query, table.head(), table.row)
+        return {**what, "fields": columns, "raw": raw}, does
 
     _run(source, target, "records", begin)
     if kind == "csv" and not raw:
@@ -152,7 +149,6 @@ def _stream_command(entry: Entry[Any]) -> click.Command:
             type=click.Choice(FORMATS),
             help="Default: csv if the file name ends in .csv, else ndjson.",
         ),
-        click.Option(["--previews"], is_flag=True, help="Keep values over 64 KiB as previews."),
         click.Option(["--raw"], is_flag=True, help=RAW),
     ]
     return click.command("stream", params=params)(target_options(source_options(stream)))
@@ -198,7 +194,14 @@ def _blob(
 @click.command("blob")
 @click.argument("blob_id")
 @click.option("--connection-id", help="Only this connection.")
-@click.option("-o", "--output", "path", default="-", type=click.Path(dir_okay=False))
+@click.option(
+    "-o",
+    "--output",
+    "path",
+    default="-",
+    type=click.Path(dir_okay=False),
+    help="The file to write; default: standard output.",
+)
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the blob's metadata instead of its bytes."
 )
@@ -221,22 +224,6 @@ def print_blob(
         output.json({**about, "size_bytes": found.size_bytes, "sha256": found.sha256 or None})
 
 
-@export.command(params=[param for param in papers_group.params if param.name in ("db", "assets")])
-@click.argument("paper_id")
-@click.option("--lang", help="A translation instead of the source.")
-@target_options
-def paper(
-    target: Target, db: Path | None, assets: str | None, paper_id: str, lang: str | None
-) -> None:
-    """Export the whole Markdown of a paper."""
-    shelf = Shelf(db, assets, ("--db", str(db)))
-    papers = shelf.snapshot
-    with _explained(target, shelf.spell):
-        source = PaperSource(papers, paper_id, lang)
-        what = {"paper": paper_id, "lang": lang, "source": str(shelf.db.absolute())}
-        _write(target, what, "characters", partial(copying.text, source))
-
-
 def _run(
     source: Source,
     target: Target,
@@ -250,14 +237,8 @@ def _run(
     with _explained(target, spelling, asked=source.server):
         open = opener(source)
         what, does = begin(Asker(lambda: open(BUDGETS.upstream_seconds)))
-        _write(target, {**what, "source": _place(source)}, unit, does)
-
-
-def _place(source: Source) -> str:
-    """The address of a source, in one spelling."""
-    if source.url is not None:
-        return rung_url(source.url)
-    return source.provider_url or str(source.store.absolute())
+        place = source.server or str(source.store.absolute())
+        _write(target, {**what, "source": place}, unit, does)
 
 
 def _write(target: Target, what: State, unit: str, does: Work) -> None:

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
@@ -13,17 +13,15 @@ from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.pointer import is_nested, top_level
 from evidence.schema import StreamSchema
-from evidence.values import previewed
 from renderers.rendering import warning
 from service.cli.export import reading, whole
-from service.cli.export.reading import Asker, Changed, Text, is_cut
+from service.cli.export.reading import Asker, Changed, FieldText, is_cut
 from service.cli.export.sinks import Sink
 from service.cli.output import say
 from service.cli.progress import Meter
 from service.cli.rows import RECORD_COLUMNS, column
 from service.pdpp.decode import reference, rows, source_of, text_of, warnings_of
 from service.pdpp.encode import body_of
-from service.pdpp.encode.records import encode_data
 from service.ports import Blob, RecordQuery, RecordRead, ResourceServer, SchemaQuery
 
 KEPT_BYTES = 1 << 20
@@ -31,7 +29,7 @@ KEPT_BYTES = 1 << 20
 Find = Callable[[ResourceServer], Blob]
 
 
-def text(source: Text, sink: Sink, meter: Meter) -> None:
+def text(source: FieldText, sink: Sink, meter: Meter) -> None:
     """A whole text, exact, as UTF-8."""
 
     def work() -> None:
@@ -123,46 +121,28 @@ Body = dict[str, Any]
 PAGE = CONTRACT.page_items
 
 
-class Form(Protocol):
-    """A file format for records."""
-
-    def head(self) -> bytes: ...
-
-    def row(self, row: Body, ref: RecordRef) -> Iterator[bytes]: ...
+#: The line of a record in a file, piece by piece.
+Line = Callable[[Asker, Body, RecordRef], Iterator[bytes]]
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """Writes one REST record per line; `previews` keeps large values as previews."""
-
-    asker: Asker
-    previews: bool
-
-    def head(self) -> bytes:
-        return b""
-
-    def row(self, row: Body, ref: RecordRef) -> Iterator[bytes]:
-        if self.previews:
-            yield orjson.dumps(row) + b"\n"
-            return
-        for segment in whole.segments(self.asker, row, ref):
-            for data, _ in whole.as_json(segment, {}):
-                yield data
+def line(asker: Asker, row: Body, ref: RecordRef) -> Iterator[bytes]:
+    """A REST record as a line of JSON, with large values whole."""
+    for segment in whole.segments(asker, row, ref):
+        for data, _ in whole.as_json(segment, {}):
+            yield data
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """CSV (RFC 4180): a line of names, then a line for each record."""
 
-    asker: Asker
-    previews: bool
     fields: tuple[str, ...]
     raw: bool
 
     def head(self) -> bytes:
         return self._line((*RECORD_COLUMNS, *map(column, self.fields))) + b"\r\n"
 
-    def row(self, row: Body, ref: RecordRef) -> Iterator[bytes]:
+    def row(self, asker: Asker, row: Body, ref: RecordRef) -> Iterator[bytes]:
         data = row.get("data")
         data = data if isinstance(data, dict) else {}
         own = (str(ref), ref.connection_id, text_of(row, "emitted_at"))
@@ -170,8 +150,7 @@ class Table:
         for name in self.fields:
             yield b","
             value: Any = data.get(name)
-            cut = is_cut(value) and not self.previews
-            value = whole.Large(self.asker, ref, name, value) if cut else value
+            value = whole.Large(asker, ref, name, value) if is_cut(value) else value
             yield from whole.as_cell(value, raw=self.raw)
         yield b"\r\n"
 
@@ -205,8 +184,10 @@ class Progress:
         self.seen |= places
 
 
-def copy(asker: Asker, query: RecordQuery, form: Form, sink: Sink, meter: Meter) -> None:
-    """All records of a stream, page by page.
+def copy(
+    asker: Asker, query: RecordQuery, head: bytes, line: Line, sink: Sink, meter: Meter
+) -> None:
+    """All records of a stream after the `head` of the file, page by page.
 
     Raises `InvalidRequest` if the source gives no way to its further pages.
     """
@@ -214,18 +195,18 @@ def copy(asker: Asker, query: RecordQuery, form: Form, sink: Sink, meter: Meter)
 
     def work() -> None:
         while not sink.state.get("ended"):
-            _page(asker, query, sink, form, progress)
+            if not sink.state:
+                sink.write(head)
+            _page(asker, query, sink, line, progress)
             meter.to(sink.state["records"], sink.state["total"])
 
     meter.to(sink.state.get("records", 0), sink.state.get("total"))
     reading.steady(sink.rewind, work)
 
 
-def _page(asker: Asker, query: RecordQuery, sink: Sink, form: Form, progress: Progress) -> None:
+def _page(asker: Asker, query: RecordQuery, sink: Sink, line: Line, progress: Progress) -> None:
     """Writes the next page, completely or not at all."""
     state = sink.state
-    if not state:
-        sink.write(form.head())
     cursor, total = state.get("cursor"), state.get("total")
     body, total = _asked(asker, replace(query, cursor=cursor), total, counted=not state)
     for each in warnings_of(body):
@@ -238,7 +219,7 @@ def _page(asker: Asker, query: RecordQuery, sink: Sink, form: Form, progress: Pr
             progress.say("warning: a row without a record id was skipped")
             continue
         refs.append(ref)
-        for data in form.row(row if query.whole else _previewed(row, ref), ref):
+        for data in line(asker, row, ref):
             sink.write(data)
     following = text_of(body, "next_cursor") or text_of(body.get("meta"), "next_cursor")
     more = bool(body.get("has_more"))
@@ -271,17 +252,6 @@ def _asked(
 
 def _body(asker: Asker, query: RecordQuery) -> Body:
     return body_of(asker.ask(lambda rs: rs.records(query)))
-
-
-def _previewed(row: Body, ref: RecordRef) -> Body:
-    """The row with values over 64 KiB as previews, as not every source has them."""
-    data = row.get("data")
-    if not isinstance(data, dict):
-        return row
-    shown = {
-        name: previewed(value, most_bytes=CONTRACT.inline_bytes) for name, value in data.items()
-    }
-    return {**row, "data": encode_data(shown, ref)}
 
 
 def fields_of(asker: Asker, query: RecordQuery) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Reads the values of an export: whole fields and papers by windows, with retries."""
+"""Reads the values of an export: whole fields by windows, with retries."""
 
 import base64
 import binascii
@@ -7,7 +7,7 @@ import shlex
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import orjson
 
@@ -15,16 +15,14 @@ from evidence import pointer
 from evidence.errors import EvidenceError, NotText, RateLimited, TimedOut, TooLarge, Unavailable
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.papers import PaperText
 from evidence.records import FieldRead
 from evidence.text import looks_binary
 from service.cli.export.sinks import State
 from service.cli.output import say
 from service.operations.base import Session
-from service.papers.snapshot_library import Papers
 from service.pdpp.decode import text_of
 from service.pdpp.encode import body_of
-from service.ports import Blob, RecordRead, ResourceServer, TextRead, WindowRequest
+from service.ports import Blob, RecordRead, ResourceServer, WindowRequest
 
 T = TypeVar("T")
 
@@ -77,28 +75,15 @@ class Changed(Exception):
     """The source has changed since an earlier read."""
 
 
-#: A piece of a text, in code points.
-Window = FieldRead | PaperText
-
-
-class Text(Protocol):
-    """A remote text. `version` changes with the text, if the source reports versions."""
-
-    def window(self, offset: int, limit: int | None = None) -> Window:
-        """Up to `limit` code points from `offset`."""
-
-    def version(self) -> str: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Piece:
     """A window, and the state for resuming after it."""
 
-    window: Window
+    window: FieldRead
     state: State
 
 
-def pieces(text: Text, state: State) -> Iterator[Piece]:
+def pieces(text: "FieldText", state: State) -> Iterator[Piece]:
     """The windows of a text after `state`, the state of an earlier piece, or empty.
 
     Raises `Changed` as soon as it detects that the text changed.
@@ -139,7 +124,7 @@ def steady(begin: Callable[[], None], work: Callable[[], None]) -> None:
         ) from None
 
 
-def _state(window: Window, version: str) -> State:
+def _state(window: FieldRead, version: str) -> State:
     return {
         "chars": window.end,
         "total": window.total,
@@ -149,7 +134,7 @@ def _state(window: Window, version: str) -> State:
     }
 
 
-def _check_last(text: Text, state: State, version: str) -> None:
+def _check_last(text: "FieldText", state: State, version: str) -> None:
     """Reads the last window of an earlier run again; raises `Changed` if it differs."""
     size = state["chars"] - state["last_start"]
     if version != state["version"]:
@@ -243,20 +228,3 @@ def _decoded(value: str) -> Blob:
         yield raw[start:stop]
 
     return Blob("", media_type, len(raw), "", read)
-
-
-@dataclass(frozen=True, slots=True)
-class PaperSource:
-    """The Markdown of a paper, or a translation of it."""
-
-    papers: Papers
-    paper_id: str
-    lang: str | None
-
-    def window(self, offset: int, limit: int | None = None) -> PaperText:
-        size = limit or CONTRACT.source_chars_max
-        read = TextRead(self.paper_id, lang=self.lang, offset_chars=offset, max_chars=size)
-        return self.papers.open().source(read)
-
-    def version(self) -> str:
-        return self.window(0, 1).version

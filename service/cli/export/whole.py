@@ -13,7 +13,7 @@ from evidence.limits import CONTRACT
 from evidence.records import FieldRead
 from service.pdpp.decode import number_of
 from service.cli.export import reading
-from service.cli.export.reading import Asker, FieldText, Window, is_cut, value_of
+from service.cli.export.reading import Asker, FieldText, is_cut, value_of
 from service.cli.export.sinks import State
 from service.cli.output import safe, say
 
@@ -114,9 +114,9 @@ def as_cell(value: Any, *, raw: bool) -> Iterator[bytes]:
         yield _cell(value if raw or not isinstance(value, str) else safe(value)).encode()
 
 
-def _json(window: Window) -> bytes:
+def _json(window: FieldRead) -> bytes:
     """A window of text as a part of a JSON string; one of JSON as it is, on one line."""
-    if isinstance(window, FieldRead) and window.type != "string":
+    if window.type != "string":
         return window.text.replace("\n", " ").replace("\r", " ").encode()
     text = orjson.dumps(window.text)[1:-1]
     first, last = window.start == 0, window.end >= window.total

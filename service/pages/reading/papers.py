@@ -6,18 +6,13 @@ from typing import Any, Final, cast
 import orjson
 from flask import Response
 
+from evidence.limits import CONTRACT
 from evidence.model import Continuation
-from evidence.papers import BY_KEYWORD, SEARCH, PaperText
+from evidence.papers import BY_KEYWORD, SEARCH, PaperOutline, PaperText
 from service.operations.base import PaperSession, run_bounded
-from service.operations.papers import (
-    get_paper_metadata,
-    get_paper_source,
-    get_paper_summary,
-    list_top_facets,
-    search_papers,
-    search_papers_by_keyword,
-)
-from service.pages.reading import shown
+from service.operations.papers import PAPER_METADATA, PAPER_SOURCE, PAPER_SUMMARY
+from service.operations.papers import SEARCH_BY_KEYWORD, SEARCH_PAPERS, TOP_FACETS
+from service.pages.reading import markdown, shown
 from service.pages.reading.visits import Visits
 
 FACETS: Final = ("keyword", "author", "venue", "year")
@@ -34,13 +29,12 @@ def search_page(visits: Visits) -> Response:
     session, asked = visits.papers(), shown.given("q", "keyword", "cursor")
     if not asked["q"] and not asked["keyword"]:
         facets = [
-            list_top_facets.run(session, category=category, limit=FACET_VALUES)
-            for category in FACETS
+            TOP_FACETS.run(session, category=category, limit=FACET_VALUES) for category in FACETS
         ]
         return visits.page("papers.html", asked=asked, page=None, facets=facets)
-    operation, word = search_papers.OPERATION, "query"
+    operation, word = SEARCH_PAPERS, "query"
     if not asked["q"]:
-        operation, word = search_papers_by_keyword.OPERATION, "keyword"
+        operation, word = SEARCH_BY_KEYWORD, "keyword"
     args = {word: asked["q"] or asked["keyword"]}
     args |= {"cursor": asked["cursor"]} if asked["cursor"] else {}
     page = run_bounded(operation, session, operation.load(args))
@@ -51,23 +45,27 @@ def search_page(visits: Visits) -> Response:
 def paper_page(visits: Visits) -> Response:
     """One paper: its metadata, and its summary or a part of a text."""
     session, asked = visits.papers(), shown.given("id", "lang", "template", "text", "q")
-    paper = get_paper_metadata.run(
-        session, **get_paper_metadata.OPERATION.load({"paper_id": asked["id"]})
-    )
+    paper = PAPER_METADATA.run(session, **PAPER_METADATA.load({"paper_id": asked["id"]}))
     named: dict[str, Any] = {"paper_id": paper.paper_id, "lang": asked["lang"] or None}
     outline = finds = None
     text: PaperText | None = None
+    fence = ""
     if paper.has_source or asked["lang"]:
-        outline = get_paper_source.run(session, **named, outline=True)
+        outline = PAPER_SOURCE.run(session, **named, outline=True)
     if asked["q"]:
-        args = get_paper_source.OPERATION.load({**named, "query": asked["q"]})
-        finds = get_paper_source.run(session, **args)
+        args = PAPER_SOURCE.load({**named, "query": asked["q"]})
+        finds = PAPER_SOURCE.run(session, **args)
     elif asked["text"] or asked["lang"]:
         args = {**named, "offset_chars": shown.number("offset", 0), "max_chars": shown.PART_CHARS}
-        load = get_paper_source.OPERATION.load
-        text = cast(PaperText, get_paper_source.run(session, **load(args)))
+        load = PAPER_SOURCE.load
+        text = cast(PaperText, PAPER_SOURCE.run(session, **load(args)))
+        fence = _open_fence(session, named, text.start)
     elif paper.available_summary_templates:
-        text = _summary(session, paper.paper_id, asked["template"] or None)
+        template = asked["template"] or paper.preferred_summary_template
+        text, fence = _summary(session, paper.paper_id, template)
+    if text and text.end < text.total:  # end at a line, unless it is very long
+        cut = text.text.rfind("\n", len(text.text) // 2) + 1
+        text.text = text.text[:cut] or text.text
     return visits.page(
         "paper.html",
         paper=paper,
@@ -75,22 +73,36 @@ def paper_page(visits: Visits) -> Response:
         outline=outline,
         finds=finds,
         text=text,
-        paragraphs=shown.paragraphs(text.text) if text else (),
+        blocks=markdown.blocks(text.text, fence) if text else (),
         size=shown.PART_CHARS,
         call=_call(named, text, asked),
     )
 
 
-def _summary(session: PaperSession, paper_id: str, template: str | None) -> PaperText:
-    """A part of the sections of a summary, as one text."""
-    args = get_paper_summary.OPERATION.load({"paper_id": paper_id, "template": template})
-    found: PaperText = get_paper_summary.run(session, **args)
+def _open_fence(session: PaperSession, named: dict[str, Any], place: int) -> str:
+    """The code fence that is open at a place of a text; no heading is inside one."""
+    first = max(0, place - CONTRACT.source_chars_max)
+    outline = PAPER_SOURCE.run(session, **named, offset_chars=first, outline=True)
+    headings = cast(PaperOutline, outline).headings
+    start = max((one.start for one in headings if one.start < place), default=first)
+    if start >= place:
+        return ""
+    window: dict[str, Any] = {"offset_chars": start, "max_chars": place - start}
+    before = cast(PaperText, PAPER_SOURCE.run(session, **named, **window))
+    return markdown.open_fence(before.text)
+
+
+def _summary(session: PaperSession, paper_id: str, template: str) -> tuple[PaperText, str]:
+    """A part of the sections of a summary as one Markdown text, and the fence open before it."""
+    args = PAPER_SUMMARY.load({"paper_id": paper_id, "template": template})
+    found: PaperText = PAPER_SUMMARY.run(session, **args)
     if found.complete:
         found.text = "\n\n".join(_sections(orjson.loads(found.text)))
         found.total = len(found.text)
     found.start = min(shown.number("offset", 0), found.total)
+    fence = markdown.open_fence(found.text[: found.start])
     found.text = found.text[found.start : found.start + shown.PART_CHARS]
-    return found
+    return found, fence
 
 
 def _sections(value: Any) -> Iterator[str]:
@@ -99,7 +111,7 @@ def _sections(value: Any) -> Iterator[str]:
         for name, inner in value.items():
             texts = [] if name in NOT_PROSE or name.startswith("paper_") else [*_sections(inner)]
             if texts:
-                yield name.replace("_", " ").capitalize()
+                yield f"# {name.replace('_', ' ').capitalize()}"
                 yield from texts
     elif isinstance(value, list):
         for inner in value:
@@ -113,8 +125,8 @@ def _call(named: dict[str, Any], text: PaperText | None, asked: dict[str, str]) 
     args = {name: value for name, value in named.items() if value}
     if text is None:
         query = {"query": asked["q"]} if asked["q"] else {}
-        operation = get_paper_source.OPERATION if query else get_paper_metadata.OPERATION
+        operation = PAPER_SOURCE if query else PAPER_METADATA
         return Continuation(operation.name, args | query, "find")
-    if text.operation == get_paper_summary.OPERATION.name:
+    if text.operation == PAPER_SUMMARY.name:
         return Continuation(text.operation, args | {"template": text.template}, "summary")
     return Continuation(text.operation, args | {"offset_chars": text.start}, "source")

@@ -4,7 +4,7 @@ import { cost } from "./calls.js";
 import { onward, particular, purpose } from "./onward.js";
 import { element, highlighted, indented, prose } from "./shown.js";
 
-/** Of a long answer the rest is folded, so that the channels stay near. */
+/** Of a long answer the rest is folded, so that the text stays near. */
 const RUNGS_SHOWN = 4;
 
 /** Where the answer stands below the form. The same width as in the stylesheet. */
@@ -21,9 +21,6 @@ export class Answers {
     this.tools = tools;
     this.follow = follow;
     this.reopen = reopen;
-    for (const button of document.querySelectorAll("[data-channel]")) {
-      button.addEventListener("click", () => this.turn(button.dataset.channel));
-    }
   }
 
   get current() {
@@ -126,14 +123,6 @@ export class Answers {
     });
     place("calls").replaceChildren(...items);
     place("trail").hidden = false;
-  }
-
-  /** Which channel a narrow window shows. */
-  turn(channel) {
-    place("channels").dataset.shown = channel;
-    for (const button of document.querySelectorAll("[data-channel]")) {
-      button.setAttribute("aria-pressed", String(button.dataset.channel === channel));
-    }
   }
 }
 

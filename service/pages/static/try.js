@@ -72,11 +72,23 @@ async function call(tool, args) {
   try {
     const answer = await send({ endpoint, revision, token, signal: mine.signal }, tool, args);
     const number = answers.add({ ...answer, tool, args, endpoint, guarded: Boolean(token) });
+    remember(tool, answer.refusal ? "" : token);
     history.pushState({ call: number }, "", location.pathname + fragment(tool, args));
     show(number);
   } catch (error) {
     if (error.name !== "AbortError") throw error;
   }
+}
+
+/** Keeps the token of a surface in this tab, or forgets it. */
+function remember(tool, token) {
+  const key = tokenKey(forms.get(tool).dataset.surface);
+  if (token) sessionStorage.setItem(key, token);
+  else sessionStorage.removeItem(key);
+}
+
+function tokenKey(surface) {
+  return `rung-token-${surface}`;
 }
 
 /** Presses a continuation: its call goes into the form of its tool and out. */
@@ -143,7 +155,10 @@ for (const form of forms.values()) {
   });
   form.querySelector("[type=submit]").disabled = false;
 }
-for (const input of trial.querySelectorAll(".token")) {
+for (const [name, surface] of surfaces) {
+  const input = surface.querySelector(".token");
+  if (!input) continue;
+  input.value = sessionStorage.getItem(tokenKey(name)) ?? "";
   input.addEventListener("keydown", (event) => {
     if (event.key === "Enter") callForm();
   });

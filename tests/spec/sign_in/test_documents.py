@@ -7,7 +7,7 @@ import requests
 
 from service.access.entries import Entries
 from service.access.sidecar import Sidecar
-from service.signin.documents import BYTES, MOST, USUAL
+from service.signin.clients import BYTES, MOST, USUAL
 from tests.helpers.asset_server import AssetServer, Mode
 from tests.helpers.signin import Browser, Client, call, new_code, signed_in
 from tests.helpers.worlds import House

@@ -14,7 +14,7 @@ import requests
 
 from service.access.sidecar import Sidecar
 from tests.helpers.server import serving
-from tests.helpers.signin import MAIL, Browser, later, onward, run_command
+from tests.helpers.signin import MAIL, Browser, call, later, onward, run_command
 from tests.helpers.worlds import House
 
 SEARCH = ("search", "lantern", "--json", "--url")
@@ -137,10 +137,55 @@ def test_a_login_that_was_revoked_asks_for_another_one(
     assert f"rung login {base}" in found.stderr and token not in found.stderr
 
 
+def test_a_logout_revokes_the_tokens_and_deletes_them(root: Path, file: Path, base: str) -> None:
+    kept = json.loads(file.read_bytes())
+    found = ran(root, "logout", base)
+    assert found.returncode == 0, found.stderr
+    assert not file.exists()
+    form = {"grant_type": "refresh_token", "client_id": kept["client_id"]}
+    form["refresh_token"] = kept["credential"]["refresh_token"]
+    assert requests.post(kept["token_endpoint"], form).status_code == 400
+    assert call(base, kept["credential"]["access_token"], "/v1/streams").status_code == 401
+    found = ran(root, "logout", base)
+    assert found.returncode == 1 and f"rung login {base}" in found.stderr
+
+
+def test_a_logout_from_a_server_that_is_gone_deletes_the_tokens(
+    root: Path, file: Path, base: str, house: House
+) -> None:
+    with serving("wsgi:app", house.environment) as other:
+        there = root / "clients" / f"127.0.0.1_{other.rpartition(':')[2]}.json"
+        there.write_text(file.read_text().replace(base, other))
+    found = ran(root, "logout", other)
+    assert found.returncode == 1 and "are not revoked" in found.stderr
+    assert not there.exists() and file.exists()
+    assert credential(file)["refresh_token"] not in found.stderr
+
+
+def test_a_logout_keeps_the_credential_of_another_program(
+    root: Path, file: Path, base: str
+) -> None:
+    document = json.loads(file.read_bytes())
+    del document["client_id"]
+    file.write_text(json.dumps(document))
+    assert ran(root, "logout", base).returncode == 1
+    assert file.exists()
+
+
 def test_an_answer_of_another_issuer_saves_nothing(root: Path, base: str, browser: Browser) -> None:
     code, err = log_in(root, base, browser, lambda back: back.replace("iss=", "iss=x"))
     assert code == 1 and "another server" in err
     assert not list(root.glob("clients/*.json"))
+
+
+def test_a_command_without_a_token_names_the_login_of_that_server(
+    root: Path, base: str, house: House
+) -> None:
+    found = ran(root, *SEARCH, base)
+    assert found.returncode == 3 and f"`rung login {base}`" in found.stderr
+    with serving("wsgi:app", house.environment) as other:
+        found = ran(root, *SEARCH, other)
+    assert found.returncode == 3 and "rung login" not in found.stderr
 
 
 def test_a_login_needs_sign_in_at_that_address(root: Path, base: str, house: House) -> None:

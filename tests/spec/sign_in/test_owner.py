@@ -1,6 +1,7 @@
 """How the owner signs in, decides what to share, and ends it."""
 
 import json
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -10,6 +11,7 @@ from click.testing import CliRunner
 from service.__main__ import rung
 from service.access.sidecar import Sidecar
 from service.place import spelled
+from service.records.intake import Row
 from tests.helpers.signin import (
     MAIL,
     Browser,
@@ -103,6 +105,20 @@ def test_a_form_without_a_tick_says_what_is_missing(browser: Browser, client: Cl
     assert undated.status_code == 400 and "have no dates" in undated.text
 
 
+def test_the_owner_shares_everything_by_one_tick(
+    base: str, browser: Browser, client: Client
+) -> None:
+    code = answer(browser.allow(client.path(), everything="yes"))["code"]
+    token = client.token(code).json()["access_token"]
+    listed = call(base, token, "/v1/streams").json()["data"]
+    assert len(listed) == len(re.findall('name="stream"', browser.get("/owner/grant").text))
+    asked = client.path(authorization_details=details(fields=["id"]))
+    code = answer(browser.allow(asked, everything="yes"))["code"]
+    token = client.token(code).json()["access_token"]
+    rows = call(base, token, "/v1/streams/messages/records?limit=100").json()["data"]
+    assert rows and all(set(row["data"]) == {"id"} for row in rows), "no more than it requests"
+
+
 def details(**stream: object) -> str:
     source = {"kind": "connector", "id": "https://registry.pdpp.dev/connectors/mail"}
     streams = [{"name": "messages", "instance_ids": ["mail-work"], **stream}]
@@ -167,6 +183,19 @@ def test_the_owner_sees_what_each_grant_read_by_day(
                 *(today, grant_id, stream),
             )
     assert f"{today}: 4,000" in browser.get("/owner").text
+
+
+def test_the_owner_sees_when_each_stream_last_changed(house: House, browser: Browser) -> None:
+    def changed(stream: str) -> str:
+        page = browser.get("/owner").text
+        return re.findall(r">([^<]*)</td></tr>", page.partition(f"<td>{stream}</td>")[2])[0]
+
+    before = changed("transactions")
+    row = Row({"id": "b-new"}, "b-new", "2031-01-02T00:00:00Z", "messages")
+    house.add("bank", row)
+    assert changed("messages") == "2031-01-02" and changed("transactions") == before
+    house.add("bank", row._replace(emitted_at="2031-02-03T00:00:00Z", deleted=True))
+    assert changed("messages") == "2031-02-03"
 
 
 def test_a_page_for_clients_has_the_address_to_sign_in_with(base: str) -> None:

@@ -1,13 +1,18 @@
 """What requests under way must not outlive: the end of sessions, passphrases and tokens."""
 
 from concurrent.futures import ThreadPoolExecutor
+from secrets import token_urlsafe
 
 from service.access.entries import Entries
 from service.access.owner import Owner
+from service.access.passkeys import Passkeys
 from service.access.sidecar import Sidecar
 from service.access.signins import Signins
+from tests.helpers.passkeys import Device
 from tests.helpers.signin import address
 from tests.helpers.worlds import House
+
+ORIGIN = "http://localhost:8000"
 
 
 def test_a_session_that_has_ended_is_not_revived_by_requests_under_way(house: House) -> None:
@@ -33,6 +38,24 @@ def test_a_sign_in_under_way_does_not_outlive_the_passphrase(house: House) -> No
             owner.set_passphrase(f"passphrase number {number + 1}")
         sessions = [one.result() for one in asking if one.exception() is None]
         assert not [session for session in sessions if owner.is_signed_in(session)]
+
+
+def test_a_sign_in_under_way_does_not_outlive_its_passkey(house: House) -> None:
+    owner = Owner(Entries(Sidecar(house.path)))
+    passkeys = Passkeys(owner, ORIGIN)
+    for _ in range(10):
+        device, (first, *others) = Device(ORIGIN), [token_urlsafe() for _ in range(4)]
+        passkeys.add(first, device.create(passkeys.creation(first)), "")
+        answers = [device.get(passkeys.request(challenge)) for challenge in others]
+        with ThreadPoolExecutor(3) as pool:
+            asking = [
+                pool.submit(passkeys.sign_in, challenge, answer, address())
+                for challenge, answer in zip(others, answers, strict=True)
+            ]
+            passkeys.remove(device.id.hex())
+        sessions = [one.result() for one in asking if one.exception() is None]
+        assert not [session for session in sessions if owner.is_signed_in(session)]
+        assert device.id.hex() not in passkeys.listed()
 
 
 def test_no_refresh_under_way_outlives_the_end_of_the_tokens(house: House) -> None:

@@ -1,0 +1,71 @@
+"""Addresses of a running Rung, as people type and copy them."""
+
+from typing import Final
+from urllib.parse import urlsplit
+
+from evidence.errors import InvalidRequest
+from service.credentials import provider_url
+
+MCP: Final = "/mcp"
+#: Ends of addresses that people copy, each with the MCP endpoint it belongs to; longer ones first.
+ENDPOINTS: Final = {
+    "/mcp/papers": "/mcp/papers",
+    "/papers/v1": "/mcp/papers",
+    "/mcp": MCP,
+    "/v1": MCP,
+}
+
+
+def is_loopback(url: str) -> bool:
+    """True if a URL is on this machine."""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return False
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def with_scheme(text: str) -> str:
+    """An address with a scheme: https if it has none, or http on this machine."""
+    if "://" in text:
+        return text
+    return f"{'http' if is_loopback(f'http://{text}') else 'https'}://{text}"
+
+
+def parted(url: str) -> tuple[str, str]:
+    """(address of the service, path of its MCP endpoint) of an address without a query."""
+    url = url.rstrip("/")
+    end = next((end for end in ENDPOINTS if url.endswith(end)), "")
+    return url.removesuffix(end), ENDPOINTS.get(end, MCP)
+
+
+def rung_url(text: str) -> str:
+    """The address of a running Rung, of whichever of its endpoints is given.
+
+    Raises `InvalidRequest`.
+    """
+    return parted(provider_url(with_scheme(text)))[0]
+
+
+def endpoint(text: str) -> str:
+    """The URL of an MCP endpoint, from itself or from the URL of a service.
+
+    Raises `InvalidRequest` for a URL that is not http, or that has a credential, a query or a
+    fragment.
+    """
+    url = with_scheme(text.strip())
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        known = False
+    if not known or any(sign.isspace() or not sign.isprintable() for sign in url):
+        raise InvalidRequest(
+            f"{url!r} is not an http URL. Use the URL of the service, such as "
+            "https://rung.example.com."
+        )
+    if parts.username or parts.password:
+        raise InvalidRequest("The URL contains a credential. Pass the token with --token-file.")
+    if parts.query or parts.fragment:
+        raise InvalidRequest("Use the URL without ? or # and the text after it.")
+    return "".join(parted(url))
