@@ -1,21 +1,22 @@
 """All errors, as one tree.
 
-One class per *kind* (a closed set: each surface maps it to a status once); *codes* are open
-strings in PDPP's words and travel unchanged to every surface. Messages tell readers what to do.
+There is one class per *kind*, a closed set that each surface maps to a status once. *Codes* are an
+open set of strings, mostly from PDPP, and the same on every surface. A message describes what is
+wrong and what to do.
 
     EvidenceError
-     ├─ InvalidRequest    the request cannot be understood or is out of bounds        400
+     ├─ InvalidRequest    the request is malformed or out of bounds                   400
      ├─ Unauthenticated   no token, or one that is unknown, expired or revoked      401
-     ├─ Forbidden         the token may not do this                                   403
-     ├─ NotFound          nothing there, or nothing this token may see                404
+     ├─ Forbidden         the token is not allowed to do this                         403
+     ├─ NotFound          it does not exist, or this token cannot read it             404
      ├─ Ambiguous         several sources match; `retry_with` names the argument      409
-     ├─ Gone              a cursor or bookmark that no longer works                   410
-     ├─ TooLarge          the request or the value passes a bound                     413
+     ├─ Gone              a cursor or bookmark is no longer valid                     410
+     ├─ TooLarge          the request or the value exceeds a limit                    413
      ├─ NotText           the field cannot be read as text                            422
      ├─ RateLimited       too many requests                                           429
-     ├─ Unavailable       something behind us is unreachable or broken                503
+     ├─ Unavailable       the store or an upstream is unreachable or broken           503
      ├─ TimedOut          the deadline passed                                         504
-     └─ Internal          a fault of ours; the message is fixed, the cause is logged  500
+     └─ Internal          a bug in Rung; the message is fixed, the cause is logged    500
 """
 
 from typing import Any, ClassVar, Final
@@ -52,13 +53,9 @@ class EvidenceError(Exception):
 
     def body(self) -> dict[str, Any]:
         """The error object as every surface shows it, without request id and HTTP type."""
-        error: dict[str, Any] = {"code": self.code, "message": self.message}
-        if self.hint:
-            error["hint"] = self.hint
-        if self.retry_with:
-            error["retry_with"] = self.retry_with
-        error.update(self.details)
-        return error
+        more = {"hint": self.hint, "retry_with": self.retry_with}
+        given = {name: text for name, text in more.items() if text}
+        return {"code": self.code, "message": self.message, **given, **self.details}
 
 
 class InvalidRequest(EvidenceError):
@@ -127,7 +124,9 @@ class Internal(EvidenceError):
     default_code = "api_error"
 
     def __init__(self, message: str = "Something went wrong on our side.", **details: Any) -> None:
-        super().__init__(message, hint="Try again; report the request id if it stays.", **details)
+        super().__init__(
+            message, hint="Try again. If it fails again, report the request id.", **details
+        )
 
 
 #: The kinds, in the order of the tree.

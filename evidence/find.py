@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from evidence.fold import Folded, fold, fold_literal
-from evidence.query import Needle, Query, Term, needle
+from evidence.question import Needle, Query
 from evidence.ranking import Group
 
 OCCURRENCES_MAX: int = 2_000
@@ -51,7 +51,7 @@ class Haystack:
         self._text = text
         if folded is None:
             folded = self._folded.folded if self._folded else fold(text)
-        self._padded = f" {folded} "
+        self.padded = f" {folded} "
 
     @cached_property
     def _folded(self) -> Folded | None:
@@ -60,7 +60,7 @@ class Haystack:
 
     def spans(self, query: Query, *, limit: int = 3, partial: bool = False) -> list[Span]:
         """See `spans`."""
-        padded, needles = self._padded, query.needles
+        padded, needles = self.padded, query.needles
         if len(needles) == 1 and needles[0][1] is None:
             # Every place of a whole word is as long as any other, so the first ones win.
             places = _occurrences(padded, needles[0], 0, limit)
@@ -75,13 +75,9 @@ class Haystack:
         chosen = _shortest(_stretches(occurrences, present), limit)
         return [self.span(occurrences[first : last + 1]) for _, _, first, last in chosen]
 
-    def occurrences(self, term: Term, number: int, most: int) -> list[Occurrence]:
-        """At most `most` places of a term in the folded text, as occurrences of term `number`."""
-        return _occurrences(self._padded, needle(term), number, most)
-
     def span(self, occurrences: list[Occurrence]) -> Span:
         """The span of ascending occurrences, in the offsets of the text."""
-        folded, marks = self._folded, list[tuple[int, int]]()
+        folded, marks = None if self._text.isascii() else self._folded, list[tuple[int, int]]()
         for first, last, _ in occurrences:
             start, end = folded.original(first, last) if folded else (first, last)
             if marks and start < marks[-1][1]:  # a word inside a phrase, or two words of one ㍿
@@ -91,7 +87,7 @@ class Haystack:
 
     def first(self, query: Query) -> Span | None:
         """The first place of the first term of a query, however long it is."""
-        places = _occurrences(self._padded, query.needles[0], 0, 1)
+        places = _occurrences(self.padded, query.needles[0], 0, 1)
         return self.span(places) if places else None
 
 
@@ -190,23 +186,23 @@ def passages(
     haystack = Haystack(text, folded)
     ranges = sorted(
         {
-            (start, end, number)
+            place
             for number, group in enumerate(groups)
             if group.count and (among is None or number in among)
-            for term in (group.word, *group.forms)
-            for start, end, _ in haystack.occurrences(term, number, SPELLING_OCCURRENCES_MAX)
+            for wanted in group.needles
+            for place in _occurrences(haystack.padded, wanted, number, SPELLING_OCCURRENCES_MAX)
         }
     )
     chosen: list[tuple[int, int, float, list[Occurrence]]] = []
-    ranked = sorted(_worthwhile(ranges, groups, most), key=lambda one: (-one[0], one[1], one[2]))
-    for worth, _, first, last in ranked:
-        start, end = ranges[first][0], max(one[1] for one in ranges[first : last + 1])
+    for worth, length, first, last in sorted(_worthwhile(ranges, groups, most)):
+        start = ranges[first][0]
+        end = start + length
         if all(end <= begun or start >= done for begun, done, _, _ in chosen):
-            chosen.append((start, end, worth, ranges[first : last + 1]))
+            chosen.append((start, end, -worth, ranges[first : last + 1]))
             if len(chosen) == limit:
                 break
     return [
-        Passage(haystack.span(inside), worth, frozenset(number for _, _, number in inside))
+        Passage(haystack.span(inside), worth, frozenset([number for _, _, number in inside]))
         for _, _, worth, inside in chosen
     ]
 
@@ -214,17 +210,18 @@ def passages(
 def _worthwhile(
     found: Sequence[Occurrence], groups: Sequence[Group], most: int
 ) -> Iterator[tuple[float, int, int, int]]:
-    """(worth, length, first, last) of stretches that would be worth less if they were shorter."""
-    for first, (start, _, number) in enumerate(found):
-        worth, seen, reach = 0.0, set[int](), 0
+    """(worth below 0, length, first, last) of stretches that are worth less if they are shorter."""
+    for first, (start, reach, number) in enumerate(found):
+        worth, seen = 0.0, set[int]()
         for last in range(first, len(found)):
             _, end, other = found[last]
-            if max(reach, end) - start > most and last > first:
+            if end > reach:
+                reach = end
+            if reach - start > most and last > first:
                 break
-            reach = max(reach, end)
             if other not in seen:
                 seen.add(other)
-                worth += groups[other].idf
+                worth -= groups[other].idf
                 yield worth, reach - start, first, last
             elif other == number:
                 break  # the same stretch begins later

@@ -21,7 +21,7 @@ from urllib.parse import parse_qsl, quote, unquote
 import orjson
 
 from evidence.errors import InvalidRequest
-from evidence.json_text import known
+from evidence.json_text import known, members
 
 RECORD_SCHEME = "pdpp://record/"
 FIELD_WINDOW_SCHEME = "pdpp://field-window/"
@@ -32,6 +32,7 @@ _RESERVED = (
     r'%/\s;,\[\]{}"\\\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069'
     "\U000e0000-\U000e007f"
 )
+UNRESERVED = re.compile(r"[A-Za-z0-9_.~-]*")
 _RECORD_PART = re.compile(f"[{_RESERVED}]")
 _NAME_PART = re.compile(f"[:{_RESERVED}]")
 _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
@@ -50,6 +51,13 @@ class RecordRef(NamedTuple):
     def __str__(self) -> str:
         tail = f"{_name(self.stream)}:{_encode(self.record_id, _RECORD_PART)}"
         return tail if self.connection_id is None else f"{_name(self.connection_id)}/{tail}"
+
+    @property
+    def url(self) -> str:
+        """The REST address of the record, relative."""
+        path = f"/v1/streams/{_name_segment(self.stream)}/records/{segment(self.record_id)}"
+        owner = self.connection_id
+        return f"{path}?connection_id={_name_segment(owner)}" if owner else path
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,21 +106,16 @@ def parse_field_window(uri: str) -> FieldRef:
     return FieldRef(record, path, tuple(_window_arguments(fields)))
 
 
-def record_uri(ref: RecordRef) -> str:
-    """`pdpp://record/…` for a record, in the self-describing encoding."""
-    return RECORD_SCHEME + _encode_handle({"kind": "record", **_identity(ref)})
-
-
 def field_window_uri(ref: RecordRef, field_path: str, **window: Any) -> str:
     """`pdpp://field-window/…` for a window: `offset_chars`, `limit_chars`, `q`, …"""
-    body = {"kind": "field-window", **_identity(ref), "field_path": field_path}
-    return FIELD_WINDOW_SCHEME + _encode_handle(body | known(window))
-
-
-def stream_uri(stream: str, connection_id: str | None = None) -> str:
-    """`pdpp://stream/{name}`, with the connection, if any, as a query."""
-    suffix = f"?connection_id={quote(connection_id, safe='')}" if connection_id else ""
-    return STREAM_SCHEME + quote(stream, safe="") + suffix
+    body = {
+        "v": HANDLE_VERSION,
+        "kind": "field-window",
+        **members(ref, "connection_id", "stream", "record_id"),
+        "field_path": field_path,
+    }
+    raw = orjson.dumps(known(body | window))
+    return FIELD_WINDOW_SCHEME + base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
 def parse_stream(uri: str) -> tuple[str, str | None]:
@@ -126,6 +129,16 @@ def parse_stream(uri: str) -> tuple[str, str | None]:
 def _name(part: str) -> str:
     """A stream or a connection as written in ids. Cached, as there are few."""
     return _encode(part, _NAME_PART)
+
+
+def segment(text: str) -> str:
+    """One percent-encoded path segment or query value; dots alone would climb to another path."""
+    if text in _DOTS:
+        return text.replace(".", "%2E")
+    return text if UNRESERVED.fullmatch(text) else quote(text, safe="")
+
+
+_name_segment = lru_cache(maxsize=1024)(segment)
 
 
 def _encode(part: str, reserved: re.Pattern[str]) -> str:
@@ -193,17 +206,6 @@ def _malformed(text: str) -> InvalidRequest:
         "in the form connection_id/stream:record_id.",
         param="id",
     )
-
-
-def _identity(ref: RecordRef) -> dict[str, Any]:
-    return known(
-        {"connection_id": ref.connection_id, "stream": ref.stream, "record_id": ref.record_id}
-    )
-
-
-def _encode_handle(body: dict[str, Any]) -> str:
-    raw = orjson.dumps({"v": HANDLE_VERSION, **body})
-    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
 def _decode_handle(handle: str, *, kind: str) -> dict[str, Any] | None:

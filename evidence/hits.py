@@ -3,19 +3,25 @@
 The JSON is that of MCP `structuredContent`. The text channel carries the same facts.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.json_text import known
-from evidence.model import READ_FIELD, Continuation, Source, label_of, next_page
+from evidence.json_text import chars, known
+from evidence.model import READ_FIELD, Continuation, Source, absolute, label_of, next_page
+from evidence.model import paged, source_of, spelled
 from evidence.text import clip
-from evidence.wire import absolute, call, paged, source_of, spelled
 
 #: Arguments that limit what is searched.
 LIMITING: Final = ("filter", "since", "until", "streams", "connection_id")
+#: What `results` has of a hit beside its identity, if it is there.
+FACTS: Final = (
+    *("at", "rank", "coverage"),
+    *("matched_words", "missing_words", "forms", "matched_fields"),
+)
 
 
 @dataclass(slots=True)
@@ -36,6 +42,19 @@ class Match:
     match_end: int | None
     complete: bool
     read: Continuation
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        """The position of the window; the text of a hit's first one is its `evidence_preview`."""
+        evidence: dict[str, Any] = {"field_path": self.field_path}
+        if self.start is not None:
+            evidence |= chars(self, "start", "end", "total")
+        if self.match_start is not None:
+            evidence |= chars(self, "match_start", "match_end")
+        evidence["complete"] = self.complete
+        if not self.complete:
+            evidence["read"] = self.read.as_json
+        return evidence
 
 
 @dataclass
@@ -75,6 +94,43 @@ class Hit:
     @property
     def fetch(self) -> Continuation:
         return Continuation("fetch", {"id": self.id}, "fetch")
+
+    @cached_property
+    def result(self) -> dict[str, Any]:
+        """The hit in `results`: what it is, how it matches, and its first window.
+
+        Shared, so never to be changed. Its `url` is relative.
+        """
+        shown = {
+            "id": self.id,
+            "title": self.heading,
+            "url": self.url,
+            **source_of(self.source),
+            "stream": self.ref.stream,
+            "record_id": self.ref.record_id,
+        }
+        facts = ((name, getattr(self, name)) for name in FACTS)
+        shown |= {name: value for name, value in facts if value not in (None, [], {})}
+        if self.matches:
+            shown["evidence_preview"] = self.matches[0].shown
+        return shown
+
+    def addressed(self, base_url: str) -> dict[str, Any]:
+        """The same with the public address of the record."""
+        return {**self.result, "url": absolute(base_url, self.url)}
+
+    @cached_property
+    def rung(self) -> dict[str, Any]:
+        """The hit in the ladder: where its windows are, and their calls; shared likewise."""
+        if not self.matches:
+            return {"id": self.id, "fetch": self.fetch.as_json}
+        first, *others = self.matches
+        further = [{**match.evidence, "preview_text": match.shown} for match in others]
+        return {
+            "id": self.id,
+            "evidence_preview": first.shown,
+            "evidence": [first.evidence, *further],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +238,7 @@ class SearchPage:
 
     def _again(self, changes: dict[str, Any]) -> dict[str, Any]:
         """The arguments for the first page, with some changed; None leaves one out."""
-        args = {**self.args, **changes, "cursor": None}
-        return {name: value for name, value in args.items() if value is not None}
+        return known({**self.args, **changes, "cursor": None})
 
     def _narrower(self) -> list[Continuation]:
         """The call that needs every word, at the end of a list that leaves matches out."""
@@ -202,7 +257,9 @@ READ_ANY_FIELD = Continuation(
 )
 
 
-def structured(page: SearchPage, *, base_url: str = "") -> dict[str, Any]:
+def structured(
+    page: SearchPage, calls: Sequence[Continuation], *, base_url: str = ""
+) -> dict[str, Any]:
     """`{data, results, content_ladder}`; the hits are in `results`, not in `data`."""
     data: dict[str, Any] = {
         "object": "list",
@@ -214,34 +271,32 @@ def structured(page: SearchPage, *, base_url: str = "") -> dict[str, Any]:
     if page.shows_whole_fields:
         ladder["read_any_field"] = spelled(READ_ANY_FIELD)
     return {
-        "data": paged(data, page.continuations(), page.ended_early),
-        "results": [result(hit, base_url) for hit in page.hits],
-        "content_ladder": {**ladder, "records": [rung(hit) for hit in page.hits]},
+        "data": paged(data, calls, page.ended_early),
+        "results": [hit.addressed(base_url) for hit in page.hits],
+        "content_ladder": {**ladder, "records": [hit.rung for hit in page.hits]},
         "untrusted": True,
     }
 
 
 def _meta(page: SearchPage) -> dict[str, Any]:
-    meta: dict[str, Any] = {"recall": page.recall, "warnings": page.warnings}
-    if page.counts:
-        meta["counts"] = counts_json(page.counts)
-    if page.absent_words:
-        meta["absent_words"] = page.absent_words
-    if page.nearest_words:
-        meta["nearest_words"] = page.nearest_words
-    if page.tail_cut:
-        meta["tail_cut"] = True
-    if page.left_out is not None:
-        meta["left_out"] = page.left_out
-    if page.fan_in:
-        meta["package"] = _fan_in(page.fan_in)
-    return meta
+    meta = {
+        "recall": page.recall,
+        "warnings": page.warnings,
+        "counts": counts_json(page.counts) if page.counts else None,
+        "absent_words": page.absent_words or None,
+        "nearest_words": page.nearest_words or None,
+        "tail_cut": page.tail_cut or None,
+        "left_out": page.left_out,
+        "package": _fan_in(page.fan_in) if page.fan_in else None,
+    }
+    return {name: value for name, value in meta.items() if value is not None}
 
 
 def counts_json(found: Counts) -> dict[str, Any]:
     """The counts of matching records: `some`, `accuracy`, and `all` if it is known."""
     accuracy = "exact" if found.exact else "lower_bound"
-    return known({"some": found.some, "accuracy": accuracy, "all": found.all})
+    counts = {"some": found.some, "accuracy": accuracy}
+    return counts if found.all is None else {**counts, "all": found.all}
 
 
 def _fan_in(found: FanIn) -> dict[str, Any]:
@@ -260,56 +315,3 @@ def _fan_in(found: FanIn) -> dict[str, Any]:
 def report_json(source: SourceReport) -> dict[str, Any]:
     """The part of one source of a package in the page."""
     return known(asdict(source))
-
-
-def result(hit: Hit, base_url: str) -> dict[str, Any]:
-    """One entry of `results`: the hit, how it matches, and its first window."""
-    shown = {
-        "id": hit.id,
-        "title": hit.heading,
-        "url": absolute(base_url, hit.url),
-        **source_of(hit.source),
-        "stream": hit.ref.stream,
-        "record_id": hit.ref.record_id,
-    }
-    facts: dict[str, Any] = {
-        "at": hit.at,
-        "rank": hit.rank,
-        "coverage": hit.coverage,
-        "matched_words": hit.matched_words,
-        "missing_words": hit.missing_words,
-        "forms": hit.forms,
-        "matched_fields": hit.matched_fields,
-    }
-    shown |= {name: value for name, value in facts.items() if value not in (None, [], {})}
-    if hit.matches:
-        shown["evidence_preview"] = hit.matches[0].shown
-    return shown
-
-
-def rung(hit: Hit) -> dict[str, Any]:
-    """One hit of the content ladder: where its windows are, and the calls that open them."""
-    if not hit.matches:
-        return {"id": hit.id, "fetch": call(hit.fetch)}
-    first, *others = hit.matches
-    further = [{**_evidence(match), "preview_text": match.shown} for match in others]
-    return {
-        "id": hit.id,
-        "evidence_preview": first.shown,
-        "evidence": [_evidence(first), *further],
-    }
-
-
-def _evidence(match: Match) -> dict[str, Any]:
-    """The position of a window; the text of a hit's first one is its `evidence_preview`."""
-    evidence: dict[str, Any] = {"field_path": match.field_path}
-    if match.start is not None:
-        evidence["start_chars"], evidence["end_chars"] = match.start, match.end
-        evidence["total_chars"] = match.total
-    if match.match_start is not None:
-        evidence["match_start_chars"] = match.match_start
-        evidence["match_end_chars"] = match.match_end
-    evidence["complete"] = match.complete
-    if not match.complete:
-        evidence["read"] = call(match.read)
-    return evidence

@@ -1,4 +1,4 @@
-"""JSON objects without the members that are None, and JSON from elsewhere within a bound.
+"""JSON members of values, and JSON from elsewhere within a bound.
 
 The bound is on its values and levels, counted before parsing. A value of two bytes takes a
 hundred in memory, so a bound on bytes alone is not enough.
@@ -66,3 +66,13 @@ def _level_after(marks: bytes, level: int) -> int:
 def known(members: dict[str, Any]) -> dict[str, Any]:
     """The members that are not None, in their order."""
     return {name: value for name, value in members.items() if value is not None}
+
+
+def members(found: object, *names: str) -> dict[str, Any]:
+    """The attributes of a value that have the same names in JSON."""
+    return {name: getattr(found, name) for name in names}
+
+
+def chars(found: object, *names: str) -> dict[str, Any]:
+    """Offsets and sizes of a value, as JSON names them: `{"start_chars": found.start}`."""
+    return {f"{name}_chars": getattr(found, name) for name in names}

@@ -38,8 +38,6 @@ _FEW_WORDS: Final = 4
 #: Arabic prefixes: the article and prepositions.
 _ARABIC_PREFIXES: Final = ("", "ال", "وال", "بال", "كال", "فال", "لل", "و", "ب", "ل", "ف", "ك")
 _SHORT_STEM: Final = 4
-#: Stems of recent words: the same words of a vocabulary are looked at for many questions.
-_STEMS_KEPT: Final = 32_768
 #: Words shorter than this are never repaired.
 REPAIRED_CHARS: Final = 5
 #: Corrections of one word that are used, the most frequent first.
@@ -49,11 +47,10 @@ _UMLAUTS_MAX: Final = 3
 _local = local()
 
 
-@lru_cache(maxsize=_STEMS_KEPT)
-def stem(word: str, language: str) -> str:
-    """The stem of a folded word; the word itself where the language has no stemmer."""
+def stems(words: list[str], language: str) -> list[str]:
+    """The stem of each folded word; the word itself where the language has no stemmer."""
     stemmer = _stemmer(language)
-    return word if stemmer is None else str(stemmer.stemWord(word))
+    return words if stemmer is None else list(stemmer.stemWords(words))
 
 
 def _beginnings(stemmed: str, language: str) -> tuple[str, ...]:
@@ -76,21 +73,20 @@ def inflected(
     `beginning` returns all words that begin with one of some prefixes, of `least` letters or more.
     """
     words = list(words)
-    stems = {language: {stem(word, language) for word in words} for language in languages}
+    known_by = {language: {*stems(words, language)} for language in languages}
     begins = {
         language: tuple({begin for one in known for begin in _beginnings(one, language)})
-        for language, known in stems.items()
+        for language, known in known_by.items()
     }
     prefixes = list[str]()
     for prefix in sorted(one for each in begins.values() for one in each if len(one) >= least):
         if not prefixes or not prefix.startswith(prefixes[-1]):
             prefixes.append(prefix)
-    forms = set[str]()
-    for word in beginning(prefixes):
-        for language, known in stems.items():
-            if word.startswith(begins[language]) and stem(word, language) in known:
-                forms.add(word)
-                break
+    near, forms = list(beginning(prefixes)), set[str]()
+    for language, known in known_by.items():
+        likely = [word for word in near if word.startswith(begins[language])]
+        found = zip(likely, stems(likely, language))
+        forms.update([word for word, one in found if one in known])
     return forms
 
 
@@ -99,31 +95,37 @@ def _stemmer(language: str) -> Any:
     known: dict[str, Any] = _local.__dict__
     if language not in known:
         name = LANGUAGES.get(language, {}).get("stemmer")
-        # 0 words are kept: `stem` keeps those of all threads.
+        # 0 words are kept: a stem takes no longer than finding a kept one.
         known[language] = None if name is None else Stemmer.Stemmer(name, 0)
     return known[language]
 
 
 def detect(texts: Iterable[str]) -> tuple[str, ...]:
-    """The languages of some texts, most frequent first; see `frequent`."""
-    return frequent(Counter(map(language_of, texts)))
+    """The languages of some texts, most evident first; see `evident`."""
+    leads = Counter[str]()
+    for text in texts:
+        leads.update(lead(text))
+    return evident(leads)
 
 
-def frequent(counts: Counter[str]) -> tuple[str, ...]:
-    """The most frequent of counted languages. One of fewer than a text in twenty is left out."""
-    known = Counter({one: n for one, n in counts.items() if one})
-    total = known.total()
-    return tuple(one for one, n in known.most_common(MOST_LANGUAGES) if n * 20 >= total)
+def evident(leads: Counter[str]) -> tuple[str, ...]:
+    """Languages by their leads in some texts; one with less than a twentieth is left out."""
+    total = leads.total()
+    return tuple(one for one, n in leads.most_common(MOST_LANGUAGES) if n * 20 >= total)
 
 
-def language_of(text: str) -> str:
-    """The language of a text by its function words; an empty text if it is unclear."""
+def lead(text: str) -> dict[str, int]:
+    """The language of a text, with how many more of its function words are in it than of any other.
+
+    Languages share short words, so that in a title a lead of 1 may be chance. Empty if it has few
+    function words of any language.
+    """
     words = fold(text).split()
     if len(words) < _FEW_WORDS:
-        return ""
-    hits = {one: sum(map(stop_words(one).__contains__, words)) for one in LANGUAGES}
-    best = max(hits, key=lambda one: hits[one])
-    return best if hits[best] >= _SHARE * len(words) else ""
+        return {}
+    hits = Counter({one: sum(map(stop_words(one).__contains__, words)) for one in LANGUAGES})
+    (best, most), (_, second) = hits.most_common(2)
+    return {best: most - second} if most >= _SHARE * len(words) else {}
 
 
 def edits(word: str, letters: Iterable[str]) -> frozenset[str]:

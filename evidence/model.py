@@ -5,14 +5,15 @@ never stored beside them, so that all surfaces offer the same next step.
 """
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.text import clip
+from evidence.json_text import known
+from evidence.text import clip, json_line
 
 #: Arguments that a cursor replaces. With the bookmark, a feed would begin again.
 REPLACED_BY_CURSOR = ("cursor", "changes_since")
@@ -29,6 +30,16 @@ class Continuation:
     operation: str
     args: dict[str, Any]
     why: str
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        """The call as data: `{"tool": …, "args": {…}, "why": …}`."""
+        return {"tool": self.operation, "args": self.args, "why": self.why}
+
+
+def spelled(continuation: Continuation) -> str:
+    """A call as one line: tool name, space, JSON."""
+    return f"{continuation.operation} {json_line(continuation.args)}"
 
 
 T = TypeVar("T")
@@ -56,6 +67,24 @@ class Source(NamedTuple):
 def label_of(source: Source) -> str:
     """The label of a source in a line of text, where an id may be too long."""
     return clip(source.label, BUDGETS.label_chars)
+
+
+@lru_cache(maxsize=512)
+def source_of(source: Source) -> dict[str, Any]:
+    """The source as JSON; shared, so never to be changed."""
+    named = {
+        "connection_id": source.connection_id,
+        "connector_key": source.connector_key,
+        "display_name": source.display_name and clip(source.display_name, BUDGETS.label_chars),
+    }
+    return known(named)
+
+
+def absolute(base_url: str, path: str) -> str:
+    """The public address of a REST path; empty if no public URL is known."""
+    if path.startswith(("http://", "https://")):
+        return path
+    return base_url + path if base_url and path else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +145,18 @@ def window_read(id: str, field_path: str, window: dict[str, Any]) -> Continuatio
     return Continuation(READ_FIELD, {"id": id, "field_path": field_path, **window}, "read")
 
 
+def windows(start: int, end: int, total: int, size: int) -> Iterator[tuple[str, int, int]]:
+    """(why, offset, size) of the windows after a window of a text, before it, and at the end."""
+    if end < total:
+        yield "next", end, size
+    if start > 0:
+        before = min(size, start)
+        yield "previous", start - before, before
+    last = max(0, total - size)
+    if end < last:
+        yield "end", last, size
+
+
 def distinct(items: Iterable[T]) -> list[T]:
     """The items in their order, each once; they need not be hashable."""
     listed = list(items)
@@ -128,3 +169,14 @@ def next_page(operation: str, args: dict[str, Any], cursor: str | None) -> list[
         return []
     kept = {name: value for name, value in args.items() if name not in REPLACED_BY_CURSOR}
     return [Continuation(operation, {**kept, "cursor": cursor}, "next_page")]
+
+
+def paged(
+    data: dict[str, Any], calls: Sequence[Continuation], ended_early: bool = False
+) -> dict[str, Any]:
+    """The members that are there, with the next calls."""
+    if calls:
+        data["next"] = [call.as_json for call in calls]
+    if ended_early:
+        data["ended_early"] = True
+    return known(data)

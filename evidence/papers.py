@@ -6,7 +6,7 @@ As with records, the next calls are derived from these values, so all surfaces o
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from evidence.model import Continuation
+from evidence.model import Continuation, windows
 from evidence.limits import BUDGETS
 from evidence.json_text import known
 from evidence.text import clip
@@ -17,6 +17,10 @@ METADATA = "get_paper_metadata"
 SUMMARY = "get_paper_summary"
 SOURCE = "get_paper_source"
 FACETS = "list_top_facets"
+
+#: What papers can be counted by: values of their own lists, and of four other fields.
+LISTED = ("author", "venue", "keyword", "institution", "tag")
+CATEGORIES = (*LISTED, "year", "month", "template", "language")
 
 #: Where a hit's snippet was proven, cheapest first; `keywords` by the keyword search only.
 Place = Literal["title", "summary", "metadata", "source", "translated", "keywords"]
@@ -31,8 +35,8 @@ class PaperMatch:
     """
 
     coverage: float
-    words: list[str]
-    missing: list[str]
+    matched_words: list[str]
+    missing_words: list[str]
     forms: dict[str, str]
 
 
@@ -192,20 +196,12 @@ class PaperText(PaperReading):
 
     def continuations(self) -> list[Continuation]:
         """next, previous and the end, where the text goes on there."""
-        calls = []
-        if self.end < self.total:
-            calls.append(self._window("next", self.end, self.max_chars))
-        if self.start > 0:
-            size = min(self.size, self.start)
-            calls.append(self._window("previous", self.start - size, size))
-        last = max(0, self.total - self.size)
-        if self.end < last:
-            calls.append(self._window("end", last, self.max_chars))
+        calls = list[Continuation]()
+        for why, offset, size in windows(self.start, self.end, self.total, self.size):
+            most = size if why == "previous" else self.max_chars
+            call = self._call(why, template=self.template, offset_chars=offset, max_chars=most)
+            calls.append(replace(call, operation=self.operation))
         return calls
-
-    def _window(self, why: str, offset: int, size: int | None) -> Continuation:
-        window = {"template": self.template, "offset_chars": offset, "max_chars": size}
-        return replace(self._call(why, **window), operation=self.operation)
 
 
 @dataclass(slots=True)

@@ -4,21 +4,18 @@ Sources report coverage by their own statistics or not at all. Where a source re
 wanted word of the question counts the same, and what no window shows does not count.
 """
 
-import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from evidence.fold import fold
 from evidence.hits import Hit
-from evidence.language import detect, stem
+from evidence.language import detect, stems
 from evidence.find import passages
-from evidence.query import Term
-from evidence.question import Question, parse
+from evidence.question import Question, Term, parse, spelling
 from evidence.ranking import Group, Ranker
 from evidence.text import split
-
-_EDGES: Final = re.compile(r"^\W+|\W+$")
 
 
 class Order(NamedTuple):
@@ -54,7 +51,7 @@ class Judge:
             return Order(-hit.coverage, *best), hit
         coverage = self._ranker.coverage(held)
         forms = {
-            spelling(group.word): group.forms[0].words[0]
+            group.label: group.forms[0].words[0]
             for number, group in enumerate(groups)
             if number in held and group.forms and not self._literal(group.word, texts)
         }
@@ -70,28 +67,27 @@ class Judge:
 
     def _groups(self, texts: list[str]) -> list[Group]:
         """The words of the question, each with its forms that occur in the texts."""
-        stems: dict[str, set[str]] = {}
-        for word in {word for text in texts for word in fold(text).split()}:
-            for one in self._stems(word):
-                stems.setdefault(one, set()).add(word)
+        shown = list({word for text in texts for word in fold(text).split()})
+        by_stem = defaultdict[str, set[str]](set)
+        for language in self._languages:
+            for word, one in zip(shown, stems(shown, language)):
+                by_stem[one].add(word)
         return [
             Group(
                 word,
-                tuple(Term((form,)) for form in sorted(self._forms(word, stems))),
+                tuple(Term((form,)) for form in sorted(self._forms(word, by_stem))),
                 count=1,
                 idf=1.0,
             )
             for word in self._words
         ]
 
-    def _forms(self, word: Term, stems: dict[str, set[str]]) -> set[str]:
+    def _forms(self, word: Term, by_stem: Mapping[str, set[str]]) -> set[str]:
         if len(word.words) > 1 or word.prefix:
             return set()
-        found = (stems.get(one, set()) for one in self._stems(word.words[0]))
-        return set().union(*found) - {word.words[0]}
-
-    def _stems(self, word: str) -> Iterator[str]:
-        return (stem(word, language) for language in self._languages)
+        own = [word.words[0]]
+        shown = (by_stem.get(stems(own, one)[0], set()) for one in self._languages)
+        return set().union(*shown) - {*own}
 
     def _literal(self, word: Term, texts: list[str]) -> bool:
         """True if a text holds the word as it was asked for."""
@@ -108,11 +104,3 @@ def wanted(question: Question) -> tuple[Term, ...]:
     if question.words or question.only_period:
         return question.words
     return tuple(part.term for part in question.required if not part.term.excluded)
-
-
-def spelling(word: Term) -> str:
-    """A word as it was typed, without the punctuation at its edges."""
-    for typed in (_EDGES.sub("", word.typed), word.typed):
-        if tuple(fold(typed).split()) == word.words:
-            return typed
-    return " ".join(word.words)

@@ -13,9 +13,11 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from typing import Final, NamedTuple
 
-from evidence.query import Needle, Term, needle
+from evidence.question import Needle, Term, needle, spelling
 
 SATURATION: Final = 1.5
 LENGTH_SHARE: Final = 0.75
@@ -32,7 +34,7 @@ TAIL: Final = 0.2
 PERIOD_LIFT: Final = 1.3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Group:
     """A word of the question with all forms that count as it.
 
@@ -49,6 +51,16 @@ class Group:
     @property
     def spellings(self) -> tuple[Term, ...]:
         return (self.word, *self.forms)
+
+    @cached_property
+    def label(self) -> str:
+        """The word as it was typed."""
+        return spelling(self.word)
+
+    @cached_property
+    def needles(self) -> tuple[Needle, ...]:
+        """What to look for in folded text."""
+        return tuple(map(needle, self.spellings))
 
 
 def idf(records: int, count: int) -> float:
@@ -82,15 +94,16 @@ class Ranker:
     def __init__(self, groups: Sequence[Group], mean: float) -> None:
         self.groups = groups
         self.mean = mean or 1.0
-        self._total = sum(group.idf for group in groups) or 1.0
+        self._idfs = [group.idf for group in groups]
+        self._total = sum(self._idfs) or 1.0
         most = max((group.idf for group in groups), default=0.0)
         # A word that occurs nowhere counts as much as the rarest that does.
         self._label = [group.idf if group.count else most or 1.0 for group in groups]
         self._needles: list[tuple[Needle, int]] = [
-            (needle(term), number)
+            (wanted, number)
             for number, group in enumerate(groups)
             if group.count
-            for term in group.spellings
+            for wanted in group.needles
         ]
         order = sorted(range(len(groups)), key=lambda one: -groups[one].idf)
         self._rarest = [number for number in order if groups[number].idf]
@@ -111,21 +124,23 @@ class Ranker:
 
         Only groups that it is `possible` for it to hold, as bits by their number, are looked for.
         """
-        counts, parts = [0] * len(self.groups), [0] * len(self.groups)
+        counts, parts = dict[int, int](), dict[int, int]()
         free, placed = set[int](), list[dict[int, list[int]]]()
-        for text in texts:
-            places = self.places(text.folded, possible)
+        for folded, weight, everywhere, part in texts:
+            places = self.places(folded, possible)
             for number, starts in places.items():
-                if text.part:
-                    parts[number] = max(parts[number], len(starts) * text.weight)
-                else:
-                    counts[number] += len(starts) * text.weight
-            if text.everywhere:
+                count = len(starts) * weight
+                if not part:
+                    counts[number] = counts.get(number, 0) + count
+                elif count > parts.get(number, 0):
+                    parts[number] = count
+            if everywhere:
                 free.update(places)
             else:
                 placed.append(places)
-        counts = [whole + part for whole, part in zip(counts, parts)]
-        held = frozenset(number for number, count in enumerate(counts) if count)
+        for number, count in parts.items():
+            counts[number] = counts.get(number, 0) + count
+        held = frozenset(counts)
         if not held:
             return Score(0.0, held)
         return Score(self._weight(counts, length) * self._nearness(held, free, placed), held)
@@ -147,31 +162,35 @@ class Ranker:
                 places[number] = sorted(starts) if merged else starts
         return places
 
-    def _weight(self, counts: Sequence[int], length: int) -> float:
+    def _weight(self, counts: Mapping[int, int], length: int) -> float:
         long = min(length / self.mean, LONGEST)
         damp = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * long)
         return sum(
-            group.idf * count * (1 + SATURATION) / (count + damp)
-            for group, count in zip(self.groups, counts)
-            if count
+            [
+                self._idfs[number] * count * (1 + SATURATION) / (count + damp)
+                for number, count in sorted(counts.items())
+            ]
         )
 
     def _nearness(
         self, held: frozenset[int], free: set[int], placed: Sequence[Mapping[int, Sequence[int]]]
     ) -> float:
         """C: the share of the question near one place of the record, 0 to 1."""
-        near = sum(self.groups[number].idf for number in free)
+        idfs = self._idfs
+        near = sum([idfs[number] for number in free])
         centres = [number for number in self._rarest if number in held][: self._centres]
         best = near
         for places in placed:
-            others = [(self.groups[n].idf, starts) for n, starts in places.items() if n not in free]
-            for number in centres:
-                for centre in places.get(number, ()):
-                    total = near + sum(
-                        weight / (1 + _distance(starts, centre) / NEAR_CHARS)
-                        for weight, starts in others
-                    )
-                    best = max(best, total)
+            others = [(idfs[number], at) for number, at in places.items() if number not in free]
+            most = near + sum([weight for weight, _ in others])
+            for centre in chain.from_iterable(places.get(number, ()) for number in centres):
+                if best >= most:
+                    break
+                total = near + sum(
+                    [weight / (1 + _distance(at, centre) / NEAR_CHARS) for weight, at in others]
+                )
+                if total > best:
+                    best = total
         return best / self._total
 
 

@@ -6,12 +6,18 @@ Offsets and sizes are code points of the stored text.
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+
+import orjson
 
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import READ_FIELD, Continuation, Source, next_page
+from evidence.model import READ_FIELD, Continuation, Source, next_page, windows
+from evidence.text import escape
 from evidence.values import Binary, Bytes, bytes_in, data_as_json
+
+#: The times of a record that a page shows, if it has them.
+TIMES: Final = ("deleted_at", "emitted_at", "authored_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +32,12 @@ class Partial:
     total: int | None
     read: Continuation
 
+    @property
+    def entry(self) -> dict[str, Any]:
+        """The field in the ladder of a page."""
+        sizes = {} if self.total is None else {"shown_chars": self.end, "total_chars": self.total}
+        return {"field_path": self.field_path, **sizes, "read": self.read.as_json}
+
 
 @dataclass(frozen=True, slots=True)
 class Related:
@@ -39,6 +51,11 @@ class Related:
     has_more: bool = False
     single: bool = False
     listing: dict[str, Any] | None = None
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """The ids of the records; each one can be fetched."""
+        return {"ids": [one.id for one in self.records], "has_more": self.has_more}
 
     @property
     def rest(self) -> Continuation | None:
@@ -87,6 +104,47 @@ class Record:
     def shown(self) -> dict[str, Any]:
         """The JSON of `data`; shared, so never to be changed."""
         return data_as_json(self.data, self.ref)
+
+    @cached_property
+    def entry(self) -> dict[str, Any]:
+        """The record in the `data` of a page; shared, so never to be changed."""
+        ref, entry = self.ref, dict[str, Any](object="record")
+        entry |= {"id": ref.record_id, "stream": ref.stream}
+        if self.deleted:
+            entry["deleted"] = True
+        about = {name: getattr(self, name) for name in TIMES} | self.source._asdict()
+        entry |= {name: value for name, value in about.items() if value is not None}
+        if self.expanded:
+            entry["expanded"] = self.relations
+        if not self.deleted:
+            entry["data"] = self.shown
+        return entry
+
+    @cached_property
+    def payload(self) -> tuple[str, int]:
+        """(the JSON of what is shown as model-visible text, the number of escapes in it)."""
+        shown = {**self.shown, "expanded": self.relations} if self.expanded else self.shown
+        return escape(orjson.dumps(shown).decode())
+
+    @property
+    def relations(self) -> dict[str, Any]:
+        """The related records, by relation."""
+        return {name: found.entry for name, found in self.expanded.items()}
+
+    @cached_property
+    def rung(self) -> dict[str, Any]:
+        """The record in the ladder of a page: which fields go on, and how; shared likewise."""
+        rung: dict[str, Any] = {"id": self.id}
+        if held := self.bytes:
+            rung["bytes"] = [one.entry for one in held]
+        if self.partial:
+            rung["fields"] = [part.entry for part in self.partial]
+        if rest := self.rest:
+            rung["left_out"] = len(self.left_out)
+            rung["next"] = rest.as_json
+        if listed := self.related:
+            rung["related"] = [one.as_json for one in listed]
+        return rung
 
     @property
     def text_field(self) -> str | None:
@@ -224,26 +282,12 @@ class FieldRead:
         """next, previous, the read of the end, and the next match, if any."""
         if self.binary is not None:
             return []
-        calls = []
-        if self.end < self.total:
-            calls.append(self._window(self.end, "next"))
-        if self.start > 0:
-            calls.append(self._window(max(0, self.start - self.step), "previous"))
-        last = max(0, self.total - self.step)
-        if self.end < last:
-            calls.append(self._window(last, "end"))
+        named = {"id": self.id, "field_path": self.field_path}
+        calls = [
+            Continuation(READ_FIELD, {**named, "offset_chars": offset, "limit_chars": size}, why)
+            for why, offset, size in windows(self.start, self.end, self.total, self.step)
+        ]
         if self.next_match is not None:
             args = {**self.args, "match": self.next_match}
             calls.append(Continuation(READ_FIELD, args, "next_match"))
         return calls
-
-    def _window(self, offset: int, why: str) -> Continuation:
-        """A window at an offset; a previous one ends where this one starts."""
-        size = min(self.step, self.start) if why == "previous" else self.step
-        args = {
-            "id": self.id,
-            "field_path": self.field_path,
-            "offset_chars": offset,
-            "limit_chars": size,
-        }
-        return Continuation(READ_FIELD, args, why)

@@ -1,36 +1,17 @@
-"""The REST addresses a PDPP body points at: relative, each segment percent-encoded once."""
+"""The REST addresses a PDPP body points at: relative, each segment percent-encoded once.
 
-import re
-from functools import lru_cache
-from typing import Any
-from urllib.parse import quote, quote_plus
+Also where the metadata of an authorization server are (RFC 8414).
+"""
+
+from typing import Any, Final
+from urllib.parse import quote_plus
 
 from evidence import pointer
-from evidence.handles import RecordRef
+from evidence.handles import UNRESERVED, RecordRef, segment
 
-_UNRESERVED = re.compile(r"[A-Za-z0-9_.~-]*")
+AUTHORIZATION_SERVER: Final = "/.well-known/oauth-authorization-server"
+
 _ROUTED = frozenset({"object", "method", "route", "stream", "record_id"})  # not in the query
-
-
-def segment(text: str) -> str:
-    """One percent-encoded path segment or query value; dots alone would climb to another path."""
-    if text in (".", ".."):
-        return text.replace(".", "%2E")
-    return text if _UNRESERVED.fullmatch(text) else quote(text, safe="")
-
-
-@lru_cache(maxsize=1024)
-def name(text: str) -> str:
-    """The same for a stream or a connection: there are few."""
-    return segment(text)
-
-
-def record(stream: str, record_id: str) -> str:
-    return f"/v1/streams/{name(stream)}/records/{segment(record_id)}"
-
-
-def field_window(stream: str, record_id: str) -> str:
-    return f"{record(stream, record_id)}/field-window"
 
 
 def blob(blob_id: str, connection_id: str | None) -> str:
@@ -40,9 +21,8 @@ def blob(blob_id: str, connection_id: str | None) -> str:
 
 def field_value(ref: RecordRef, field: str) -> str:
     """The record with the whole value of one field. `fields` would split a name at its commas."""
-    where = f"connection_id={segment(ref.connection_id)}&" if ref.connection_id else ""
     name = "fields[]" if "," in field else "fields"
-    return f"{record(ref.stream, ref.record_id)}?{where}{name}={segment(field)}"
+    return f"{ref.url}{'&' if ref.connection_id else '?'}{name}={segment(field)}"
 
 
 def field_window_read(
@@ -52,7 +32,7 @@ def field_window_read(
     return {
         "object": "field_window_read",
         "method": "GET",
-        "route": field_window(stream, record_id),
+        "route": f"{RecordRef(stream, record_id).url}/field-window",
         "stream": stream,
         "record_id": record_id,
         "field": pointer.path_of(field),
@@ -78,7 +58,7 @@ def _linked(hit: dict[str, Any]) -> list[dict[str, Any]]:
 def _address(read: dict[str, Any]) -> str:
     named = ((name, str(value)) for name, value in read.items() if name not in _ROUTED)
     query = "&".join(
-        f"{name}={value if _UNRESERVED.fullmatch(value) else quote_plus(value)}"
+        f"{name}={value if UNRESERVED.fullmatch(value) else quote_plus(value)}"
         for name, value in named
     )
     return f"{read['route']}?{query}"

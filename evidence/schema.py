@@ -13,6 +13,8 @@ from evidence.model import Source
 NAMED, COMPACT, FULL = "named", "compact", "full"
 #: The flags of a field without any.
 NO_FLAGS = "declared"
+#: The members of a capability that flags stand for.
+_FLAGS = dict(t="type", role="role", eq="exact", r="operators", lex="lexical", a="aggregations")
 #: The metrics of a field, in the order of its flags.
 METRICS = ("count_distinct", "group_by", "group_by_time", "max", "min", "sum")
 
@@ -67,18 +69,12 @@ def parse_flags(flags: str) -> FieldCapability:
     for flag in flags.split(","):
         name, _, value = flag.partition("=")
         words = tuple(word for word in value.split("|") if word)
-        if name == "t" and value:
-            parsed["type"] = value
-        elif name == "role" and value:
-            parsed["role"] = value
-        elif name == "r":
-            parsed["operators"] = words
-        elif name == "a":
-            parsed["aggregations"] = words
-        elif flag == "eq":
-            parsed["exact"] = True
-        elif flag == "lex":
-            parsed["lexical"] = True
+        if name in ("t", "role") and value:
+            parsed[_FLAGS[name]] = value
+        elif name in ("r", "a"):
+            parsed[_FLAGS[name]] = words
+        elif flag in ("eq", "lex"):
+            parsed[_FLAGS[flag]] = True
         elif flag and flag != NO_FLAGS:
             parsed["other"] += (flag,)
     return FieldCapability(**parsed)

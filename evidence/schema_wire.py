@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from evidence.json_text import known
+from evidence.json_text import known, members
 from evidence.model import Source
 from evidence.schema import FULL, METRICS, NAMED, FieldCapability, Relation, Schema, StreamSchema
 
@@ -28,7 +28,7 @@ def meta(warnings: Sequence[Body]) -> Body:
 
 def connection(source: Source) -> Body:
     """One entry of `granted_connections`."""
-    return known({"connection_id": source.connection_id, "display_name": source.display_name})
+    return known(members(source, "connection_id", "display_name"))
 
 
 def stream(found: StreamSchema) -> Body:
@@ -62,18 +62,12 @@ def _full(found: StreamSchema) -> Body:
         "query": _query(found),
         "views": _views(found),
         "relationships": [
-            {
-                "name": one.name,
-                "stream": one.stream,
-                "foreign_key": one.foreign_key,
-                "cardinality": one.cardinality,
-            }
-            for one in found.relations
+            members(one, "name", "stream", "foreign_key", "cardinality") for one in found.relations
         ],
         "field_capabilities": {name: _capabilities(one) for name, one in found.fields.items()},
         "expand_capabilities": [_expand_capability(one) for one in found.relations],
     }
-    limit = known({"since": found.since, "until": found.until})
+    limit = known(members(found, "since", "until"))
     body |= known({"consent_time_field": found.time_field, "time_constraint": limit or None})
     return {**body, "label": found.label} if found.label else body
 
@@ -92,10 +86,7 @@ def _query(found: StreamSchema) -> Body:
             **{kind: [n for n, one in fields if kind in one.aggregations] for kind in METRICS},
         },
         "search": {"lexical_fields": [name for name, one in fields if one.lexical]},
-        "expand": [
-            {"name": one.name, "default_limit": one.default_limit, "max_limit": one.max_limit}
-            for one in found.relations
-        ],
+        "expand": [members(one, "name", "default_limit", "max_limit") for one in found.relations],
     }
 
 
@@ -112,7 +103,7 @@ def _capabilities(found: FieldCapability) -> Body:
         body["range_filter"]["operators"] = [*found.operators]
     kinds = dict.fromkeys((*METRICS, *found.aggregations))
     body["aggregation"] = {kind: _declared(kind in found.aggregations) for kind in kinds}
-    return body | known({"type": found.type, "role": found.role})
+    return body | known(members(found, "type", "role"))
 
 
 def _declared(on: bool) -> Body:
@@ -121,16 +112,13 @@ def _declared(on: bool) -> Body:
 
 def _expand_capability(found: Relation) -> Body:
     return {
-        "name": found.name,
-        "stream": found.stream,
+        **members(found, "name", "stream"),
         "target_stream": found.stream,
-        "cardinality": found.cardinality,
-        "foreign_key": found.foreign_key,
+        **members(found, "cardinality", "foreign_key"),
         "child_parent_key_field": found.foreign_key,
         "granted": True,
         "usable": True,
-        "default_limit": found.default_limit,
-        "max_limit": found.max_limit,
+        **members(found, "default_limit", "max_limit"),
     }
 
 

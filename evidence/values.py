@@ -102,10 +102,6 @@ class Bytes:
         return _route(self.known, self.ref, pointer.top_level(self.field_path))
 
     @property
-    def is_base64(self) -> bool:
-        return isinstance(self.known, Base64)
-
-    @property
     def media_type(self) -> str | None:
         return self.known.media_type
 
@@ -118,6 +114,14 @@ class Bytes:
         name = pointer.top_level(self.field_path)
         metadata: dict[str, Any] = as_json(self.known, self.ref, name)
         return metadata
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """The field and its metadata, in the ladder of a page."""
+        named = ("blob_id", "encoding", "mime_type", "size_bytes", "fetch_url", "available")
+        described = self.as_json()
+        shown = {name: described[name] for name in named if name in described}
+        return {"field_path": self.field_path, **shown}
 
 
 def is_reference(value: Any) -> bool:

@@ -2,34 +2,25 @@
 
 from typing import Any
 
-import orjson
-
 from evidence import wire
+from evidence.json_text import members
 from evidence.limits import Budgets
 from evidence.model import Buckets, Group
 from evidence.text import escape
-from renderers.rendering import Context, Rendering, header, joined, quoted, value_of, warning
+from evidence.work import Each, serial
+from renderers.rendering import Context, Rendering, header, quoted, shortened, value_of
+from renderers.rendering import warning
 
-PAGE_BYTES = 4_096
 
-
-def fits(found: Buckets, budgets: Budgets) -> int | None:
-    """The number of groups of the page that fit a tool result."""
-    if found.groups is None:
-        return None
-    text, data = budgets.text_bytes - PAGE_BYTES, budgets.structured_bytes - PAGE_BYTES
-    for number, group in enumerate(found.groups):
-        text -= len(_line(group).encode()) + 1
-        data -= len(orjson.dumps(wire.member(group))) + 1
-        if text < 0 or data < 0:
-            return max(1, number)
-    return len(found.groups)
+def fit(found: Buckets, budgets: Budgets, each: Each = serial) -> Buckets:
+    """The aggregate with as many of its groups as fit a tool result."""
+    return shortened(found, "groups", render, budgets)
 
 
 def render(found: Buckets, context: Context) -> Rendering:
     """Both channels of an aggregate."""
     lines = [_header(found), *map(_line, found.groups or ()), *footer(found, context)]
-    return Rendering((joined(lines),), wire.aggregate(found))
+    return context.rendering(lines, wire.aggregate(found))
 
 
 def _line(group: Group) -> str:
@@ -56,11 +47,7 @@ def _header(found: Buckets) -> str:
         "aggregate",
         metric=found.metric,
         stream=found.stream,
-        field=found.field,
-        group_by=found.group_by,
-        group_by_time=found.group_by_time,
-        granularity=found.granularity,
-        time_zone=found.time_zone,
+        **members(found, "field", "group_by", "group_by_time", "granularity", "time_zone"),
         groups=len(found.groups) if found.groups is not None else None,
         of=found.group_count,
         records=found.filtered_record_count,

@@ -9,10 +9,11 @@ from typing import Any
 import orjson
 
 from evidence import pointer, values, wire
+from evidence.json_text import known, members
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import READ_FIELD, Continuation, Source
+from evidence.model import READ_FIELD, Continuation, Source, absolute, spelled
 from evidence.records import Document, Record
-from evidence.text import clip
+from evidence.text import clip, json_line
 from evidence.values import Bytes, Preview
 from renderers.rendering import Context, Rendering, fit_json, header, json_bytes, quoted, value_of
 
@@ -65,15 +66,14 @@ def _metadata(record: Record) -> dict[str, Any]:
         "object": "record",
         "stream": record.ref.stream,
         "connection_id": record.ref.connection_id,
-        "connector_key": record.source.connector_key,
-        "display_name": record.source.display_name,
+        **members(record.source, "connector_key", "display_name"),
         "emitted_at": record.emitted_at,
         "record_id": record.ref.record_id,
     }
     if record.warnings:
         messages = " ".join(f"{one.get('code')}: {one.get('message')}" for one in record.warnings)
         metadata["warnings"] = clip(messages, BUDGETS.message_chars)
-    return {name: value for name, value in metadata.items() if value is not None}
+    return known(metadata)
 
 
 def _cut_title(document: Document, field: str) -> None:
@@ -121,7 +121,9 @@ def _fill_others(
     for name, value in record.shown.items():
         if name in shown:
             continue
-        plain = value if isinstance(value, (str, int, float, bool)) else _dump_line(value)
+        plain = (
+            value if isinstance(value, (str, int, float, bool)) else orjson.dumps(value).decode()
+        )
         held = values.bytes_of(record.data[name], record.ref, name)
         cost = len(orjson.dumps([name, plain]))
         whole = cost + _routes_cost(held)
@@ -194,7 +196,7 @@ def _offer(document: Document, names: Sequence[str]) -> None:
 
 def _name_cost(name: str) -> int:
     """Bytes of a name in a call inside JSON."""
-    return len(orjson.dumps(orjson.dumps(name).decode()))
+    return len(orjson.dumps(json_line(name)))
 
 
 def _names_cost(names: Sequence[str]) -> int:
@@ -210,12 +212,8 @@ def _routes_cost(held: Sequence[Bytes]) -> int:
 def _room(document: Document) -> int:
     """Bytes left for the text after the id, the warnings and the calls."""
     warnings = json_bytes(document.metadata.get("warnings", ""))
-    calls = sum(json_bytes(wire.spelled(one)) for one in document.more.values())
+    calls = sum(json_bytes(spelled(one)) for one in document.more.values())
     return BUDGETS.document_bytes - 2 * len(document.id.encode()) - warnings - calls
-
-
-def _dump_line(value: Any) -> str:
-    return orjson.dumps(value).decode()
 
 
 def _dump(value: Any) -> bytes:
@@ -230,7 +228,7 @@ def render(document: Document, context: Context) -> Rendering:
 
 def about(document: Document, context: Context) -> list[str]:
     """The lines beside the text of a document: title, address, metadata, calls that read on."""
-    url = wire.absolute(context.base_url, document.url)
+    url = absolute(context.base_url, document.url)
     lines = [header("fetch", id=document.id), f"title: {quoted(document.title)}"]
     lines += [f"url: {value_of(url)}"] if url else []
     lines += [f"{value_of(name)}: {value_of(value)}" for name, value in document.metadata.items()]

@@ -5,8 +5,9 @@ from typing import Any
 from evidence import wire
 from evidence.errors import EvidenceError
 from evidence.limits import CONTRACT
+from evidence.model import spelled
 from evidence.text import json_line
-from renderers.rendering import Spell, header, joined, quoted, step, value_of
+from renderers.rendering import Spell, header, quoted, step, value_of
 
 _OWN_LINES = (
     "available_connections",
@@ -17,7 +18,7 @@ _OWN_LINES = (
 )
 
 
-def render_lines(error: EvidenceError, spell: Spell = wire.spelled) -> str:
+def render_lines(error: EvidenceError, spell: Spell = spelled) -> str:
     """The model-visible text of an error; `spell` writes the calls that work."""
     details = error.details
     lines = [
@@ -37,7 +38,7 @@ def render_lines(error: EvidenceError, spell: Spell = wire.spelled) -> str:
         if name not in _OWN_LINES:
             lines.append(f"{name}: {_detail(value)}")
     lines += [step(call, spell) for call in error.calls]
-    return joined(lines)
+    return "\n".join(lines)
 
 
 def structured(error: EvidenceError) -> dict[str, Any]:

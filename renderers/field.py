@@ -11,7 +11,7 @@ from evidence.limits import Budgets
 from evidence.records import FieldRead
 from evidence.text import escape
 from evidence.values import BlobRef, Bytes
-from renderers.rendering import Context, Rendering, fenced, fit_both, header, joined, warning
+from renderers.rendering import Context, Rendering, fenced, fit_both, header, warning
 
 PAGE_BYTES = 4_096
 
@@ -44,10 +44,10 @@ def render(read: FieldRead, context: Context) -> Rendering:
     lines = about(read, context, escapes)
     if read.binary is not None or not read.text:
         hidden = {} if read.binary is not None else {"resource": uri}
-        return Rendering((joined(lines),), structured, hidden)
-    fence = context.fence(joined([*lines, shown]))
-    text = joined([*lines, fenced(fence, shown)])
-    return Rendering((text,), structured, {"resource": uri})
+        return replace(context.rendering(lines, structured), hidden=hidden)
+    fence = context.fence("\n".join([*lines, shown]))
+    whole = context.rendering([*lines, fenced(shown, fence)], structured)
+    return replace(whole, hidden={"resource": uri})
 
 
 def about(read: FieldRead, context: Context, escapes: int = 0) -> list[str]:

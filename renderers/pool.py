@@ -2,15 +2,17 @@
 
 It waits for many sources at once, and it bounds the rendering of a heavy page: the page goes on
 without the item that takes too long. Threads share one interpreter, so rendering is no faster.
-The threads are daemons and never delay the end of the process.
+The threads are daemons and never delay the end of the process, as those of an executor would.
 """
 
 import os
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
 from contextvars import copy_context
-from typing import Any, Generic, TypeVar
+from functools import partial
+from queue import Full, Queue
+from typing import Any, TypeVar
 
 from evidence.limits import BUDGETS
 from evidence.work import Deadline, Late, Outcome, attempt, serial
@@ -38,17 +40,17 @@ class WorkerPool:
         """
         if len(items) < 2 or getattr(_here, "is_worker", False):
             return serial(fn, items, deadline)
-        threads, batch = self._threads(), _Batch[R](len(items))
-        for number, item in enumerate(items):
-            context = copy_context()
-
-            def task(number: int = number, item: T = item, run: Any = context.run) -> None:
-                if not batch.closed:
-                    batch.put(number, run(attempt, fn, item))
-
-            if not threads.queue(task, deadline.left()):
+        threads, futures = self._threads(), [Future[Outcome[R]]() for _ in items]
+        for future, item in zip(futures, items):
+            work = partial(copy_context().run, attempt, fn, item)
+            try:
+                threads.queue(future, work, deadline.left())
+            except Full:
                 break
-        return batch.close(deadline.left())
+        wait(futures, deadline.left())
+        for future in futures:
+            future.cancel()  # unless it has begun
+        return [Late() if one.cancelled() or not one.done() else one.result() for one in futures]
 
     def _threads(self) -> "_Threads":
         """The threads of this process: a fork does not copy those of its parent."""
@@ -61,61 +63,23 @@ class _Threads:
     """Daemon threads over one bounded queue."""
 
     def __init__(self, most: int, name: str) -> None:
-        self._most, self._name = most, name
-        self._tasks: deque[Callable[[], None]] = deque()
-        self._started = self._idle = 0
-        lock = threading.Lock()
-        self._work, self._room = threading.Condition(lock), threading.Condition(lock)
+        self._most, self._name, self._started = most, name, 0
+        self._lock = threading.Lock()
+        self._tasks = Queue[tuple[Future[Any], Callable[[], Any]]](BUDGETS.pool_queue_items)
 
-    def queue(self, task: Callable[[], None], seconds: float) -> bool:
-        """Queues the task; returns False if the queue stays full for that long."""
-        with self._room:
-            if not self._room.wait_for(self._has_room, seconds):
-                return False
-            self._tasks.append(task)
-            self._work.notify()
-            if len(self._tasks) > self._idle and self._started < self._most:
+    def queue(self, future: Future[Any], work: Callable[[], Any], seconds: float) -> None:
+        """Queues the work; raises `Full` if the queue stays full for that long."""
+        self._tasks.put((future, work), timeout=seconds)
+        with self._lock:
+            if self._started < self._most:
                 self._started += 1
                 name = f"{self._name}-{self._started}"
                 threading.Thread(target=self._run, name=name, daemon=True).start()
-        return True
-
-    def _has_room(self) -> bool:
-        return len(self._tasks) < BUDGETS.pool_queue_items
 
     def _run(self) -> None:
         _here.is_worker = True
         while True:
-            with self._work:
-                self._idle += 1
-                self._work.wait_for(lambda: self._tasks)
-                self._idle -= 1
-                task = self._tasks.popleft()
-                self._room.notify()
-            task()
-            del task  # releases what it references before the next wait
-
-
-class _Batch(Generic[R]):
-    """The outcomes of one `map`; results after it is closed are dropped."""
-
-    def __init__(self, size: int) -> None:
-        self._outcomes: list[Outcome[R]] = [Late()] * size
-        self._missing = size
-        self._changed = threading.Condition()
-        self.closed = False
-
-    def put(self, number: int, outcome: Outcome[R]) -> None:
-        with self._changed:
-            if not self.closed:
-                self._outcomes[number] = outcome
-                self._missing -= 1
-                if not self._missing:
-                    self._changed.notify()
-
-    def close(self, seconds: float) -> list[Outcome[R]]:
-        """Waits for all outcomes, at most `seconds`; missing ones are `Late`."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._missing, seconds)
-            self.closed = True
-            return self._outcomes
+            future, work = self._tasks.get()
+            if future.set_running_or_notify_cancel():
+                future.set_result(work())
+            del future, work  # releases what they reference before the next wait

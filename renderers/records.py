@@ -8,25 +8,13 @@ import orjson
 
 from evidence import pointer, values, wire
 from evidence.limits import CONTRACT, Budgets
-from evidence.model import READ_FIELD, Continuation
+from evidence.model import READ_FIELD, Continuation, spelled
 from evidence.records import Partial, Record, RecordPage
-from evidence.text import escape
 from evidence.values import Preview
 from evidence.work import Each, serial
 from renderers import rendering
-from renderers.rendering import (
-    FENCE_SLOT,
-    Context,
-    Rendering,
-    fenced,
-    fit_json,
-    header,
-    joined,
-    name_source,
-    size_of,
-    value_of,
-    warning,
-)
+from renderers.rendering import Context, Rendering, fenced, fit_json, header
+from renderers.rendering import name_source, size_of, value_of, warning
 
 PAGE_BYTES = 1_600
 PARTIAL_BYTES = 100  # around the call that reads on
@@ -99,15 +87,14 @@ def _without_fields(item: Record) -> Trimmed:
 
 def render(page: RecordPage, context: Context) -> Rendering:
     """Both channels of a page that `fits`."""
-    structured = wire.records(page)
-    payloads = [_payload(item) for item in page.records]
-    escaped = [escape(payload) for payload in payloads]
-    escapes = sum(count for _, count in escaped)
+    calls = page.continuations()
+    structured = wire.records(page, calls)
+    escapes = sum([item.payload[1] for item in page.records])
     body = []
-    for number, (item, (shown, _)) in enumerate(zip(page.records, escaped), start=1):
-        body += [line(number, item), fenced(FENCE_SLOT, shown), *reads(item, context)]
-    text = joined([_header(page, escapes), *body, *footer(page, context)])
-    return Rendering((context.close(text),), structured)
+    for number, item in enumerate(page.records, start=1):
+        body += [line(number, item), fenced(item.payload[0]), *reads(item, context)]
+    lines = [_header(page, escapes), *body, *footer(page, calls, context)]
+    return context.rendering(lines, structured)
 
 
 def _header(page: RecordPage, escapes: int) -> str:
@@ -132,13 +119,6 @@ def line(number: int, item: Record) -> str:
     return f"{number} {item.id}{at} source={name_source(item.source)}{state}"
 
 
-def _payload(item: Record) -> str:
-    shown = item.shown
-    if item.expanded:
-        shown = {**shown, "expanded": wire.related(item)}
-    return orjson.dumps(shown).decode()
-
-
 def reads(item: Record, context: Context = Context()) -> list[str]:
     """The calls that read what is not shown of a record."""
     lines = [
@@ -159,12 +139,12 @@ def _extent(part: Partial) -> str:
     return "binary" if part.total is None else f"0..{part.end} of {part.total}"
 
 
-def footer(page: RecordPage, context: Context) -> list[str]:
+def footer(page: RecordPage, calls: Sequence[Continuation], context: Context) -> list[str]:
     """Warnings and next calls."""
     lines = [warning(notice) for notice in page.warnings]
     if page.ended_early:
         lines.append("The page ended early to stay within its size; next_page goes on.")
-    lines += [context.step(continuation) for continuation in page.continuations()]
+    lines += [context.step(call) for call in calls]
     if not page.records:
         lines.append("No records here. Check the filter, or call schema for the streams.")
     return lines
@@ -184,9 +164,9 @@ def _how_many(shown: Sequence[Trimmed], budgets: Budgets) -> int:
 
 def _cost(item: Record) -> tuple[int, int]:
     """Bytes of a record's lines and of its JSON."""
-    lines = [line(1, item), *reads(item), escape(_payload(item))[0]]
-    text = sum([len(line.encode()) + 1 for line in lines]) + 60
-    return text, len(orjson.dumps([wire.record(item), wire.record_rung(item)]))
+    data = len(orjson.dumps([item.entry, item.rung]))
+    lines = [item.payload[0], line(1, item), *reads(item)]
+    return sum([len(line.encode()) + 1 for line in lines]) + 60, data
 
 
 def _trim(item: Record, size: int, budgets: Budgets) -> Trimmed:
@@ -206,7 +186,7 @@ def _trim(item: Record, size: int, budgets: Budgets) -> Trimmed:
             value, end, total, whole, cost = _preview(item, name, value, size)
             if end is not None:
                 part = _partial(item, pointer.path_of(name), end, total)
-                cost += len(wire.spelled(part.read).encode()) + PARTIAL_BYTES
+                cost += len(spelled(part.read).encode()) + PARTIAL_BYTES
         largest = max(largest, whole)
         room -= cost
         if room < 0 and data:
@@ -233,7 +213,7 @@ def _preview(
     The end is None for a value that is shown whole, the total None for bytes.
     """
     end, total, whole = None, None, 0
-    shown = values.as_json(value, item.ref, name)
+    shown = item.shown[name]
     if isinstance(value, values.Base64):
         end = 0
     elif isinstance(value, Preview):
@@ -241,7 +221,7 @@ def _preview(
         value = Preview(fit_json(value.text, size), total, value.type)
         end, shown = len(value.text), values.as_json(value, item.ref, name)
     elif isinstance(shown, (str, dict, list)) and not isinstance(value, values.BlobRef):
-        text = values.text_of(shown)
+        text = shown if isinstance(shown, str) else values.text_of(shown)
         whole = len(orjson.dumps(text)) - PREVIEW_COST
         if whole > size:
             value = Preview(fit_json(text, size), len(text), pointer.json_type(value))

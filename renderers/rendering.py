@@ -8,17 +8,19 @@ its text, and the page goes on.
 import hmac
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, TypeVar
 
 import orjson
 
+from evidence.hits import Hit
 from evidence.limits import BUDGETS, Budgets
-from evidence.model import Continuation, Source, label_of
+from evidence.model import Continuation, Source, label_of, spelled
+from evidence.papers import PaperMatch
 from evidence.text import clip, escape
 from evidence.values import Bytes
-from evidence.wire import bytes_line, spelled
+from evidence.wire import bytes_line
 from evidence.work import Deadline, Done, Each
 
 Spell = Callable[[Continuation], str]
@@ -61,9 +63,12 @@ class Context:
         """A call on a line of its own, named by what it is for."""
         return step(continuation, self.spell)
 
-    def close(self, text: str) -> str:
-        """The text with its fence in every slot."""
-        return text.replace(FENCE_SLOT, self.fence(text))
+    def rendering(self, lines: Sequence[str], structured: dict[str, Any]) -> Rendering:
+        """Both channels of an answer; its lines get their fence in every slot."""
+        text = "\n".join(lines)
+        if FENCE_SLOT in text:
+            text = text.replace(FENCE_SLOT, self.fence(text))
+        return Rendering((text,), structured)
 
     def fence(self, text: str) -> str:
         """12 hex digits that record text cannot predict. Equal texts get equal digits."""
@@ -124,13 +129,25 @@ def warning(found: dict[str, Any]) -> str:
     )
 
 
-def fenced(fence: str, text: str) -> str:
+def words_matched(
+    found: Hit | PaperMatch, beside: str = "", listed: Callable[[list[str]], str] = ", ".join
+) -> str:
+    """The words of a query that a hit has in another form or lacks; "" if neither.
+
+    `beside` stands after their number.
+    """
+    matched, missing, forms = found.matched_words, found.missing_words, found.forms.items()
+    if not missing and not forms:
+        return ""
+    line = f" matched {len(matched)} of {len(matched) + len(missing)}{beside}"
+    if forms:
+        line += f" ({listed([f'{quoted(form)} for {quoted(word)}' for word, form in forms])})"
+    return line + (f", missing: {listed(list(map(value_of, missing)))}" if missing else "")
+
+
+def fenced(text: str, fence: str = FENCE_SLOT) -> str:
     """Record text between two lines it cannot forge."""
     return f"<<<{fence} untrusted record text\n{text}\n{fence}>>>"
-
-
-def joined(lines: Sequence[str]) -> str:
-    return "\n".join(lines)
 
 
 T = TypeVar("T")
@@ -174,6 +191,57 @@ def timed_out(reading: Any) -> bool:
     """True if a page shows items without their text because they took too long."""
     listed = getattr(reading, "warnings", None) or ()
     return any(one.get("code") == TIMED_OUT for one in listed)
+
+
+def most(
+    count: int,
+    cut: Callable[[int, Context], Rendering],
+    budgets: Budgets,
+    *,
+    text_bytes: int | None = None,
+) -> int:
+    """The largest number of `count` items that fits when rendered, at least 1 if there are any.
+
+    `cut` renders a reading cut to so many items.
+    """
+    room = budgets.text_bytes if text_bytes is None else text_bytes
+    context = Context(budgets)
+
+    def fits(kept: int) -> bool:
+        made = cut(kept, context)
+        shown = sum(len(block.encode()) for block in made.blocks)
+        return shown <= room and len(orjson.dumps(made.structured)) <= budgets.structured_bytes
+
+    if count == 0 or fits(count):
+        return count
+    low, high = 1, count - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low
+
+
+def shortened(
+    reading: T,
+    name: str,
+    render: Callable[[T, Context], Rendering],
+    budgets: Budgets,
+    *,
+    text_bytes: int | None = None,
+) -> T:
+    """The reading with as many items of its list `name` as fit when rendered."""
+    whole = getattr(reading, name) or ()
+
+    def cut(count: int) -> T:
+        return replace(reading, **{name: whole[:count]})  # type: ignore[type-var]
+
+    kept = most(
+        len(whole),
+        lambda count, context: render(cut(count), context),
+        budgets,
+        text_bytes=text_bytes,
+    )
+    return reading if kept == len(whole) else cut(kept)
 
 
 # A code point takes one byte at least and this many at most, written out as an escape.

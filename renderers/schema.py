@@ -10,10 +10,9 @@ import orjson
 
 from evidence import schema_wire
 from evidence.limits import CONTRACT
-from evidence.model import Continuation, Source, distinct
+from evidence.model import Continuation, Source, distinct, paged
 from evidence.schema import NO_FLAGS, Schema, StreamRow, StreamSchema
-from evidence.wire import call
-from renderers.rendering import Context, Rendering, header, joined, quoted, value_of, warning
+from renderers.rendering import Context, Rendering, header, quoted, value_of, warning
 
 LEGEND = {
     "t": "declared_type",
@@ -194,9 +193,7 @@ def _index(index: Schema, context: Context) -> Rendering:
         for key in grouped
     ]
     data = {**_head(index, "compact"), "connectors": connectors}
-    if following:
-        data["next"] = [call(one) for one in following]
-    return Rendering((joined(lines),), {"data": data})
+    return context.rendering(lines, {"data": paged(data, following)})
 
 
 def _details(index: Schema, context: Context) -> Rendering:
@@ -236,9 +233,7 @@ def _details(index: Schema, context: Context) -> Rendering:
         "connectors": [_connector(*one, full) for one in streams],
         "field_capability_legend": LEGEND,
     }
-    if following:
-        data["next"] = [call(one) for one in following]
-    return Rendering((joined(lines),), {"data": data})
+    return context.rendering(lines, {"data": paged(data, following)})
 
 
 def _head(index: Schema, detail: str) -> dict[str, Any]:

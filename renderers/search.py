@@ -1,51 +1,56 @@
 """A search page as text: handles first, one line per hit at least, evidence with its call.
 
-Every line is ours alone; record text is in fences between them.
+Every line is ours alone; record text is in fences between them. `fit` cuts a page, as a new one, to
+the bytes of both channels.
 """
 
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
 
 import orjson
 
+from evidence.find import Span
 from evidence.hits import READ_ANY_FIELD, FanIn, Hit, Match, SearchPage, SourceReport, structured
-from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import Source, label_of
-from evidence.text import clip
-from renderers.rendering import (
-    FENCE_SLOT,
-    Context,
-    Rendering,
-    fenced,
-    header as head,
-    joined,
-    name_source,
-    quoted,
-    value_of,
-    warning,
-)
+from evidence.limits import BUDGETS, CONTRACT, Budgets
+from evidence.model import Continuation, Source, label_of
+from evidence.text import clip, excerpt, mark, split
+from evidence.work import Each, serial
+from renderers import rendering
+from renderers.rendering import Context, Rendering, fenced, name_source, quoted, value_of, warning
+from renderers.rendering import header as head, words_matched
 
 #: Words that a line lists; structured content has all.
 WORDS_LISTED = 8
 #: A time without a time of day: a bare date is midnight UTC.
 MIDNIGHT = re.compile(r"T00:00(:00(\.0+)?)?(Z|\+00:00)$")
 ESCAPE = "\\u{"  # every escape begins so
+TEXT_BYTES_PER_HIT = 820
+#: Reserve for text added later: the address before each path, and that the page ended early.
+ADDRESS = "https://" + 56 * "x"
+LATER_BYTES = 200
+#: Cuts fall between words, and marks stay whole: a share is an estimate.
+ROUNDING = 0.95
+#: Characters of a quote that stay free beside its marks, so that it begins and ends at words.
+EDGES = 16
 
 
 def render(page: SearchPage, context: Context) -> Rendering:
-    """Both channels of a page that went through `search_size.fit`."""
-    alike, first = has_one_source(page), dict[Source, Hit]()
+    """Both channels of a page that went through `fit`."""
+    first = dict[Source, Hit]()
     for hit in page.hits:
         first.setdefault(hit.source, hit)
+    alike = len(first) < 2  # so that later hits need not name it
     cards = [
         card(number, hit, context, one_source=alike, keyed=hit is first[hit.source])
         for number, hit in page.numbered()
     ]
-    body = joined([*cards, *footer(page, context)])
-    text = joined([header(page, _escapes(page, body)), body])
-    data = structured(page, base_url=context.base_url)
-    return Rendering((context.close(text),), data)
+    calls = page.continuations()
+    body = "\n".join([*cards, *footer(page, calls, context)])
+    lines = [header(page, _escapes(page, body)), body]
+    return context.rendering(lines, structured(page, calls, base_url=context.base_url))
 
 
 def _escapes(page: SearchPage, body: str) -> int:
@@ -82,11 +87,6 @@ def is_full(number: int) -> bool:
     return number <= CONTRACT.full_hits
 
 
-def has_one_source(page: SearchPage) -> bool:
-    """True if all hits of a page are from one source, so that later ones need not name it."""
-    return len({hit.source for hit in page.hits}) < 2
-
-
 def card(
     number: int,
     hit: Hit,
@@ -100,12 +100,12 @@ def card(
     for match in hit.matches:
         if is_full(number):
             lines.append(evidence_line(match, context))
-            lines.append(fenced(FENCE_SLOT, match.shown))
+            lines.append(fenced(match.shown))
         else:
             lines.append(evidence_line(match, context, quoting=True))
     if not hit.matches:
         lines.append(f"  no proven window; {context.step(hit.fetch)}")
-    return joined(lines)
+    return "\n".join(lines)
 
 
 def line(number: int, hit: Hit, *, one_source: bool = False, keyed: bool = True) -> str:
@@ -114,17 +114,19 @@ def line(number: int, hit: Hit, *, one_source: bool = False, keyed: bool = True)
     After the third hit the title is shorter. On a page of `one_source` only the first three name
     it. With `keyed` the source has its connector key.
     """
-    full = is_full(number)
-    most = BUDGETS.title_chars if full else BUDGETS.later_title_chars
+    full, heading = is_full(number), hit.heading
     at = f" {value_of(MIDNIGHT.sub('', time))}" if hit.title and (time := hit.at) else ""
-    named = ""
-    if full or not one_source:
-        named = f" source={value_of(label_of(hit.source) or 'unknown')}"
-        key = clip(hit.source.connector_key or "", BUDGETS.label_chars)
-        if key and keyed:
-            named += f" connector_key={value_of(key)}"
-    title = quoted(clip(hit.heading, most))
+    named = _named(hit.source, keyed) if full or not one_source else ""
+    title = quoted(heading if full else clip(heading, BUDGETS.later_title_chars))
     return f"{number} {hit.id} {title}{at}{named}{_words(hit, full=full)}"
+
+
+@lru_cache(maxsize=512)
+def _named(source: Source, keyed: bool) -> str:
+    """The source of a hit, with its connector key if `keyed`."""
+    named = f" source={value_of(label_of(source) or 'unknown')}"
+    key = clip(source.connector_key or "", BUDGETS.label_chars)
+    return f"{named} connector_key={value_of(key)}" if key and keyed else named
 
 
 def _words(hit: Hit, *, full: bool) -> str:
@@ -132,17 +134,8 @@ def _words(hit: Hit, *, full: bool) -> str:
 
     `full` adds the coverage, which for first hits shows how likely they are evidence.
     """
-    if not hit.missing_words and not hit.forms:
-        return ""
-    count = len(hit.matched_words)
-    text = f" matched {count} of {count + len(hit.missing_words)}"
-    if full and hit.coverage is not None:
-        text += f" coverage={hit.coverage:.2f}"
-    if hit.forms:
-        text += f" ({listed([f'{quoted(form)} for {quoted(w)}' for w, form in hit.forms.items()])})"
-    if hit.missing_words:
-        text += f", missing: {listed(list(map(value_of, hit.missing_words)))}"
-    return text
+    known = full and hit.coverage is not None
+    return words_matched(hit, f" coverage={hit.coverage:.2f}" if known else "", listed)
 
 
 def listed(words: Sequence[str]) -> str:
@@ -165,7 +158,9 @@ def evidence_line(match: Match, context: Context, *, quoting: bool = False) -> s
     return f"  {value_of(match.field_path)} {where}{call}"
 
 
-def footer(page: SearchPage, context: Context = Context()) -> list[str]:
+def footer(
+    page: SearchPage, calls: Sequence[Continuation], context: Context = Context()
+) -> list[str]:
     """Sources, warnings, the next page, or what to do if nothing was found."""
     lines = []
     if page.shows_whole_fields:
@@ -184,9 +179,9 @@ def footer(page: SearchPage, context: Context = Context()) -> list[str]:
     if page.ended_early:
         lines.append("The page ended early to stay within its size; next_page goes on.")
     if not page.hits and not page.next_cursor and not _only_sources_miss(page):
-        lines.append("Nothing matched. Try other words, prefix*, or a wider scope.")
+        lines.append("No results. Try other words, a prefix (invoi*), or remove a filter.")
     lines += _spellings(page)
-    return lines + [context.step(continuation) for continuation in page.continuations()]
+    return lines + [context.step(call) for call in calls]
 
 
 def _spellings(page: SearchPage) -> list[str]:
@@ -254,3 +249,149 @@ def _recall(page: SearchPage) -> list[str]:
         f"recall: {ranked} were ranked, other matches were not; narrow with words=all, since, "
         "until, streams, connection_id or filter to reach them."
     ]
+
+
+class Room:
+    """The bytes that the hits of a page may take in both channels."""
+
+    def __init__(self, page: SearchPage, budgets: Budgets) -> None:
+        most = max(budgets.search_text_bytes, TEXT_BYTES_PER_HIT * len(page.hits))
+        calls = page.continuations()
+        around = "\n".join([header(page, 99), *footer(page, calls)])
+        self.text = min(budgets.text_bytes, most) - len(around.encode()) - LATER_BYTES
+        empty = orjson.dumps(structured(replace(page, hits=page.hits[:1]), calls))
+        self.data = budgets.structured_bytes - len(empty) - LATER_BYTES
+
+    def holds(self, costs: Sequence[tuple[int, int]]) -> bool:
+        """True if hits of these bytes fit."""
+        return (
+            sum([text for text, _ in costs]) <= self.text
+            and sum([data for _, data in costs]) <= self.data
+        )
+
+    def share(self, costs: Sequence[tuple[int, int]], least: Sequence[tuple[int, int]]) -> float:
+        """The share of their text that windows can keep, between all and the least."""
+        share = 1.0
+        for channel, most in enumerate((self.text, self.data)):
+            smallest = sum([cost[channel] for cost in least])
+            whole = sum([cost[channel] for cost in costs])
+            if whole > most:
+                share = min(share, (most - smallest) / (whole - smallest))
+        return share * ROUNDING
+
+
+def fit(page: SearchPage, budgets: Budgets, each: Each = serial) -> SearchPage:
+    """The page cut to fit, with fewer hits if not all fit.
+
+    `each` cuts the windows of a heavy page, such as the whole fields that other servers may send.
+
+    The first three hits keep up to three windows, later ones a quoted excerpt. Second and third
+    windows give way first, then windows shrink; each hit's line, first window and call never do.
+    """
+    numbered = page.numbered()
+    numbers = [number for number, _ in numbered]
+    page, hits = _with_cut_windows(page, numbered, budgets, each)
+    room, costs = Room(replace(page, hits=hits), budgets), list(map(_cost, numbers, hits))
+    while not room.holds(costs) and (place := _most_windows(hits)) is not None:
+        hits[place] = replace(hits[place], matches=hits[place].matches[:-1])
+        costs[place] = _cost(numbers[place], hits[place])
+    if room.holds(costs):
+        return replace(page, hits=hits)
+    least = [_shrunk(hit, 0.0, budgets) for hit in hits]
+    smallest = list(map(_cost, numbers, least))
+    if not room.holds(smallest):
+        kept = next(n for n in range(len(hits), -1, -1) if room.holds(smallest[:n]))
+        return replace(page, hits=least[: max(1, kept)])
+    share = room.share(costs, smallest)
+    shrunk = [_shrunk(hit, share, budgets) for hit in hits]
+    fits = room.holds(list(map(_cost, numbers, shrunk)))
+    return replace(page, hits=shrunk if fits else least)
+
+
+def _with_cut_windows(
+    page: SearchPage, numbered: Sequence[tuple[int, Hit]], budgets: Budgets, each: Each
+) -> tuple[SearchPage, list[Hit]]:
+    """(the page, its hits with the detail of their ranks); a late hit loses its windows."""
+
+    def reduced(one: tuple[int, Hit]) -> Hit:
+        return _reduced(one[1], one[0], budgets)
+
+    chars = sum([len(one.shown) for hit in page.hits for one in hit.matches])
+    if chars <= rendering.HEAVY_PAGE_CHARS:
+        return page, list(map(reduced, numbered))
+    hits, missed = rendering.rendered_each(
+        reduced, numbered, each, late=lambda one: replace(one[1], matches=[])
+    )
+    if missed:
+        page = replace(page, warnings=[*page.warnings, rendering.late_warning(len(missed))])
+    return page, hits
+
+
+def _most_windows(hits: Sequence[Hit]) -> int | None:
+    """The last of the hits with most windows; None if no hit has several."""
+    most = max(len(hit.matches) for hit in hits)
+    if most < 2:
+        return None
+    return max(place for place, hit in enumerate(hits) if len(hit.matches) == most)
+
+
+def _reduced(hit: Hit, number: int, budgets: Budgets) -> Hit:
+    """The hit with the detail of its rank; other servers may send longer windows than ours."""
+    if is_full(number):
+        windows, size = CONTRACT.windows_per_hit, budgets.excerpt_chars
+        return replace(hit, matches=[_cut(one, size) for one in hit.matches[:windows]])
+    return replace(hit, matches=[_quote(one, budgets) for one in hit.matches[:1]])
+
+
+def _quote(match: Match, budgets: Budgets) -> Match:
+    """The excerpt of a later hit: a short field is quoted whole."""
+    whole = match.complete and len(split(match.shown)[0]) <= CONTRACT.quote_chars
+    return match if whole else _cut(match, budgets.cut_quote_chars)
+
+
+def _shrunk(hit: Hit, share: float, budgets: Budgets) -> Hit:
+    """The hit with its first window only, of which a share is left."""
+    matches = [
+        _cut(match, max(budgets.excerpt_chars_min, int(len(match.shown) * share)))
+        for match in hit.matches[:1]
+    ]
+    return replace(hit, matches=matches)
+
+
+def _cut(match: Match, size: int) -> Match:
+    """The same window around the same match, of at most `size` code points."""
+    if len(match.shown) <= size:  # tags and escapes only make it longer
+        return match
+    text, marks = split(match.shown)
+    if len(text) <= size:
+        return match
+    start, end = excerpt(text, _densest(text, marks, size), size=size)
+    base = match.start
+    return replace(
+        match,
+        shown=mark(text, start=start, end=end, marks=marks)[0],
+        start=None if base is None else base + start,
+        end=None if base is None else base + end,
+        complete=False,
+    )
+
+
+def _densest(text: str, marks: Sequence[tuple[int, int]], size: int) -> Span:
+    """The marks with most different words within `size` code points of each other."""
+    best = Span(0, 0, ((0, 0),))
+    most = 0
+    for first, (start, _) in enumerate(marks):
+        near = [one for one in marks[first:] if one[1] - start <= size - EDGES] or marks[
+            first : first + 1
+        ]
+        words = {word for one in near for word in text[one[0] : one[1]].lower().split()}
+        if len(words) > most:
+            most, best = len(words), Span(start, near[-1][1], tuple(near))
+    return best
+
+
+def _cost(number: int, hit: Hit) -> tuple[int, int]:
+    """Bytes of a hit in the text and in structured content, separators included."""
+    text = card(number, hit)
+    data = orjson.dumps([hit.addressed(ADDRESS), hit.rung])
+    return len(text.encode()) + 1, len(data)

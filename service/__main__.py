@@ -23,27 +23,28 @@ TABLE = """
     read       reading         read       Read part of a field.
     open       reading         open_      Open the page of a record in a browser.
     blob       export.commands print_blob Print the bytes of a binary field.
-    export     export.commands export     Export fields, records, streams, blobs and papers.
+    export     export.commands export     Export fields, records, streams and blobs.
     import     importing       import_    Import records from files.
     remove     upkeep          remove     Remove a connection or a stream.
-    replace    upkeep          replace    Replace a stream by the rows of files.
+    replace    upkeep          replace    Replace a stream with the rows of files.
     backup     upkeep          back_up    Copy the store while it is served.
     restore    upkeep          restore    Put a backup in place of the store.
     check      upkeep          check_     Check the store, and repair its indexes.
-    store      copying         store      Copy a store into a file or a database.
+    store      upkeep          stores     Copy a store to a file or a database.
     grant      grants          grant      Create, list and revoke tokens for the store.
     login      login          login      Sign in to a running Rung.
-    owner      owner           owner      Sign in to the pages of the owner.
+    logout     login          logout     Sign out of a running Rung and delete the tokens.
+    owner      store           owner      Sign in to the pages of the owner.
     package    packages        package    Create, list and revoke tokens for several grants.
     stats      store           stats      Count the connections, streams and records of the store.
-    log        log             log        Show which grants read which streams, by day.
+    log        store           log        Show which grants read which streams, by day.
     papers     papers          papers     Search and read the papers of a snapshot.
     serve      serve           serve      Serve records and papers over HTTP.
     config     settings        config     Show the effective settings and their origin.
     doctor     doctor          doctor     Check the setup and report the first failure.
     connect    connect         connect    Set up an MCP client.
     stdio      stdio           stdio      Serve MCP on standard input and output.
-    completion completion      completion Set up shell completion.
+    completion completion      completion Print the completion script of a shell.
     demo       demo            demo       Create a store with demo data.
 """
 #: Commands that ignore a faulty configuration file, to explain it.

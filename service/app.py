@@ -60,9 +60,9 @@ def create_app(services: Services | None = None) -> Flask:
         sessions = signin.sessions_of(services)
         owner = sessions.current
     layout = Layout(services, MCP_PATH, PAPERS_PATH, owner)
-    shared = pages.mount(app, layout)
-    web.show_missing(app, shared.missing)
-    metadata.mount(app, services, list(paths), shared.front)
+    front, missing = pages.mount(app, layout)
+    web.show_missing(app, missing)
+    metadata.mount(app, services, list(paths), front)
     if services.signins is not None:
         signin.mount(app, layout, sessions, paths)
     metrics.mount(app, services)
@@ -110,7 +110,7 @@ def _mount_records(app: Flask, services: Services) -> None:
         path=MCP_PATH,
         guard=_guard(services, Access.CLIENT_TOKEN, MCP_PATH),
         open_session=partial(services.open_session, path=MCP_PATH),
-        answers=AnswerCache(services.settings.answer_cache_bytes),
+        answers=AnswerCache(most) if (most := services.settings.answer_cache_bytes) else None,
     )
     app.register_blueprint(routes)
     rest.mount(app, services, _guard(services, Access.CLIENT_TOKEN, rest.PREFIX))

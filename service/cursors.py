@@ -8,6 +8,7 @@ stored. Other sealed values have a `purpose`, and so a key, of their own.
 import base64
 import binascii
 import hashlib
+from dataclasses import fields
 from typing import Any
 
 import orjson
@@ -43,3 +44,9 @@ class Sealer:
 
 def _binding(bound: Any) -> bytes:
     return hashlib.sha256(orjson.dumps(bound, option=orjson.OPT_SORT_KEYS)).digest()
+
+
+def identity(request: Any) -> list[Any]:
+    """The fields of a request that its cursors are bound to: those that all its pages share."""
+    shared = [field.name for field in fields(request) if not field.metadata.get("paging")]
+    return [type(request).__name__, *(getattr(request, name) for name in shared)]

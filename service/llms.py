@@ -9,7 +9,8 @@ from service.openapi import Mounted
 from service.operations import OPERATIONS, bodies
 from service.operations.base import Operation, RecordOperation
 from service.operations.listings import BLOB_PATH, BLOB_TITLE, LISTINGS
-from service.operations.papers import PAPER_OPERATIONS, links
+from service.operations import paper_links as links
+from service.operations.papers import PAPER_OPERATIONS
 
 PATH = "/llms.txt"
 PAGE = Path(__file__).with_name("llms.md")

@@ -10,10 +10,13 @@ V = TypeVar("V")
 
 
 class LruCache(Generic[K, V]):
-    """The `most` values that were used last. Safe to share between threads."""
+    """The values that were used last. Safe to share between threads.
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    They are `most` values, or have `most` together if `size` says what each has.
+    """
+
+    def __init__(self, most: int, size: Callable[[K, V], int] = lambda key, value: 1) -> None:
+        self._most, self._size, self._held = most, size, 0
         self._kept: OrderedDict[K, V] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -26,10 +29,12 @@ class LruCache(Generic[K, V]):
 
     def put(self, key: K, value: V) -> None:
         with self._lock:
+            if key in self._kept:
+                self._held -= self._size(key, self._kept.pop(key))
             self._kept[key] = value
-            self._kept.move_to_end(key)
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
+            self._held += self._size(key, value)
+            while self._held > self._most:
+                self._held -= self._size(*self._kept.popitem(last=False))
 
     def once(self, key: K, build: Callable[[], V]) -> V:
         """The value of `key`, built if it is missing. Two threads may both build it."""

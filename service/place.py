@@ -45,6 +45,11 @@ def read(text: str) -> Place:
         return Database(text)
     if "://" in text:
         raise ValueError("must be a path or a postgresql:// URL")
+    return path(text)
+
+
+def path(text: str) -> Path:
+    """The path that a text names; raises `ValueError` for a home that is unknown."""
     try:
         return Path(text).expanduser()
     except RuntimeError:

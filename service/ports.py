@@ -4,7 +4,7 @@ A resource server takes typed requests and answers with typed values, already in
 """
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -36,23 +36,9 @@ class Late(TimedOut):
 OPERATORS: Final = {"gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
 #: Arguments of a search that PDPP does not have.
 SEARCH_EXTENSIONS: Final = ("words", "since", "until", "sort")
-#: Marks a field of a request that may differ between the pages of one question.
+#: Marks a field of a request that may differ between the pages of one question: see
+#: `cursors.identity`.
 _PAGING: Final = {"paging": True}
-
-
-class Paged:
-    """A request that is answered in pages."""
-
-    def identity(self) -> list[Any]:
-        """The fields that its cursors are bound to: those that must not change between pages."""
-        return [
-            type(self).__name__,
-            *(
-                getattr(self, field.name)
-                for field in dataclasses.fields(self)  # type: ignore[arg-type]
-                if not field.metadata.get("paging")
-            ),
-        ]
 
 
 T = TypeVar("T")
@@ -80,7 +66,7 @@ class SchemaQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordQuery(Paged):
+class RecordQuery:
     """A page of one stream. `changes_since` is `beginning` or a bookmark.
 
     `whole` asks for the values as REST gives them: up to 1 MiB each.
@@ -119,7 +105,7 @@ class RecordRead:
 
 
 @dataclass(frozen=True, slots=True)
-class AggregateQuery(Paged):
+class AggregateQuery:
     stream: str
     metric: str
     connection_id: str | None = None
@@ -134,7 +120,7 @@ class AggregateQuery(Paged):
 
 
 @dataclass(frozen=True, slots=True)
-class SearchQuery(Paged):
+class SearchQuery:
     """A page of hits. `cut_tail` ends the first page where scores fall off.
 
     `widen` lets a remote source that has few hits be asked for fewer words too.
@@ -169,16 +155,13 @@ class WindowRequest:
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """A stored blob: metadata, and `read(start, stop)` in bytes, in pieces."""
+    """A stored blob: metadata, and `chunks(start, stop)` with its bytes, in pieces."""
 
     blob_id: str
     media_type: str
     size_bytes: int
     sha256: str
-    read: Any
-
-    def chunks(self, start: int, stop: int) -> Iterator[bytes]:
-        return self.read(start, stop)  # type: ignore[no-any-return]
+    chunks: Callable[[int, int], Iterator[bytes]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from flask import Flask
 from service import bootstrap, settings
 from service.app import create_app
 from service.demo.fill import fill, token_for
-from service.demo.papers import write_once
+from service.demo.papers import write
 from service.records.sqlite.writer import open_writer
 from tests.helpers.fuzzing import KNOWN_PAPERS, KNOWN_RECORDS, Report, fuzz
 from tests.helpers.server import UNLIMITED
@@ -32,7 +32,7 @@ def main() -> int:
         store = Path(folder) / "rung.db"
         with open_writer(store) as writer:
             token = token_for(writer, fill(writer), Path(folder) / "token")
-        snapshot = write_once(Path(folder) / "papers")
+        snapshot = write(Path(folder) / "papers")
         records = fuzz(
             _app(RUNG_STORE=str(store)),
             token,

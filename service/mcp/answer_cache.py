@@ -5,14 +5,13 @@ version: the same grant, with no commit since. Answers of sessions without a ver
 answers that are incomplete because time ran out are not kept.
 """
 
-from collections import OrderedDict
 from collections.abc import Hashable
-from threading import Lock
 from typing import Any, Final, NamedTuple
 
 import orjson
 
 from evidence import request_log
+from service.lru import LruCache
 
 #: The approximate overhead of an answer beside its bytes and arguments.
 ENTRY_BYTES: Final = 512
@@ -27,47 +26,38 @@ class Call(NamedTuple):
     arguments: bytes
 
 
+#: An answer, and what `RequestLog.used` is after it.
+Answer = tuple[bytes, frozenset[tuple[str, str]]]
+
+
 class AnswerCache:
     """The answers used last, as many as fit into `most` bytes. Safe to share between threads."""
 
     def __init__(self, most: int) -> None:
-        self._left = self._most = most
-        #: With each answer, what `RequestLog.used` is after it.
-        self._known: OrderedDict[Call, tuple[bytes, frozenset[tuple[str, str]]]] = OrderedDict()
-        self._lock = Lock()
+        self._most = most
+        self._known = LruCache[Call, Answer](most, _size)
 
     def call(
         self, session: Any, revision: str, name: str, arguments: dict[str, Any]
     ) -> Call | None:
-        """The key of an answer; None if the session has no version or the cache is off."""
-        version = version_of(session) if self._most else None
+        """The key of an answer; None if the session has no version."""
+        version = version_of(session)
         if version is None:
             return None
         return Call(version, revision, name, orjson.dumps(arguments))
 
     def find(self, call: Call) -> bytes | None:
         """The cached result of this call, or None."""
-        with self._lock:
-            if call not in self._known:
-                return None
-            self._known.move_to_end(call)
-            answer, used = self._known[call]
-        request_log.current().used |= used
-        return answer
+        if (known := self._known.get(call)) is None:
+            return None
+        request_log.current().used |= known[1]
+        return known[0]
 
     def keep(self, call: Call, session: Any, result: bytes) -> None:
         """Keeps a result, unless something was committed meanwhile."""
-        taken = _size(call, result)
-        if taken > self._most or version_of(session) != call.version:
-            return
-        with self._lock:
-            if call in self._known:  # another thread was faster
-                return
-            self._known[call] = result, frozenset(request_log.current().used)
-            self._left -= taken
-            while self._left < 0:
-                oldest, (answer, _) = self._known.popitem(last=False)
-                self._left += _size(oldest, answer)
+        answer = result, frozenset(request_log.current().used)
+        if _size(call, answer) <= self._most and version_of(session) == call.version:
+            self._known.put(call, answer)
 
 
 def version_of(session: Any) -> Hashable | None:
@@ -76,5 +66,5 @@ def version_of(session: Any) -> Hashable | None:
     return version
 
 
-def _size(call: Call, result: bytes) -> int:
-    return len(result) + len(call.arguments) + len(call.name) + ENTRY_BYTES
+def _size(call: Call, answer: Answer) -> int:
+    return len(answer[0]) + len(call.arguments) + len(call.name) + ENTRY_BYTES

@@ -21,7 +21,7 @@ from evidence import request_log
 from service import http_edge
 from service.access.guard import Guard, peer
 from service.http_edge import Environ
-from service.mcp.faults import INTERNAL_ERROR, INVALID_REQUEST, Fault, full_message
+from service.mcp.faults import INTERNAL_ERROR, INVALID_REQUEST, of_error
 from service.mcp.protocol import Reply, Server, handle, refused
 from service.mcp.answer_cache import AnswerCache
 from service.mcp.surface import Surface
@@ -125,9 +125,6 @@ class Endpoint:
         """An error as a reply, with the headers that its status requires."""
         status = status_of(error.kind, error.code)
         code = INTERNAL_ERROR if status == 500 else INVALID_REQUEST
-        fault = Fault(
-            code, full_message(error), status=status, data={**error.body(), "request_id": id}
-        )
         authorization = environ.get("HTTP_AUTHORIZATION")
         extra = http_edge.refusal_headers(error, status, self._guard, authorization)
         if status == 405:
@@ -138,7 +135,7 @@ class Endpoint:
                 id,
                 environ.get("HTTP_ORIGIN"),
             )
-        return refused(fault), extra
+        return refused(of_error(error, code, status=status, request_id=id)), extra
 
     def _response(self, reply: Reply, extra: Extra, origin: str | None, id: str) -> Response:
         """A reply as a response that no cache keeps and only known pages may read."""

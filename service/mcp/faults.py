@@ -58,9 +58,11 @@ def invalid_params(message: str, **data: Any) -> Fault:
     return Fault(INVALID_PARAMS, message, data=data or None)
 
 
-def full_message(error: EvidenceError) -> str:
-    """An error on one line with its hint, because many clients show only the message."""
-    return f"{error.message} {error.hint}" if error.hint else error.message
+def of_error(error: EvidenceError, code: int, *, status: int = 200, **more: Any) -> Fault:
+    """An error as a fault, with its members and `more` as data."""
+    # With its hint, because many clients show only the message.
+    message = f"{error.message} {error.hint}" if error.hint else error.message
+    return Fault(code, message, status=status, data={**error.body(), **more})
 
 
 def shown(text: str) -> str:

@@ -4,10 +4,10 @@ Resources are `{paper_id}/metadata`, `/summary`, `/summary/{template}`, `/source
 `/translation/{lang}`, each but the first with `?offset_chars=`. Parts are percent-encoded.
 """
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import orjson
 
@@ -20,60 +20,11 @@ from service.operations.papers import PAPER_OPERATIONS
 
 SCHEME = "paper://"
 
-#: Kinds of resources, and whether a name follows: no, yes, or either.
-KINDS: dict[str, tuple[bool, ...]] = {
-    "metadata": (False,),
-    "summary": (False, True),
-    "source": (False,),
-    "translation": (True,),
-}
-_OFFSET = "offset_chars"
-
-
-@dataclass(frozen=True, slots=True)
-class PaperUri:
-    """A resource of a paper. `name` is a template or a language; `offset` counts code points."""
-
-    paper_id: str
-    kind: str
-    name: str | None = None
-    offset: int = 0
-
-    def __str__(self) -> str:
-        parts = [self.paper_id, self.kind, *([] if self.name is None else [self.name])]
-        path = "/".join(quote(part, safe="") for part in parts)
-        return f"{SCHEME}{path}" + (f"?{_OFFSET}={self.offset}" if self.offset else "")
-
-    def at(self, offset: int) -> "PaperUri":
-        """The same resource from another place on."""
-        return replace(self, offset=offset)
-
-
-def parse(uri: str) -> PaperUri:
-    """The resource a URI names; `NotFound` where none, `InvalidRequest` for a bad query."""
-    path, _, query = uri.removeprefix(SCHEME).partition("?")
-    parts = [unquote(part) for part in path.split("/")]
-    names = KINDS.get(parts[1], ()) if len(parts) in (2, 3) else ()
-    if not uri.startswith(SCHEME) or not all(parts) or (len(parts) == 3) not in names:
-        raise NotFound(
-            "No such resource. Resources are paper://{paper_id}/metadata, /summary, "
-            "/summary/{template}, /source and /translation/{lang}; search_papers gives paper ids."
-        )
-    if query and parts[1] == "metadata":
-        raise InvalidRequest("The metadata of a paper is whole: leave out what follows the ?.")
-    return PaperUri(parts[0], parts[1], parts[2] if len(parts) == 3 else None, _offset(query))
-
-
-def _offset(query: str) -> int:
-    if not query:
-        return 0
-    name, _, value = query.partition("=")
-    if name != _OFFSET or not (value.isascii() and value.isdigit() and len(value) <= 18):
-        raise InvalidRequest(
-            "A paper resource takes ?offset_chars= with a whole number, and nothing else.",
-            param=_OFFSET,
-        )
-    return int(value)
+_URI = re.compile(
+    f"({SCHEME}([^/?]+)/(metadata|source|summary|summary/([^/?]+)|translation/([^/?]+)))"
+    r"(?:\?(.*))?"
+)
+_OFFSET = re.compile(r"offset_chars=([0-9]{1,18})")
 
 
 JSON = "application/json"
@@ -112,29 +63,46 @@ class PapersSurface(OperationTools):
 
         Raises `NotFound` and what the matching tool raises.
         """
-        asked = parse(uri)
-        tool, arguments = _call(asked)
+        path, tool, arguments = _call(uri)
         rendering = self.rendered(self._operations[tool], arguments, session)
-        if asked.kind == "metadata":
+        if tool == METADATA:
             return [
                 {"uri": uri, "mimeType": JSON, "text": orjson.dumps(rendering.structured).decode()}
             ]
-        media = JSON if asked.kind == "summary" else MARKDOWN
+        media = JSON if tool == SUMMARY else MARKDOWN
         contents = [{"uri": uri, "mimeType": media, "text": rendering.blocks[0]}]
         if rendering.structured["truncation_marker"]:
-            following = str(asked.at(rendering.structured["end_chars"]))
+            following = f"{path}?offset_chars={rendering.structured['end_chars']}"
             contents.append(
                 {"uri": following, "mimeType": "text/plain", "text": f"next: resource {following}"}
             )
         return contents
 
 
-def _call(asked: PaperUri) -> tuple[str, dict[str, Any]]:
-    """The tool call that corresponds to a resource."""
-    arguments: dict[str, Any] = {"paper_id": asked.paper_id}
-    if asked.kind == "metadata":
-        return METADATA, arguments
-    arguments |= {"offset_chars": asked.offset, "max_chars": CONTRACT.paper_resource_chars}
-    if asked.kind == "summary":
-        return SUMMARY, {**arguments, "template": asked.name}
-    return SOURCE, {**arguments, "lang": asked.name}
+def _call(uri: str) -> tuple[str, str, dict[str, Any]]:
+    """The resource without its query, the tool that corresponds to it, and its arguments.
+
+    Raises `NotFound` where there is none, `InvalidRequest` for a bad query.
+    """
+    found = _URI.fullmatch(uri)
+    if found is None:
+        raise NotFound(
+            "No such resource. Resources are paper://{paper_id}/metadata, /summary, "
+            "/summary/{template}, /source and /translation/{lang}; search_papers gives paper ids."
+        )
+    path, paper_id, kind, summary, lang, query = found.groups()
+    arguments: dict[str, Any] = {"paper_id": unquote(paper_id)}
+    if kind == "metadata":
+        if query:
+            raise InvalidRequest("The metadata of a paper is whole: leave out what follows the ?.")
+        return path, METADATA, arguments
+    offset = _OFFSET.fullmatch(query or "offset_chars=0")
+    if offset is None:
+        raise InvalidRequest(
+            "A paper resource takes ?offset_chars= with a whole number, and nothing else.",
+            param="offset_chars",
+        )
+    arguments |= {"offset_chars": int(offset[1]), "max_chars": CONTRACT.paper_resource_chars}
+    if kind.startswith("summary"):
+        return path, SUMMARY, {**arguments, "template": summary and unquote(summary)}
+    return path, SOURCE, {**arguments, "lang": lang and unquote(lang)}

@@ -12,6 +12,7 @@ the tools, the templates) is serialised when it is built.
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -19,34 +20,11 @@ import orjson
 from evidence import json_text, request_log
 from evidence.errors import EvidenceError, Internal
 from evidence.limits import BUDGETS, CONTRACT
-from service.mcp import versions
+from service.mcp import faults, validation, versions
 from service.mcp.answer_cache import AnswerCache
-from service.mcp.faults import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    METHOD_NOT_FOUND,
-    MISSING_CAPABILITY,
-    PARSE_ERROR,
-    RESOURCE_NOT_FOUND,
-    Fault,
-    full_message,
-    invalid_params,
-    invalid_request,
-    shown,
-)
+from service.mcp.faults import Fault, invalid_params, invalid_request, shown
 from service.mcp.surface import NEEDS_CAPABILITY, Surface, UnknownTool
-from service.mcp.validation import (
-    VERSION_HEADER,
-    Headers,
-    Request,
-    check_mirrors,
-    claimed,
-    header_version,
-    mirrors,
-    validate_http,
-    validate_legacy,
-    validate_modern,
-)
+from service.mcp.validation import Headers, Request
 
 CAPABILITIES: Final[dict[str, Any]] = {"tools": {}, "resources": {}}
 SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
@@ -64,12 +42,12 @@ class Server:
 
     def __init__(self, surface: Surface, answers: AnswerCache | None = None) -> None:
         self.surface = surface
-        self._answers = answers or AnswerCache(0)
+        self._answers = answers
         info = {"name": surface.name, "title": surface.title, "version": surface.version}
         self._info = info
         self._meta = {SERVER_INFO: info}
         self._scope = "private" if surface.private else "public"
-        self._mirrors = {tool["name"]: found for tool in surface.tools if (found := mirrors(tool))}
+        self._mirrors = {tool["name"]: validation.mirrors(tool) for tool in surface.tools}
         self._needs = {
             tool["name"]: tool["_meta"][NEEDS_CAPABILITY]
             for tool in surface.tools
@@ -96,7 +74,7 @@ class Server:
         _log_operation(request, known=method is not None)
         if method is None:
             raise Fault(
-                METHOD_NOT_FOUND,
+                faults.METHOD_NOT_FOUND,
                 f"Method {shown(request.method)} does not exist in protocol version "
                 f"{request.version}. Methods: {', '.join(methods)}.",
                 status=404 if request.modern else 200,
@@ -104,7 +82,7 @@ class Server:
         try:
             return method(request, session)
         except EvidenceError as error:
-            raise Fault(INTERNAL_ERROR, full_message(error), data=error.body()) from error
+            raise faults.of_error(error, faults.INTERNAL_ERROR) from error
 
     def _complete(self, result: Mapping[str, Any]) -> dict[str, Any]:
         """A modern result, with its completion status and the server's name."""
@@ -156,16 +134,17 @@ class Server:
             raise invalid_params("`tools/call` needs `name`, a string, and `arguments`, an object.")
         if request.modern:
             self._check_call(request, name, arguments)
-        again = self._answers.call(session, request.version, name, arguments)
-        known = self._answers.find(again) if again else None
+        answers = self._answers
+        again = answers.call(session, request.version, name, arguments) if answers else None
+        known = answers.find(again) if answers and again else None
         if known is not None:
             request_log.current().operation = name
             return orjson.Fragment(known)
         result = self._called(request, name, arguments, session)
-        if again is None or result.get("isError") or request_log.current().incomplete:
+        if not answers or not again or result.get("isError") or request_log.current().incomplete:
             return result
         ready = orjson.dumps(result)
-        self._answers.keep(again, session, ready)
+        answers.keep(again, session, ready)
         return orjson.Fragment(ready)
 
     def _called(
@@ -188,12 +167,12 @@ class Server:
 
     def _check_call(self, request: Request, name: str, arguments: dict[str, Any]) -> None:
         """Refuses a modern call whose headers contradict it or whose client cannot follow it."""
-        if request.headers is not None and name in self._mirrors:
-            check_mirrors(request.headers, self._mirrors[name], arguments)
+        if request.headers is not None:
+            validation.check_mirrors(request.headers, self._mirrors.get(name, ()), arguments)
         needed = self._needs.get(name)
         if needed is not None and needed not in request.capabilities:
             raise Fault(
-                MISSING_CAPABILITY,
+                faults.MISSING_CAPABILITY,
                 f"{name} works only with clients that declare the `{needed}` capability.",
                 status=400,
                 data={"requiredCapabilities": {needed: {}}},
@@ -213,8 +192,8 @@ class Server:
         try:
             result = {"contents": self.surface.read(uri, session)}
         except EvidenceError as error:
-            code = INVALID_PARAMS if request.modern else RESOURCE_NOT_FOUND
-            raise Fault(code, full_message(error), data={**error.body(), "uri": uri}) from error
+            code = faults.INVALID_PARAMS if request.modern else faults.RESOURCE_NOT_FOUND
+            raise faults.of_error(error, code, uri=uri) from error
         return self._cacheable(result, self._read_ttl()) if request.modern else result
 
     def _read_ttl(self) -> int:
@@ -278,10 +257,10 @@ class Dialogue:
 
     def validate(self, message: Any) -> Request | None:
         """The request in a line; modern if its body names a modern revision."""
-        own = claimed(message)
+        own = validation.claimed(message)
         if own is not None and own not in versions.LEGACY:
-            return validate_modern(message, None)
-        request = validate_legacy(message, own or self.version or versions.LEGACY[0], None)
+            return validation.modern(message, None)
+        request = validation.legacy(message, own or self.version or versions.LEGACY[0], None)
         if request is not None and request.method == "initialize":
             requested = request.params.get("protocolVersion")
             if isinstance(requested, str):
@@ -297,13 +276,16 @@ def handle(
         message = parsed(raw)
         batched = (
             isinstance(message, list)
-            and header_version(headers.get(VERSION_HEADER)) in versions.WITH_BATCHES
+            and validation.header_version(headers.get(validation.VERSION_HEADER))
+            in versions.WITH_BATCHES
         )
     except Fault as fault:
         return refused(fault)
     if batched:
         return _answer_batch(server, message, session, request_id, headers)
-    return _answer(server, message, session, request_id, lambda one: validate_http(one, headers))
+    return _answer(
+        server, message, session, request_id, partial(validation.posted, headers=headers)
+    )
 
 
 def handle_line(
@@ -325,10 +307,10 @@ def parsed(raw: bytes) -> Any:
         return json_text.parse(raw)
     except (json_text.TooManyValues, json_text.TooDeeplyNested) as error:
         message = f"The body {error}. Send a smaller, less nested one."
-        raise Fault(PARSE_ERROR, message, status=400) from None
+        raise Fault(faults.PARSE_ERROR, message, status=400) from None
     except orjson.JSONDecodeError as error:
         message = f"The body is not valid UTF-8 JSON: {error}."
-        raise Fault(PARSE_ERROR, message, status=400) from None
+        raise Fault(faults.PARSE_ERROR, message, status=400) from None
 
 
 def refused(fault: Fault, id: str | int | None = None) -> Reply:
@@ -352,7 +334,8 @@ def _answer(
         return refused(fault, _readable_id(message))
     except Exception:
         logger.exception("request %s failed", request_id)
-        return refused(internal(request_id), _readable_id(message))
+        failed = faults.of_error(Internal(), faults.INTERNAL_ERROR, request_id=request_id)
+        return refused(failed, _readable_id(message))
 
 
 def _answer_batch(
@@ -368,7 +351,7 @@ def _answer_batch(
         )
 
     def validate(message: Any) -> Request | None:
-        request = validate_legacy(message, versions.ASSUMED_VERSION, headers)
+        request = validation.legacy(message, versions.ASSUMED_VERSION, headers)
         if request is not None and request.method == "initialize":
             raise invalid_request("`initialize` cannot be in a batch. Send it alone.")
         return request
@@ -383,11 +366,3 @@ def _readable_id(message: Any) -> str | int | None:
     """The id to repeat in the answer; None if the message has no valid one."""
     id = message.get("id") if isinstance(message, dict) and "method" in message else None
     return id if isinstance(id, (str, int)) and not isinstance(id, bool) else None
-
-
-def internal(request_id: str) -> Fault:
-    """An internal error. Its text is fixed; the log has the cause with the request id."""
-    error = Internal()
-    return Fault(
-        INTERNAL_ERROR, full_message(error), data={**error.body(), "request_id": request_id}
-    )

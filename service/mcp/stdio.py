@@ -20,7 +20,7 @@ from evidence.request_log import RequestLog
 from evidence.errors import TooLarge
 from evidence.limits import BUDGETS
 from evidence.request_log import new_id
-from service.mcp.faults import INVALID_REQUEST, Fault, full_message
+from service.mcp.faults import INVALID_REQUEST, of_error
 from service.mcp.protocol import Dialogue, Server, handle_line, refused
 from service.mcp.surface import Surface
 
@@ -98,5 +98,4 @@ def _too_long(id: str) -> bytes | None:
     error = TooLarge(
         f"The message is longer than {limit} bytes.", hint="Send a smaller message.", limit=limit
     )
-    fault = Fault(INVALID_REQUEST, full_message(error), data={**error.body(), "request_id": id})
-    return refused(fault).body
+    return refused(of_error(error, INVALID_REQUEST, request_id=id)).body

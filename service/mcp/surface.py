@@ -48,20 +48,13 @@ class Surface(Protocol):
     the caller, so no shared cache may keep them.
     """
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def version(self) -> str: ...
-    @property
-    def instructions(self) -> str: ...
-    @property
-    def tools(self) -> Sequence[Mapping[str, Any]]: ...
-    @property
-    def templates(self) -> Sequence[Mapping[str, Any]]: ...
-    @property
-    def private(self) -> bool: ...
+    name: str
+    title: str
+    version: str
+    instructions: str
+    tools: Sequence[Mapping[str, Any]]
+    templates: Sequence[Mapping[str, Any]]
+    private: bool
 
     def call(self, name: str, arguments: dict[str, Any], session: Any) -> dict[str, Any]:
         """A complete tools/call result, failures included. Raises `UnknownTool(name)`."""
@@ -110,7 +103,8 @@ class OperationTools:
         """Both channels of the answer of an operation to unchecked arguments."""
         arguments = operation.load(given)
         reading = run_bounded(operation, session, arguments)
-        request_log.current().incomplete |= timed_out(reading)
+        if timed_out(reading):
+            request_log.current().incomplete = True
         context = Context(fence_key=session.fence_key, base_url=session.base_url)
         return operation.render(reading, context)
 

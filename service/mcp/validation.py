@@ -17,15 +17,8 @@ from typing import Any, Final
 
 import orjson
 
-from service.mcp import versions
-from service.mcp.faults import (
-    HEADER_MISMATCH,
-    INVALID_PARAMS,
-    UNSUPPORTED_VERSION,
-    Fault,
-    invalid_request,
-    shown,
-)
+from service.mcp import faults, versions
+from service.mcp.faults import Fault, invalid_request, shown
 
 _OPENING: Final = "=?base64?"
 _CLOSING: Final = "?="
@@ -53,7 +46,7 @@ class Headers:
 
 def mismatch(header: str, problem: str) -> Fault:
     """A header that is missing or differs from the body."""
-    return Fault(HEADER_MISMATCH, f"The {header} header {problem}.", status=400)
+    return Fault(faults.HEADER_MISMATCH, f"The {header} header {problem}.", status=400)
 
 
 def decoded(header: str, value: str) -> str:
@@ -150,16 +143,16 @@ def claimed(message: Any) -> Any:
     return meta.get(VERSION_KEY) if isinstance(meta, dict) else None
 
 
-def validate_http(message: Any, headers: Headers) -> Request | None:
+def posted(message: Any, headers: Headers) -> Request | None:
     """The request in a posted message; None if it needs no answer."""
     sent, own = headers.get(VERSION_HEADER), claimed(message)
     if own in versions.LEGACY:
         if sent not in (None, own):
             raise mismatch(VERSION_HEADER, "differs from the revision in the request body")
-        return validate_legacy(message, own, headers)
+        return legacy(message, own, headers)
     if own is not None or sent in versions.MODERN:
-        return validate_modern(message, headers)
-    return validate_legacy(message, header_version(sent), headers)
+        return modern(message, headers)
+    return legacy(message, header_version(sent), headers)
 
 
 def header_version(value: str | None) -> str:
@@ -171,7 +164,7 @@ def header_version(value: str | None) -> str:
     return value
 
 
-def validate_modern(message: Any, headers: Headers | None) -> Request | None:
+def modern(message: Any, headers: Headers | None) -> Request | None:
     """A modern request, complete and (over HTTP) in agreement with its headers."""
     if is_response(message):
         raise invalid_request(
@@ -195,7 +188,7 @@ def validate_modern(message: Any, headers: Headers | None) -> Request | None:
     return Request(id, method, params, version, True, headers, capabilities)
 
 
-def validate_legacy(message: Any, version: str, headers: Headers | None) -> Request | None:
+def legacy(message: Any, version: str, headers: Headers | None) -> Request | None:
     """A legacy request at `version`. Notifications and posted responses ask for nothing."""
     if is_response(message):
         return None
@@ -207,7 +200,7 @@ def validate_legacy(message: Any, version: str, headers: Headers | None) -> Requ
     if params is None:
         params = {}
     if not isinstance(params, dict):
-        raise Fault(INVALID_PARAMS, "`params` must be an object.")
+        raise Fault(faults.INVALID_PARAMS, "`params` must be an object.")
     return Request(id, method, params, version, headers=headers)
 
 
@@ -251,7 +244,7 @@ def _claims(message: Mapping[str, Any]) -> tuple[dict[str, Any], str, dict[str, 
         if isinstance(version, str) and isinstance(capabilities, dict):
             return params, version, capabilities
     raise Fault(
-        INVALID_PARAMS,
+        faults.INVALID_PARAMS,
         f"Each request needs `params._meta` with `{VERSION_KEY}` (a string) and "
         f"`{CAPABILITIES_KEY}` (an object).",
         status=400,
@@ -261,7 +254,7 @@ def _claims(message: Mapping[str, Any]) -> tuple[dict[str, Any], str, dict[str, 
 def unsupported(version: str) -> Fault:
     """A revision unknown here, with those that are known, so that a client can choose again."""
     return Fault(
-        UNSUPPORTED_VERSION,
+        faults.UNSUPPORTED_VERSION,
         f"Protocol version {shown(version)} is not supported. Use one of: "
         f"{', '.join(versions.SUPPORTED)}.",
         status=400,

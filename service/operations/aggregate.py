@@ -42,7 +42,7 @@ OPERATION = RecordOperation(
     ask=ask,
     run=run_of(ask),
     render=renderer.render,
-    fits=renderer.fits,
+    fit=renderer.fit,
     route=Route("/v1/streams/<stream>/aggregate"),
     examples=({"stream": "messages", "metric": "count"},),
 )

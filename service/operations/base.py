@@ -1,6 +1,7 @@
 """The operation type: declared once, exposed as a tool, a REST route and a command."""
 
-from collections.abc import Callable, Hashable, Mapping, Sized
+import re
+from collections.abc import Callable, Collection, Hashable, Mapping, Sized
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -12,7 +13,6 @@ from marshmallow import RAISE, Schema, ValidationError
 from evidence.model import Continuation
 from evidence.errors import EvidenceError, InvalidRequest
 from evidence.limits import BUDGETS, Budgets
-from evidence.papers_wire import Steps
 from evidence.text import json_line
 from evidence.work import Each, serial
 from renderers.rendering import Context, Rendering
@@ -87,21 +87,29 @@ class Route:
     clamped: tuple[str, ...] = ()
     synonyms: dict[str, dict[str, str]] = field(default_factory=dict)
 
+    def spelled(self, name: str) -> str:
+        """The REST name of an argument."""
+        return self.names.get(name, name)
 
-def always_fits(reading: Any, budgets: Budgets) -> int | None:
-    """For readings that are bounded by themselves."""
-    return None
+
+def names_in(path: str) -> list[str]:
+    """The names of the parameters of a path."""
+    return re.findall("<([a-z_]+)>", path)
+
+
+def as_it_is(reading: Any, budgets: Budgets, each: Each) -> Any:
+    """The `fit` of readings that are bounded by themselves."""
+    return reading
 
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
     """One operation of a surface.
 
-    `run` gives a reading, `render` both channels of it. `fits` says how many items of a reading
-    fit its budget (None: all); `fit`, if an operation has it, returns a reading that fits, with
-    fewer items if it must; its third argument renders the items of heavy pages. `rewrite` returns
-    arguments with the declared names in place of undeclared ones, as callers of PDPP tools send
-    them; `undeclared` are further arguments.
+    `run` gives a reading, `render` both channels of it. `fit` returns a reading that fits
+    its budget, with fewer items if it must; its third argument renders the items of heavy pages.
+    `rewrite` returns arguments with the declared names in place of undeclared ones, as callers of
+    PDPP tools send them; `undeclared` are further arguments.
     """
 
     name: str
@@ -112,8 +120,7 @@ class Operation:
     render: Callable[[Any, Context], Rendering]
     route: Route
     examples: tuple[dict[str, Any], ...]
-    fits: Callable[[Any, Budgets], int | None] = always_fits
-    fit: Callable[[Any, Budgets, Each], Any] | None = None
+    fit: Callable[[Any, Budgets, Each], Any] = as_it_is
     rewrite: Callable[[dict[str, Any]], dict[str, Any]] = dict
     undeclared: dict[str, Any] = field(default_factory=dict)
 
@@ -166,26 +173,32 @@ class Operation:
         try:
             loaded = self.load(given, route.names)
         except InvalidRequest as error:
-            named = {route.names.get(name, name): name for name in self.arguments.fields}
+            named = {route.spelled(name): name for name in self.arguments.fields}
             if error.hint is not None and error.details.get("param") in named:
                 error.hint = self._rest_hint(named[error.details["param"]])
             raise
         for name in route.needs:
             if name not in loaded:
-                here = route.names.get(name, name)
+                here = route.spelled(name)
                 raise InvalidRequest(
                     f"{self.name} needs {here}.", param=here, hint=self._rest_hint(name)
                 )
         return loaded
 
-    def rest_value(self, name: str, given: str) -> Any:
-        """The value of a parameter only REST has; raises `InvalidRequest`."""
-        return checked(name, self.route.extra[name], given)
-
     def _rest_hint(self, name: str) -> str:
         route, argument = self.route, self.arguments.fields[name]
         hint = over_rest(argument, route.defaults.get(name))
-        return f"{route.names.get(name, name)}: {hint}"
+        return f"{route.spelled(name)}: {hint}"
+
+    def queried(self, path: str, fixed: Collection[str] = ()) -> dict[str, str]:
+        """{REST name: name} of the arguments in the query string of a path.
+
+        `fixed` are those that the path implies.
+        """
+        bound = {*names_in(path), *fixed}
+        bound |= {"id"} if "record_id" in bound else set()
+        named = (name for name in self.arguments.fields if name not in bound)
+        return {self.route.spelled(name): name for name in named}
 
     def _explain(self, error: ValidationError, spelled: Mapping[str, str]) -> InvalidRequest:
         messages = error.normalized_messages()  # type: ignore[no-untyped-call]
@@ -237,9 +250,7 @@ def run_of(ask: Callable[..., Answer[Any]], **more: Any) -> Callable[..., Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class PaperOperation(Operation):
-    """`wire` gives the JSON of a reading; its second argument writes the next calls."""
-
-    wire: Callable[[Any, Steps], dict[str, Any]]
+    """An operation on papers."""
 
     @property
     def tool_description(self) -> str:
@@ -298,25 +309,13 @@ def run_bounded(
 ) -> Any:
     """The reading; asked again for a smaller page if the first is over its budget."""
     reading = operation.run(session, **args)
-    fitted, kept = _fitted(operation, reading, budgets, session.each)
-    size = _size(reading)
-    while kept is not None and kept < size:
+    fitted = operation.fit(reading, budgets, session.each)
+    while (kept := _size(fitted)) < _size(reading):
         reading = operation.run(session, **{**args, "limit": kept})
         # The next page asks as the caller did.
         reading = replace(reading, ended_early=True, args=args)
-        size = kept
-        fitted, kept = _fitted(operation, reading, budgets, session.each)
+        fitted = operation.fit(reading, budgets, session.each)
     return fitted
-
-
-def _fitted(
-    operation: Operation, reading: Any, budgets: Budgets, each: Each
-) -> tuple[Any, int | None]:
-    """(the reading cut to fit, the number of its items that do)."""
-    if operation.fit is None:
-        return reading, operation.fits(reading, budgets)
-    fitted = operation.fit(reading, budgets, each)
-    return fitted, _size(fitted)
 
 
 def _size(reading: Any) -> int:

@@ -1,6 +1,5 @@
 """The body of a record operation as REST gives it, for every surface that serves or prints it."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -8,12 +7,13 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
 from evidence import handles
+from evidence.json_text import known
 from evidence.model import REPLACED_BY_CURSOR
 from evidence.errors import Ambiguous, InvalidRequest, NotFound
 from evidence.limits import BUDGETS
 from service.pdpp import encode
 from service.operations.arguments import Number
-from service.operations.base import Operation, RecordOperation, Session
+from service.operations.base import Operation, RecordOperation, Route, Session, checked, names_in
 from service.pdpp.brackets import pairs_of
 from service.ports import Answer, SchemaQuery
 
@@ -24,7 +24,6 @@ ALIAS_WARNING = {
 }
 #: Operations whose records REST gives with larger values than MCP.
 WITH_WHOLE_VALUES = ("query_records", "fetch")
-_PATH_NAMES = re.compile("<([a-z_]+)>")
 
 Body = dict[str, Any]
 
@@ -102,7 +101,7 @@ def _lenient(operation: Operation, given: Body) -> tuple[Body, list[Body]]:
         assert isinstance(field, Number) and field.most is not None, "it has a maximum"
         if asked is not None and asked > field.most:
             right[name] = field.most
-            warnings.append(_clamped(route.names.get(name, name), asked, field.most))
+            warnings.append(_clamped(route.spelled(name), asked, field.most))
     return right, warnings
 
 
@@ -144,18 +143,19 @@ def narrowed(session: Session, given: dict[str, Any], extra: Mapping[str, str]) 
 def address(operation: Operation, given: Mapping[str, Any]) -> Address:
     """The URL of an operation with these arguments, in declaration order."""
     left = {name: given[name] for name in operation.arguments.fields if name in given}
-    path = operation.route.path
-    filled: dict[str, str] = {}
-    if "<record_id>" in path and "id" in left:
+    if "<record_id>" in operation.route.path and "id" in left:
         ref = handles.parse(left.pop("id"), connection_id=left.pop("connection_id", None))
-        filled = {"stream": ref.stream, "record_id": ref.record_id}
-        left = {**({"connection_id": ref.connection_id} if ref.connection_id else {}), **left}
-    for name in _PATH_NAMES.findall(path):
-        value = filled.get(name) or str(left.pop(name))
-        path = path.replace(f"<{name}>", quote(value, safe=""))
-    names = operation.route.names
-    named = {names.get(name, name): value for name, value in left.items()}
-    return Address(path, urlencode(pairs_of(named)))
+        left = {**known(ref._asdict()), **left}
+    return filled(operation.route, operation.route.path, left)
+
+
+def filled(route: Route, path: str, args: Mapping[str, Any]) -> Address:
+    """The URL of a path of a route with these arguments in it, the others behind it."""
+    left = dict(args)
+    for name in names_in(path):
+        path = path.replace(f"<{name}>", quote(str(left.pop(name)), safe=""))
+    query = pairs_of({route.spelled(name): value for name, value in left.items()})
+    return Address(path, urlencode(query))
 
 
 def _more(operation: Operation, extra: Mapping[str, str], asked: dict[str, Any]) -> dict[str, Any]:
@@ -163,11 +163,8 @@ def _more(operation: Operation, extra: Mapping[str, str], asked: dict[str, Any])
     arguments: dict[str, Any] = {}
     if operation.name in WITH_WHOLE_VALUES:
         arguments["whole"] = True
-    values = {
-        name: operation.rest_value(name, extra[name])
-        for name in operation.route.extra
-        if name in extra
-    }
+    declared = operation.route.extra.items()
+    values = {name: checked(name, one, extra[name]) for name, one in declared if name in extra}
     arguments |= {name: values[name] for name in ("order", "window") if name in values}
     if "cursor" in values:
         if asked.get("offset_chars") is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from evidence import handles, pointer, routes
+from evidence import handles, pointer
 from evidence.limits import CONTRACT
 from evidence.records import Document, Record
 from evidence.values import Preview
@@ -40,10 +40,8 @@ def run(session: Session, *, id: str, connection_id: str | None = None, **args: 
     if name and isinstance(record.data[name], Preview):
         window = WindowRequest(limit_chars=CONTRACT.document_chars)
         text = session.rs.field_window(owned, pointer.path_of(name), window).value.text
-    where = f"?connection_id={routes.segment(owner)}" if owner else ""
-    url = routes.record(ref.stream, ref.record_id) + where
     following = _following(session, owned, args.get("fields", ()))
-    return lay_out(record, url=url, body_text=text, following=following)
+    return lay_out(record, url=owned.url, body_text=text, following=following)
 
 
 def _following(session: Session, ref: handles.RecordRef, fields: Sequence[str]) -> list[str]:

@@ -54,7 +54,6 @@ OPEN: dict[type, dict[str, Any]] = {
         },
     },
 }
-SPECIAL = {arguments.TypedFilter: {"type": "object"}, arguments.ExpandLimit: {"type": "object"}}
 
 
 def tool_schema(declared: Schema) -> dict[str, Any]:
@@ -80,13 +79,11 @@ def property_of(name: str, field: Any) -> dict[str, Any]:
 
 
 def _property(converter: Any, name: str, field: Any) -> dict[str, Any]:
-    schema = SPECIAL.get(type(field))
-    if schema is None:
-        schema = converter.field2property(field)
-    else:
-        schema = {**schema, "description": field.metadata["description"]}
+    if type(field) in OPEN:
+        return {"type": "object", "description": field.metadata["description"]}
+    schema = converter.field2property(field)
     if not isinstance(schema.get("type"), str):
-        raise TypeError(f"{name}: {type(field).__name__} has no JSON Schema; map it in SPECIAL")
+        raise TypeError(f"{name}: {type(field).__name__} has no JSON Schema; map it in OPEN")
     return _narrow(schema)
 
 

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from evidence.schema import ConnectorList, StreamDetails, StreamList
-from service.operations.base import Session
 from service.ports import Answer
 
 BLOB_PATH = "/v1/blobs/<blob_id>"
@@ -24,25 +22,13 @@ class Listing:
     example: dict[str, str]
 
 
-def _connectors(session: Session, **_: str | None) -> Answer[ConnectorList]:
-    return session.rs.connectors()
-
-
-def _streams(session: Session, *, connection_id: str | None) -> Answer[StreamList]:
-    return session.rs.streams(connection_id=connection_id)
-
-
-def _stream(session: Session, *, connection_id: str | None, stream: str) -> Answer[StreamDetails]:
-    return session.rs.stream(stream, connection_id=connection_id)
-
-
 LISTINGS: tuple[Listing, ...] = (
     Listing(
         "connectors",
         "List connectors",
         "The granted connectors, with their connections and streams.",
         "/v1/connectors",
-        _connectors,
+        lambda session, connection_id: session.rs.connectors(),
         {},
     ),
     Listing(
@@ -50,7 +36,7 @@ LISTINGS: tuple[Listing, ...] = (
         "List streams",
         "One row per stream and connection, with the number of records.",
         "/v1/streams",
-        _streams,
+        lambda session, connection_id: session.rs.streams(connection_id=connection_id),
         {},
     ),
     Listing(
@@ -58,7 +44,9 @@ LISTINGS: tuple[Listing, ...] = (
         "Get a stream",
         "The metadata of one stream: its fields, and the queries that each supports.",
         "/v1/streams/<stream>",
-        _stream,
+        lambda session, connection_id, stream: session.rs.stream(
+            stream, connection_id=connection_id
+        ),
         {"stream": "notes"},
     ),
 )

@@ -1,5 +1,7 @@
 """schema: the granted connections, streams and fields, and the queries they support."""
 
+from typing import Any
+
 from evidence.model import Continuation
 from evidence.errors import InvalidRequest
 from evidence.schema import Schema
@@ -18,16 +20,10 @@ class SchemaArguments(Arguments):
     fields_after = arguments.Text("Continue after this field name.")
 
 
-def ask(
-    session: Session,
-    *,
-    stream: str | None = None,
-    connection_id: str | None = None,
-    detail: str = "compact",
-    fields_after: str | None = None,
-) -> Answer[Schema]:
+def ask(session: Session, **args: Any) -> Answer[Schema]:
     """The schema; `full` without a stream is refused before anything is fetched."""
-    if detail == "full" and stream is None:
+    query = SchemaQuery(**args)
+    if query.detail == "full" and query.stream is None:
         raise InvalidRequest(
             'detail="full" needs a stream. Call schema {} to find one, then retry with '
             'schema(stream, connection_id, detail: "full").',
@@ -35,7 +31,7 @@ def ask(
             retry_with="stream",
             calls=(Continuation("schema", {}, "find_stream"),),
         )
-    return session.rs.schema(SchemaQuery(stream, connection_id, detail, fields_after))
+    return session.rs.schema(query)
 
 
 OPERATION = RecordOperation(

@@ -6,7 +6,6 @@ from typing import Any
 from evidence.hits import SearchPage
 from evidence.limits import CONTRACT
 from renderers import search as renderer
-from renderers import search_size
 from service.operations import arguments
 from service.operations.base import Arguments, RecordOperation, Route, Session, run_of
 from evidence import routes
@@ -46,7 +45,7 @@ OPERATION = RecordOperation(
     ask=ask,
     run=run_of(ask, cut_tail=True, widen=True),
     render=renderer.render,
-    fit=search_size.fit,
+    fit=renderer.fit,
     route=Route(
         "/v1/search",
         names={"query": "q"},

@@ -33,17 +33,6 @@ JSON = "application/json"
 NAME_BYTES = 255
 CHECKS_KEPT = 256
 
-# Faults of a file, as the end of a sentence.
-MISSING = "is missing"
-BAD_NAME = "has an invalid file name"
-OUTSIDE = "is outside its directory"
-NOT_PLAIN = "is not a regular file"
-UNREADABLE = "cannot be read"
-TOO_LARGE = "is too large"
-TOO_SLOW = "took too long to load"
-ALTERED = "does not match its checksum"
-NOT_TEXT = "is not UTF-8 text"
-NOT_JSON = "is not JSON, or too large to parse"
 
 # Never waits for a writer of a FIFO, and follows no link: links were followed before.
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
@@ -80,8 +69,7 @@ class Asset:
 
     def details(self) -> dict[str, Any]:
         """The details of an error about it."""
-        named = {"paper_id": self.paper_id, "template": self.template, "lang": self.lang}
-        return {name: value for name, value in named.items() if value is not None}
+        return json_text.known(json_text.members(self, "paper_id", "template", "lang"))
 
     def places(self) -> Iterator[Parts]:
         """The candidates whose parts are all plain names."""
@@ -134,15 +122,17 @@ class AssetStore(ABC):
         for parts in asset.places():
             try:
                 return self._opened(asset, parts, deadline)
-            except (FileNotFoundError, NotFound):
+            except (FileNotFoundError, NotADirectoryError, NotFound):
                 continue
             except Unavailable as error:
                 failure = failure or error
-        raise failure or failed(asset, MISSING if any(asset.places()) else BAD_NAME)
+        raise failure or failed(
+            asset, "is missing" if any(asset.places()) else "has an invalid file name"
+        )
 
     @abstractmethod
     def _opened(self, asset: Asset, parts: Parts, deadline: Deadline) -> TextFile:
-        """One file; raises `FileNotFoundError` or `NotFound` if it is missing."""
+        """One file; raises `OSError` or `NotFound` if it is missing."""
 
     @abstractmethod
     def size(self, asset: Asset) -> int | None:
@@ -168,14 +158,12 @@ class LocalAssets(AssetStore):
     def _opened(self, asset: Asset, parts: Parts, deadline: Deadline) -> TextFile:
         try:
             file = open_file(self._path(asset, parts))
-        except NotADirectoryError as error:
-            raise FileNotFoundError from error
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise
         except IsADirectoryError as error:
-            raise failed(asset, NOT_PLAIN) from error
+            raise failed(asset, "is not a regular file") from error
         except OSError as error:
-            raise failed(asset, UNREADABLE) from error
+            raise failed(asset, "cannot be read") from error
         return verified(file, asset, deadline)
 
     def _path(self, asset: Asset, parts: Parts) -> str:
@@ -183,7 +171,7 @@ class LocalAssets(AssetStore):
         root = os.path.realpath(self._folder)
         path = os.path.realpath(os.path.join(root, *parts))
         if os.path.commonpath((root, path)) != root:
-            raise failed(asset, OUTSIDE)
+            raise failed(asset, "is outside its directory")
         return path
 
 
@@ -203,9 +191,9 @@ def verified(file: io.FileIO, asset: Asset, deadline: Deadline) -> TextFile:
             identity = text_file.identity(file)
             index = _checked(file, asset, deadline)
         except TimedOut as error:
-            raise failed(asset, TOO_SLOW) from error
+            raise failed(asset, "took too long to load") from error
         except OSError as error:
-            raise failed(asset, UNREADABLE) from error
+            raise failed(asset, "cannot be read") from error
         stack.pop_all()
         return TextFile(file, identity, index, asset.details())
 
@@ -213,21 +201,21 @@ def verified(file: io.FileIO, asset: Asset, deadline: Deadline) -> TextFile:
 def _checked(file: io.FileIO, asset: Asset, deadline: Deadline) -> TextIndex:
     status = os.fstat(file.fileno())
     if not stat.S_ISREG(status.st_mode):
-        raise failed(asset, NOT_PLAIN)
+        raise failed(asset, "is not a regular file")
     if status.st_size > asset.most_bytes:
-        raise failed(asset, TOO_LARGE)
+        raise failed(asset, "is too large")
     index = text_file.index(file, deadline)
     if asset.sha256 is not None and index.sha256 != asset.sha256.lower():
-        raise failed(asset, ALTERED)
+        raise failed(asset, "does not match its checksum")
     if not index.is_text:
-        raise failed(asset, NOT_TEXT, code="asset_parse_failed")
+        raise failed(asset, "is not UTF-8 text", code="asset_parse_failed")
     if asset.media_type == JSON and not _is_json(file):
-        raise failed(asset, NOT_JSON, code="asset_parse_failed")
+        raise failed(asset, "is not JSON, or too large to parse", code="asset_parse_failed")
     return index
 
 
 def failed(asset: Asset, why: str, *, code: str = "asset_fetch_failed") -> Unavailable:
-    """The error for an asset with the problem `why`. It contains no path."""
+    """The error for an asset with the problem `why`, the end of a sentence without a path."""
     return Unavailable(
         f"The {asset.what} of this paper is unavailable: its file {why}. Read another text of "
         "the paper, or tell the operator of this server.",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from evidence.fold import fold
-from service.papers.snapshot import Snapshot
+from service.papers.snapshot import Snapshot, once
 
 _PAPER_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _BUILT_ID = re.compile(r"[0-9A-Fa-f]{32}")
@@ -76,32 +76,27 @@ def _alias(db: sqlite3.Connection, key: str) -> str | None:
     return str(row[0]) if row else None
 
 
+@once
 def _dois(snapshot: Snapshot) -> dict[str, str]:
     """Paper ids by canonical DOI. Stored ones may be URLs: not every release wrote them alike."""
-
-    def read() -> dict[str, str]:
-        with snapshot.connection() as db:
-            rows = db.execute(
-                "SELECT substr(alias.paper_key, 5), paper_id FROM paper_key_alias AS alias "
-                "JOIN paper USING (paper_id) WHERE alias.paper_key GLOB 'doi:*'"
-            ).fetchall()
-            if "doi" in snapshot.columns["paper"]:
-                rows += db.execute("SELECT doi, paper_id FROM paper WHERE doi <> ''").fetchall()
-        return {doi: paper_id for given, paper_id in rows if (doi := doi_in(given))}
-
-    return snapshot.once("dois", read)
+    with snapshot.connection() as db:
+        rows = db.execute(
+            "SELECT substr(alias.paper_key, 5), paper_id FROM paper_key_alias AS alias "
+            "JOIN paper USING (paper_id) WHERE alias.paper_key GLOB 'doi:*'"
+        ).fetchall()
+        if "doi" in snapshot.columns["paper"]:
+            rows += db.execute("SELECT doi, paper_id FROM paper WHERE doi <> ''").fetchall()
+    return {doi: paper_id for given, paper_id in rows if (doi := doi_in(given))}
 
 
+@once
 def _titles(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
-    def read() -> dict[str, tuple[str, ...]]:
-        ids: dict[str, tuple[str, ...]] = {}
-        with snapshot.connection() as db:
-            for paper_id, title in db.execute("SELECT paper_id, title FROM paper ORDER BY 1"):
-                if words := _words(title):
-                    ids[words] = (*ids.get(words, ()), paper_id)
-        return ids
-
-    return snapshot.once("titles", read)
+    ids: dict[str, tuple[str, ...]] = {}
+    with snapshot.connection() as db:
+        for paper_id, title in db.execute("SELECT paper_id, title FROM paper ORDER BY 1"):
+            if words := _words(title):
+                ids[words] = (*ids.get(words, ()), paper_id)
+    return ids
 
 
 def _words(text: str) -> str:
@@ -129,12 +124,9 @@ class Catalogue:
         return sorted(papers & self.place_of.keys(), key=self.place_of.__getitem__)
 
 
+@once
 def catalogue(snapshot: Snapshot) -> Catalogue:
     """The catalogue of a generation, read once."""
-    return snapshot.once("catalogue", lambda: _read(snapshot))
-
-
-def _read(snapshot: Snapshot) -> Catalogue:
     with snapshot.connection() as db:
         papers = [
             paper

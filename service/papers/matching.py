@@ -16,12 +16,12 @@ import orjson
 from evidence.fold import fold
 from evidence.limits import BUDGETS
 from evidence.papers import PaperMatch
-from evidence.query import Term
+from evidence.question import Term
 from evidence.ranking import Group, Ranker, Text, idf
 from service.papers import names, words
 from service.papers.catalogue import catalogue
 from service.papers.names import values_of
-from service.papers.query import PaperQuery, is_pair
+from service.papers.query import PaperQuery
 from service.papers.snapshot import Snapshot
 from service.papers.words import vocabulary
 
@@ -173,9 +173,9 @@ class Matches:
         spelled = {n: self._form(self.groups[n], found.rowid, shown) for n in held}
         return PaperMatch(
             coverage=round(self._ranker.coverage(held), 2),
-            words=_labels(self.groups, held),
-            missing=_labels(self.groups, missing),
-            forms={_label(self.groups[n]): form for n, form in spelled.items() if form},
+            matched_words=[self.groups[number].label for number in held],
+            missing_words=[self.groups[number].label for number in missing],
+            forms={self.groups[n].label: form for n, form in spelled.items() if form},
         )
 
     def _held(self, rowid: int) -> list[int]:
@@ -217,11 +217,7 @@ class Matches:
         return frozenset(row for (row,) in rows) & self._catalogue.paper_of.keys()
 
     def _holds(self, rowid: int, term: Term) -> bool:
-        row = self._db.execute(
-            "SELECT 1 FROM paper_fts WHERE paper_fts MATCH ? AND rowid = ?",
-            (self.spelled(term), rowid),
-        )
-        return row.fetchone() is not None
+        return words.matches_row(self._db, self.spelled(term), rowid)
 
     def _ordered(self, allowed: set[str]) -> list[Candidate]:
         """Every paper that matches, once, in the order of the candidates."""
@@ -265,25 +261,3 @@ class Matches:
         for expression in unwanted:
             allowed -= {self._catalogue.paper_of[row] for row in self._matching(expression)}
         return allowed
-
-
-def _label(group: Group) -> str:
-    """A term as a reader sees it: folded, with its star, without spaces between characters."""
-    term = group.word
-    joint = "" if is_pair(term) else " "
-    return joint.join(term.words) + "*" * term.prefix
-
-
-def _labels(groups: Sequence[Group], numbers: Sequence[int]) -> list[str]:
-    """The labels of some groups; pairs of characters that overlap are one label."""
-    labels: list[str] = []
-    last = -1
-    for number in numbers:
-        label = _label(groups[number])
-        joins = number == last + 1 and is_pair(groups[number].word) and labels
-        if joins and is_pair(groups[last].word) and labels[-1][-1] == label[0]:
-            labels[-1] += label[1:]
-        else:
-            labels.append(label)
-        last = number
-    return labels

@@ -10,20 +10,20 @@ import orjson
 from evidence.errors import InvalidRequest
 from evidence.fold import fold, fold_literal
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.papers import PaperFacets
+from evidence.papers import LISTED, PaperFacets
 from service.lru import LruCache
 from service.papers.catalogue import catalogue, year_number
 from service.papers.query import Name
-from service.papers.snapshot import Snapshot
-
-LISTED = ("author", "venue", "keyword", "institution", "tag")
+from service.papers.snapshot import Snapshot, once
 
 #: field -> SQL of (value, paper_id)
 _OF_PAPERS = {
-    "year": "SELECT year, paper_id FROM paper",
-    "month": "SELECT month, paper_id FROM paper",
-    "template": "SELECT template_tag, paper_id FROM paper_summary",
-    "language": "SELECT lang, paper_id FROM paper_translation WHERE md_content_hash <> ''",
+    "year": "SELECT year AS value, paper_id FROM paper",
+    "month": "SELECT month AS value, paper_id FROM paper",
+    "template": "SELECT template_tag AS value, paper_id FROM paper_summary "
+    "JOIN paper USING (paper_id)",
+    "language": "SELECT lang AS value, paper_id FROM paper_translation "
+    "JOIN paper USING (paper_id) WHERE md_content_hash <> ''",
 }
 _RANGE = re.compile(r"\s*(\d{1,4})?\s*\.\.\s*(\d{1,4})?\s*", re.ASCII)
 
@@ -45,15 +45,12 @@ def papers_with(snapshot: Snapshot, db: sqlite3.Connection, name: Name) -> set[s
     return ids
 
 
+@once
 def values(snapshot: Snapshot, field: str) -> list[tuple[int, str]]:
     """(id, folded value) of all values of a listed field, read once."""
-
-    def read() -> list[tuple[int, str]]:
-        with snapshot.connection() as db:
-            rows = db.execute(f"SELECT {field}_id, value FROM {field}")
-            return [(number, _key(value)) for number, value in rows]
-
-    return snapshot.once(f"values of {field}", read)
+    with snapshot.connection() as db:
+        rows = db.execute(f"SELECT {field}_id, value FROM {field}")
+        return [(number, _key(value)) for number, value in rows]
 
 
 def values_of(db: sqlite3.Connection, papers: Sequence[str], *fields: str) -> dict[str, list[str]]:
@@ -237,30 +234,15 @@ LONGEST = CONTRACT.query_chars // 2
 # Nor could a value of only these: blanks, quotes, dots and invisible characters.
 BLANK = ' \t\n\v\f\r\u00a0".' + "".join(map(chr, (*range(0x200B, 0x2010), *range(0x202A, 0x202F))))
 
-#: category -> SQL of (value, papers)
-_COUNTED = {
-    **{name: f"SELECT value, paper_count AS papers FROM {name}" for name in LISTED},
-    "year": "SELECT year AS value, count(*) AS papers FROM paper GROUP BY year",
-    "month": "SELECT month AS value, count(*) AS papers FROM paper GROUP BY month",
-    "template": "SELECT template_tag AS value, count(*) AS papers FROM paper_summary "
-    "JOIN paper USING (paper_id) GROUP BY template_tag",
-    "language": "SELECT lang AS value, count(*) AS papers FROM paper_translation "
-    "JOIN paper USING (paper_id) WHERE md_content_hash <> '' GROUP BY lang",
-}
-CATEGORIES = tuple(_COUNTED)
-
 
 def facets(snapshot: Snapshot, category: str, *, limit: int, offset: int) -> PaperFacets:
-    """A page of values, most papers first, then by value, without "unknown".
-
-    Raises `InvalidRequest` for an unknown category.
-    """
-    if category not in _COUNTED:
-        raise InvalidRequest(
-            f"Unknown category. Use one of {', '.join(CATEGORIES)}.", param="category"
-        )
+    """A page of values, most papers first, then by value, without "unknown"."""
+    if category in LISTED:
+        found = f"SELECT value, paper_count AS papers FROM {category}"
+    else:
+        found = f"SELECT value, count(*) AS papers FROM ({_OF_PAPERS[category]}) GROUP BY value"
     counted = (
-        f"FROM ({_COUNTED[category]}) WHERE papers > 0 "
+        f"FROM ({found}) WHERE papers > 0 "
         f"AND trim(value, ?) NOT IN ('', 'unknown') AND length(value) <= {LONGEST}"
     )
     with snapshot.connection() as db:

@@ -6,14 +6,15 @@ from dataclasses import dataclass, fields
 
 import orjson
 
-from evidence import query as words
 from evidence.model import Continuation
 from evidence.errors import Ambiguous, NotFound
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.papers import SEARCH, Paper, line
+from evidence.question import parse_query
 from evidence.text import clip
 from service.papers import catalogue, names, suggest
 from service.papers.snapshot import Snapshot
+from service.papers.snapshot_file import OPTIONAL
 
 SHOWN_CHARS = 100
 """Characters shown of a name that no paper has."""
@@ -59,24 +60,24 @@ def identify(snapshot: Snapshot, given: str) -> Row:
     with snapshot.connection() as db:
         paper_id = catalogue.named(snapshot, db, given) or catalogue.by_bibtex_key(db, given)
         named = (paper_id,) if paper_id else catalogue.by_title(snapshot, given)
-        ids = [each for each in named if catalogue.is_paper_id(each)]
-        if not ids:
+        found = rows(snapshot, db, filter(catalogue.is_paper_id, named))
+        if not found:
             raise _not_found(snapshot, db, given)
-        if len(ids) > 1:
-            raise _ambiguous(db, ids)
-        return _row(snapshot, db, ids[0])
+        if len(found) > 1:
+            raise _ambiguous(found)
+        return next(iter(found.values()))
 
 
 def templates(snapshot: Snapshot, row: Row) -> list[Template]:
     """The summaries of a paper, by tag."""
     known = snapshot.columns["paper_summary"]
     columns = [
-        f"nullif(CAST({name} AS TEXT), '')" if name in known else "NULL"
+        f"nullif({name}, '')" if name in known else "NULL"
         for name in ("resource_path", "content_hash")
     ]
     with snapshot.connection() as db:
         rows = db.execute(
-            f"SELECT CAST(template_tag AS TEXT), {', '.join(columns)} FROM paper_summary "
+            f"SELECT template_tag, {', '.join(columns)} FROM paper_summary "
             "WHERE paper_id = ? AND length(template_tag) <= ? ORDER BY template_tag",
             (row.paper_id, CONTRACT.name_chars),
         )
@@ -88,7 +89,7 @@ def translations(snapshot: Snapshot, row: Row) -> dict[str, str]:
     with snapshot.connection() as db:
         return dict(
             db.execute(
-                "SELECT CAST(lang AS TEXT), CAST(md_content_hash AS TEXT) FROM paper_translation "
+                "SELECT lang, md_content_hash FROM paper_translation "
                 "WHERE paper_id = ? AND md_content_hash <> '' AND length(lang) <= ? ORDER BY lang",
                 (row.paper_id, CONTRACT.name_chars),
             ).fetchall()
@@ -138,16 +139,19 @@ def _line(text: str | None) -> str | None:
     return line(text) if text else None
 
 
-def _row(snapshot: Snapshot, db: sqlite3.Connection, paper_id: str) -> Row:
-    wanted = [each.name for each in fields(Row)]
+def rows(snapshot: Snapshot, db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, Row]:
+    """The rows of papers by paper id, in the order of the ids."""
+    names = [each.name for each in fields(Row)]
     known = snapshot.columns["paper"]
-    optional = ("doi", "output_language", "pdf_content_hash", "source_md_content_hash")
-    columns = [
-        (f"nullif({text}, '')" if name in optional else text) if name in known else "NULL"
-        for name, text in ((name, f"CAST({name} AS TEXT)") for name in wanted)
-    ]
-    cursor = db.execute(f"SELECT {', '.join(columns)} FROM paper WHERE paper_id = ?", (paper_id,))
-    return Row(*cursor.fetchone())
+    columns = [f"nullif({name}, '')" if name in OPTIONAL["paper"] else name for name in names]
+    columns = [one if name in known else "NULL" for name, one in zip(names, columns)]
+    wanted = orjson.dumps(list(ids)).decode()
+    found = db.execute(
+        f"SELECT {', '.join(columns)} FROM json_each(?) JOIN paper ON paper_id = json_each.value "
+        "ORDER BY json_each.key",
+        (wanted,),
+    )
+    return {row[0]: Row(*row) for row in found}
 
 
 def _aliases(db: sqlite3.Connection, paper_id: str) -> dict[str, str]:
@@ -174,8 +178,8 @@ def _bibtex(
     return row or (None, None)
 
 
-def _ambiguous(db: sqlite3.Connection, found: Iterable[str]) -> Ambiguous:
-    candidates = _brief(db, list(found)[: CONTRACT.candidates], "paper_id, title, year, venue")
+def _ambiguous(found: dict[str, Row]) -> Ambiguous:
+    candidates = _brief(found, "paper_id", "title", "year", "venue")[: CONTRACT.candidates]
     return Ambiguous(
         "Several papers have this title. Retry with the paper_id of one of them.",
         code="ambiguous_paper",
@@ -187,7 +191,7 @@ def _ambiguous(db: sqlite3.Connection, found: Iterable[str]) -> Ambiguous:
 def _not_found(snapshot: Snapshot, db: sqlite3.Connection, given: str) -> NotFound:
     near = _near(snapshot, db, given)
     calls: tuple[Continuation, ...] = ()
-    if words.parse(given).wanted and not catalogue.is_number(given):
+    if parse_query(given).wanted and not catalogue.is_number(given):
         calls = (Continuation(SEARCH, {"query": given[: CONTRACT.query_chars]}, "retry"),)
     return NotFound(
         "No paper has this id, DOI, arXiv id or title. Search for it, "
@@ -195,7 +199,7 @@ def _not_found(snapshot: Snapshot, db: sqlite3.Connection, given: str) -> NotFou
         code="paper_not_found",
         calls=calls,
         paper_id=given[:SHOWN_CHARS],
-        near=_brief(db, near, "paper_id, title, year") or None,
+        near=_brief(rows(snapshot, db, near), "paper_id", "title", "year") or None,
     )
 
 
@@ -213,12 +217,6 @@ def _near(snapshot: Snapshot, db: sqlite3.Connection, given: str) -> list[str]:
     return sorted(shares, key=shares.__getitem__)[: BUDGETS.paper_suggestions]
 
 
-def _brief(db: sqlite3.Connection, papers: Iterable[str], columns: str) -> list[dict[str, str]]:
-    """A few columns of papers, in the order of the papers."""
-    wanted = list(papers)
-    rows = db.execute(
-        f"SELECT {columns} FROM paper WHERE paper_id IN (SELECT value FROM json_each(?))",
-        (orjson.dumps(wanted).decode(),),
-    )
-    briefs = [dict(zip(columns.split(", "), map(line, row))) for row in rows]
-    return sorted(briefs, key=lambda paper: wanted.index(paper["paper_id"]))
+def _brief(found: dict[str, Row], *names: str) -> list[dict[str, str]]:
+    """A few members of papers."""
+    return [{name: line(getattr(row, name)) for name in names} for row in found.values()]

@@ -18,16 +18,14 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from evidence import query as terms, question
+from evidence import question
 from evidence.errors import InvalidRequest
-from evidence.query import QUOTES, Term
+from evidence.papers import CATEGORIES
+from evidence.question import QUOTES, Term
 from evidence.language import stop_words
 from service.papers.catalogue import is_number
 
-FIELDS = (
-    *("title", "author", "venue", "keyword", "institution"),
-    *("tag", "year", "month", "template", "language"),
-)
+FIELDS = ("title", *CATEGORIES)
 
 _PIECE = re.compile(
     rf"""
@@ -86,7 +84,7 @@ def parse(text: str, languages: tuple[str, ...] = ("en",)) -> PaperQuery:
         elif field:
             names.append(Name(field, _value(piece), bool(piece["minus"])))
         elif is_number(piece.group()):
-            parts += _indexed(terms.parse(piece.group()).terms)
+            parts += _indexed(question.parse_query(piece.group()).terms)
         else:
             plain.append(piece.group())
     asked = question.parse(" ".join(plain), languages, roles=())
@@ -135,7 +133,7 @@ def _kept(found: Iterable[Term], *, excluded: bool) -> tuple[Term, ...]:
 def _title(piece: re.Match[str]) -> list[Term]:
     bare = piece["bare"] is not None
     spelled = piece["bare"] if bare else f'"{_value(piece)}"'
-    found = _indexed(terms.parse(spelled.lstrip("-") if bare else spelled).terms)
+    found = _indexed(question.parse_query(spelled.lstrip("-") if bare else spelled).terms)
     if not found:
         raise _invalid(f'"{piece.group()}" has no word. Add one, such as title:attention.')
     return [replace(term, excluded=bool(piece["minus"])) for term in found]

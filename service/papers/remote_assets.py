@@ -22,7 +22,6 @@ from service.papers.assets import Asset, AssetStore, Parts, failed
 from service.papers.text_file import TextFile
 
 NOT_KEPT = "does not fit on the disk of this server"
-NOT_FETCHED = "cannot be downloaded"
 
 
 class RemoteAssets(AssetStore):
@@ -113,11 +112,11 @@ class RemoteAssets(AssetStore):
                 while rest:
                     rest = rest[part.write(rest) :]
         except TimedOut as error:
-            raise failed(asset, assets.TOO_SLOW) from error
+            raise failed(asset, "took too long to load") from error
         except TooLarge as error:
-            raise failed(asset, assets.TOO_LARGE) from error
+            raise failed(asset, "is too large") from error
         except Unavailable as error:
-            raise failed(asset, NOT_FETCHED) from error
+            raise failed(asset, "cannot be downloaded") from error
         except OSError as error:
             raise failed(asset, NOT_KEPT) from error
 

@@ -2,12 +2,9 @@
 
 import re
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any, NamedTuple, TypeVar
-
-import orjson
+from typing import Any
 
 from evidence.model import Continuation
 from evidence.errors import Gone, InvalidRequest
@@ -15,13 +12,12 @@ from evidence.limits import BUDGETS, CONTRACT
 from evidence.papers import BY_KEYWORD, SEARCH, PaperCounts, PaperHit, PaperPage, line
 from service.papers import catalogue, names, suggest
 from service.papers.matching import Candidate, Matches
+from service.papers.papers import Row, rows, translations
 from service.papers.query import PaperQuery, parse
 from service.papers.snapshot import Snapshot
 from service.papers.snippet import Snippet, Texts, language_of, snippet
 from service.papers.words import languages
 from service.ports import PaperSearch
-
-T = TypeVar("T")
 
 _CURSOR = re.compile(r"([0-9a-f]{10})\.([0-9]{1,9})", re.ASCII)
 
@@ -55,10 +51,6 @@ class Paging:
                 param="offset" if wanted.cursor is None else "cursor",
             )
         return Paging(operation, args, snapshot.tag, offset, limit)
-
-    def cut(self, items: Iterable[T]) -> list[T]:
-        """The items of the page, plus one if more follow."""
-        return list(islice(items, self.offset, self.offset + self.limit + 1))
 
     def page(self, hits: list[PaperHit], *, more: bool, did_you_mean: list[str]) -> PaperPage:
         """The page. Past the deepest page it has no cursor."""
@@ -96,18 +88,6 @@ def _opened(tag: str, cursor: str, again: Continuation) -> int:
     return int(match[2])
 
 
-class _Shown(NamedTuple):
-    """The stored values that a hit shows of a paper."""
-
-    paper_id: str
-    title: str
-    year: str
-    venue: str
-    preview: str
-    has_source: bool
-    languages: list[str]  # of translations
-
-
 def search(snapshot: Snapshot, wanted: PaperSearch) -> PaperPage:
     """A page of papers by words, the best first; see `query` for what may be asked.
 
@@ -136,10 +116,10 @@ def by_keyword(snapshot: Snapshot, wanted: PaperSearch) -> PaperPage:
     """
     paging = Paging.of(snapshot, BY_KEYWORD, "keyword", wanted)
     with snapshot.connection() as db:
-        papers = paging.cut(suggest.papers(snapshot, db, wanted.text))
+        papers = suggest.papers(snapshot, db, wanted.text)[paging.offset :]
         page = papers[: paging.limit]
         lines = suggest.shown(db, page, wanted.text)
-        shown = _shown(db, page)
+        shown = rows(snapshot, db, page)
         about = names.read(snapshot, db, {each.paper_id: each.title for each in shown.values()})
         hits = [
             _hit(shown[paper_id], about[paper_id], Snippet(lines[paper_id], "keywords"))
@@ -164,7 +144,7 @@ def _hits(
     matches: Matches,
     page: Sequence[Candidate],
 ) -> list[PaperHit]:
-    shown = _shown(db, [candidate.paper_id for candidate in page])
+    shown = rows(snapshot, db, [candidate.paper_id for candidate in page])
     about = names.read(snapshot, db, {each.paper_id: each.title for each in shown.values()})
     in_title = {*query.titles} - {*query.words, *query.required}
     hits = []
@@ -176,15 +156,20 @@ def _hits(
             texts,
             [group for group in held if group.word not in in_title],
             [group for group in held if group.word in in_title],
-            paper.preview,
+            paper.summary_preview,
         )
-        hits.append(_hit(paper, metadata, proven))
-        hits[-1].match = matches.report(candidate, proven.words)
+        hit = _hit(paper, metadata, proven)
+        hit.match = matches.report(candidate, proven.words)
+        if proven.place == "source" and paper.source_md_content_hash:
+            hit.find = proven.find
+        if proven.place == "translated" and (there := translations(snapshot, paper)):
+            hit.find, hit.lang = proven.find, language_of(proven.text, list(there))
+        hits.append(hit)
     return hits
 
 
-def _hit(paper: _Shown, metadata: names.Metadata, proven: Snippet) -> PaperHit:
-    hit = PaperHit(
+def _hit(paper: Row, metadata: names.Metadata, proven: Snippet) -> PaperHit:
+    return PaperHit(
         paper_id=paper.paper_id,
         title=line(paper.title),
         year=line(paper.year),
@@ -194,20 +179,3 @@ def _hit(paper: _Shown, metadata: names.Metadata, proven: Snippet) -> PaperHit:
         place=proven.place,
         authors_total=metadata.authors_total,
     )
-    if proven.place == "source" and paper.has_source:
-        hit.find = proven.find
-    if proven.place == "translated" and paper.languages:
-        hit.find, hit.lang = proven.find, language_of(proven.text, paper.languages)
-    return hit
-
-
-def _shown(db: sqlite3.Connection, papers: Iterable[str]) -> dict[str, _Shown]:
-    rows = db.execute(
-        "SELECT paper_id, title, year, venue, summary_preview, "
-        "coalesce(source_md_content_hash, '') <> '', "
-        "(SELECT json_group_array(lang) FROM paper_translation AS t "
-        "WHERE t.paper_id = paper.paper_id AND md_content_hash <> '') "
-        "FROM paper WHERE paper_id IN (SELECT value FROM json_each(?))",
-        (orjson.dumps(list(papers)).decode(),),
-    )
-    return {row[0]: _Shown._make([*row[:-1], sorted(orjson.loads(row[-1]))]) for row in rows}

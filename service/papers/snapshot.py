@@ -7,11 +7,12 @@ import queue
 import sqlite3
 import threading
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from evidence.errors import TimedOut, Unavailable
 from evidence.limits import BUDGETS
@@ -22,6 +23,7 @@ from service.papers.snapshot_file import SnapshotRefused, Stamp, look, mark, rea
 __all__ = ["Snapshot", "SnapshotRefused", "open_snapshot"]
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 # All are opened at once: one opened later could meet another file under the same name.
 CONNECTIONS = 4
@@ -37,35 +39,35 @@ class Snapshot:
     change. The connections close with the last reference to the snapshot.
     """
 
-    def __init__(
-        self,
-        *,
-        stamp: Stamp,
-        digest: bytes,
-        build_id: str,
-        papers: int,
-        columns: snapshot_file.Columns,
-        connections: list[sqlite3.Connection],
-        source: int,
-    ) -> None:
+    def __init__(self, file: Path, stamp: Stamp) -> None:
+        """Opens and checks a whole `file`, which has the content of the stamped one."""
+        snapshot_file.check_header(file)
+        self._idle: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
+        with ExitStack() as undo:
+            self._source = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+            undo.callback(_release, self._idle, self._source)
+            for _ in range(CONNECTIONS):
+                self._idle.put(_connect(file))
+            db = self._idle.queue[0]
+            self.columns = snapshot_file.read_columns(db)
+            self.build_id = snapshot_file.read_build_id(db)
+            snapshot_file.check_content(db, self.columns)
+            snapshot_file.check_values(db, self.columns)
+            (self.papers,) = db.execute("SELECT count(*) FROM paper").fetchone()
+            with open(self._source, "rb", closefd=False) as content:
+                digest = hashlib.file_digest(content, "sha256").digest()
+            undo.pop_all()
         self.stamp = stamp
         self.tag = digest.hex()[:TAG_DIGITS]
         self.fence_key = hashlib.sha256(b"rung papers fence\0" + digest).digest()
-        self.build_id = build_id
-        self.papers = papers
-        self.columns = columns
         self.folder = Path(stamp.file).parent
-        self._mark = mark(os.fstat(source))
-        self._source = source
+        self._mark = mark(os.fstat(self._source))
         self._process = os.getpid()
-        self._idle: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
-        for db in connections:
-            self._idle.put(db)
         self._held = threading.local()
-        self._values: dict[str, Any] = {}
+        self._values: dict[Hashable, Any] = {}
         self._building = threading.RLock()
         self._closed = False
-        self._release = weakref.finalize(self, _release, self._idle, source)
+        self._release = weakref.finalize(self, _release, self._idle, self._source)
         self._release.atexit = False
 
     @contextmanager
@@ -93,7 +95,7 @@ class Snapshot:
                 if not self.intact():
                     raise _unavailable("The snapshot was overwritten while it was read.")
 
-    def once(self, key: str, build: Callable[[], T]) -> T:
+    def once(self, key: Hashable, build: Callable[[], T]) -> T:
         """The result of `build`, computed once on first use within `store_seconds`."""
         if key not in self._values:
             # Always in this order, so that no thread waits for a connection with the lock held.
@@ -126,42 +128,26 @@ class Snapshot:
             _close_all(self._idle)
 
 
+def once(build: Callable[Concatenate[Snapshot, P], T]) -> Callable[Concatenate[Snapshot, P], T]:
+    """A function of a snapshot that is called once for each, and for each of its arguments."""
+
+    @wraps(build)
+    def known(snapshot: Snapshot, /, *more: P.args, **named: P.kwargs) -> T:
+        return snapshot.once((build, *more), lambda: build(snapshot, *more, **named))
+
+    return known
+
+
 def open_snapshot(path: Path) -> Snapshot:
     """Opens and checks a snapshot, all of it. Raises `SnapshotRefused`."""
     stamp = look(path)
     try:
         with whole(stamp) as file:
-            return _open(file, stamp)
+            return Snapshot(file, stamp)
     except sqlite3.DatabaseError as error:
         raise SnapshotRefused("it is damaged") from error
     except OSError as error:
         raise SnapshotRefused(f"it cannot be opened: {reason(error)}") from error
-
-
-def _open(file: Path, stamp: Stamp) -> Snapshot:
-    snapshot_file.check_header(file)
-    with ExitStack() as undo:
-        source = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-        undo.callback(os.close, source)
-        connections = [undo.enter_context(closing(_connect(file))) for _ in range(CONNECTIONS)]
-        db = connections[0]
-        columns = snapshot_file.read_columns(db)
-        build_id = snapshot_file.read_build_id(db)
-        snapshot_file.check_content(db, columns)
-        snapshot_file.check_values(db, columns)
-        (papers,) = db.execute("SELECT count(*) FROM paper").fetchone()
-        with open(source, "rb", closefd=False) as content:
-            digest = hashlib.file_digest(content, "sha256").digest()
-        undo.pop_all()
-    return Snapshot(
-        stamp=stamp,
-        digest=digest,
-        build_id=build_id,
-        papers=papers,
-        columns=columns,
-        connections=connections,
-        source=source,
-    )
 
 
 def _connect(file: Path) -> sqlite3.Connection:

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evidence.papers import LISTED
+
 # What SQLite leaves beside a file: a log and a journal hold content, an index of the log does not.
 LOGS = ("-wal", "-journal")
 BESIDE = (*LOGS, "-shm")
@@ -102,10 +104,8 @@ def _sweep() -> None:
 def _dead(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
+    except OSError as error:
+        return isinstance(error, ProcessLookupError)
     return False
 
 
@@ -134,7 +134,6 @@ FULL_TEXT = {
     "paper_fts": ("paper_id", "title", "summary", "source", "translated", "metadata"),
     "paper_fts_trigram": ("paper_id", "title", "venue"),
 }
-LISTS = ("author", "keyword", "institution", "tag", "venue")
 NEEDED: dict[str, tuple[str, ...]] = {
     "snapshot_meta": ("key", "value"),
     "paper": (
@@ -144,8 +143,8 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "paper_summary": ("paper_id", "template_tag"),
     "paper_translation": ("paper_id", "lang", "md_content_hash"),
     "paper_key_alias": ("paper_key", "paper_id"),
-    **{name: (f"{name}_id", "value", "paper_count") for name in LISTS},
-    **{f"paper_{name}": ("paper_id", f"{name}_id") for name in LISTS},
+    **{name: (f"{name}_id", "value", "paper_count") for name in LISTED},
+    **{f"paper_{name}": ("paper_id", f"{name}_id") for name in LISTED},
     "paper_fts": FULL_TEXT["paper_fts"],
     "paper_fts_content": ("id", "c0", "c1", "c2", "c3", "c4", "c5"),
 }
@@ -159,7 +158,7 @@ OPTIONAL: dict[str, tuple[str, ...]] = {
 #: Tables whose values are read into memory, each as it is needed.
 SHORT = (
     *("paper", "paper_summary", "paper_translation", "paper_key_alias", "paper_bibtex"),
-    *LISTS,
+    *LISTED,
 )
 SHORT_CHARS = 16_384  # no title, name or tag is longer; a BibTeX entry may be
 
@@ -198,13 +197,13 @@ def check_values(db: sqlite3.Connection, columns: Columns) -> None:
     SQLite allows any value in any column. All other code relies on these checks.
     """
     for table in filter(columns.__contains__, SHORT):
-        for column in NEEDED.get(table, ()):
-            is_number = table in LISTS and column != "value"
-            if not all(map(_is_number if is_number else _is_short, _values(db, table, column))):
-                raise SnapshotRefused(f"table {table} has an invalid value in column {column}")
-        for column in columns[table].intersection(OPTIONAL.get(table, ())):
-            values = (value for value in _values(db, table, column) if value is not None)
-            if not all(map(_is_text if column == "bibtex_raw" else _is_short, values)):
+        optional = columns[table].intersection(OPTIONAL.get(table, ()))
+        for column in (*NEEDED.get(table, ()), *optional):
+            fits = _is_text if column == "bibtex_raw" else _is_short
+            if table in LISTED and column != "value":
+                fits = _is_number
+            values = _values(db, table, column)
+            if not all(fits(one) or (one is None and column in optional) for one in values):
                 raise SnapshotRefused(f"table {table} has an invalid value in column {column}")
     if "paper_fts_trigram_content" in columns:
         for column in ("c0", "c1", "c2"):

@@ -13,6 +13,7 @@ from evidence.papers import Place
 from evidence.ranking import Group
 from evidence.text import excerpt, mark
 from service.papers.names import unspaced
+from service.papers.words import matches_row
 
 _COLUMNS: dict[Place, str] = {"summary": "c2", "source": "c3", "translated": "c4"}
 
@@ -78,14 +79,11 @@ class Texts:
 
     def promised(self, place: Place, groups: Sequence[Group]) -> list[Group]:
         """The groups that a text contains according to the index, without reading the text."""
-        return [group for group in groups if self._indexed(place, group)]
-
-    def _indexed(self, place: Place, group: Group) -> bool:
-        match = f"{place} : {self.spelled(*group.spellings)}"
-        row = self.db.execute(
-            "SELECT 1 FROM paper_fts WHERE paper_fts MATCH ? AND rowid = ?", (match, self.rowid)
-        )
-        return row.fetchone() is not None
+        return [
+            group
+            for group in groups
+            if matches_row(self.db, f"{place} : {self.spelled(*group.spellings)}", self.rowid)
+        ]
 
     def _beginning(self, column: str, size: int) -> tuple[str, bool]:
         """At most `size` bytes of a text without a word that is cut, and whether this is all."""

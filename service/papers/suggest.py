@@ -3,7 +3,6 @@
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice, product
 
@@ -11,11 +10,11 @@ from evidence.errors import InvalidRequest
 from evidence.find import Span, literals, spans
 from evidence.fold import fold, fold_literal
 from evidence.limits import BUDGETS
-from evidence.query import Query, Term
+from evidence.question import Query, Term
 from service.papers import names
 from service.papers.catalogue import catalogue
 from service.papers.query import PaperQuery
-from service.papers.snapshot import Snapshot
+from service.papers.snapshot import Snapshot, once
 from service.papers.snippet import marked
 from service.papers.words import vocabulary
 
@@ -23,28 +22,12 @@ FIELDS = {"keyword": "keywords", "tag": "tags"}
 _GAPS = re.compile(r"[\s\u2010-\u2015-]+")  # `pre-training` is `pre training`
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A keyword or tag: its table, its number there, and its form for comparison."""
-
-    field: str
-    number: int
-    text: str
-    key: str
-
-
-def keyword_values(snapshot: Snapshot) -> list[Value]:
-    """All keywords and tags, read once."""
-
-    def read() -> list[Value]:
-        with snapshot.connection() as db:
-            return [
-                Value(field, number, text, key_of(text))
-                for field in FIELDS
-                for number, text in db.execute(f"SELECT {field}_id, value FROM {field}")
-            ]
-
-    return snapshot.once("keywords", read)
+@once
+def keyword_values(snapshot: Snapshot, field: str) -> list[tuple[int, str, str]]:
+    """(number, text, form for comparison) of all keywords, or of all tags, read once."""
+    with snapshot.connection() as db:
+        rows = db.execute(f"SELECT {field}_id, value FROM {field}")
+        return [(number, text, key_of(text)) for number, text in rows]
 
 
 def papers(snapshot: Snapshot, db: sqlite3.Connection, text: str) -> list[str]:
@@ -63,12 +46,11 @@ def papers(snapshot: Snapshot, db: sqlite3.Connection, text: str) -> list[str]:
     exact: set[str] = set()
     others: set[str] = set()
     for field in FIELDS:
-        matching = [
-            each for each in keyword_values(snapshot) if each.field == field and wanted in each.key
-        ]
-        same = [each.number for each in matching if each.key == wanted]
-        exact |= names.papers_of(db, field, same)
-        others |= names.papers_of(db, field, [each.number for each in matching])
+        matching = {
+            number: key for number, _, key in keyword_values(snapshot, field) if wanted in key
+        }
+        exact |= names.papers_of(db, field, [n for n, key in matching.items() if key == wanted])
+        others |= names.papers_of(db, field, matching)
     listed = catalogue(snapshot).listed
     return listed(exact) + listed(others - exact)
 
@@ -129,7 +111,7 @@ def queries(
 
 def near_keywords(snapshot: Snapshot, text: str, finds: Finds) -> list[str]:
     """Keywords and tags spelled nearly like `text`, each of which `finds` something."""
-    known = {value.key: value.text for value in keyword_values(snapshot)}
+    known = {key: text for field in FIELDS for _, text, key in keyword_values(snapshot, field)}
     close = get_close_matches(key_of(text), known, n=TRIED, cutoff=CLOSENESS)
     return _working((known[key] for key in close), text, finds)
 

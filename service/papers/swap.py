@@ -5,26 +5,16 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from evidence.errors import EvidenceError, InvalidRequest, Unavailable
+from service import durable
 from service.papers.snapshot_file import BESIDE, Stamp, look, reason, whole
-from service.papers.snapshot import SnapshotRefused, open_snapshot
+from service.papers.snapshot import Snapshot, SnapshotRefused, open_snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class Installed:
-    """The installed snapshot."""
-
-    build_id: str
-    tag: str
-    papers: int
-    size_bytes: int
-
-
-def swap(new: Path, target: Path) -> Installed:
-    """Replaces `target` by the snapshot `new` atomically, including its log.
+def swap(new: Path, target: Path) -> Snapshot:
+    """Replaces `target` by the snapshot `new` atomically, including its log; returns it, closed.
 
     `new` stays unchanged. If `target` is a link, the file behind it is replaced. Raises
     `InvalidRequest` (`snapshot_refused`) for a file that is no good snapshot or is `target`
@@ -36,7 +26,8 @@ def swap(new: Path, target: Path) -> Installed:
         if real.exists() and os.path.samefile(stamp.file, real):
             raise _refused("it is the file that is being served; pass the path of the new file")
         with _draft(stamp, real) as draft:
-            installed = _describe(draft)
+            installed = open_snapshot(draft)
+            installed.close()
             _replace(draft, real)
         return installed
     except SnapshotRefused as error:
@@ -54,9 +45,7 @@ def _draft(new: Stamp, real: Path) -> Iterator[Path]:
         with os.fdopen(handle, "wb") as copy:
             with whole(new) as source, source.open("rb") as content:
                 shutil.copyfileobj(content, copy, 1 << 20)
-            copy.flush()
             _give_away(draft, real if real.exists() else Path(new.file))
-            os.fsync(copy.fileno())
         yield draft
     finally:
         draft.unlink(missing_ok=True)
@@ -70,23 +59,11 @@ def _give_away(draft: Path, like: Path) -> None:
         os.chown(draft, owner.st_uid, owner.st_gid)
 
 
-def _describe(draft: Path) -> Installed:
-    snapshot = open_snapshot(draft)
-    installed = Installed(snapshot.build_id, snapshot.tag, snapshot.papers, draft.stat().st_size)
-    snapshot.close()
-    return installed
-
-
 def _replace(draft: Path, real: Path) -> None:
     # A log left from the old file would be read into the new one: it has to go first.
     for ending in BESIDE:
         Path(f"{real}{ending}").unlink(missing_ok=True)
-    os.replace(draft, real)
-    folder = os.open(real.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    durable.move(draft, real)
 
 
 def _refused(why: str) -> EvidenceError:

@@ -92,6 +92,7 @@ def _blocks(file: io.FileIO, deadline: Deadline) -> Iterator[bytes]:
 VERSION_DIGITS = 12
 
 
+@dataclass(frozen=True, slots=True)
 class TextFile:
     """An open UTF-8 file with its index, and its identity when it was indexed.
 
@@ -99,13 +100,10 @@ class TextFile:
     converted: line ends, NUL and U+FEFF stay as they are. Threads may read at the same time.
     """
 
-    def __init__(
-        self, file: io.FileIO, indexed: Identity, index: TextIndex, about: Mapping[str, Any]
-    ) -> None:
-        self.identity = indexed
-        self.index = index
-        self._file = file
-        self._about = about
+    file: io.FileIO
+    identity: Identity
+    index: TextIndex
+    about: Mapping[str, Any]
 
     def __enter__(self) -> "TextFile":
         return self
@@ -114,7 +112,7 @@ class TextFile:
         self.close()
 
     def close(self) -> None:
-        self._file.close()
+        self.file.close()
 
     @property
     def total(self) -> int:
@@ -140,7 +138,7 @@ class TextFile:
             text = self._steps(first, -(-end // STEP_CHARS)).decode()[start - before : end - before]
         except UnicodeDecodeError as error:
             raise self._changed() from error
-        if identity(self._file) != self.identity:
+        if identity(self.file) != self.identity:
             raise self._changed()
         return text
 
@@ -170,12 +168,12 @@ class TextFile:
         starts = self.index.starts
         begin = starts[first]
         if last < len(starts):
-            return os.pread(self._file.fileno(), starts[last] - begin, begin)
-        return os.pread(self._file.fileno(), 4 * STEP_CHARS * (last - first), begin)
+            return os.pread(self.file.fileno(), starts[last] - begin, begin)
+        return os.pread(self.file.fileno(), 4 * STEP_CHARS * (last - first), begin)
 
     def _changed(self) -> Unavailable:
         return Unavailable(
             "The text changed while it was read. Try again.",
             code="asset_fetch_failed",
-            **self._about,
+            **self.about,
         )

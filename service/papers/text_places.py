@@ -1,7 +1,6 @@
 """Places in the text of a paper: its headings, and the matches of a query.
 
-ATX headings (`# …`) and setext headings (a line underlined with `===` or `---`), not inside fenced
-code. A setext heading is a paragraph of one line: a longer one before `---` is text and a rule.
+Headings are those with signs before them (`# …`), as snapshots have them, not inside fenced code.
 """
 
 import re
@@ -10,35 +9,26 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from evidence import query as queries
 from evidence.errors import TimedOut
 from evidence.find import Span, literals, spans
 from evidence.limits import BUDGETS
 from evidence.papers import Heading, TextMatch
-from evidence.query import Query
+from evidence.question import Query, parse_query
 from evidence.text import excerpt, mark
 from evidence.work import Deadline
 from service.lru import LruCache
 from service.papers.text_file import Identity, TextFile
 
 BLOCK_CHARS = 65_536
-LINE_CHARS = 4_096  # a longer line is no heading
+LINE_CHARS = 4_096  # of a heading that are looked at for its title
 HEADINGS_MAX = 20_000  # of one text; later ones are not listed
 CHEAP_CHARS = 10_000_000  # a text whose headings are found without being asked for
 OUTLINES_KEPT = 64
 
-# Every line that is or may be a heading or a fence, with the line end before it, by which it is
-# found quickly. Lines end with "\n" here, see `_line_ends`.
+# A heading or a fence, with the line end before it, by which it is found quickly.
 _NOTABLE = re.compile(
-    r"""\n [ ]{0,3} (?:
-        (?P<atx> \#{1,6} ) (?![^ \t\n])
-      | (?P<fence> `{3,} | ~{3,} )
-      | (?P<under> =+ | -+ ) (?=[ \t]*(?:\n|\Z))
-    ) (?P<rest> [^\n]* )""",
-    re.VERBOSE,
+    r"\n {0,3}(?:(?P<atx>#{1,6})(?=[ \t\r\n]|\Z)|(?P<fence>`{3,}|~{3,}))(?P<rest>[^\n]*)"
 )
-# The beginning of a line that is no paragraph: a line of dashes below it is a rule.
-_NO_PARAGRAPH = re.compile(r"[ ]{4}|[ ]{0,3}(?:\t|>|\||<|[-+*](?:\s|$)|\d{1,9}[.)]\s|```|~~~)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,104 +100,38 @@ def _sizes(starts: "array[int]", levels: bytearray, total: int) -> "array[int]":
 
 
 def _headings(file: TextFile) -> Iterator[tuple[int, int]]:
-    """(offset, level) of every heading."""
-    reader = _Reader()
-    for base, text, own, end in _stretches(file):
-        for line in _NOTABLE.finditer(text, own - 1, end):
-            heading = reader.heading(base, text, line)
-            if heading is not None:
-                yield heading
-
-
-def _stretches(file: TextFile) -> Iterator[tuple[int, str, int, int]]:
-    """(offset, text, own, end): the lines from `own` to `end`, after two that were given before.
-
-    The text begins with a line end, unless it begins far inside a very long line.
-    """
+    """(offset, level) of every heading whose line is no longer than a block."""
     deadline = Deadline.after(BUDGETS.store_seconds)
-    text, base, own = "\n", -1, 1
+    text, base, fence = "\n", -1, ""
     for offset in range(0, file.total, BLOCK_CHARS):
         deadline.check("looking for headings")
         text += file.read(offset, offset + BLOCK_CHARS)
-        lines = _line_ends(text)
-        # The last "\r" may be half of a line end.
-        end = lines.rfind("\n", 0, len(lines) - 1) + 1
-        if offset + BLOCK_CHARS >= file.total:
-            end = len(lines)
-        if end > own:
-            yield base, lines, own, end
-            before = _line_start(lines, _line_start(lines, end - 1) - 1)
-            kept = max(before - 1, end - 2 * LINE_CHARS, 0)
-            text, base, own = text[kept:], base + kept, end - kept
-        elif len(text) > own + LINE_CHARS:
-            kept = len(text) - LINE_CHARS
-            text, base, own = text[kept:], base + kept, 1
+        end = text.rfind("\n") if offset + BLOCK_CHARS < file.total else len(text)
+        for line in _NOTABLE.finditer(text, 0, max(0, end)):
+            if line["fence"]:
+                fence = _fence_after(fence, line["fence"], line["rest"])
+            elif not fence and _bare(line["rest"]):
+                yield base + line.start() + 1, len(line["atx"])
+        done = end if end > 0 else len(text)
+        text, base = text[done:], base + done
 
 
-def _line_start(text: str, place: int) -> int:
-    """The start of the line that contains or ends at `place`."""
-    return text.rfind("\n", 0, max(0, place)) + 1
-
-
-def _line_ends(text: str) -> str:
-    """The text with "\\n" for every line end, as long as before."""
-    return text.replace("\r\n", " \n").replace("\r", "\n") if "\r" in text else text
-
-
-class _Reader:
-    """Distinguishes headings from similar lines; `after` is the end of the last relevant line."""
-
-    def __init__(self) -> None:
-        self._fence = ""
-        self._after = 0
-
-    def heading(self, base: int, text: str, line: re.Match[str]) -> tuple[int, int] | None:
-        """(offset, level) of the heading that the line is, or is the underline of."""
-        after, start = self._after, line.start() + 1
-        if line["fence"]:
-            self._take_fence(line["fence"], line["rest"])
-        elif self._fence:
-            return None
-        self._after = base + line.end() + 1
-        if line["atx"] and _bare(line["rest"]):
-            return base + start, len(line["atx"])
-        if line["under"]:
-            above = _paragraph_above(base, text, start, after)
-            return None if above is None else (above, 1 if "=" in line["under"] else 2)
-        return None
-
-    def _take_fence(self, fence: str, rest: str) -> None:
-        if not self._fence:
-            if fence[0] == "~" or "`" not in rest:
-                self._fence = fence
-        elif fence.startswith(self._fence) and not rest.strip():
-            self._fence = ""
-
-
-def _paragraph_above(base: int, text: str, place: int, after: int) -> int | None:
-    """The offset of the one line above `place`, if it is a paragraph of its own."""
-    if base + place <= after:
-        return None
-    start = _line_start(text, place - 1)
-    line = text[start : place - 1]
-    if base + start < after or not line.strip() or len(line) >= LINE_CHARS:
-        return None
-    if _NO_PARAGRAPH.match(line):
-        return None
-    above = text[_line_start(text, start - 1) : max(0, start - 1)]
-    return base + start if base + start == after or not above.strip() else None
+def _fence_after(fence: str, found: str, rest: str) -> str:
+    """The fence of the code that is open after a line with a fence; empty if none is."""
+    if not fence:
+        return "" if found[0] == "`" and "`" in rest else found
+    return "" if found.startswith(fence) and not rest.strip() else fence
 
 
 def _title(file: TextFile, start: int) -> str:
-    line = _line_ends(file.read(start, start + LINE_CHARS)).partition("\n")[0]
-    match = _NOTABLE.match(f"\n{line}")
-    title = _bare(match["rest"]) if match and match["atx"] else line.strip()
+    line = file.read(start, start + LINE_CHARS).partition("\n")[0]
+    title = _bare(line.strip().lstrip("#"))
     size = BUDGETS.title_chars
     return title if len(title) <= size else f"{title[: size - 1]}…"
 
 
 def _bare(title: str) -> str:
-    """The text of an ATX heading without the signs that may close it."""
+    """The text of a heading without the signs that may close it."""
     title = title.strip()
     open_title = title.rstrip("#")
     closed = open_title != title and (not open_title or open_title[-1] in " \t")
@@ -241,7 +165,7 @@ def find(
     deadline, which always advances. Resuming from there gives every match once.
     """
     file.check(offset)
-    found, searched_to = _search(file, queries.parse(query), offset, deadline, limit)
+    found, searched_to = _search(file, parse_query(query), offset, deadline, limit)
     return [_shown(file, span) for span in found], searched_to
 
 

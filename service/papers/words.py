@@ -21,12 +21,11 @@ import orjson
 from evidence.fold import fold
 from evidence.language import REPAIRED_CHARS, REPAIRS_MAX, detect, edits, inflected, umlauts
 from evidence.limits import BUDGETS
-from evidence.query import Term
-from evidence.question import is_unspaced
+from evidence.question import Term, is_unspaced
 from evidence.ranking import Group
 from service.lru import LruCache
 from service.papers.query import PaperQuery
-from service.papers.snapshot import Snapshot
+from service.papers.snapshot import Snapshot, once
 
 SPELLINGS_MAX = 64
 """Spellings of one term that are looked for; each costs a lookup, the rarest are given up."""
@@ -113,9 +112,10 @@ class Vocabulary:
         return any(token.startswith(plain) and token != plain for token in known)
 
 
-def vocabulary(snapshot: Snapshot) -> Vocabulary:
-    """The vocabulary of a generation, read once."""
-    return snapshot.once("vocabulary", lambda: _read(snapshot))
+def matches_row(db: sqlite3.Connection, expression: str, rowid: int) -> bool:
+    """True if a full-text row matches an FTS5 expression."""
+    query = "SELECT 1 FROM paper_fts WHERE paper_fts MATCH ? AND rowid = ?"
+    return db.execute(query, (expression, rowid)).fetchone() is not None
 
 
 def tokens_table(db: sqlite3.Connection) -> str:
@@ -127,7 +127,9 @@ def tokens_table(db: sqlite3.Connection) -> str:
     return "temp.paper_words"
 
 
-def _read(snapshot: Snapshot) -> Vocabulary:
+@once
+def vocabulary(snapshot: Snapshot) -> Vocabulary:
+    """The vocabulary of a generation, read once."""
     with snapshot.connection() as db:
         rows = db.execute(f"SELECT term, doc FROM {tokens_table(db)}")
         wide = [(papers, token) for token, papers in rows if not token.isascii()]
@@ -199,19 +201,16 @@ _BLOCK = 128  # code points of the part of Unicode that holds one alphabet
 _LAST = chr(0x10FFFF)
 
 
+@once
 def languages(snapshot: Snapshot) -> tuple[str, ...]:
     """The languages of the papers, most frequent first. English is always among them."""
-
-    def read() -> tuple[str, ...]:
-        with snapshot.connection() as db:
-            rows = db.execute(
-                "SELECT title || ' ' || summary_preview FROM paper ORDER BY paper_id LIMIT ?",
-                (SAMPLED_PAPERS,),
-            )
-            detected = detect(text for (text,) in rows)
-        return detected if _ENGLISH in detected else (*detected, _ENGLISH)
-
-    return snapshot.once("languages", read)
+    with snapshot.connection() as db:
+        rows = db.execute(
+            "SELECT title || ' ' || summary_preview FROM paper ORDER BY paper_id LIMIT ?",
+            (SAMPLED_PAPERS,),
+        )
+        detected = detect(text for (text,) in rows)
+    return detected if _ENGLISH in detected else (*detected, _ENGLISH)
 
 
 def groups(snapshot: Snapshot, db: sqlite3.Connection, query: PaperQuery) -> list[Group]:

@@ -13,7 +13,7 @@ from evidence.errors import InvalidRequest
 from evidence.limits import CONTRACT
 from evidence.model import GRANULARITIES, Buckets, Group
 from service.records.engine import Selection, Snapshot
-from service.cursors import Sealer
+from service.cursors import Sealer, identity
 from service.ports import AggregateQuery
 from service.records import decimals, lists
 from service.records.filters import tests_of
@@ -51,7 +51,7 @@ def aggregate(snapshot: Snapshot, view: View, query: AggregateQuery, sealer: Sea
     sources = [
         Source(stream, stream.selection(tests_of(stream, query.filter))) for stream in streams
     ]
-    snapshot.ahead(*(partial(snapshot.count, source.selection) for source in sources))
+    snapshot.ahead(partial(snapshot.count, source.selection) for source in sources)
     count = sum(snapshot.count(source.selection) for source in sources)
     found = Buckets(
         stream=query.stream,
@@ -176,7 +176,7 @@ def _grouped(
 ) -> Buckets:
     """The answer with a page of groups. The cursor is the order of the last group."""
     limit = query.limit or CONTRACT.groups_default
-    bound = [grant_id, *query.identity()]
+    bound = [grant_id, *identity(query)]
     after = sealer.open(query.cursor, bound=bound) if query.cursor else None
     ordered: list[tuple[list[Any], Any, int]]
     if query.group_by:
@@ -223,7 +223,7 @@ def _by_time(snapshot: Snapshot, sources: Sequence[Source], query: AggregateQuer
         partial(snapshot.slots, source.selection, source.ordinal(field), FIRST, clock.slot)
         for source in sources
     ]
-    snapshot.ahead(*asked)
+    snapshot.ahead(asked)
     counted: Counter[int] = Counter()
     for ask in asked:
         counted.update(clock.count(ask()))
@@ -235,7 +235,7 @@ def _spans(snapshot: Snapshot, ordinals: Sequence[int]) -> set[int]:
     found, left = set[int](), dict.fromkeys(ordinals, FIRST // SPAN)
     while left:
         asked = {n: partial(snapshot.next_value, n, span * SPAN) for n, span in left.items()}
-        snapshot.ahead(*asked.values())
+        snapshot.ahead(asked.values())
         for ordinal, ask in asked.items():
             at = ask()
             if at is None:

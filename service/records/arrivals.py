@@ -15,6 +15,8 @@ from service.records.scopes import StreamHandle
 PIECE_RECORDS: Final = 2_000
 
 _Row = TypeVar("_Row")
+#: An entry of the change log without its version: stream, seq, connection, fields.
+Entry = tuple[int, int, int, str | None]
 
 
 class Arrival(NamedTuple):
@@ -56,9 +58,11 @@ class Change(NamedTuple):
         return self.fields is None or field in self.fields
 
     @property
-    def names(self) -> str | None:
-        """`fields` as the change log stores them: a JSON list, sorted."""
-        return None if self.fields is None else dump(sorted(self.fields)).decode()
+    def entry(self) -> Entry:
+        """What the change log stores: `fields` as a JSON list, sorted."""
+        names = None if self.fields is None else dump(sorted(self.fields)).decode()
+        stream = self.arrival.stream
+        return stream.id, self.seq, stream.connection, names
 
     @property
     def attachments(self) -> list[Attachment]:
@@ -100,17 +104,24 @@ def compare(old: Stored, json: bytes, read: Callable[[Place], str]) -> set[str]:
     """
     if old.json == json and not old.big:
         return set()
-    data, places = orjson.loads(json), old.places
-    small, large = split(data, json)
-    before = orjson.loads(old.json)
-    names = {*before, *places, *data}
+    return differing(old, *split(orjson.loads(json), json), read)
+
+
+def differing(
+    old: Stored,
+    small: dict[str, Any],
+    large: dict[str, LargeValue],
+    read: Callable[[Place], str],
+) -> set[str]:
+    """The same of a record whose small and large fields are apart."""
+    before, places = orjson.loads(old.json), old.places
     same = {
         name
         for name in small.keys() & before.keys()
-        if canonical(small[name]) == canonical(before[name])
+        if _canonical(small[name]) == _canonical(before[name])
     }
     same |= {name for name in large.keys() & places if large[name].is_at(places[name], read)}
-    return names - same
+    return {*before, *places, *small, *large} - same
 
 
 def pieces(rows: list[_Row]) -> Iterator[list[_Row]]:
@@ -161,6 +172,6 @@ def _text_of(value: dict[str, Any]) -> str | None:
     return dump(value).decode() if value else None
 
 
-def canonical(value: Any) -> bytes:
+def _canonical(value: Any) -> bytes:
     """JSON that is equal for equal values."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)

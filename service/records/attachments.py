@@ -1,7 +1,8 @@
 """Bytes that come with records: taken out of `data_base64`, kept once per connection.
 
 A field may hold a blob object, or a list of them: {"blob_id", "mime_type", "size_bytes",
-"sha256", "data_base64"?}. The record keeps the object without its bytes.
+"sha256", "data_base64"?}. The record keeps the object without its bytes. Importers of
+files put the bytes themselves into `data_base64`.
 """
 
 import base64
@@ -15,7 +16,6 @@ from service.records.intake import Refused
 
 BLOB_PART_BYTES = 262_144
 DEFAULT_MEDIA_TYPE = "application/octet-stream"
-_MARKS = (b'"blob_id"', b'"data_base64"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,11 @@ class Attachment:
     content: bytes | None
 
 
-def take_attachments(data: dict[str, Any], json: bytes) -> list[Attachment]:
-    """The blobs among a record's fields, whose JSON is `json`; their bytes leave `data`.
+def take_attachments(data: dict[str, Any]) -> list[Attachment]:
+    """The blobs among a record's fields; their bytes leave `data`.
 
     Size and SHA-256 are filled in where they are missing; a mismatch is Refused.
     """
-    if not any(mark in json for mark in _MARKS):
-        return []
     found: list[Attachment] = []
     for name, value in data.items():
         if isinstance(value, list):
@@ -64,10 +62,19 @@ def _take(field: str, value: Any, found: list[Attachment]) -> Any:
 
 
 def _decode(field: str, text: Any) -> bytes:
+    if isinstance(text, bytes):
+        return text
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, TypeError, ValueError):
         raise Refused(f"{field}.data_base64 is not base64.") from None
+
+
+def covering(start: int, stop: int) -> Iterator[tuple[int, slice]]:
+    """(number of a stored piece, what of it lies between two offsets in the blob)."""
+    for number in range(start // BLOB_PART_BYTES, -(-stop // BLOB_PART_BYTES)):
+        base = number * BLOB_PART_BYTES
+        yield number, slice(max(0, start - base), stop - base)
 
 
 def parts(content: bytes) -> Iterator[bytes]:

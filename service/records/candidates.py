@@ -5,7 +5,8 @@ select in pairs; where pairs bring too few records, titles with a word do, then 
 Records are ordered by how rare the words are that they are known to hold.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, combinations
@@ -24,8 +25,8 @@ CERTAINLY: Final = 2
 BEST_PASSAGES: Final = 3
 
 
-#: Passages of one record with the groups each is known to hold, by ordinal and start.
-Passages = dict[tuple[int, int], int]
+#: Passages of one record with the groups each is known to hold, by ordinal, then by start.
+Passages = dict[int, dict[int, int]]
 
 
 @dataclass(slots=True)
@@ -43,21 +44,22 @@ class Candidates:
     _rows: list[tuple[int, Rows]] = field(default_factory=list)
     _worth: dict[int, float] = field(default_factory=dict)
 
-    def add(self, rows: Rows, groups: Sequence[int]) -> None:
-        """Notes what rows hold."""
+    def add(self, rows: Rows, groups: Sequence[int]) -> int:
+        """Notes what rows hold; returns how many they are."""
         bits, held = bits_of(groups), self.held
-        for seq in chain(self.snapshot.records_of(rows.short), rows.passages[0]):
+        for seq in self.snapshot.records_of(rows):
             held[seq] = held.get(seq, 0) | bits
         self._rows.append((bits, rows))
+        return len(rows.short) + len(rows.passages[0])
 
     def passages_of(self, seqs: Iterable[int]) -> dict[int, Passages]:
         """The passages of long values of some records that rows were seen of, by record."""
         found: dict[int, Passages] = {seq: {} for seq in seqs}
         for bits, rows in self._rows:
             for seq, ordinal, start in zip(*rows.passages):
-                places = found.get(seq)
-                if places is not None:
-                    places[ordinal, start] = places.get((ordinal, start), 0) | bits
+                if seq in found:
+                    places = found[seq].setdefault(ordinal, {})
+                    places[start] = places.get(start, 0) | bits
         return found
 
     def ordered(self, groups: Sequence[Group], fields: Sequence[int]) -> list[int]:
@@ -66,12 +68,11 @@ class Candidates:
         Ties at the border of a block go to the records in `ahead`, then to the shorter texts of
         some fields, then to the newer records.
         """
-        by_bits: dict[int, list[int]] = {}
+        by_bits, alike = defaultdict[int, list[int]](list), defaultdict[float, list[int]](list)
         for seq, bits in self.held.items():
-            by_bits.setdefault(bits, []).append(seq)
-        alike: dict[float, list[int]] = {}
+            by_bits[bits].append(seq)
         for bits, seqs in by_bits.items():
-            alike.setdefault(self._worth_of(bits, groups), []).extend(seqs)
+            alike[self._worth_of(bits, groups)] += seqs
         found: list[int] = []
         border = BUDGETS.candidates_ranked
         for value in sorted(alike, reverse=True):
@@ -82,24 +83,28 @@ class Candidates:
             found += tied
         return found
 
-    def starts(
-        self, passages: Passages, ordinal: int, groups: Sequence[Group], most: int
-    ) -> list[int]:
+    def starts(self, places: dict[int, int], groups: Sequence[Group], most: int) -> list[int]:
         """Where passages of a long value start that hold the rarest groups, as far as rows tell.
 
         After the best few, only those that hold a group which the ones before do not.
         """
-        known = sorted(
-            (-self._worth_of(bits, groups), start, bits)
-            for (field, start), bits in passages.items()
-            if field == ordinal
-        )
         chosen, seen = list[int](), 0
+        known = sorted((-self._worth_of(bits, groups), at, bits) for at, bits in places.items())
         for _, start, bits in known:
             if len(chosen) < BEST_PASSAGES or bits & ~seen:
                 chosen.append(start)
                 seen |= bits
         return chosen[:most]
+
+    def is_apart(self, places: dict[int, int]) -> bool:
+        """Whether none of the passages of a long value that rows were seen of can hold all."""
+        known = self.known
+        return known > 0 and not any(known & ~bits == 0 for bits in places.values())
+
+    def saw_all(self, groups: Sequence[Group]) -> bool:
+        """Whether every row was seen that holds a group."""
+        occurring = bits_of(number for number, group in enumerate(groups) if group.count)
+        return not occurring & ~self.known
 
     def possible(self, seq: int) -> int:
         """The groups that a record may hold, as bits."""
@@ -125,7 +130,7 @@ class Candidates:
         """
         held, snapshot = self.held, self.snapshot
         asked = [partial(snapshot.holding, scope, one.spellings, held) for one in wanted]
-        snapshot.ahead(*asked)
+        snapshot.ahead(asked)
         holding = [ask() for ask in asked]
         for number, seqs in enumerate(holding):
             for seq in seqs:
@@ -151,28 +156,35 @@ def of_words(
 
     `titles` is the part of the scope that has titles, `records` how many the scope has, if known.
     """
-    words = _Words(snapshot, scope, groups)
+    words = _Words(snapshot, scope, groups, records)
     words.add_rare()
     if words.common:
         words.found.complete = False
-        words.add_pairs(records)
+        words.add_pairs()
         if len(words.found.held) < BUDGETS.candidates_ranked:
-            words.add_titled(titles)
-            words.add_newest()
+            words.add_titled_and_newest(titles)
     return words.found
 
 
 class _Words:
     """Selects records by groups; `common` are the numbers of those too common to do so alone."""
 
-    def __init__(self, snapshot: Snapshot, scope: Scope, groups: Sequence[Group]) -> None:
+    def __init__(
+        self, snapshot: Snapshot, scope: Scope, groups: Sequence[Group], records: int
+    ) -> None:
         self.found, self.common = Candidates(snapshot), list[int]()
         self._snapshot, self._scope, self._groups = snapshot, scope, groups
+        self._records = records
 
-    def _rows(self, numbers: Sequence[int], limit: int, *, newest: bool = False) -> Rows:
+    def _rows(self, numbers: Sequence[int], scope: Scope | None = None) -> Rows:
         """Rows that hold all of some groups."""
         spelled = [self._groups[number].spellings for number in numbers]
-        return self._snapshot.rows(self._scope, spelled, limit, newest=newest)
+        return self._snapshot.rows(scope or self._scope, spelled, BUDGETS.candidate_rows)
+
+    def _newest(self, numbers: Sequence[int]) -> Rows:
+        """The newest of them."""
+        spelled = [self._groups[number].spellings for number in numbers]
+        return self._snapshot.rows(self._scope, spelled, BUDGETS.candidates_newest, newest=True)
 
     def add_rare(self) -> None:
         """Adds the records of each group as long as there is room, the rarest first."""
@@ -180,56 +192,69 @@ class _Words:
         numbers = sorted(
             (n for n, one in enumerate(groups) if one.count), key=lambda n: groups[n].count
         )
-        few = [n for n in numbers if groups[n].count <= room]
-        self._snapshot.ahead(*(partial(self._rows, [n], room) for n in few))
+        self._snapshot.ahead(partial(self._rows, one) for one in self._expected(numbers))
         for number in numbers:
             if groups[number].count > room:
                 self.common.append(number)
                 continue
-            rows = self._rows([number], BUDGETS.candidate_rows)
-            found.add(rows, [number])
+            rows = self._rows([number])
+            room -= found.add(rows, [number])
             if rows.cut:
                 found.complete = False
             else:
                 found.known |= 1 << number
-            room -= rows.number
 
-    def add_pairs(self, records: int) -> None:
+    def _expected(self, numbers: Sequence[int]) -> Iterator[Sequence[int]]:
+        """The groups, and the pairs of them, that select by their counts."""
+        groups, room, common = self._groups, BUDGETS.candidate_rows, list[int]()
+        for number in numbers:
+            if groups[number].count > room:
+                common.append(number)
+            else:
+                yield [number]
+                room -= groups[number].count
+        room = BUDGETS.candidate_rows
+        for pair in self._pairs(common, lambda: room):
+            yield pair
+            one, other = (groups[number].count for number in pair)
+            brought = one * other // max(1, self._records)
+            room -= brought if brought < room else 0  # as `add_pairs` leaves out a pair
+
+    def _pairs(self, common: Sequence[int], room: Callable[[], int]) -> Iterator[tuple[int, int]]:
+        """Pairs of common groups, for which there may be room."""
+        for pair in combinations(common[:PAIRED_MAX], 2):
+            one, other = (self._groups[number].count for number in pair)
+            if room() <= 0:
+                break
+            if not self._records or one * other <= CERTAINLY * room() * self._records:
+                yield pair
+
+    def add_pairs(self) -> None:
         """Adds the records that hold two words together that are too common alone."""
         room = BUDGETS.candidate_rows
-        for pair in combinations(self.common[:PAIRED_MAX], 2):
-            one, other = (self._groups[number].count for number in pair)
-            if room <= 0:
-                break
-            if records and one * other > CERTAINLY * room * records:
-                continue
-            rows = self._rows(pair, room)
-            if not rows.cut:
-                self.found.add(rows, pair)
-                room -= rows.number
+        for pair in self._pairs(self.common, lambda: room):
+            rows = self._rows(pair)
+            if max(len(rows.short), len(rows.passages[0])) < room:
+                room -= self.found.add(rows, pair)
 
-    def add_titled(self, titles: Scope) -> None:
-        """Adds the records with a common word in the title; those that repeat it elsewhere lead."""
-        snapshot = self._snapshot
+    def add_titled_and_newest(self, titles: Scope) -> None:
+        """Adds records with a common word in the title; those that repeat it elsewhere lead.
+
+        Then the newest records with the two rarest common words, and with any of them.
+        """
         fields = {*self._scope.fields} - {*titles.fields}
         others = replace(self._scope, fields=tuple(sorted(fields)))
-        for number in self.common:
-            spellings = self._groups[number].spellings
-            rows = snapshot.rows(titles, [spellings], BUDGETS.candidate_rows)
-            self.found.add(rows, [number])
-            self.found.ahead |= snapshot.holding(others, spellings, rows.records(snapshot))
-
-    def add_newest(self) -> None:
-        """Adds the newest records with the two rarest common words, then with any of them."""
         pair = [self.common[:2]] if len(self.common) > 1 else []
-        wanted = [*pair, *([number] for number in self.common)]
-        asked = [
-            partial(self._rows, numbers, BUDGETS.candidates_newest, newest=True)
-            for numbers in wanted
-        ]
-        self._snapshot.ahead(*asked)
-        for numbers, ask in zip(wanted, asked):
-            self.found.add(ask(), numbers)
+        newest = [*pair, *([number] for number in self.common)]
+        titled = [partial(self._rows, [number], titles) for number in self.common]
+        self._snapshot.ahead(chain(titled, (partial(self._newest, one) for one in newest)))
+        for number, ask in zip(self.common, titled):
+            rows, spellings = ask(), self._groups[number].spellings
+            self.found.add(rows, [number])
+            seqs = self._snapshot.records_of(rows)
+            self.found.ahead |= self._snapshot.holding(others, spellings, seqs)
+        for numbers in newest:
+            self.found.add(self._newest(numbers), numbers)
 
 
 def of_required(
@@ -243,7 +268,7 @@ def of_required(
         rows = snapshot.rows(scope_of(part.role), [[part.term]], BUDGETS.required_rows, newest=True)
         found.complete &= not rows.cut
         found.add(rows, [])
-        seqs = rows.records(snapshot)
+        seqs = snapshot.records_of(rows)
         first = seqs if first is None else first & seqs
     found.keep(first or ())
     found.keep(meeting(snapshot, scope_of, required, found.held))

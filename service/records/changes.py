@@ -14,7 +14,7 @@ from evidence.handles import RecordRef
 from evidence.limits import BUDGETS
 from evidence.records import Record, RecordPage
 from service.records.engine import Change, Snapshot
-from service.cursors import Sealer
+from service.cursors import Sealer, identity
 from service.ports import RecordQuery
 from service.records import lists
 from service.records.documents import Shown
@@ -31,7 +31,7 @@ def list_changes(snapshot: Snapshot, view: View, query: RecordQuery, sealer: Sea
     _refuse_others(query)
     streams = view.stream(query.stream, query.connection_id)
     projections = {stream.id: stream.project(query.fields) for stream in streams}
-    bound = ["changes", view.grant.grant_id, *query.identity(), query.fields]
+    bound = ["changes", view.grant.grant_id, *identity(query), query.fields]
     if history := snapshot.meta("history"):  # a backup was restored: versions count anew
         bound.append(history)
     start = _start(query, sealer, bound)
@@ -54,11 +54,6 @@ def list_changes(snapshot: Snapshot, view: View, query: RecordQuery, sealer: Sea
         next_changes_since=sealer.seal(place, bound=bound),
         next_cursor=CURSOR_PREFIX + sealer.seal(place, bound=bound) if more else None,
     )
-
-
-def asked(query: RecordQuery) -> bool:
-    """Whether a query is about changes."""
-    return bool(query.changes_since) or (query.cursor or "").startswith(CURSOR_PREFIX)
 
 
 def _refuse_others(query: RecordQuery) -> None:
@@ -93,13 +88,8 @@ def _relevant(
     start: int,
 ) -> Iterator[tuple[int, StreamView, int, bool]]:
     """(version, stream, seq, is this the record's newest) of every change that counts."""
-    logs = (
-        (change, stream)
-        for change, stream in heapq.merge(
-            *(_log(snapshot, stream, start) for stream in streams), key=lambda one: one[0].version
-        )
-    )
-    for change, stream in logs:
+    logs = (_log(snapshot, stream, start) for stream in streams)
+    for change, stream in heapq.merge(*logs, key=lambda one: one[0].version):
         names, seq = frozenset(projections[stream.id]), change.seq
         if not change.touches(names) or not snapshot.shows(stream.selection(), seq):
             continue
@@ -122,7 +112,7 @@ def _change(
     stored = snapshot.load([seq]).get(seq)
     if stored is not None:
         shown = Shown(snapshot, view, stream, stored)
-        return lists.record_of(shown, (shown.whole if whole else shown.brief)(fields))
+        return shown.record((shown.whole if whole else shown.brief)(fields))
     key, deleted_at = snapshot.deleted(seq)
     ref = RecordRef(stream.name, key, stream.connection_id)
     return Record(ref, stream.origin, deleted_at, {}, deleted=True, deleted_at=deleted_at)

@@ -6,7 +6,7 @@ from typing import Any
 from evidence.pointer import find, searched_text, top_level
 from service.records.large import Place
 from service.records.manifest import StreamManifest
-from service.records.scopes import Scopes
+from service.records.scopes import Scopes, StreamHandle
 from service.records.values import Stored, sortable
 
 #: What `record.cursor` holds for a record without a value: sorts before every other value, so that
@@ -24,8 +24,8 @@ def order_of(
     return (
         at if isinstance(at, int) else None,
         NO_CURSOR if cursor is None else cursor,
-        _stored(manifest, manifest.thread_field, data),
-        _stored(manifest, manifest.position_field, data),
+        _stored(manifest, manifest.roles.get("thread"), data),
+        _stored(manifest, manifest.roles.get("position"), data),
     )
 
 
@@ -44,13 +44,13 @@ def texts_of(
 
 
 def cells_of(
-    manifest: StreamManifest, scopes: Scopes, data: dict[str, Any], places: Mapping[str, Place]
+    stream: StreamHandle, data: dict[str, Any], places: Mapping[str, Place]
 ) -> Iterator[tuple[int, Stored]]:
     """(ordinal, value) of the compared fields in `data`."""
-    for name, ordinal in scopes.cells.items():
+    for name, ordinal in stream.scopes.cells.items():
         place = places.get(top_level(name)) if places else None
         if place is None or place[4] == "string":
-            stored = sortable(find(data, name), manifest.paths[name])
+            stored = sortable(find(data, name), stream.manifest.paths[name])
             if stored is not None:
                 yield ordinal, stored
 
@@ -61,8 +61,8 @@ def derives(manifest: StreamManifest) -> tuple[Any, ...]:
     order = (
         manifest.time_field,
         manifest.cursor_field,
-        manifest.thread_field,
-        manifest.position_field,
+        manifest.roles.get("thread"),
+        manifest.roles.get("position"),
     )
     types = [manifest.fields[name] for name in order if name]
     return set(manifest.lexical_fields), kinds, order, types

@@ -15,6 +15,7 @@ from evidence import routes
 from evidence.errors import TooLarge
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
+from evidence.records import Record
 from evidence.text import BASE64_MIN, looks_binary
 from evidence.values import Base64, BlobRef, Preview, base64_of, is_reference, previewed
 from service.pdpp.encode.records import encode_value
@@ -50,10 +51,10 @@ class Shown:
     def ref(self) -> RecordRef:
         return RecordRef(self.stream.name, self.stored.record_key, self.stream.connection_id)
 
-    @property
-    def emitted_at(self) -> str:
-        """When the record or a granted field of it was last emitted."""
-        return self.stored.emitted_at(self.stream.granted)
+    def record(self, data: dict[str, Any]) -> Record:
+        """The record with the data that is shown of it."""
+        stream = self.stream
+        return Record(self.ref, stream.origin, stream.emitted_at(self.stored), data)
 
     def brief(self, fields: Iterable[str]) -> dict[str, Any]:
         """These fields of the record; large and binary values are described."""
@@ -183,8 +184,9 @@ class Shown:
 
     def _linked(self, field: str, value: Any) -> Any:
         """A value in which references to blobs, alone or in a list, are resolved."""
-        if is_reference(value):
-            return self.resolved(field, value)
-        if isinstance(value, list) and any(map(is_reference, value)):
-            return [self._linked(field, one) for one in value]
+        if isinstance(value, dict):
+            return self.resolved(field, value) if is_reference(value) else value
+        if isinstance(value, list):
+            if any(isinstance(one, dict) and is_reference(one) for one in value):
+                return [self._linked(field, one) for one in value]
         return value

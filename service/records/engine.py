@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Protocol
 
-from evidence.query import Term
+from evidence.question import Term
 from service.records.manifest import StreamManifest
 
 #: What a scalar of a record is compared as: see `values.sortable`.
@@ -105,11 +105,6 @@ class Stored:
     changed: dict[str, str]
     chars: int
 
-    def emitted_at(self, granted: frozenset[str]) -> str:
-        """When the record or a granted field of it was last emitted; hidden changes never show."""
-        seen = (at for field, at in reversed(self.changed.items()) if field in granted)
-        return next(seen, self.first_emitted_at)
-
 
 class Position(NamedTuple):
     """A place in the order of a list: the record before it, and its selection's number."""
@@ -190,14 +185,6 @@ class Rows(NamedTuple):
     passages: tuple[list[int], list[int], list[int]]
     cut: bool = False
 
-    @property
-    def number(self) -> int:
-        return len(self.short) + len(self.passages[0])
-
-    def records(self, snapshot: "Snapshot") -> set[int]:
-        """The records of all these rows."""
-        return {*snapshot.records_of(self.short), *self.passages[0]}
-
 
 def share(limit: int, used: int, fields: int) -> int:
     """The rows of the next of `fields` that share a limit; unused rows go to the later ones."""
@@ -212,13 +199,21 @@ Spellings = Sequence[Term]
 Generation = tuple[int, int]
 
 
+class Moved(Exception):
+    """The store is not of the generation that its snapshot was to be of. Ask a new one."""
+
+
 class Snapshot(Protocol):
     """One consistent view of the store. `engine` names what keeps it: `sqlite` or `postgres`."""
 
     engine: str
 
-    def generation(self) -> Generation:
-        """Equal only for the same contents."""
+    def generation(self, expected: Generation | None = None) -> Generation:
+        """Equal only for the same contents.
+
+        An engine that is far away may return the expected one without asking. Its next verb, or
+        the end of the snapshot, then raises `Moved` if it is another.
+        """
 
     def meta(self, key: str) -> Any:
         """What the store notes about itself under a key; None if nothing."""
@@ -232,10 +227,11 @@ class Snapshot(Protocol):
     def confine(self, connection_ids: Iterable[str] | None) -> None:
         """Limits the request to some connections, None for all; PostgreSQL enforces this too."""
 
-    def ahead(self, *calls: Callable[[], object]) -> None:
+    def ahead(self, calls: Iterable[Callable[[], object]], turns: int = 1) -> None:
         """Calls of verbs that will follow: an engine that is far away fetches them in one go.
 
-        A call is made until it first asks the engine, so it must have no effect.
+        A call is made until it asks the engine, in each turn for the next time, so it must have no
+        effect. An engine that is near does not even ask which calls they are.
         """
 
     # Records
@@ -273,13 +269,19 @@ class Snapshot(Protocol):
     def chunks(self, big: Big, first: int = 0, last: int | None = None) -> Iterator[str]:
         """The chunks `first` to `last`, counted from 0 and inclusive, of a large value."""
 
+    def fetch(self, places: Sequence[tuple[int, str, int]]) -> None:
+        """Notes that chunks of large values will be read, as (record, field, number)."""
+
     # Search
 
     def statistics(self, streams: Sequence[int], fields: Sequence[int]) -> tuple[int, int]:
         """(live records of the streams, words in these fields of theirs)."""
 
     def words_like(self, fields: Sequence[int], prefixes: Sequence[str]) -> list[str]:
-        """The words of some fields with one of some prefixes, at most 5,000 for each prefix."""
+        """The words of some fields with one of some prefixes, at most 5,000 for each prefix.
+
+        Words of other fields may be among them, as long as none of these is left out for them.
+        """
 
     def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> dict[str, int]:
         """How many values of some fields hold each word; those that none holds are left out."""
@@ -295,8 +297,8 @@ class Snapshot(Protocol):
         With `newest` the fields share the limit, and each gives the rows of its newest records.
         """
 
-    def records_of(self, short: Iterable[int]) -> list[int]:
-        """The records of short rows, in their order."""
+    def records_of(self, rows: Rows) -> set[int]:
+        """The records of rows, short ones and passages."""
 
     def lengths(self, fields: Sequence[int], seqs: Iterable[int]) -> dict[int, int]:
         """{record: words in some fields}, without values that are indexed as passages only."""
@@ -346,6 +348,9 @@ class Snapshot(Protocol):
 
     def later_changes(self, seq: int, after: int) -> Iterator[Change]:
         """What changed in one record after a version."""
+
+    def last_change(self, stream: int) -> str | None:
+        """When a record of a stream was last added, changed or deleted."""
 
     def deleted(self, seq: int) -> tuple[str, str]:
         """(record key, time of deletion) of a deleted record."""

@@ -98,6 +98,5 @@ def _keys(record_key: str) -> tuple[str, int | str]:
 
 
 def _record(shown: Shown) -> Record:
-    target = shown.stream
-    source, emitted_at = Source(target.connection_id, None, None), shown.emitted_at
-    return Record(shown.ref, source, emitted_at, shown.brief(target.fields))
+    source = Source(shown.stream.connection_id, None, None)
+    return replace(shown.record(shown.brief(shown.stream.fields)), source=source)

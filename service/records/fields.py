@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
+from functools import partial
 from typing import Any
 
 import orjson
@@ -16,11 +16,11 @@ from evidence.records import FieldRead
 from evidence.text import looks_binary
 from evidence.values import is_reference, text_of
 from service.records.engine import Snapshot
+from service import port_rules
 from service.ports import WindowRequest
 from service.records import blobs, lists
 from service.records.documents import Shown, read_chunks
-from service.records.finding import matches
-from service.records.texts import ChunkedText, InlineText, Text
+from service.records.texts import ChunkedText, InlineText, matches
 from service.records.view import View
 
 
@@ -37,7 +37,7 @@ def read_window(
     )
     stream.require(name, param="field_path")
     shown = Shown(snapshot, view, stream, snapshot.load([seq])[seq])
-    kind, value = _value(shown, path, name)
+    kind, value = _value(shown, path, name, window)
     read = FieldRead(shown.ref, stream.origin, path, kind)
     known = blobs.described(shown, name, value)
     if known is not None:
@@ -48,18 +48,25 @@ def read_window(
     groups: Sequence[Group] = ()
     if window.query is not None:
         groups = view.groups(snapshot, view.question(window.query))
-    return _window(read, value, window, groups)
+    return port_rules.window(
+        read, window, value.total, value.read, lambda query: matches(value, query, groups)
+    )
 
 
-def _value(shown: Shown, path: str, name: str) -> tuple[str, Any]:
+def _value(shown: Shown, path: str, name: str, window: WindowRequest) -> tuple[str, Any]:
     """(JSON type, `Text` or blob reference or base64 text) of what a path names."""
     snapshot, stream, stored = shown.snapshot, shown.stream, shown.stored
     if name in stored.big and path in (name, pointer.escaped(name)):
         big = stored.big[name]
-        head = read_chunks(snapshot, big, 0, 0)
+        text = ChunkedText(snapshot, stored.seq, big, stream.search_ordinal(name))
+        head_of, start = partial(read_chunks, snapshot, big, 0, 0), window.offset_chars or 0
+        if window.query is None:
+            size = window.limit_chars or CONTRACT.window_chars
+            snapshot.ahead([head_of, partial(text.read, start, start + size)])
+        head = head_of()
         if big.type == "string" and looks_binary(head):
             return "string", read_chunks(snapshot, big)
-        return big.type, ChunkedText(snapshot, stored.seq, big, stream.search_ordinal(name))
+        return big.type, text
     if name in stored.big:
         big = stored.big[name]
         if big.type == "string":
@@ -78,11 +85,7 @@ def _value(shown: Shown, path: str, name: str) -> tuple[str, Any]:
     elif name in stored.data:
         top = stored.data[name]
     else:
-        raise NotFound(
-            f"This record has no value in {name!r}. Call fetch to see which fields it has.",
-            code="field_not_found",
-            param="field_path",
-        )
+        raise port_rules.no_value(name)
     value = pointer.inside(top, path)
     kind = pointer.json_type(value)
     if is_reference(value) or (isinstance(value, str) and looks_binary(value)):
@@ -91,51 +94,3 @@ def _value(shown: Shown, path: str, name: str) -> tuple[str, Any]:
     if kind == "array" and named in stream.searchable.values():
         return kind, InlineText(pointer.searched_text(value))
     return kind, InlineText(text_of(value))
-
-
-def _window(
-    read: FieldRead, text: Text, window: WindowRequest, groups: Sequence[Group]
-) -> FieldRead:
-    if window.query is None:
-        start = min(window.offset_chars or 0, text.total)
-        return _filled(read, text, start, window.limit_chars or CONTRACT.window_chars)
-    number = min(window.match, text.total + 1)  # no text has more matches than characters
-    found = list(islice(matches(text, window.query, groups), number - 1, number + 1))
-    if not found:
-        raise _not_found(window)
-    begin, stop = found[0]
-    start = max(0, begin - (window.before_chars or 0))
-    size = window.limit_chars or _context(window, stop - start)
-    return replace(
-        _filled(read, text, start, size),
-        match_start=begin,
-        match_end=stop,
-        match=window.match,
-        next_match=window.match + 1 if len(found) > 1 else None,
-    )
-
-
-def _filled(read: FieldRead, text: Text, start: int, size: int) -> FieldRead:
-    shown = text.read(start, min(start + size, text.total))
-    return replace(read, text=shown, start=start, total=text.total, limit=size)
-
-
-def _context(window: WindowRequest, until_match_end: int) -> int:
-    if window.before_chars is None and window.after_chars is None:
-        return CONTRACT.window_chars
-    size = until_match_end + (window.after_chars or 0)
-    return min(size, CONTRACT.window_chars_max)
-
-
-def _not_found(window: WindowRequest) -> NotFound:
-    if window.match > 1:
-        return NotFound(
-            f"There is no match {window.match}. Retry with a smaller match.",
-            code="query_not_found",
-            param="match",
-        )
-    return NotFound(
-        "The query does not match this field. Try fewer or other words, or read by offset_chars.",
-        code="query_not_found",
-        param="query",
-    )

@@ -5,60 +5,61 @@ than its name. In a longer one the first hits print the query with the number of
 that `next_match` walks on; others print offsets.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from evidence import routes
 from evidence.find import RECORD_PASSAGE_CHARS, Passage, passages
 from evidence.fold import fold
 from evidence.handles import RecordRef
 from evidence.hits import Hit, Match
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import Continuation, Source, window_read
-from evidence.proven import spelling
-from evidence.query import needle
+from evidence.model import Continuation, window_read
 from evidence.question import Question
 from evidence.ranking import Group, Ranker
 from evidence.text import beginning, excerpt, mark
-from service.records import lists
 from service.records.blocks import Part, Ranked
-from service.records.engine import Snapshot, Spellings
-from service.records.finding import matches
-from service.records.texts import Piece, Text, text_of
+from service.records.engine import Snapshot
+from service.records.texts import Known, Text, TooLong, either, matches, sought, text_of
 from service.records.view import View
 
 #: Matches of a field that are looked through for that of a window.
 MATCHES_TRIED: Final = 10
 #: Phrases, prefixes and the like of a query; a call of one with more carries offsets.
 PARTS_MAX: Final = 4
-#: Pieces of a large value that are read for it.
+#: Pieces of a large value that are read for it, and how often it is read from.
 PIECES_READ: Final = 16
+LOOKS: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """A passage of one field with the text around it; offsets are code points of the field.
+class Window(NamedTuple):
+    """A passage of one field with the text around it; offsets are code points of the field."""
 
-    `read_from` is where a read by offset begins. `held` are the numbers of the groups it proves.
-    """
-
-    field: str
-    shown: str
+    part: Part
+    passage: Passage
     start: int
     end: int
-    total: int
-    match_start: int
-    match_end: int
-    read_from: int
-    worth: float
-    held: frozenset[int]
 
     @property
     def whole(self) -> bool:
-        return self.start == 0 and self.end >= self.total
+        return self.start == 0 and self.end >= self.part.total
+
+    @property
+    def match(self) -> tuple[int, int]:
+        """Where the passage is in its field."""
+        base, span = self.part.offset, self.passage.span
+        return base + span.start, base + span.end
+
+    def read_from(self) -> int:
+        """Where a read by offset begins."""
+        before = self.passage.span.start - CONTRACT.match_before_chars
+        return self.part.offset + beginning(self.part.text, before)
+
+    def shown(self) -> str:
+        """The text with its marks."""
+        base, marks = self.part.offset, self.passage.span.marks
+        return mark(self.part.text, start=self.start - base, end=self.end - base, marks=marks)[0]
 
 
 class Reads:
@@ -75,22 +76,37 @@ class Reads:
 
     def of(self, id: str, one: Ranked, window: Window, *, walks: bool) -> Continuation:
         """The call of a window; one that `walks` carries the query if it leads there."""
-        path = window.field
-        if window.total <= CONTRACT.window_chars:
+        path, total = window.part.field, window.part.total
+        if total <= CONTRACT.window_chars:
             return window_read(id, path, {})
         number = self._number(one, window) if walks and self._is_plain else None
         if number is not None:
             return window_read(id, path, self._by_query(number))
-        last = max(window.end, window.match_end + CONTRACT.match_after_chars)
-        size = min(last, window.total) - window.read_from
+        first = window.read_from()
+        last = max(window.end, window.match[1] + CONTRACT.match_after_chars)
+        size = min(last, total) - first
         return window_read(
             id,
             path,
             {
-                "offset_chars": window.read_from,
+                "offset_chars": first,
                 "limit_chars": min(size, CONTRACT.window_chars_max),
             },
         )
+
+    def ahead(self, shown: Sequence[Ranked], windows: Sequence[Sequence[Window]]) -> None:
+        """Fetches what `of` will need for windows of some records that walk."""
+        if not self._is_plain:
+            return
+        fields = dict.fromkeys(
+            (number, window.part.field)
+            for number, each in enumerate(windows)
+            for window in each
+            if window.part.total > CONTRACT.window_chars
+        )
+        self._snapshot.ahead(ask for n, field in fields for ask in self._sought(shown[n], field))
+        found = (partial(self._first_matches, shown[n], field) for n, field in fields)
+        self._snapshot.ahead(found, turns=LOOKS)
 
     def _by_query(self, number: int) -> dict[str, Any]:
         return {
@@ -108,46 +124,35 @@ class Reads:
 
     def _number(self, one: Ranked, window: Window) -> int | None:
         """Which match of its field a window shows; None if it is none of the first."""
-        place = one.record.seq, window.field
-        if place not in self._starts:
-            self._starts[place] = self._first_matches(one, window.field)
-        for number, (start, end) in enumerate(self._starts[place], start=1):
-            if start == window.match_start and end >= window.end - CONTRACT.match_after_chars:
+        found = self._first_matches(one, window.part.field)
+        for number, (start, end) in enumerate(found, start=1):
+            if start == window.match[0] and end >= window.end - CONTRACT.match_after_chars:
                 return number
         return None
 
     def _first_matches(self, one: Ranked, field: str) -> list[tuple[int, int]]:
         """The first matches of a field; none if too much would have to be read for them."""
+        place = one.record.seq, field
+        if place not in self._starts:
+            try:
+                found = list(islice(matches(*self._looked_for(one, field)), MATCHES_TRIED))
+            except TooLong:
+                found = []
+            self._starts[place] = found
+        return self._starts[place]
+
+    def _sought(self, one: Ranked, field: str) -> Iterator[Callable[[], object]]:
+        return sought(*self._looked_for(one, field))
+
+    def _looked_for(self, one: Ranked, field: str) -> tuple[Text, str, Sequence[Group], int, bool]:
         ordinal = one.stream.search_ordinal(field)
-        text = _Bounded(text_of(self._snapshot, one.record, field, ordinal))
-        try:
-            possible = -1 if self._given is None else one.possible
-            found = matches(text, self._question.text, self._groups, possible)
-            return list(islice(found, MATCHES_TRIED))
-        except _TooLong:
-            return []
-
-
-class _TooLong(Exception):
-    """More of a text would have to be read than a search may."""
-
-
-class _Bounded:
-    """A text of which only some pieces are read."""
-
-    def __init__(self, text: Text) -> None:
-        self._text, self.total = text, text.total
-        self._left = PIECES_READ
-
-    def read(self, start: int, end: int) -> str:
-        return self._text.read(start, end)
-
-    def pieces(self, groups: Sequence[Spellings]) -> Iterator[Piece]:
-        for piece in self._text.pieces(groups):
-            self._left -= 1
-            if self._left < 0:
-                raise _TooLong
-            yield piece
+        groups, possible, apart, seen = self._groups, -1, False, None
+        if self._given is not None:
+            possible, apart = one.possible, field in one.apart
+            starts = one.starts.get(field)
+            seen = None if starts is None else Known(either(groups, possible), starts)
+        text = text_of(self._snapshot, one.record, field, ordinal, PIECES_READ, seen)
+        return text, self._question.text, groups, possible, apart
 
 
 #: A further window of a hit adds at least this share of the worth of its first one.
@@ -156,42 +161,57 @@ WORTH_ADDED: Final = 0.75
 BESIDE_CHARS: Final = 40
 
 
-def hit_of(ranker: Ranker, one: Ranked, rank: int, reads: Reads) -> Hit:
-    """The hit of a ranked record, which is number `rank` of its question."""
+def hits_of(ranker: Ranker, ranked: Sequence[Ranked], first: int, reads: Reads) -> list[Hit]:
+    """The hits of ranked records, the first of which is number `first` of its question."""
+    groups, ranks = ranker.groups, range(first, first + len(ranked))
+    windows = [_windows(groups, one, rank) for one, rank in zip(ranked, ranks)]
+    shown = [_shown(each, groups, one.stream.title_field) for one, each in zip(ranked, windows)]
+    walking = sum(rank <= CONTRACT.full_hits for rank in ranks)
+    reads.ahead(ranked[:walking], shown[:walking])
+    each = zip(ranked, ranks, windows, shown)
+    return [_hit(ranker, one, rank, found, best, reads) for one, rank, found, best in each]
+
+
+def _hit(
+    ranker: Ranker,
+    one: Ranked,
+    rank: int,
+    windows: Sequence[Window],
+    shown: Sequence[Window],
+    reads: Reads,
+) -> Hit:
     stream, record = one.stream, one.record
     ref = RecordRef(stream.name, record.record_key, stream.connection_id)
-    size = BUDGETS.first_window_chars if rank == 1 else BUDGETS.later_window_chars
-    windows = _windows(ranker.groups, one, size)
+    id, url = str(ref), ref.url
     held = [ranker.groups[number] for number in sorted(one.score.held)]
     missing = [group for n, group in enumerate(ranker.groups) if n not in one.score.held]
-    id = str(ref)
     return Hit(
         ref=ref,
         id=id,
-        title=lists.title_of(stream, record) or None,
-        authored_at=lists.time_of(stream, record, stream.granted),
-        emitted_at=record.emitted_at(stream.granted),
-        source=source_of(stream.connection_id, stream.connector_key, stream.display_name),
-        url=f"{routes.record(stream.name, record.record_key)}"
-        f"?connection_id={routes.name(stream.connection_id)}",
-        matched_fields=list(dict.fromkeys(window.field for window in windows)),
+        title=stream.title(record) or None,
+        authored_at=stream.time(record, stream.granted),
+        emitted_at=stream.emitted_at(record),
+        source=stream.source,
+        url=url,
+        matched_fields=list(dict.fromkeys(window.part.field for window in windows)),
         matches=[
             _match(window, reads.of(id, one, window, walks=rank <= CONTRACT.full_hits))
-            for window in _shown(windows, ranker.groups, stream.title_field)
+            for window in shown
         ],
         rank=rank,
         coverage=round(ranker.coverage(one.score.held), 2),
-        matched_words=[spelling(group.word) for group in held],
-        missing_words=[spelling(group.word) for group in missing],
+        matched_words=[group.label for group in held],
+        missing_words=[group.label for group in missing],
         forms=dict(_forms(held, windows)),
     )
 
 
-def _windows(groups: Sequence[Group], one: Ranked, size: int) -> list[Window]:
+def _windows(groups: Sequence[Group], one: Ranked, rank: int) -> list[Window]:
     """The passages of a record, best first: rarest words, then the shorter, then field order.
 
-    The best one has `size` characters if its passage needs no more, the others have fewer.
+    The best one of the best record may have more characters than the others.
     """
+    size = BUDGETS.first_window_chars if rank == 1 else BUDGETS.later_window_chars
     found = [
         (part, passage)
         for part in one.parts
@@ -220,53 +240,41 @@ def _shown(
 
     A further one is as good as the first, or proves words that those before it do not.
     """
-    beside = [window for window in windows if window.field != title] or list(windows)
-    shown, proven = beside[:1], beside[0].held if beside else frozenset[int]()
+    beside = [window for window in windows if window.part.field != title] or list(windows)
+    shown, proven = beside[:1], beside[0].passage.held if beside else frozenset[int]()
     for one in beside[1:]:
-        best = beside[0].worth
-        added = sum(groups[number].idf for number in one.held - proven)
-        if one.worth >= best or added >= WORTH_ADDED * best:
+        best, held = beside[0].passage.worth, one.passage.held
+        added = sum(groups[number].idf for number in held - proven)
+        if one.passage.worth >= best or added >= WORTH_ADDED * best:
             shown.append(one)
-            proven |= one.held
+            proven |= held
     return shown[: CONTRACT.windows_per_hit]
 
 
 def _overlap(one: Window, other: Window) -> bool:
-    return one.field == other.field and one.start < other.end and other.start < one.end
+    apart = one.start >= other.end or other.start >= one.end
+    return one.part.field == other.part.field and not apart
 
 
 def _window(part: Part, passage: Passage, *, size: int) -> Window:
     """The window of a passage. A field of at most `excerpt_chars` is shown whole."""
-    name, base, text, _, total = part
     span = passage.span
     size = max(size, span.end - span.start + BESIDE_CHARS)
-    if total <= BUDGETS.excerpt_chars or size > BUDGETS.excerpt_chars:
+    if part.total <= BUDGETS.excerpt_chars or size > BUDGETS.excerpt_chars:
         size = BUDGETS.excerpt_chars
-    start, end = excerpt(text, span, size=size)
-    shown, _ = mark(text, start=start, end=end, marks=span.marks)
-    return Window(
-        name,
-        shown,
-        base + start,
-        base + end,
-        total,
-        base + span.start,
-        base + span.end,
-        base + beginning(text, span.start - CONTRACT.match_before_chars),
-        passage.worth,
-        passage.held,
-    )
+    start, end = excerpt(part.text, span, size=size)
+    return Window(part, passage, part.offset + start, part.offset + end)
 
 
 def _match(window: Window, read: Continuation) -> Match:
     return Match(
-        field_path=window.field,
-        shown=window.shown,
+        field_path=window.part.field,
+        shown=window.shown(),
         start=window.start,
         end=window.end,
-        total=window.total,
-        match_start=window.match_start,
-        match_end=window.match_end,
+        total=window.part.total,
+        match_start=window.match[0],
+        match_end=window.match[1],
         complete=window.whole,
         read=read,
     )
@@ -274,17 +282,13 @@ def _match(window: Window, read: Continuation) -> Match:
 
 def _forms(held: Sequence[Group], windows: Sequence[Window]) -> Iterator[tuple[str, str]]:
     """(word of the question, word of the text) of words that stand there in another form only."""
-    folded = [f" {fold(window.shown)} " for window in windows]
-    for group in held:
-        if not group.forms or any(needle(group.word)[0] in text for text in folded):
+    formed = [group for group in held if group.forms]
+    folded = [f" {fold(window.shown())} " for window in windows] if formed else []
+    for group in formed:
+        (literal, _), *others = group.needles
+        if any(literal in text for text in folded):
             continue
-        for form in group.forms:
-            if any(needle(form)[0] in text for text in folded):
-                yield spelling(group.word), " ".join(form.words)
+        for form, (spelled, _) in zip(group.forms, others):
+            if any(spelled in text for text in folded):
+                yield group.label, " ".join(form.words)
                 break
-
-
-@lru_cache(maxsize=1024)
-def source_of(connection_id: str, connector_key: str, display_name: str | None) -> Source:
-    """The source of a connection's records, one value for all of them."""
-    return Source(connection_id, connector_key, display_name or None)

@@ -124,14 +124,11 @@ class Batch:
             for name in data.keys() - self._good_names:
                 self._good_names.add(check_name(name, what="field"))
         attachments: list[Attachment] = []
-        nested = check_nesting(data)
-        json = dump(data)
-        if nested:
+        if check_nesting(data):
             data = dict(data)
-            attachments = take_attachments(data, json)
-            json = dump(data) if attachments else json
+            attachments = take_attachments(data)
         # A copy: what orjson returns keeps several times its length of memory.
-        return Arrival(stream, key, bytes(memoryview(json)), emitted_at, attachments)
+        return Arrival(stream, key, bytes(memoryview(dump(data))), emitted_at, attachments)
 
     def _decide(self, piece: list[Arrival]) -> Iterator[Change]:
         """What the rows change; those that change nothing are only counted."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import orjson
 
-from evidence.language import MOST_LANGUAGES, frequent, language_of
+from evidence.language import MOST_LANGUAGES, evident, lead
 
 #: Texts of one import that are looked at, and how much of each.
 SAMPLE_TEXTS: Final = 400
@@ -16,14 +16,16 @@ SHORTEST_CHARS: Final = 40
 #: The first records of an import are all looked at, then one in so many.
 FIRST_RECORDS: Final = 50
 THEN_ONE_IN: Final = 40
+#: A language whose lead in all texts is less may be chance.
+LEAST_LEAD: Final = 2
 
 
 class Sample:
     """The languages of texts of one import, of up to 400 for each connection."""
 
     def __init__(self) -> None:
-        self._records = Counter[int]()
-        self._languages: dict[int, Counter[str]] = {}
+        self._records, self._texts = Counter[int](), Counter[int]()
+        self._leads: dict[int, Counter[str]] = {}
         self._changed: set[int] = set()
 
     def take(self, connection: int, data: dict[str, Any]) -> None:
@@ -32,16 +34,19 @@ class Sample:
         self._records[connection] += 1
         if number >= FIRST_RECORDS and number % THEN_ONE_IN:
             return
-        counts = self._languages.setdefault(connection, Counter())
-        if counts.total() < SAMPLE_TEXTS:
-            counts.update(map(language_of, _texts(data)))
+        if self._texts[connection] < SAMPLE_TEXTS:
+            leads = self._leads.setdefault(connection, Counter())
+            for text in _texts(data):
+                leads.update(lead(text))
+                self._texts[connection] += 1
             self._changed.add(connection)
 
     def found(self) -> Iterator[tuple[int, Sequence[str]]]:
         """Connections of which there are new texts, each with the languages of all its texts."""
         while self._changed:
             connection = self._changed.pop()
-            yield connection, frequent(self._languages[connection])
+            leads = self._leads[connection]
+            yield connection, [one for one in evident(leads) if leads[one] >= LEAST_LEAD]
 
 
 def merged(known: str, detected: Iterable[str]) -> str | None:

@@ -2,23 +2,23 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import orjson
 
-from evidence.model import Continuation
 from evidence.errors import Ambiguous, EvidenceError, InvalidRequest, NotFound
 from evidence.handles import RecordRef
-from evidence.limits import BUDGETS, CONTRACT
+from evidence.json_text import members
+from evidence.limits import BUDGETS
 from evidence.records import Count, Record, RecordPage, Span
-from service.records.engine import Order, Position, Row, Selection, Snapshot, Stored
-from service.cursors import Sealer
+from service.records.engine import Order, Position, Row, Selection, Snapshot
+from service.cursors import Sealer, identity
 from service.pdpp.encode.records import encode_row
+from service import port_rules
 from service.ports import RecordQuery, RecordRead
 from service.records import values
 from service.records.documents import Shown
 from service.records.expand import expand, require
-from service.records.forms import DATES
 from service.records.filters import tests_of
 from service.records.view import StreamView, View
 
@@ -30,19 +30,21 @@ def list_records(snapshot: Snapshot, view: View, query: RecordQuery, sealer: Sea
     require_shared(view, streams, query.filter, "filter")
     order = _order(streams, query.sort, query.order)
     projections = {stream.id: _projection(stream, query) for stream in streams}
-    bound = [view.grant.grant_id, *query.identity()]
+    bound = [view.grant.grant_id, *identity(query)]
     after = Position(*sealer.open(query.cursor, bound=bound)) if query.cursor else None
-    selections = [stream.selection(tests_of(stream, query.filter)) for stream in streams]
+    wanted = query.filter
+    selections = [one.selection(tests_of(one, wanted) if wanted else ()) for one in streams]
     found = snapshot.page(selections, order, after, query.limit + 1)
 
     page, more = _page(snapshot, view, streams, found, projections, query)
+    counted = query.count != "none"
     cursor = sealer.seal(list(found[len(page) - 1].position), bound=bound) if more else None
     return RecordPage(
         stream=query.stream,
         records=page,
         has_more=more,
         next_cursor=cursor,
-        count=_count(snapshot, selections, query),
+        count=Count("exact", sum(map(snapshot.count, selections))) if counted else Count(),
         span=_span(snapshot, streams, selections) if query.window == "exact" else None,
     )
 
@@ -66,10 +68,10 @@ def read_record(snapshot: Snapshot, view: View, read: RecordRead) -> Record:
     if read.expand:
         related = expand(shown, read.expand, read.expand_limit)
     return replace(
-        record_of(shown, show(fields)),
+        shown.record(show(fields)),
         source=stream.origin._replace(connector_key=stream.connector_key),
         roles={role: name for role, name in stream.roles.items() if name in fields},
-        authored_at=time_of(stream, stored, frozenset(fields)) or None,
+        authored_at=stream.time(stored, frozenset(fields)) or None,
         expanded=related,
     )
 
@@ -82,11 +84,11 @@ def find(
     Where several have it, only those that `suits` does not refuse are offered; where it refuses
     all, its first refusal is raised.
     """
-    hits = []
-    for stream in view.stream(ref.stream, ref.connection_id):
-        seq = snapshot.find(stream.selection(), ref.record_id)
-        if seq is not None:
-            hits.append((stream, seq))
+    streams = view.stream(ref.stream, ref.connection_id)
+    asked = [partial(snapshot.find, stream.selection(), ref.record_id) for stream in streams]
+    snapshot.ahead(asked)
+    found = [(stream, ask()) for stream, ask in zip(streams, asked)]
+    hits = [(stream, seq) for stream, seq in found if seq is not None]
     if not hits:
         raise NotFound("No such record in this grant. Use search or query_records to find ids.")
     if len(hits) > 1:
@@ -131,57 +133,22 @@ def require_shared(
             raise error
 
 
-def ambiguous(view: View, streams: Sequence[StreamView]) -> Ambiguous:
-    """The 409 that lists the connections to choose from, twelve at most."""
+def ambiguous(view: View, streams: Sequence[StreamView], *, stream: str | None = None) -> Ambiguous:
+    """The 409 that lists the connections to choose from; see `port_rules.ambiguous`."""
     listed = [
         {
-            "connection_id": stream.connection_id,
-            "connector_key": stream.connector_key,
+            **members(one, "connection_id", "connector_key"),
             "grant_id": view.grant.grant_id,
-            **({"display_name": stream.display_name} if stream.display_name else {}),
+            **({"display_name": one.display_name} if one.display_name else {}),
         }
-        for stream in streams[: CONTRACT.candidates]
+        for one in streams
     ]
-    return Ambiguous(
-        "Several connections match. Retry with one connection_id of available_connections.",
-        retry_with="connection_id",
-        available_connections=listed,
-        available_connection_count=len(streams),
-        calls=(
-            (Continuation("schema", {}, "all_connections"),) if len(streams) > len(listed) else ()
-        ),
-    )
-
-
-def record_of(shown: Shown, data: dict[str, Any]) -> Record:
-    """The record with the data that is shown of it."""
-    return Record(shown.ref, shown.stream.origin, shown.emitted_at, data)
+    return port_rules.ambiguous(listed, stream=stream)
 
 
 def body_bytes(record: Record) -> int:
     """The size of a record in a REST body."""
     return len(orjson.dumps(encode_row(record)))
-
-
-def title_of(stream: StreamView, record: Stored) -> str | None:
-    """The text of the declared title field, where the grant shows it."""
-    title = record.data.get(stream.title_field) if stream.title_field else None
-    return title if isinstance(title, str) else None
-
-
-def time_of(stream: StreamView, record: Stored, shown: frozenset[str]) -> str | None:
-    """When it happened, by declared role or cursor, out of the fields that may be shown."""
-    for name in stream.time_fields:
-        if name in shown and record.data.get(name):
-            found, kind = record.data[name], stream.manifest.fields[name]
-            if kind.form is None:
-                return str(found)
-            at = values.time_of(found, kind)
-            if at is None:
-                return None
-            whole_day = isinstance(found, str) and kind.form in DATES and ":" not in found
-            return values.moment(at)[: len("2026-01-31") if whole_day else None]
-    return None
 
 
 def _order(streams: Sequence[StreamView], sort: str | None, order: str | None) -> Order:
@@ -235,8 +202,8 @@ def _page(
     for row, stored in zip(rows, snapshot.each([row.seq for row in rows])):
         stream = streams[row.position.selection]
         shown = Shown(snapshot, view, stream, stored)
-        data = (shown.whole if query.whole else shown.brief)(projections[stream.id])
-        record = record_of(shown, data)
+        show = shown.whole if query.whole else shown.brief
+        record = shown.record(show(projections[stream.id]))
         if query.expand:
             related = expand(shown, query.expand, query.expand_limit)
             record = replace(record, expanded=related)
@@ -245,12 +212,6 @@ def _page(
             return page, True
         page.append(record)
     return page, len(found) > query.limit
-
-
-def _count(snapshot: Snapshot, selections: Iterable[Selection], query: RecordQuery) -> Count:
-    if query.count == "none":
-        return Count()
-    return Count("exact", sum(map(snapshot.count, selections)))
 
 
 def _span(

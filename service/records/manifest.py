@@ -44,7 +44,7 @@ class StreamManifest:
 
     `relations` are all declared, `expansions` those that may be asked for.
 
-    `thread_field` says which conversation a record is of, `position_field` where in it it stands.
+    `roles` are the fields of roles: the first that declares a role has it.
     `paths` are the fields by path, and those declared inside them by JSON Pointer: what may be
     filtered, aggregated and searched is named so. `foreign_keys` are fields by
     which other streams of the connection refer to this one's records; `link` fills them in.
@@ -64,24 +64,17 @@ class StreamManifest:
     relations: dict[str, Expansion]
     expansions: dict[str, Expansion]
     views: dict[str, View]
+    roles: dict[str, str]
     document: dict[str, Any] = dataclasses.field(repr=False)
-    thread_field: str | None = None
-    position_field: str | None = None
     paths: dict[str, FieldType] = dataclasses.field(default_factory=dict)
     foreign_keys: tuple[str, ...] = ()
-
-    @property
-    def roles(self) -> dict[str, str]:
-        """Role to field; the first field that declares a role has it."""
-        return _roles(self.fields)
 
     @property
     def cell_fields(self) -> tuple[str, ...]:
         """Scalar fields whose values are kept as cells, in declared order."""
         asked = {*self.exact_filters, *self.range_filters, *map(path_of, self.foreign_keys)}
         asked.update(*self.aggregations.values())
-        roles = self.roles
-        asked.update(path_of(roles[role]) for role in PLACING_ROLES if role in roles)
+        asked.update(path_of(name) for role, name in self.roles.items() if role in PLACING_ROLES)
         return tuple(name for name, kind in self.paths.items() if name in asked and kind.is_scalar)
 
 
@@ -112,7 +105,6 @@ def link(streams: Iterable[StreamManifest]) -> list[StreamManifest]:
 def _read_stream(part: Part) -> StreamManifest:
     name = read_name(part, "name")
     fields = fields_of(part)
-    roles = _roles(fields)
     paths = {path_of(field): kind for field, kind in fields.items()}
     for field, kind in fields.items():
         paths |= nested_of(escaped(field), kind.schema)
@@ -142,9 +134,8 @@ def _read_stream(part: Part) -> StreamManifest:
         relations=relations,
         expansions=_read_expansions(query, relations),
         views=_read_views(part, fields),
+        roles=_roles(fields),
         document=part.value,
-        thread_field=roles.get("thread"),
-        position_field=roles.get("position"),
         paths=paths,
     )
 

@@ -16,7 +16,8 @@ OWNER = "owner"
 
 @dataclass(frozen=True, slots=True)
 class StreamOverview:
-    """One stream of one connection. `first` and `last` are the dates of its records.
+    """One stream of one connection. `first` and `last` are the dates of its records, `changed` is
+    that of the last import that changed some.
 
     If `timed`, a grant of the stream can be limited by time.
     """
@@ -31,6 +32,7 @@ class StreamOverview:
     records: int
     first: str | None
     last: str | None
+    changed: str
     samples: tuple[str, ...]
 
 
@@ -66,6 +68,7 @@ def _described(snapshot: Snapshot, stream: StreamView, samples: int) -> StreamOv
         records,
         moment(first)[:DATE_CHARS] if first is not None else None,
         moment(last)[:DATE_CHARS] if last is not None else None,
+        (snapshot.last_change(stream.id) or "")[:DATE_CHARS],
         tuple(title for title in titles if title),
     )
 

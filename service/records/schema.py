@@ -4,10 +4,8 @@ Only granted fields, relations and views appear; what is not granted is not ment
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 
-from evidence.errors import Ambiguous, InvalidRequest
-from evidence.limits import CONTRACT
 from evidence.model import Source
 from evidence.pointer import is_nested, path_of
 from evidence.schema import (
@@ -32,25 +30,18 @@ from service.records.engine import Snapshot
 from service.ports import SchemaQuery
 from service.records import lists
 from service.records.expand import usable
-from service.records.manifest import Expansion, StreamManifest
+from service.records.manifest import StreamManifest
 from service.records.values import moment
 from service.records.view import StreamView, View
 
 
 def schema(view: View, query: SchemaQuery) -> Schema:
     """The schema of a grant, `compact`, `full` or as a `document`; full needs one stream."""
-    if query.detail == "full" and query.stream is None:
-        raise InvalidRequest(
-            'detail="full" needs a stream. Retry with stream, and with connection_id if '
-            "several connections have it.",
-            param="detail",
-            retry_with="stream",
-        )
     streams: Sequence[StreamView] = view.within(query.connection_id)
     if query.stream is not None:
         streams = view.stream(query.stream, query.connection_id)
     if query.detail == "full" and len(streams) > 1:
-        raise _ambiguous(view, streams)
+        raise lists.ambiguous(view, streams, stream=query.stream)
     compact = query.detail == COMPACT
     return Schema(
         _connectors(streams, lambda stream: _described(view, stream, COMPACT if compact else FULL)),
@@ -124,7 +115,7 @@ def _described(view: View, stream: StreamView, detail: str) -> StreamSchema:
         | {
             path: _capability(manifest, path, detail) for path in stream.ordinals if is_nested(path)
         },
-        tuple(_relation(expansion) for expansion, _ in usable(view, stream).values()),
+        tuple(Relation(*astuple(expansion)) for expansion, _ in usable(view, stream).values()),
         tuple(stream.views.values()),
     )
     if detail == COMPACT:
@@ -149,29 +140,4 @@ def _capability(manifest: StreamManifest, name: str, detail: str) -> FieldCapabi
         lexical=name in manifest.lexical_fields,
         aggregations=tuple(kind for kind in METRICS if name in manifest.aggregations[kind]),
         schema=kind.schema if full else None,
-    )
-
-
-def _relation(expansion: Expansion) -> Relation:
-    return Relation(
-        expansion.name,
-        expansion.stream,
-        expansion.foreign_key,
-        expansion.cardinality,
-        expansion.default_limit,
-        expansion.max_limit,
-    )
-
-
-def _ambiguous(view: View, streams: Sequence[StreamView]) -> Ambiguous:
-    listed = lists.ambiguous(view, streams)
-    for entry in listed.details["available_connections"]:
-        entry["stream"] = streams[0].name
-    return Ambiguous(
-        f"{len(streams)} connections have the stream {streams[0].name!r}. Retry with one "
-        f"connection_id (at most {CONTRACT.candidates} are listed).",
-        code="ambiguous_schema_detail",
-        retry_with="connection_id",
-        calls=listed.calls,
-        **listed.details,
     )

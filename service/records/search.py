@@ -5,7 +5,8 @@ reads and ranks them in blocks of 100 with their neighbours; a page shows the ne
 block. A cursor holds the block, the offset in it and the figures that the ranking goes by.
 """
 
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from hashlib import blake2b
 from itertools import islice
@@ -13,23 +14,141 @@ from typing import Any
 
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.hits import Counts, Hit, SearchPage, Tail
+from evidence.hits import Counts, SearchPage, Tail
 from evidence.ranking import TAIL, Ranker
-from service.cursors import Sealer
+from service.cursors import Sealer, identity
+from service.port_rules import several_streams
 from service.ports import SearchQuery
-from service.records import candidates, words
-from service.records.blocks import Ranked, Reader, in_order
+from service.records import candidates, filters, lists, words
+from service.records.blocks import Near, Ranked, Reader, in_order
 from service.records.candidates import Candidates
-from service.records.engine import Snapshot
-from service.records.hits import Reads, hit_of
-from service.records.searched import Searched
-from service.records.view import View
+from service.records.engine import Order, Scope, Selection, Snapshot, Test
+from service.records.hits import Reads, hits_of
+from service.records.values import EARLIEST, microseconds
+from service.records.view import Coverage, StreamView, View
 from service.records.words import groups_of, required_groups
 
 
 def search(snapshot: Snapshot, view: View, request: SearchQuery, sealer: Sealer) -> SearchPage:
     """A page of hits, each with its proven passages."""
     return Search(snapshot, view, request).page(sealer)
+
+
+@dataclass(frozen=True)
+class Searched:
+    """The part of a grant that one search covers."""
+
+    snapshot: Snapshot
+    view: View
+    request: SearchQuery
+
+    @cached_property
+    def streams(self) -> Sequence[StreamView]:
+        """The streams; 403 for a stream name outside the grant."""
+        view, request = self.view, self.request
+        found: Sequence[StreamView] = view.within(request.connection_id)
+        if request.streams:
+            names = dict.fromkeys(request.streams)
+            named = (view.stream(name, request.connection_id, param="streams") for name in names)
+            found = [stream for group in named for stream in group]
+        if request.filter and len({stream.name for stream in found}) != 1:
+            raise several_streams()
+        if request.filter:
+            lists.require_shared(view, found, request.filter, "filter")
+        return found
+
+    @cached_property
+    def times(self) -> tuple[int | None, int | None]:
+        """`since` and `until` in microseconds; 400 for text that is no date."""
+        return self._time("since"), self._time("until")
+
+    def _time(self, name: str) -> int | None:
+        text = getattr(self.request, name)
+        if text is None:
+            return None
+        found = microseconds(text)
+        if found is None:
+            raise InvalidRequest(
+                f"{name} must be a date such as 2026-03-01 or a date-time such as "
+                "2026-03-01T09:00:00Z.",
+                param=name,
+            )
+        return found
+
+    @cached_property
+    def selections(self) -> dict[int, Selection]:
+        """The covered records, by stream; streams without event times drop out of a time range."""
+        found = {}
+        for stream in self.streams:
+            tests = self._tests(stream)
+            bounds = tuple(self._bounds(stream)) if self._timed else ()
+            if self._timed and not bounds:
+                continue
+            found[stream.id] = stream.selection((*tests, *bounds))
+        return found
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether the request leaves out a part of the grant."""
+        request = self.request
+        return bool(request.streams or request.connection_id or request.filter or self._timed)
+
+    @property
+    def _timed(self) -> bool:
+        return self.times != (None, None)
+
+    def _tests(self, stream: StreamView) -> tuple[Test, ...]:
+        wanted = self.request.filter
+        return filters.tests_of(stream, wanted) if wanted else ()
+
+    def _bounds(self, stream: StreamView) -> Iterator[Test]:
+        ordinal = stream.event_ordinal
+        if ordinal is not None:
+            for value, operator in zip(self.times, ("gte", "lt")):
+                if value is not None:
+                    yield Test(ordinal, operator, value)
+
+    @cached_property
+    def timeless(self) -> int:
+        """How many records a time range leaves out because they have no event time."""
+        if not self._timed:
+            return 0
+        count = self.snapshot.count
+        left_out = 0
+        for stream in self.streams:
+            tests = self._tests(stream)
+            left_out += count(stream.selection(tests))
+            if stream.event_ordinal is not None:
+                dated = Test(stream.event_ordinal, "gte", EARLIEST)
+                left_out -= count(stream.selection((*tests, dated)))
+        return left_out
+
+    @cached_property
+    def covered(self) -> Coverage:
+        """The streams with their selections."""
+        return Coverage(self.streams, self.selections) if self.narrowed else self.view.covered
+
+    def scope(self, role: str | None = None) -> Scope:
+        """The searched fields, or those with a role; see `Coverage`."""
+        return self.covered.scope(role)
+
+    def newest_in(self, since: int, until: int, limit: int) -> list[int]:
+        """The newest records whose event time is in a period, at most `limit` of each stream."""
+        found = []
+        for stream in self.streams:
+            selection, ordinal = self.selections.get(stream.id), stream.event_ordinal
+            if selection is None or ordinal is None:
+                continue
+            period = (Test(ordinal, "gte", since), Test(ordinal, "lt", until))
+            selection = replace(selection, tests=(*selection.tests, *period))
+            order = Order(by_cursor=True, descending=True)
+            found += [row.seq for row in self.snapshot.page([selection], order, None, limit)]
+        return found
+
+    @property
+    def sources(self) -> int:
+        """How many connections it covers."""
+        return len({stream.connection_id for stream in self.streams})
 
 
 class Search:
@@ -92,17 +211,17 @@ class Search:
         size = BUDGETS.candidates_ranked
         first, chosen = number * size, self.order[number * size : (number + 1) * size]
         before = set(self.order[:first])
-        threads = self.searched.threads
+        threads = self.searched.covered.threads
         streams = {stream.id: stream for stream in self.searched.streams}
         reader = Reader(self.candidates, streams, self.ranker)
-        beside = partial(self.snapshot.neighbours, threads)
-        self.snapshot.ahead(partial(reader.load, chosen), partial(beside, chosen))
-        near = beside(chosen) if threads.selections else {}
+
+        def beside(seqs: list[int]) -> Near:
+            return self.snapshot.neighbours(threads, seqs) if threads.selections else {}
+
+        near = reader.load(chosen, partial(beside, chosen))
         added = sorted({other for places in near.values() for other in places} - set(chosen))
-        if added:
-            self.snapshot.ahead(partial(reader.load, added), partial(beside, added))
-            near |= beside(added)
-        kept = self._matching(reader.ranked(chosen) | reader.ranked(added))
+        near |= reader.load(added, partial(beside, added))
+        kept = self._matching(reader.ranked())
         ordered = in_order(kept, near, self.question, self.ranker)
         return [kept[seq] for seq in ordered if seq not in before]
 
@@ -120,7 +239,7 @@ class Search:
     def page(self, sealer: Sealer) -> SearchPage:
         """The hits that the cursor of the request asks for."""
         request = self.request
-        bound = ["search", self.view.grant.grant_id, *request.identity()]
+        bound = ["search", self.view.grant.grant_id, *identity(request)]
         number, offset, before = 0, 0, None
         if request.cursor:
             number, offset, before = sealer.open(request.cursor, bound=bound)
@@ -160,27 +279,33 @@ class Search:
         cursor = None
         if next_place is not None:
             cursor = sealer.seal([*next_place, current], bound=bound)
-        counts = self._counts(ranked)
-        page = SearchPage(
-            args={},
-            hits=self._hits(shown, number * BUDGETS.candidates_ranked + offset + 1),
+        page = replace(
+            self._shown(ranked, shown, warnings, number * BUDGETS.candidates_ranked + offset + 1),
             has_more=cursor is not None,
             next_cursor=cursor,
-            counts=counts,
-            recall=self._recall(),
-            warnings=warnings,
             tail_cut=tail is not None and request.cut_tail,
             tail=None if request.cut_tail else tail,
             repaired_query=words.repaired(self.question, self.wanted),
         )
         return page if page.hits or request.cursor else self._explained(page)
 
-    def _hits(self, shown: list[Ranked], first: int) -> list[Hit]:
-        """The hits of ranked records, the first of which is number `first` of its question."""
-        return [
-            hit_of(self.ranker, one, rank, self.reads)
-            for rank, one in enumerate(shown, start=first)
-        ]
+    def _shown(
+        self,
+        ranked: list[Ranked],
+        shown: list[Ranked],
+        warnings: list[dict[str, Any]],
+        first: int = 1,
+    ) -> SearchPage:
+        """A page of some records of a block; `first` is the rank of the first one."""
+        return SearchPage(
+            args={},
+            hits=hits_of(self.ranker, shown, first, self.reads),
+            has_more=False,
+            next_cursor=None,
+            counts=self._counts(ranked),
+            recall=self._recall(),
+            warnings=warnings,
+        )
 
     def _figures(self) -> str:
         """What the order of all pages goes by. It counts granted records alone: a number of the
@@ -236,17 +361,9 @@ class Search:
         least = ranked[0].value * TAIL if ranked else 0.0
         good = [one for one in ranked if one.value >= least]
         shown = sorted(good, key=lambda one: one.newest_first)[: self.request.limit]
-        counts = self._counts(ranked)
-        page = SearchPage(
-            args={},
-            hits=self._hits(shown, 1),
-            has_more=False,
-            next_cursor=None,
-            counts=counts,
-            recall=self._recall(),
-            warnings=warnings,
-            left_out=max(0, counts.some - len(shown)) or None,
-        )
+        page = self._shown(ranked, shown, warnings)
+        assert page.counts is not None, "the store counts"
+        page.left_out = max(0, page.counts.some - len(shown)) or None
         return page if page.hits else self._explained(page)
 
     def _counts(self, ranked: list[Ranked]) -> Counts:

@@ -1,7 +1,8 @@
 """The embedded resource server: a PDPP resource server without a socket, over one store."""
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
+from contextlib import suppress
 from functools import lru_cache, partial
 from typing import TypeVar
 
@@ -31,7 +32,7 @@ from service.records import aggregate, blobs, changes, fields, lists, schema, se
 from service.access.activity import Activity
 from service.access.registry import Grant, Member, Package, RegistryReader
 from service.access.sidecar import Sidecar
-from service.records.engine import Generation, Snapshot
+from service.records.engine import Generation, Moved, Snapshot
 from service.records.opening import open_reader
 from service.records.overview import OWNER, StreamOverview, everything, overview
 from service.records.view import View, open_view
@@ -123,17 +124,16 @@ class Store:
 
     def _open(self, key: Key, find: Find) -> "StoreResourceServer":
         server = StoreResourceServer(self, key, find)
-        with self.reader.snapshot() as snapshot:
-            grant = server.view(snapshot).grant
+        grant = server.read(lambda snapshot, view: view.grant)
         log = request_log.current()
         log.grant = log.grant or grant.grant_id
         return server
 
     def view(self, snapshot: Snapshot, key: Key, find: Find) -> tuple[Generation, View]:
         """What a grant lets see in this snapshot, and when. Worked out anew after every commit."""
-        generation = snapshot.generation()
         views: dict[Key, tuple[Generation, View]] = self._local.__dict__.setdefault("views", {})
         known = views.get(key)
+        generation = snapshot.generation(known[0] if known else None)
         # Revoking is a commit; the clock makes none.
         ends = known[1].grant.expires_at if known else None
         if (
@@ -151,6 +151,10 @@ class Store:
             views.clear()
         views[key] = generation, view
         return generation, view
+
+    def forget_view(self, key: Key) -> None:
+        """Has the next `view` ask the store."""
+        self._local.views.pop(key, None)
 
     @property
     def fence_key(self) -> bytes:
@@ -237,7 +241,8 @@ class StoreResourceServer:
         return self._answer(lambda snapshot, view: schema.connectors(view))
 
     def records(self, query: RecordQuery) -> Answer[RecordPage]:
-        lister = changes.list_changes if changes.asked(query) else lists.list_records
+        later = query.changes_since or (query.cursor or "").startswith(changes.CURSOR_PREFIX)
+        lister = changes.list_changes if later else lists.list_records
         return self._answer(
             lambda snapshot, view: lister(snapshot, view, query, self._store.sealer_in(snapshot)),
             lambda view, page: _records(page.records),
@@ -254,35 +259,44 @@ class StoreResourceServer:
             lambda snapshot, view: aggregate.aggregate(
                 snapshot, view, query, self._store.sealer_in(snapshot)
             ),
-            lambda view, _: (
+            lambda view, _: [
                 RecordRef(one.name, "", one.connection_id)
                 for one in view.stream(query.stream, query.connection_id)
-            ),
+            ],
         )
 
     def search(self, query: SearchQuery) -> Answer[SearchPage]:
-        with self._store.reader.snapshot() as snapshot:
-            view = self.view(snapshot)
+        def page(snapshot: Snapshot, view: View) -> SearchPage:
             self._store.reader.require_index(snapshot)
-            page = search.search(snapshot, view, query, self._store.sealer_in(snapshot))
-            view.note_use(hit.ref for hit in page.hits)
-            return Answer(page)
+            return search.search(snapshot, view, query, self._store.sealer_in(snapshot))
+
+        return self._answer(page, lambda view, page: [hit.ref for hit in page.hits])
 
     def field_window(
         self, ref: RecordRef, field_path: str, window: WindowRequest
     ) -> Answer[FieldRead]:
-        with self._store.reader.snapshot() as snapshot:
-            view = self.view(snapshot)
+        def found(snapshot: Snapshot, view: View) -> FieldRead:
             if window.query is not None:
                 self._store.reader.require_index(snapshot)
-            read = fields.read_window(snapshot, view, ref, field_path, window)
-            view.note_use([read.ref])
-            return Answer(read)
+            return fields.read_window(snapshot, view, ref, field_path, window)
+
+        return self._answer(found, lambda view, read: [read.ref])
 
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob:
-        with self._store.reader.snapshot() as snapshot:
-            view = self.view(snapshot)
+        view = self.read(lambda snapshot, view: view)
         return blobs.open_blob(self._store.reader, view, blob_id, connection_id)
+
+    def read(self, answer: Callable[[Snapshot, View], T]) -> T:
+        """What is read in one snapshot; in a second one if the store has moved on meanwhile."""
+        with suppress(Moved):
+            return self._read_once(answer)
+        self._store.forget_view(self._key)
+        self._read.clear()
+        return self._read_once(answer)
+
+    def _read_once(self, answer: Callable[[Snapshot, View], T]) -> T:
+        with self._store.reader.snapshot() as snapshot:
+            return answer(snapshot, self.view(snapshot))
 
     def _answer(
         self,
@@ -290,15 +304,18 @@ class StoreResourceServer:
         records: Callable[[View, T], Iterable[RecordRef]] = lambda view, value: (),
     ) -> Answer[T]:
         """An answer from one snapshot; `records` gives those it has, for the owner's counts."""
-        with self._store.reader.snapshot() as snapshot:
-            view = self.view(snapshot)
+
+        def noted(snapshot: Snapshot, view: View) -> T:
             value = answer(snapshot, view)
             view.note_use(records(view, value))
-            return Answer(value)
+            return value
+
+        return Answer(self.read(noted))
 
 
-def _records(records: Iterable[Record]) -> Iterator[RecordRef]:
-    for record in records:
-        yield record.ref
-        for related in record.expanded.values():
-            yield from _records(related.records)
+def _records(records: Iterable[Record]) -> list[RecordRef]:
+    """The records, and those related to them."""
+    related = (
+        one for record in records for each in record.expanded.values() for one in each.records
+    )
+    return [*(record.ref for record in records), *(one.ref for one in related)]

@@ -1,6 +1,6 @@
 """Connections and their streams, as the importer makes and changes them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -46,8 +46,8 @@ def declare(writer: Writing, connection_id: str, manifests: Iterable[StreamManif
             row_name = _row_name(writer, connection_id, manifest.name)
             writer.save_stream(connection, row_name, manifest)
             new = _handle(writer, connection_id, manifest)
-            if old is not None:
-                writer.reindex(old.id, (old.manifest, old.scopes), (new.manifest, new.scopes))
+            if old is not None and derives(old.manifest) != derives(new.manifest):
+                writer.reindex(new, old.scopes)
 
 
 def reindexes(writer: Writing, connection_id: str, manifests: Iterable[StreamManifest]) -> bool:
@@ -75,6 +75,13 @@ def open_stream(writer: Writing, connection_id: str, name: str) -> StreamHandle:
         if manifest.name == name and _find(writer, connection_id, name) is not None:
             return _handle(writer, connection_id, manifest)
     raise NotFound(f"{connection_id!r} has no stream {name!r}; declare it with a manifest first.")
+
+
+def all_streams(writer: Writing) -> Iterator[StreamHandle]:
+    """Every stream of the store, to write to."""
+    for connection_id in writer.connection_ids():
+        for manifest in manifests_of(writer, connection_id):
+            yield open_stream(writer, connection_id, manifest.name)
 
 
 def require_current(writer: Writing, streams: Mapping[int, StreamHandle]) -> None:

@@ -1,11 +1,20 @@
-"""Texts that are read by ranges: in memory, or in chunk rows that an index finds passages in."""
+"""Texts that are read by ranges, and where a query is in them, in the order of a reader's walk.
 
-from collections.abc import Iterator, Sequence
+A text is in memory, or in chunk rows that an index finds passages in.
+"""
+
+import re
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple, Protocol
 
-from evidence.pointer import find, searched_text
+from evidence.find import RECORD_PASSAGE_CHARS, Passage, literals, passages, spans
+from evidence.fold import fold
 from evidence.limits import BUDGETS, CONTRACT
+from evidence.pointer import find, searched_text
+from evidence.question import Query, Term
+from evidence.ranking import Group
 from evidence.work import Deadline
 from service.records.engine import Big, Snapshot, Spellings, Stored
 
@@ -24,6 +33,13 @@ class Piece(NamedTuple):
     own: int
 
 
+class Known(NamedTuple):
+    """Where all passages of a large value start that hold one of some terms, in order."""
+
+    spellings: Spellings
+    starts: Sequence[int]
+
+
 class Text(Protocol):
     """A text of `total` code points."""
 
@@ -31,8 +47,15 @@ class Text(Protocol):
 
     def read(self, start: int, end: int) -> str: ...
 
-    def pieces(self, groups: Sequence[Spellings]) -> Iterator[Piece]:
-        """The pieces that can hold one of every group, in order; all pieces without groups."""
+    def pieces(self, groups: Sequence[Spellings], *, through: bool = False) -> Iterator[Piece]:
+        """The pieces that can hold one of every group, in order; all pieces without groups.
+
+        With `through`, all of them will be read. Raises `TooLong` if there are too many.
+        """
+
+
+class TooLong(Exception):
+    """More pieces of a text would have to be read than may be."""
 
 
 class InlineText:
@@ -45,44 +68,66 @@ class InlineText:
     def read(self, start: int, end: int) -> str:
         return self._text[start:end]
 
-    def pieces(self, groups: Sequence[Spellings]) -> Iterator[Piece]:
+    def pieces(self, groups: Sequence[Spellings], *, through: bool = False) -> Iterator[Piece]:
         yield Piece(0, self._text, self.total)
 
 
 class ChunkedText:
     """A large value of a record: a range costs the rows it lies in, a find the passages that match.
 
-    `ordinal` is its field, None if the field is not in the index.
+    `ordinal` is its field, None if the field is not in the index. At most `most` pieces are read.
     """
 
-    def __init__(self, snapshot: Snapshot, seq: int, big: Big, ordinal: int | None) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        seq: int,
+        big: Big,
+        ordinal: int | None,
+        most: int | None = None,
+        known: Known | None = None,
+    ) -> None:
         self._snapshot, self._seq, self._big, self._ordinal = snapshot, seq, big, ordinal
+        self._left, self._known = most, known
         self.total = big.chars
 
     def read(self, start: int, end: int) -> str:
         end = min(end, self.total)
         if start >= end:
             return ""
-        first = start // CHUNK
-        text = "".join(self._snapshot.chunks(self._big, first, (end - 1) // CHUNK))
-        return text[start - first * CHUNK : end - first * CHUNK]
+        numbers = chunks_of(start, end)
+        text = "".join(self._snapshot.chunks(self._big, numbers[0], numbers[-1]))
+        first = numbers[0] * CHUNK
+        return text[start - first : end - first]
 
-    def pieces(self, groups: Sequence[Spellings]) -> Iterator[Piece]:
+    def pieces(self, groups: Sequence[Spellings], *, through: bool = False) -> Iterator[Piece]:
         deadline = Deadline.after(BUDGETS.store_seconds)
         found = self._all()
         if groups and self._ordinal is not None:
-            found = self._passages(self._ordinal, groups)
+            found = self._passages(self._ordinal, groups, through)
         for piece in found:
+            if self._left is not None:
+                if not self._left:
+                    raise TooLong
+                self._left -= 1
             deadline.check("looking for text in a very long field")
             yield piece
 
-    def _passages(self, ordinal: int, groups: Sequence[Spellings]) -> Iterator[Piece]:
-        starts = sorted(self._snapshot.passages_with(self._seq, ordinal, groups, None))
+    def _passages(
+        self, ordinal: int, groups: Sequence[Spellings], through: bool
+    ) -> Iterator[Piece]:
+        left = self._left if through else None
+        limit = None if left is None else left + 1
+        if self._known is not None and groups == [self._known.spellings]:
+            starts = self._known.starts
+        else:
+            starts = sorted(self._snapshot.passages_with(self._seq, ordinal, groups, limit))
+        if left is not None and len(starts) > left:
+            raise TooLong
         for number, start in enumerate(starts):
             if number % PASSAGES_AHEAD == 0:
-                self._snapshot.ahead(
-                    *(partial(self._passage, one) for one in starts[number:][:PASSAGES_AHEAD])
-                )
+                following = starts[number : number + PASSAGES_AHEAD]
+                self._snapshot.ahead(partial(self._passage, one) for one in following)
             text = self._passage(start)
             is_last = start + len(text) == self.total
             yield Piece(start, text, len(text) if is_last else CONTRACT.passage_stride_chars)
@@ -100,8 +145,167 @@ class ChunkedText:
         yield Piece((self._big.chunks - 1) * CHUNK, here, CHUNK)
 
 
-def text_of(snapshot: Snapshot, record: Stored, name: str, ordinal: int | None) -> Text:
-    """The text of a string field of a record."""
+def chunks_of(start: int, end: int) -> range:
+    """The numbers of the chunks in which a range of characters lies."""
+    return range(start // CHUNK, (end - 1) // CHUNK + 1)
+
+
+def text_of(
+    snapshot: Snapshot,
+    record: Stored,
+    name: str,
+    ordinal: int | None,
+    most: int | None = None,
+    known: Known | None = None,
+) -> Text:
+    """The text of a string field of a record. At most `most` of its pieces are read."""
     if name in record.big:
-        return ChunkedText(snapshot, record.seq, record.big[name], ordinal)
-    return InlineText(searched_text(find(record.data, name)))
+        return ChunkedText(snapshot, record.seq, record.big[name], ordinal, most, known)
+    text = record.data.get(name)
+    if name.startswith("/") or not isinstance(text, str):  # inside a field, or a list of texts
+        text = searched_text(find(record.data, name))
+    return InlineText(text)
+
+
+#: Passages of one piece of a text, and pieces that hold only some words, that are looked at.
+PASSAGES_LISTED = 8
+# Signs that only a search for the very text can tell apart: not words, not spaces between them.
+_PUNCTUATION = re.compile(r"[^\w\s]")
+
+
+def matches(
+    text: Text, needle: str, groups: Sequence[Group], possible: int = -1, apart: bool = False
+) -> Iterator[tuple[int, int]]:
+    """Ranges that match, in walking order.
+
+    The text itself first, in whole words: with its punctuation if it has some, else as a phrase.
+    If that is nowhere, the passages that answer it best, by the words and forms of `groups`; if
+    there is none either, the text anywhere, inside words too.
+
+    `possible` are the groups that the text may hold, as bits by their number. The others, if any,
+    are not looked for, and neither is what holds every word. It is not where groups are `apart`
+    either: no piece of the text holds all of them.
+    """
+    some, every = _held(needle, groups, possible, apart)
+    for finder in (_punctuated, _phrases) if every else ():
+        if (yield from _some(finder(text, needle))):
+            return
+    if not (yield from _some(_passages(text, some, every))):
+        yield from _inside_words(text, needle)
+
+
+def sought(
+    text: Text, needle: str, groups: Sequence[Group], possible: int = -1, apart: bool = False
+) -> Iterator[Callable[[], object]]:
+    """Calls that find the first piece for each way in which `matches` looks for a text."""
+    some, every = _held(needle, groups, possible, apart)
+    if every and _PUNCTUATION.search(needle):
+        yield partial(_begin, text.pieces(_words(needle)))
+    if every:
+        phrase = [[Term((word,))] for word in fold(needle).split()]
+        yield partial(_begin, text.pieces(phrase))
+    for wanted in _narrowing(some, every):
+        yield partial(_begin, text.pieces(wanted, through=True))
+
+
+def _begin(pieces: Iterator[Piece]) -> None:
+    with suppress(TooLong):
+        next(pieces, None)
+
+
+def _held(
+    needle: str, groups: Sequence[Group], possible: int, apart: bool
+) -> tuple[list[Group], bool]:
+    """(the groups that a text may hold, whether one of its pieces may hold all that occur)."""
+    some = _possible(groups, possible)
+    # With punctuation the last word may go on, so that it is not of its group.
+    apart = apart and not _PUNCTUATION.search(needle)
+    return some, not apart and len(some) == sum(1 for group in groups if group.count)
+
+
+def _possible(groups: Sequence[Group], possible: int) -> list[Group]:
+    return [group for number, group in enumerate(groups) if group.count and possible >> number & 1]
+
+
+def either(groups: Sequence[Group], possible: int = -1) -> tuple[Term, ...]:
+    """The terms of the groups that a text may hold."""
+    return tuple(term for group in _possible(groups, possible) for term in group.spellings)
+
+
+def _some(found: Iterator[tuple[int, int]]) -> Generator[tuple[int, int], None, bool]:
+    """Yields what was found; returns whether there was anything."""
+    first = True
+    for one in found:
+        first = False
+        yield one
+    return not first
+
+
+def _words(needle: str) -> list[list[Term]]:
+    """The words of a text, each a group by itself; the last may go on."""
+    words = fold(needle).split()
+    return [[Term((word,), prefix=number == len(words))] for number, word in enumerate(words, 1)]
+
+
+def _punctuated(text: Text, needle: str) -> Iterator[tuple[int, int]]:
+    phrase = fold(needle).strip()
+    if not phrase or not _PUNCTUATION.search(needle):
+        return
+    for base, piece, own in text.pieces(_words(needle)):
+        if phrase not in fold(piece):  # its words are not there in a row, a far quicker look
+            continue
+        for start, end in literals(piece, needle):
+            if start < own and _starts_word(piece, start):
+                yield base + start, base + end
+
+
+def _phrases(text: Text, needle: str) -> Iterator[tuple[int, int]]:
+    words = tuple(fold(needle).split())
+    if not words:
+        return
+    phrase = Query(needle, (Term(words),))
+    for base, piece, own in text.pieces([[Term((word,))] for word in words]):
+        for start, end in sorted((s.start, s.end) for s in spans(piece, phrase, limit=len(piece))):
+            if start < own:
+                yield base + start, base + end
+
+
+def _passages(text: Text, groups: Sequence[Group], every: bool) -> Iterator[tuple[int, int]]:
+    """Passages, best first, each once; with `every`, those of pieces with all groups, if any."""
+    found: list[tuple[int, Passage]] = []
+    for wanted in _narrowing(groups, every):
+        for base, piece, own in text.pieces(wanted, through=True):
+            for passage in passages(
+                piece, groups, limit=PASSAGES_LISTED, most=RECORD_PASSAGE_CHARS
+            ):
+                if passage.span.start < own:
+                    found.append((base, passage))
+        if found:
+            break
+    found.sort(key=lambda one: (-one[1].worth, one[1].span.end - one[1].span.start, one[0]))
+    for base, passage in found:
+        yield base + passage.span.start, base + passage.span.end
+
+
+def _narrowing(groups: Sequence[Group], every: bool) -> Iterator[list[tuple[Term, ...]]]:
+    """What pieces must hold: all groups, else any of them."""
+    held = [group.spellings for group in groups]
+    if held and every:
+        yield held
+    if held:
+        yield [either(groups)]
+
+
+def _inside_words(text: Text, needle: str) -> Iterator[tuple[int, int]]:
+    for base, piece, own in text.pieces(()):
+        for start, end in literals(piece, needle):
+            if start < own:
+                yield base + start, base + end
+
+
+def _starts_word(text: str, start: int) -> bool:
+    """Whether a word begins at `start`, as the index sees words."""
+    if start == 0:
+        return True
+    before, here = fold(text[start - 1]), fold(text[start])
+    return before.endswith(" ") or here.startswith(" ") or not before

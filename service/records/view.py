@@ -10,16 +10,18 @@ from functools import cached_property
 from difflib import get_close_matches
 
 from evidence import request_log, schema
-from evidence.errors import Forbidden, NotFound
+from evidence.errors import Forbidden
 from evidence.handles import RecordRef
 from evidence.model import Source
 from evidence.pointer import is_nested, path_of, top_level as name_of
 from evidence.question import Question
 from evidence.question import parse as parse_question
 from evidence.ranking import Group
+from service.port_rules import unknown_connection, unknown_stream
 from service.records.engine import Limit, Scope, Selection, Snapshot, Stored, StreamRow, Test
 from service.access.registry import Grant, StreamGrant
-from service.records.values import time_of
+from service.records.forms import DATES
+from service.records.values import moment, time_of
 from service.records.words import Vocabulary, groups_of, required_groups
 
 
@@ -41,13 +43,15 @@ class StreamView:
         self.roles = {role: name for role, name in manifest.roles.items() if name in self.granted}
         self.ordinals = {
             path: ordinal
-            for path, ordinal in row.fields.items()
+            for path, ordinal in sorted(row.fields.items())  # windows of equal worth go by it
             if path in manifest.paths and name_of(path) in self.granted
         }
         self.searchable = {n: path for path, n in self.ordinals.items() if path in row.searchable}
         #: The field that the times of a limit are of, granted or not.
         self.time_ordinal = row.fields.get(path_of(manifest.time_field or ""))
         self.title_field = self.roles.get("primary-title")
+        #: The fields whose words count as near every place of a record.
+        self.everywhere = {self.title_field, self.roles.get("actor")}
         times = (self.roles.get("event-time"), self.sort_field)
         self.time_fields = tuple(name for name in times if name and manifest.fields[name].is_time)
 
@@ -59,6 +63,11 @@ class StreamView:
     def origin(self) -> Source:
         """Which connection a record is from, without its connector."""
         return Source(self.connection_id, None, self.display_name)
+
+    @cached_property
+    def source(self) -> Source:
+        """The same with its connector."""
+        return Source(self.connection_id, self.connector_key, self.display_name or None)
 
     @cached_property
     def sort_field(self) -> str | None:
@@ -100,6 +109,30 @@ class StreamView:
         value = record.data.get(name)
         return None if value is None else time_of(value, self.manifest.fields[name])
 
+    def title(self, record: Stored) -> str | None:
+        """The text of the declared title field, where the grant shows it."""
+        title = record.data.get(self.title_field) if self.title_field else None
+        return title if isinstance(title, str) else None
+
+    def emitted_at(self, record: Stored) -> str:
+        """When the record or a granted field of it was last emitted; hidden changes never show."""
+        seen = [at for field, at in record.changed.items() if field in self.granted]
+        return seen[-1] if seen else record.first_emitted_at
+
+    def time(self, record: Stored, shown: frozenset[str]) -> str | None:
+        """When it happened, by declared role or cursor, out of the fields that may be shown."""
+        for name in self.time_fields:
+            if name in shown and record.data.get(name):
+                found, kind = record.data[name], self.manifest.fields[name]
+                if kind.form is None:
+                    return str(found)
+                at = time_of(found, kind)
+                if at is None:
+                    return None
+                whole_day = isinstance(found, str) and kind.form in DATES and ":" not in found
+                return moment(at)[: len("2026-01-31") if whole_day else None]
+        return None
+
     def shows(self, field: str) -> bool:
         """Whether a field is granted, or is declared inside one that is."""
         return field in self.granted or (
@@ -133,6 +166,33 @@ class StreamView:
         return wanted or self.fields
 
 
+class Coverage:
+    """What a search covers: streams with the `selections` of their records, by stream."""
+
+    def __init__(self, streams: Iterable[StreamView], selections: Mapping[int, Selection]) -> None:
+        self.streams = [stream for stream in streams if stream.id in selections]
+        self.selections = selections
+        self._scopes: dict[str | None, Scope] = {}
+
+    def scope(self, role: str | None = None) -> Scope:
+        """The searched fields, or those with a role."""
+        if role not in self._scopes:
+            fields = [
+                ordinal
+                for stream in self.streams
+                for ordinal, name in stream.searchable.items()
+                if role is None or stream.roles.get(role) == name
+            ]
+            self._scopes[role] = Scope(tuple(sorted(fields)), tuple(self.selections.values()))
+        return self._scopes[role]
+
+    @cached_property
+    def threads(self) -> Scope:
+        """The records whose neighbours count: those of streams that show both roles of a thread."""
+        shown = [one.id for one in self.streams if {"thread", "position"} <= one.roles.keys()]
+        return Scope((), tuple(self.selections[stream] for stream in shown))
+
+
 @dataclass(frozen=True)
 class View:
     """All streams of one grant. Streams that are gone from the store are left out."""
@@ -156,7 +216,11 @@ class View:
 
     def vocabulary(self, snapshot: Snapshot) -> Vocabulary:
         """The words of the grant."""
-        return Vocabulary(snapshot, *self._word_fields, self.languages)
+        return Vocabulary(snapshot, *self._word_fields, self.languages, self._size)
+
+    @cached_property
+    def _size(self) -> list[tuple[int, float]]:
+        return []
 
     @cached_property
     def _word_fields(self) -> tuple[tuple[int, ...], tuple[int, ...], Scope]:
@@ -176,26 +240,13 @@ class View:
         """The words and phrases of a question, each with its matching terms of the grant."""
         vocabulary = self.vocabulary(snapshot)
         wanted = groups_of(question, vocabulary, strict=False)
-        required = required_groups(question, vocabulary, self.scope)
+        required = required_groups(question, vocabulary, self.covered.scope)
         return [*wanted, *(group for group in required if not group.word.prefix)]
 
     @cached_property
-    def selections(self) -> dict[int, Selection]:
-        """The records of the grant, by stream."""
-        return {stream.id: stream.selection() for stream in self.streams}
-
-    @cached_property
-    def threads(self) -> Scope:
-        """See `threads_of`."""
-        return threads_of(self.streams, self.selections)
-
-    def scope(self, role: str | None = None) -> Scope:
-        """The searched fields of the grant, or those with a role."""
-        return scope_of(self.streams, self.selections, role) if role else self._whole
-
-    @cached_property
-    def _whole(self) -> Scope:
-        return scope_of(self.streams, self.selections)
+    def covered(self) -> Coverage:
+        """All records of the grant."""
+        return Coverage(self.streams, {stream.id: stream.selection() for stream in self.streams})
 
     def note_use(self, records: Iterable[RecordRef]) -> None:
         """Notes for the owner that an answer has records of these streams."""
@@ -203,23 +254,13 @@ class View:
             place = str(RecordRef(stream, "", connection_id))[:-1]
             request_log.current().used.add((self.grant.grant_id, place))
 
-    @property
-    def connection_ids(self) -> list[str]:
-        return sorted({stream.connection_id for stream in self.streams})
-
     def within(self, connection_id: str | None) -> tuple[StreamView, ...]:
         """The streams of one connection, or all; 404 `connection_not_found` for any other name."""
         if connection_id is None:
             return self.streams
         found = tuple(s for s in self.streams if s.connection_id == connection_id)
         if not found:
-            near = get_close_matches(connection_id, self.connection_ids, n=3)
-            raise NotFound(
-                f"No connection {connection_id!r} in this grant. Call schema for the connections.",
-                code="connection_not_found",
-                param="connection_id",
-                did_you_mean=near or None,
-            )
+            raise unknown_connection(connection_id, (s.connection_id for s in self.streams))
         return found
 
     def stream(
@@ -229,34 +270,8 @@ class View:
         candidates = self.within(connection_id)
         found = [s for s in candidates if s.name == name]
         if not found:
-            near = get_close_matches(name, sorted({s.name for s in candidates}), n=3)
-            raise Forbidden(
-                f"The stream {name!r} is not in this grant. Call schema for the granted streams.",
-                code="grant_stream_not_allowed",
-                param=param,
-                did_you_mean=near or None,
-            )
+            raise unknown_stream(name, (stream.name for stream in candidates), param)
         return tuple(sorted(found, key=lambda stream: stream.connection_id))
-
-
-def scope_of(
-    streams: Iterable[StreamView], selections: Mapping[int, Selection], role: str | None = None
-) -> Scope:
-    """The searched fields of those streams that have a selection, or the fields with a role."""
-    fields = (
-        ordinal
-        for stream in streams
-        if stream.id in selections
-        for ordinal, name in stream.searchable.items()
-        if role is None or stream.roles.get(role) == name
-    )
-    return Scope(tuple(sorted(fields)), tuple(selections.values()))
-
-
-def threads_of(streams: Iterable[StreamView], selections: Mapping[int, Selection]) -> Scope:
-    """The records whose neighbours count: those of streams that show both roles of a thread."""
-    shown = {stream.id for stream in streams if {"thread", "position"} <= stream.roles.keys()}
-    return Scope((), tuple(one for stream, one in selections.items() if stream in shown))
 
 
 def open_view(snapshot: Snapshot, grant: Grant) -> View:

@@ -17,7 +17,7 @@ from evidence.question import is_unspaced
 
 #: Distinct words that are noted in memory.
 MOST_WORDS: Final = 100_000
-#: How many times a text is gone through at most.
+#: The most passes over one text.
 MOST_PARTS: Final = 64
 #: Characters of a text that are split at once, and one in how many words is a sample.
 RUN_CHARS: Final = 1 << 20
@@ -37,9 +37,9 @@ def counted(length: int, folded: str) -> int:
 def words_of(folded: str) -> Iterator[tuple[set[str], int]]:
     """(words of a folded text, how often they occur), in sets that have no word in common.
 
-    A text of many different words has several sets, so that each fits into memory; it is gone
-    through once for each. Two adjacent characters of a script without spaces are a word too: one
-    alone says little.
+    A text with many different words takes several passes, one for each set, so that each set fits
+    into memory. Two adjacent characters of a script without spaces are a word too: one alone says
+    little.
     """
     spaced = folded.isascii() or not _UNSPACED.search(folded)
     parts = _parts(folded, spaced)

@@ -7,22 +7,23 @@ A search without hits reports its absent words, words like them, and a call that
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 from evidence.hits import LIMITING
 from evidence.language import REPAIRED_CHARS, REPAIRS_MAX, edits, inflected, umlauts
 from evidence.limits import BUDGETS
-from evidence.proven import spelling
-from evidence.query import Term
-from evidence.question import Question
+from evidence.question import Question, Term
 from evidence.ranking import Group, idf
 from service.ports import SearchQuery
 from service.records.engine import Scope, Snapshot
 
 #: Languages whose umlauts are also written out.
 _UMLAUTS: Final = "de"
+#: How often a word asks the store: for its forms and their counts, then for those of repairs.
+LOOKS: Final = 5
 
 
 @dataclass(frozen=True)
@@ -34,14 +35,18 @@ class Vocabulary:
     open: tuple[int, ...]
     limited: Scope
     languages: tuple[str, ...]
+    #: What `size` was before for the same grant and the same state of the store, if it was asked.
+    known: list[tuple[int, float]] = field(default_factory=list)
 
-    @cached_property
+    @property
     def size(self) -> tuple[int, float]:
         """(records, words in a record on average)."""
-        records, words = self.snapshot.statistics(self.streams, self.open)
-        for selection in self.limited.selections:
-            records += self.snapshot.count(selection)
-        return records, words / records if records and words else 1.0
+        if not self.known:
+            records, words = self.snapshot.statistics(self.streams, self.open)
+            for selection in self.limited.selections:
+                records += self.snapshot.count(selection)
+            self.known.append((records, words / records if records and words else 1.0))
+        return self.known[0]
 
     def like(self, prefixes: Iterable[str]) -> list[str]:
         """The words that begin with one of some prefixes."""
@@ -72,7 +77,7 @@ class Vocabulary:
     def count(self, term: Term, scope: Scope) -> int:
         """How many records of a scope hold a term, counted no further than `word_matches`."""
         rows = self.snapshot.rows(scope, [[term]], BUDGETS.word_matches, newest=True)
-        return len(rows.records(self.snapshot))
+        return len(self.snapshot.records_of(rows))
 
 
 def pair_or_word(text: str) -> tuple[str, ...]:
@@ -88,11 +93,8 @@ def groups_of(question: Question, vocabulary: Vocabulary, *, strict: bool) -> li
     """
     found: list[Group] = []
     taken: set[tuple[str, ...]] = set()
-    single = ["".join(word.words) for word in question.words if len(word.words) == 1]
-    vocabulary.snapshot.ahead(
-        lambda: vocabulary.size,
-        *(partial(_forms, word, vocabulary) for word in single),
-    )
+    asks = (partial(_group, word, vocabulary, strict) for word in question.words)
+    vocabulary.snapshot.ahead(chain([lambda: vocabulary.size], asks), turns=LOOKS)
     for word in question.words:
         if word.words in taken:
             continue
@@ -117,12 +119,12 @@ def required_groups(
 
 
 def _group(word: Term, vocabulary: Vocabulary, strict: bool) -> Group:
-    records, _ = vocabulary.size
     spelled = "".join(word.words)
     counts = vocabulary.counts([spelled]) if len(word.words) > 1 else _forms(spelled, vocabulary)
     repaired = False
     if not counts and not strict and len(word.words) == 1:
         counts, repaired = _repairs(spelled, vocabulary), True
+    records, _ = vocabulary.size
     number = min(records, sum(counts.values()))
     others = sorted(counts.keys() - {spelled}, key=lambda one: (-counts[one], one))
     forms = tuple(Term((one,)) for one in others)
@@ -158,7 +160,7 @@ RETRIES_MAX = 5
 
 def absent(wanted: list[Group]) -> list[str]:
     """The words that occur nowhere in the grant."""
-    return [spelling(group.word) for group in wanted if not group.count]
+    return [group.label for group in wanted if not group.count]
 
 
 def nearest(wanted: list[Group], vocabulary: Vocabulary) -> dict[str, list[str]]:
@@ -171,7 +173,7 @@ def nearest(wanted: list[Group], vocabulary: Vocabulary) -> dict[str, list[str]]
         counts = vocabulary.counts(edits(word, vocabulary.snapshot.letters()))
         near = sorted(counts, key=lambda one: (-counts[one], one))[:NEAREST_MAX]
         if near:
-            found[spelling(group.word)] = near
+            found[group.label] = near
     return found
 
 

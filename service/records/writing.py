@@ -13,7 +13,7 @@ from service.records.arrivals import Arrival, Change, Stored
 from service.records.languages import Sample
 from service.records.large import Place
 from service.records.manifest import StreamManifest
-from service.records.scopes import Scopes
+from service.records.scopes import Scopes, StreamHandle
 
 #: Random bytes of the secret of a new store.
 SECRET_BYTES: Final = 32
@@ -82,13 +82,8 @@ class Writing(Protocol):
     def allot(self, stream: int, manifest: StreamManifest) -> Scopes:
         """Gives every searchable or compared field of a stream its ordinal; old ones stay."""
 
-    def reindex(
-        self,
-        stream: int,
-        old: tuple[StreamManifest, Scopes],
-        new: tuple[StreamManifest, Scopes],
-    ) -> None:
-        """Derives everything anew for the records of a stream whose manifest has changed."""
+    def reindex(self, stream: StreamHandle, replaced: Scopes) -> None:
+        """Derives everything anew for the records of a stream, whose old indexes are `replaced`."""
 
     def counts(self) -> list[StreamCount]:
         """The counts of every stream, by connection and name."""

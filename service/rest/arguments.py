@@ -21,7 +21,6 @@ FLAGS = {"true": True, "false": False}
 _DIGITS = re.compile("[0-9]+")
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 _BRACKETS = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])*)")
-_PATH_NAMES = re.compile(r"<([a-z_]+)>")
 _PART = re.compile(r"\[([^\[\]]*)\]")
 
 
@@ -38,12 +37,7 @@ def read(
     arguments of the path.
     """
     route = operation.route
-    bound = [*_PATH_NAMES.findall(route.path), *fixed]
-    spelled = {
-        route.names.get(name, name): name
-        for name in operation.arguments.fields
-        if name not in bound and not (name == "id" and "record_id" in bound)
-    }
+    spelled = operation.queried(route.path, fixed)
     given: dict[str, Any] = dict(route.defaults)
     extra: dict[str, str] = {}
     for name, path, value in _parameters(query_string):
@@ -62,8 +56,7 @@ def read_posted(
     operation: Operation, body: dict[str, Any], *, known: tuple[str, ...] = ()
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The same for a JSON body, whose members are typed already."""
-    names = operation.route.names
-    spelled = {names.get(name, name): name for name in operation.arguments.fields}
+    spelled = operation.queried("")
     given: dict[str, Any] = dict(operation.route.defaults)
     extra: dict[str, str] = {}
     for name, value in body.items():

@@ -5,10 +5,12 @@ from typing import Any
 
 from flask import Blueprint, Flask, Response, g, request
 
+from evidence import papers_wire
 from service.access.guard import Guard
 from service.bootstrap import Services
 from service.operations.base import PaperOperation, run_bounded
-from service.operations.papers import PAPER_OPERATIONS, links
+from service.operations import paper_links as links
+from service.operations.papers import PAPER_OPERATIONS
 from service.rest import arguments, web
 
 PREFIX = "/papers/v1"
@@ -40,7 +42,7 @@ def _view(operation: PaperOperation, fixed: dict[str, Any]) -> Callable[..., Res
     def view(**path: str) -> Response:
         given, _ = arguments.read(operation, web.query(), fixed=fixed)
         asked = operation.load_rest({**given, **path, **fixed})
-        body = operation.wire(run_bounded(operation, g.session, asked), links.as_links)
+        body = papers_wire.body(run_bounded(operation, g.session, asked), links.as_links)
         here = request.environ["PATH_INFO"] + (f"?{web.query()}" if web.query() else "")
         return web.page(links.body(body, here))
 

@@ -10,7 +10,15 @@ from tests.architecture.sources import PACKAGES, files, imports, inside, text
 STORE = "service/records/"
 PAPERS = "service/papers/"
 OUR_OWN = ("evidence", "renderers", "service")
-PORTS = ("service.ports", "service.cursors", "service.keys", "service.lru", "service.pdpp")
+DURABLE = "service.durable"
+PORTS = (
+    "service.ports",
+    "service.port_rules",
+    "service.cursors",
+    "service.keys",
+    "service.lru",
+    "service.pdpp",
+)
 ENGINES = ("service.records.engine", "service.records.writing", "service.records.streams")
 TABLES = ("service.records.access_tables", "service.records.postgres.connections")
 OUTBOUND = ("service.sources.remote.outbound", "service.sources.remote.origin")
@@ -19,6 +27,8 @@ CHECKS = ("service.records", "service.papers")
 WORKER_MODULES = tuple(file.removesuffix(".py").replace("/", ".") for file in WORKER)
 
 # The first line that fits a file says what of ours it may import.
+#: How servers and their tokens are named.
+NAMED = ("service.addresses", "service.credentials")
 FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("evidence/", ("evidence",), "the vocabulary stands on nothing"),
     ("renderers/", ("evidence", "renderers"), "renderers are pure, pass the value in instead"),
@@ -27,8 +37,10 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ("evidence",),
         "the port is what both sides agree on, and depends on neither",
     ),
+    ("service/port_rules.py", ("evidence", "service.ports"), "rules stand on the port"),
     ("service/cursors.py", ("evidence",), "cursors seal values, whatever they are of"),
     ("service/lru.py", (), "a cache stands on nothing"),
+    ("service/durable.py", (), "it writes files, and knows none of them"),
     (
         "service/issuers.py",
         ("evidence", "service.access", *OUTBOUND),
@@ -43,6 +55,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ("evidence", "service.settings"),
         "rates are counted; nothing is opened",
     ),
+    ("service/addresses.py", ("evidence", *NAMED), "they are read, not opened"),
     ("service/place.py", (), "a place is named before anything is opened"),
     (
         "service/access/registry.py",
@@ -80,7 +93,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     *(
         (
             f"service/records/{engine}/",
-            ("evidence", "service.records"),
+            ("evidence", "service.records", DURABLE),
             "an engine knows records, and no grant, request or body",
         )
         for engine in ("sqlite", "postgres")
@@ -109,7 +122,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/sources/remote/",
         (
             *("evidence", "service.sources", "service.access.packages", "service.access.registry"),
-            *PORTS,
+            *("service.statuses", *PORTS),
         ),
         "a remote source answers; it knows no caller",
     ),
@@ -120,16 +133,8 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     (
         PAPERS,
-        ("evidence", "service.papers", "service.sources.remote.outbound", *PORTS),
+        ("evidence", "service.papers", "service.sources.remote.outbound", DURABLE, *PORTS),
         "the library answers; it knows no caller",
-    ),
-    (
-        "service/authority.py",
-        (
-            *("evidence", "service.access", "service.issuers", "service.records"),
-            *("service.sources", "service.ports"),
-        ),
-        "it opens the sources that a token may read",
     ),
     (
         "service/operations/bodies.py",
@@ -152,7 +157,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/mcp/",
         (
             *("evidence", "renderers", "service.access", "service.mcp", "service.operations"),
-            *("service.http_edge", "service.statuses"),
+            *("service.http_edge", "service.lru", "service.statuses"),
         ),
         "surfaces know operations, and no other surface or upstream",
     ),
@@ -213,14 +218,18 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     (
         "service/demo/",
-        ("evidence", "service.access", "service.demo", STORE),
+        ("evidence", "service.access", "service.demo", "service.importing", DURABLE, STORE),
         "the demo fills a store",
     ),
-    ("service/clients/", ("evidence", "service.clients"), "a table knows nobody who reads it"),
+    (
+        "service/clients/",
+        ("evidence", *NAMED, "service.clients", DURABLE),
+        "a table knows nobody who reads it",
+    ),
     (
         "service/cli/connect.py",
         (
-            *("evidence", "service.cli", "service.clients", "service.credentials"),
+            *("evidence", "service.cli", "service.clients", *NAMED),
             *("service.place", "service.settings", "service.sources.remote.reachability"),
         ),
         "it tells clients of a service, and reads none of its records",
@@ -241,20 +250,20 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "service/doctor/",
         (
-            *("evidence", "service.doctor", "service.mcp"),
+            *("evidence", *NAMED, "service.doctor", "service.mcp"),
             *("service.sources.remote.outbound", "service.sources.remote.health_check"),
         ),
         "the doctor goes the way of a client, and knows nobody who serves",
     ),
     (
         "service/cli/doctor.py",
-        ("evidence", "service.cli", "service.credentials", "service.doctor", "service.settings"),
+        ("evidence", "service.cli", *NAMED, "service.doctor", "service.settings"),
         "a command prints what the doctor finds",
     ),
     (
         "service/cli/stdio.py",
         (
-            *("evidence", "service.bootstrap", "service.cli", "service.credentials"),
+            *("evidence", "service.bootstrap", "service.cli", *NAMED),
             "service.clients.client.TOKEN_VARIABLE",
             *("service.mcp", "service.place", "service.settings"),
         ),
@@ -263,7 +272,8 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "service/cli/tokens.py",
         (
-            *("evidence", "service.clients.writing", "service.credentials", "service.settings"),
+            *("evidence", "service.clients.writing", *NAMED, "service.settings"),
+            DURABLE,
             "service.sources.remote.outbound",
         ),
         "it refreshes tokens at their server, and reads no records",
@@ -271,7 +281,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "service/cli/opening.py",
         (
-            *("evidence", "service.bootstrap", "service.cli", "service.credentials"),
+            *("evidence", "service.bootstrap", "service.cli", *NAMED),
             "service.clients.client.TOKEN_VARIABLE",
             *("service.operations", "service.place", "service.settings"),
             "service.sources.remote.server",
@@ -282,7 +292,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "service/cli/export/",
         (
-            *("evidence", "renderers.rendering", "service.cli", "service.operations"),
+            *("evidence", *NAMED, "renderers.rendering", "service.cli", "service.operations"),
             *("service.ports", "service.pdpp", "service.papers.snapshot_library"),
         ),
         "an export reads through the port, like every reader",
@@ -291,7 +301,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/cli/",
         (
             *("evidence", "renderers", "service.cli", "service.demo", "service.operations"),
-            *("service.clients", "service.credentials", "service.settings", STORE, PAPERS),
+            *("service.clients", *NAMED, "service.settings", STORE, PAPERS),
             *("service.place", "service.statuses"),
             *("service.sources.remote.remote_authority", "service.keys", "service.ports"),
             *("service.access", "service.importing", "service.pdpp"),
@@ -303,8 +313,8 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (
             *("evidence", "renderers.pool", "service.operations", "service.access"),
             *("service.settings", "service.records", "service.sources", "service.papers"),
-            *("service.authority", "service.cursors", "service.fetching", "service.issuers"),
-            "service.keys",
+            *("service.cursors", "service.fetching", "service.issuers", "service.keys"),
+            "service.ports",
         ),
         "bootstrap builds what surfaces stand on, and knows no surface",
     ),

@@ -27,7 +27,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     ),
     "service.access": (
         *("activity", "entries", "grants", "guard", "owner", "packages", "rates", "registry"),
-        *("sidecar", "signins", "tokens"),
+        *("passkeys", "sidecar", "signins", "tokens"),
     ),
     "service.importing": (*("files", "formats", "importer", "inference", "source", "text_repair"),),
     "service.papers": ("snapshot_file", "snapshot_library", "swap"),
@@ -38,8 +38,8 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "service.sources.package": ("",),
     "service.pdpp": ("brackets", "decode", "encode"),
     "service.operations": (
-        *("", "arguments", "base", "bodies", "json_schema", "listings", "papers"),
-        *("read_record_field", "search"),
+        *("", "arguments", "base", "bodies", "json_schema", "listings"),
+        *("paper_links", "papers", "read_record_field", "search"),
     ),
     "service.mcp": (
         *("answer_cache", "blueprint", "faults", "papers", "records", "stdio"),

@@ -41,4 +41,4 @@ def test_every_command_has_a_man_page_with_its_help(tmp_path: Path) -> None:
     pages = {path.name for path in tmp_path.iterdir()}
     assert {f"rung-{name}.1" for name in rung.commands} | {"rung.1"} <= pages
     page = (tmp_path / "rung-grant-create.1").read_text(encoding="utf-8")
-    assert "Make a grant and print its token" in page and r"\-\-expires" in page
+    assert "Create a grant and print its token" in page and r"\-\-expires" in page

@@ -19,7 +19,6 @@ SQL = (
     "service/access/entries.py",
     "service/records/access_tables.py",
     "service/papers/",
-    "service/demo/papers/",
     "service/importing/occurrences.py",
     "service/importing/sqlite_tables.py",
 )

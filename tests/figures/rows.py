@@ -51,12 +51,13 @@ ROWS: Final = (
     Row(
         4,
         "Power cut at any write to the disk of imports, revocations and migrations (unsynced data "
-        "dropped); commands killed at any moment; a full disk; a folder without write permission",
+        "dropped); commands killed at any moment; a full disk; a disk that becomes "
+        "read-only under a running server; a folder without write permission",
         "The store opens; everything acknowledged is there; nothing is half-written",
         (
             *("tests/cli/test_power_cut.py", "tests/cli/test_full_disk.py"),
             *("tests/cli/test_upkeep_killed.py", "tests/cli/test_import_interrupted.py"),
-            "tests/spec/test_store_advice.py",
+            *("tests/spec/test_store_advice.py", "tests/spec/test_failing_disk.py"),
         ),
     ),
     Row(

@@ -12,11 +12,12 @@ from tests.postgres.server import VARIABLE, found
 #: What is asked of a store, whatever engine keeps it.
 SUITES = (
     *("tests/contract", "tests/golden", "tests/journeys", "tests/postgres"),
+    *("tests/spec/sign_in", "tests/cli/test_grant_commands.py"),
     *(
         f"tests/spec/test_{name}.py"
         for name in (
             *("access", "aggregate", "binary", "changes_walks", "common_words", "continuations"),
-            *("documents", "fan_in", "fan_in_order", "fetch", "grant_isolation"),
+            *("documents", "fan_in", "fan_in_order", "fetch", "grant_isolation", "issuers"),
             *("large_integers", "more_than_asked", "no_oracle", "non_interference", "odd_ids"),
             *("packages", "parity", "query", "repeated_calls", "rest", "schema", "search"),
             *("search_arguments", "search_calls", "search_quality", "tokens_and_cursors"),

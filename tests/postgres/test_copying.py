@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from evidence.errors import EvidenceError
 from service.access import packages
 from service.access.registry import Member, Registry
-from service.cli.copying import store
+from service.cli.upkeep import stores as store
 from service.cursors import Sealer
 from service.place import Place, spelled
 from service.records import copying
@@ -108,6 +108,20 @@ def test_tokens_cursors_and_bookmarks_are_good_at_the_target(house: House, tmp_p
         target.add("mail-home", worlds.row("messages", "m1", subject="Changed after the move"))
         (change,) = there.rest(asked, changes_since=marked, **mail).body["data"]
         assert worlds.keys_of([change]) == ["m1"]
+
+
+def test_hits_are_the_same_at_the_target_where_fields_answer_alike(tmp_path: Path) -> None:
+    fields = {"title": worlds.text("primary-title"), "body": worlds.text("primary-text")}
+    found = {"query": {"search": {"lexical_fields": ["title", "body"]}}}
+    notes = worlds.stream("notes", fields, **found)
+    rows = (worlds.row("notes", "n1", title="a lantern", body=f"a lantern {'of tin ' * 200}"),)
+    place, there = tmp_path / "rung.db", empty_database()
+    worlds.fill(place, worlds.World((worlds.Connection("mine", "notes", None, (notes,), rows),)))
+    token = House(place).grant()[1]
+    copied(place, there)
+    hits = [Api(House(at).app, token).rest("/v1/search", q="lantern").body for at in (place, there)]
+    assert hits[0] == hits[1]
+    assert hits[0]["data"]
 
 
 def test_a_target_with_something_in_it_is_refused_and_stays(house: House, tmp_path: Path) -> None:

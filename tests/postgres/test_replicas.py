@@ -65,7 +65,7 @@ def test_a_replica_answers_reads_and_never_with_less_than_the_primary_has(
 
     replayed(primary, replica)
     assert hits() == 3
-    assert (value(primary, READING), value(replica, READING)) == (0, 1), "the replica has answered"
+    assert value(primary, READING) == 0 and value(replica, READING), "the replica has answered"
     changes = "/v1/streams/letters/records"
     marked = api.rest(changes, changes_since="beginning").body["next_changes_since"]
     value(replica, "SELECT pg_wal_replay_pause()")

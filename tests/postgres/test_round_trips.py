@@ -2,26 +2,40 @@
 
 import socket
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
+import pytest
 
+from evidence.errors import Unauthenticated
 from service.place import Database
+from service.ports import SchemaQuery, SearchQuery
+from service.records.store import Store
 from tests.helpers import worlds
 from tests.helpers.places import new_database
+from tests.helpers.two_owners import letters
 from tests.helpers.worlds import Connection, House, World
 
-#: Passages of a long value are read together; one by one they took twice as many.
-MOST = 20
+#: The token; the words, the candidates and the records of a question.
+LEAST = 1 + 3
+#: Three more, to count the matches in a long value that is shown, if a passage may hold all words.
+MOST = LEAST + 3
+#: The letters, the words near two that do not occur, and the counts of their forms.
+REPAIRED = LEAST + 3
+#: The record, and the first chunk with those of the window.
+WINDOW = 1 + 2
 PIECE_BYTES = 65_536
+#: The kind of a message and its length.
+HEAD_BYTES = 5
 PARAGRAPH = "a lantern by the harbour " + "lorem ipsum dolor sit amet " * 90
 
 
 class Turns:
-    """A relay before a server that counts how often it answered."""
+    """A relay before a server that counts how often an answer was awaited."""
 
     def __init__(self, host: str, port: int) -> None:
         self._server, self._sockets = (host, port), list[socket.socket]()
@@ -31,13 +45,16 @@ class Turns:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        threads = [threading.Thread(target=self._accept, daemon=True)]
-        threads[0].start()
+        thread = threading.Thread(target=self._accept)
+        thread.start()
         try:
             yield
         finally:
             for one in (self._listener, *self._sockets):
+                with suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
                 one.close()
+            thread.join()
 
     def _accept(self) -> None:
         while True:
@@ -47,25 +64,32 @@ class Turns:
                 return
             server = socket.create_connection(self._server)
             self._sockets += [client, server]
-            asked = threading.Event()
-            for source, target, answers in ((client, server, False), (server, client, True)):
-                way = source, target, answers, asked
+            for source, target, count in ((client, server, self._asked), (server, client, None)):
+                way = source, target, count
                 threading.Thread(target=self._pass, args=way, daemon=True).start()
 
     def _pass(
-        self, source: socket.socket, target: socket.socket, answers: bool, asked: threading.Event
+        self, source: socket.socket, target: socket.socket, count: Callable[[bytes], bytes] | None
     ) -> None:
-        """Hands on bytes; an answer is the first of the server's bytes after the client's."""
-        try:
+        """Hands on bytes, and counts messages in them; what has not come whole is kept."""
+        left = b""
+        with suppress(OSError):
             while piece := source.recv(PIECE_BYTES):
-                if answers and asked.is_set():
-                    asked.clear()
-                    self.count += 1
-                elif not answers:
-                    asked.set()
+                if count is not None:
+                    left = count(left + piece)
                 target.sendall(piece)
-        except OSError:
-            return
+
+    def _asked(self, sent: bytes) -> bytes:
+        """Counts what a client waits for: a pipeline, or a query but for the end of all."""
+        start = 0 if sent[:1].isalpha() else int.from_bytes(sent[:4])  # its first has no type
+        while start + HEAD_BYTES <= len(sent):
+            end = start + 1 + int.from_bytes(sent[start + 1 : start + HEAD_BYTES])
+            if end > len(sent):
+                break
+            kind, text = sent[start : start + 1], sent[start + HEAD_BYTES : end]
+            self.count += kind == b"S" or (kind == b"Q" and text != b"ROLLBACK\0")
+            start = end
+        return sent[start:]
 
 
 def test_a_search_asks_for_what_will_follow_together() -> None:
@@ -73,6 +97,7 @@ def test_a_search_asks_for_what_will_follow_together() -> None:
     fields = {"body": worlds.text("primary-text")}
     letters = worlds.stream("letters", fields, query={"search": {"lexical_fields": ["body"]}})
     texts = {f"short{n}": f"lantern {n}" for n in range(9)} | {"long": PARAGRAPH * 40}
+    texts["apart"] = f"a quay {'amber birch cedar ' * 6_000} a gull"
     rows = tuple(worlds.row("letters", key, body=text) for key, text in texts.items())
     worlds.fill(place, World((Connection("mine", "post", None, (letters,), rows),)))
     parts = urlsplit(place.url)
@@ -83,8 +108,34 @@ def test_a_search_asks_for_what_will_follow_together() -> None:
     house = replace(House(place), path=Database(urlunsplit(near)))
     with turns.running():
         api = worlds.Api(house.application(), House(place).grant()[1])
-        assert len(api.rest("/v1/search", q="lantern 5").body["data"]) == 10
+        for words, expected, most in (
+            ("lantern 5", 10, None),
+            ("lantern 6", 10, LEAST),
+            ("harbour ipsum", 1, MOST),
+            ("quay gull", 1, LEAST),
+            ("lantrn harbor", 10, REPAIRED),
+            ("lanten harbur", 10, REPAIRED - 1),  # the letters are known now
+        ):
+            before = turns.count
+            found = api.rest("/v1/search", q=words).body["data"]
+            assert len(found) == expected
+            assert most is None or turns.count - before == most, words
         before = turns.count
-        found = api.rest("/v1/search", q="harbour ipsum").body["data"]
-        assert [hit["record_key"] for hit in found] == ["long"]
-        assert turns.count - before <= MOST
+        path = "/v1/streams/letters/records/long/field-window"
+        asked = {"field": "body", "offset_chars": 50_000, "limit_chars": 100}
+        assert len(api.rest(path, **asked).body["window"]["text"]) == 100
+        assert turns.count - before == WINDOW
+
+
+def test_a_session_sees_what_was_committed_after_its_token_was_checked(tmp_path: Path) -> None:
+    house = worlds.build(letters("home", 2), tmp_path)
+    grant_id, token = house.grant()
+    session = Store(house.path).open(token)
+    question = SearchQuery("lantern")
+    assert len(session.search(question).value.hits) == 2
+    house.add("home", worlds.row("letters", "new", body="one more lantern"))
+    assert session.schema(SchemaQuery())
+    assert len(session.search(question).value.hits) == 3
+    house.revoke(grant_id)
+    with pytest.raises(Unauthenticated):
+        session.schema(SchemaQuery())

@@ -112,6 +112,7 @@ def test_nobody_else_notices_that_a_server_is_killed_and_another_is_upgraded() -
             for base in (dies, leaves):
                 load.until(ASKED, base=base)
             os.killpg(groups[0], signal.SIGKILL)
+            load.until(1, status=0, base=dies)
             load.send_to(leaves)  # as a router does after a request has failed
             new = servers.enter_context(serving("wsgi:app", house.environment))
             load.send_to(leaves, new)

@@ -7,6 +7,7 @@ import psycopg
 import pytest
 
 from service.place import Database, spelled
+from service.records.postgres.ddl import OPEN
 from tests.helpers import worlds
 from tests.helpers.places import new_database
 from tests.helpers.shell import Shell
@@ -35,6 +36,7 @@ def rows(house: House) -> dict[str, int]:
     """How many rows each table has of each connection."""
     assert isinstance(house.path, Database)
     with psycopg.connect(house.path.url) as db:
+        db.execute(OPEN)
         tables = [name for (name,) in db.execute(OF_CONNECTIONS)]
         listed = {
             f"{table} of {conn}": count
@@ -65,7 +67,7 @@ def test_a_stream_that_a_grant_covers_stays_and_its_readers_see_the_deletions(
     url = RECORDS.format("messages")
     marked = api.rest(url, changes_since="beginning", **home).body["next_changes_since"]
     said = shell.ok("remove", "mail-home", "--yes").stderr
-    assert "messages: 7 records (stays, empty" in said
+    assert "messages: 7 records (the empty stream is kept" in said
     gone = api.rest(url, changes_since=marked, **home).body["data"]
     assert len(gone) == 7 and all(one["deleted"] for one in gone)
     assert api.rest(url, **home).body["data"] == []
@@ -90,6 +92,28 @@ def test_a_replaced_stream_has_the_new_rows_and_its_log_names_what_differs(
     failed = shell.run("replace", "mail-home/threads", str(file), "--yes")
     assert failed.exit_code == 1 and "nothing was replaced" in failed.stderr
     assert api.rest(url, **home).body["data"] == before
+
+
+def test_a_repair_brings_back_what_is_derived_from_records(house: House, shell: Shell) -> None:
+    assert isinstance(house.path, Database)
+    api, before = house.api(), rows(house)
+    asked = (
+        ("/v1/search", {"q": "lantern"}),
+        (RECORDS.format("messages"), {}),
+        (RECORDS.format("threads"), {}),
+    )
+    answers = [api.rest(path, **given).body["data"] for path, given in asked]
+    with psycopg.connect(house.path.url) as db:
+        db.execute(OPEN)
+        db.execute("TRUNCATE term, passage, word_count, letter, cell")
+        db.execute("UPDATE scope SET words = 7")
+        db.execute("UPDATE stream SET records = 0")
+        db.execute("UPDATE record SET at = NULL, cursor = '', thread = NULL, place = NULL")
+        db.execute("UPDATE counter SET generation = generation + 1, catalog = catalog + 1")
+    assert api.rest("/v1/search", q="lantern").body["data"] == []
+    shell.ok("check", "--repair", "--yes")
+    assert rows(house) == before
+    assert [api.rest(path, **given).body["data"] for path, given in asked] == answers
 
 
 @pytest.mark.parametrize("command", ["backup", "restore", "check"])

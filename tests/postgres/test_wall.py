@@ -1,31 +1,36 @@
 """The second wall: a role that sees what a grant names, whatever our own check lets through."""
 
+import shutil
+import subprocess
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
+from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
+from click.testing import CliRunner
 
 from evidence.errors import NotFound
+from service.__main__ import rung
 from service.access.registry import Grant, RegistryReader, StreamGrant
 from service.cursors import Sealer
-from service.place import Database, Place
+from service.place import Database, Place, spelled
 from service.ports import AggregateQuery, RecordQuery, SchemaQuery, SearchQuery
 from service.records import aggregate, blobs, changes, lists, schema, search
 from service.records.engine import Snapshot
 from service.records.access_tables import TABLES
 from service.records.opening import open_reader, open_writer
 from service.records.overview import overview
-from service.records.postgres.ddl import GUARDED, VIEWED, WEB_GRANT
+from service.records.postgres.ddl import GUARDED, HELD, VIEWED, WEB_GRANT
 from service.records.view import View, open_view
 from tests.helpers import worlds
-from tests.helpers.places import new_database
+from tests.helpers.places import empty_database
 from tests.helpers.server import ROOT
 from tests.helpers.worlds import Connection, House, World
 
-CANARY, ROLE = "zanzibarcanary", "rung_test_web"
+CANARY, ROLE, OWNER = "zanzibarcanary", "rung_test_web", "rung_test_owner"
 FIELDS = ("id", "body", "size", "at", "file")
 BLOB = "blob-{}"
 SEALER = Sealer(b"a secret of tests only")
@@ -35,6 +40,15 @@ BY_SIZE = AggregateQuery("letters", "count", group_by="size")
 OPEN_TABLES = """
 SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
 AND NOT relrowsecurity AND has_table_privilege(oid, 'SELECT')
+"""
+#: What the guide dumps a database with.
+DUMP = "PGOPTIONS='-c rung.writes=on' pg_dump --enable-row-security -Fc {}"
+#: As it was before row security bound the owner of the tables.
+OLDER_CONFINE = """
+CREATE OR REPLACE FUNCTION rung_confine(names text[]) RETURNS text LANGUAGE sql
+  SECURITY DEFINER SET search_path FROM CURRENT AS
+  $$ SELECT set_config('rung.conns', array(
+    SELECT id FROM connection WHERE names IS NULL OR connection_id = ANY (names))::text, true) $$;
 """
 LONG = f"{'lorem ipsum dolor ' * 9_000} {CANARY} lantern"
 MINE, THEIRS = "mine", "theirs"
@@ -66,33 +80,54 @@ def world() -> World:
     return World((mine, of(THEIRS, CANARY, f"{CANARY} lantern", LONG)))
 
 
-@pytest.fixture(scope="module")
-def house() -> House:
-    place = new_database()
-    worlds.fill(place, world())
-    return House(place)
-
-
 @contextmanager
-def web_role(place: Database) -> Iterator[Database]:
-    """The same database, as a role of its own."""
+def as_role(place: Database, role: str, rights: str) -> Iterator[Database]:
+    """The same database, as a role with some rights."""
     with psycopg.connect(place.url, autocommit=True) as db:
-        known = db.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (ROLE,)).fetchone()
+        known = db.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone()
         if known is None:
-            db.execute(f"CREATE ROLE {ROLE} LOGIN PASSWORD 'tests'".encode())
-        db.execute(WEB_GRANT.format(ROLE).encode())
+            db.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'tests'".encode())
+        db.execute(rights.encode())
         parts = urlsplit(place.url)
         host = parts.netloc.rpartition("@")[2]
-        yield Database(urlunsplit(parts._replace(netloc=f"{ROLE}:tests@{host}")))
-        db.execute(f"DROP OWNED BY {ROLE}".encode())
-        db.execute(f"DROP ROLE {ROLE}".encode())
+        yield Database(urlunsplit(parts._replace(netloc=f"{role}:tests@{host}")))
+        db.execute(f"DROP OWNED BY {role} CASCADE".encode())
+        db.execute(f"DROP ROLE {role}".encode())
+
+
+def web_role(place: Database) -> AbstractContextManager[Database]:
+    """The same database, as a role that serves."""
+    return as_role(place, ROLE, WEB_GRANT.format(ROLE))
 
 
 @pytest.fixture(scope="module")
-def web(house: House) -> Iterator[Database]:
-    assert isinstance(house.path, Database)
-    with web_role(house.path) as place:
+def database() -> Database:
+    return empty_database()
+
+
+@pytest.fixture(scope="module")
+def house(database: Database) -> Iterator[House]:
+    """A store whose owner has no right that a host would not give."""
+    rights = f"GRANT CREATE ON SCHEMA public TO {OWNER}"
+    with as_role(database, OWNER, rights) as place:
+        worlds.fill(place, world())
+        yield House(place)
+
+
+@pytest.fixture(scope="module")
+def second(house: House, database: Database) -> Iterator[Database]:
+    """The store of the house, for a second role."""
+    with web_role(database) as place:
         yield place
+
+
+@pytest.fixture(params=["a second role", "a single role"], scope="module")
+def web(request: pytest.FixtureRequest, house: House, second: Database) -> Database:
+    """The store of the house, for a second role or for the one that owns it."""
+    if request.param == "a second role":
+        return second
+    assert isinstance(house.path, Database)
+    return house.path
 
 
 def test_a_service_with_the_role_answers_inside_the_grant(house: House, web: Database) -> None:
@@ -153,7 +188,10 @@ def test_without_our_own_check_no_count_comes_out(web: Database, leaky: View) ->
         }
         own = (one for one in leaky.streams if one.connection_id == MINE)
         mine = snapshot.statistics(*zip(*((one.id, *one.searchable) for one in own)))
-        assert snapshot.statistics(tuple(leaky.selections), leaky.scope().fields) == mine
+        assert (
+            snapshot.statistics(tuple(leaky.covered.selections), leaky.covered.scope().fields)
+            == mine
+        )
         assert mine[0] == 3
 
 
@@ -196,8 +234,8 @@ def test_without_our_own_check_no_name_or_manifest_comes_out(
     assert THEIRS not in repr(said) and CANARY not in repr(said) and MINE in repr(said)
 
 
-def test_a_transaction_that_names_no_connection_sees_nothing(web: Database) -> None:
-    with psycopg.connect(web.url, autocommit=True) as db:
+def test_a_transaction_that_names_no_connection_sees_nothing(second: Database) -> None:
+    with psycopg.connect(second.url, autocommit=True) as db:
         for table in (*GUARDED, *(f"{one}_seen" for one in VIEWED)):
             assert db.execute(f"SELECT count(*) FROM {table}".encode()).fetchone() == (0,)
         for table in VIEWED:
@@ -205,9 +243,66 @@ def test_a_transaction_that_names_no_connection_sees_nothing(web: Database) -> N
                 db.execute(f"SELECT count(*) FROM {table}".encode())
 
 
-def test_every_table_with_a_connection_is_behind_the_wall(web: Database) -> None:
+def test_a_single_role_is_held_by_row_security_alone(house: House, second: Database) -> None:
+    assert isinstance(house.path, Database)
+    with psycopg.connect(house.path.url, autocommit=True) as db:
+        for table in GUARDED:
+            assert db.execute(f"SELECT count(*) FROM {table}".encode()).fetchone() == (0,)
+        for table in VIEWED:
+            assert db.execute(f"SELECT count(*) FROM {table}".encode()).fetchone() != (0,)
+
+
+def test_a_store_without_forced_row_security_gets_it_from_the_next_writer() -> None:
+    role = f"{OWNER}_before"
+    with as_role(empty_database(), role, f"GRANT CREATE ON SCHEMA public TO {role}") as place:
+        worlds.fill(place, world())
+        with psycopg.connect(place.url, autocommit=True) as db:
+            for table in HELD:
+                db.execute(f"ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY".encode())
+                db.execute(f"DROP POLICY written ON {table}".encode())
+            db.execute(OLDER_CONFINE)
+            db.execute("DELETE FROM meta WHERE key = 'wall_layout'")
+            assert db.execute("SELECT count(*) FROM record").fetchone() == (5,)
+            house = House(place)
+            api = house.api({"connection_id": MINE})
+            assert db.execute("SELECT count(*) FROM record").fetchone() == (0,)
+        house.add(MINE, worlds.row("letters", "new", body="a new lantern"))
+        assert len(api.rest("/v1/search", q="lantern").body["data"]) == 3
+
+
+@pytest.mark.skipif(not shutil.which("pg_dump"), reason="needs the programs of PostgreSQL")
+def test_the_dump_of_the_guide_holds_every_record(house: House, tmp_path: Path) -> None:
+    assert isinstance(house.path, Database)
+    file, restored = tmp_path / "rung.dump", empty_database()
+    guide = (ROOT / "docs" / "postgres.md").read_text(encoding="utf-8")
+    assert f"$ {DUMP.format('rung')} > rung.dump" in guide
+    for command in (
+        f"{DUMP.format(house.path.url)} > {file}",
+        f"pg_restore --no-owner --no-privileges -d {restored.url} {file}",
+    ):
+        subprocess.run(["sh", "-c", command], check=True)
+    with psycopg.connect(restored.url) as db:
+        assert db.execute("SELECT count(*) FROM record").fetchone() == (5,)
+    said = House(restored).api().rest("/v1/search", q="lantern").body["data"]
+    assert said == house.api().rest("/v1/search", q="lantern").body["data"] != []
+
+
+def test_the_doctor_names_what_the_role_leaves_open(
+    database: Database, house: House, second: Database
+) -> None:
+    for place, said in (
+        (second, "sees the connections that a request names"),
+        (house.path, "one role imports and serves"),
+        (database, "can read every record"),
+    ):
+        found = CliRunner().invoke(rung, ["doctor"], env={"RUNG_STORE": spelled(place)})
+        assert said in found.output
+        assert ("CREATE ROLE rung_web LOGIN" in found.output) is (place is not second)
+
+
+def test_every_table_with_a_connection_is_behind_the_wall(second: Database) -> None:
     """Row security, or no right to read the table itself."""
-    with psycopg.connect(web.url) as db:
+    with psycopg.connect(second.url) as db:
         tables = {name for (name,) in db.execute(OPEN_TABLES)}
     assert tables == {"meta", "counter", "letter", *TABLES}
 
@@ -217,7 +312,7 @@ def test_the_guide_has_the_rights_of_the_role() -> None:
     assert f"{WEB_GRANT.format('rung_web')};" in " ".join(guide.split())
 
 
-def test_the_role_cannot_write(web: Database) -> None:
-    with open_writer(web) as writer, pytest.raises(Exception, match="cannot be read"):
+def test_the_role_cannot_write(second: Database) -> None:
+    with open_writer(second) as writer, pytest.raises(Exception, match="cannot be read"):
         with writer.transaction():
             writer.save_connection("new", None, None)

@@ -179,5 +179,5 @@ def test_a_key_that_only_one_engine_could_hold_is_refused_by_both() -> None:
 
 def test_a_database_without_a_store_says_how_to_fill_one() -> None:
     with pytest.raises(EvidenceError, match="rung import"):
-        with open_reader(empty_database()).snapshot():
-            pass
+        with open_reader(empty_database()).snapshot() as snapshot:
+            snapshot.generation()

@@ -24,6 +24,7 @@ from tests.helpers.canaries import (
     TASKS,
     VIEWS,
 )
+from tests.helpers.uris import record_uri, stream_uri
 
 PLAN = canaries.plan()
 STREAMS = {one["id"]: [s["name"] for s in one["streams"]] for one in PLAN["connections"]}
@@ -241,9 +242,9 @@ def _addresses() -> st.SearchStrategy[Call]:
 def _resources() -> st.SearchStrategy[Call]:
     refs = st.builds(lambda c, s, k: RecordRef(s, k, c), CONNECTION, STREAM, KEY)
     uris = st.one_of(
-        refs.map(handles.record_uri),
+        refs.map(record_uri),
         st.builds(handles.field_window_uri, refs, FIELD),
-        st.builds(handles.stream_uri, STREAM, CONNECTION | st.none()),
+        st.builds(stream_uri, STREAM, CONNECTION | st.none()),
         st.builds(lambda id: handles.RECORD_SCHEME + quote(id, safe=""), HANDLE),
     )
     return uris.map(lambda uri: Call("read", uri, {}))

@@ -14,6 +14,7 @@ from service.operations import OPERATIONS
 from tests.helpers import worlds
 from tests.helpers.api import Api, path, record_path
 from tests.helpers.posting import legacy_body
+from tests.helpers.uris import record_uri
 from tests.spec.bad_calls import ID, STATUS
 
 pytestmark = pytest.mark.slow
@@ -30,7 +31,7 @@ WORDS = st.sampled_from(
     + ["count", "sum", "min", "max", "count_distinct", "exact", "full", "day", "week", "minute"]
     + ["lantern", '"the lantern"', "lant*", "-work lantern", "quorum elm", "Europe/Berlin"]
     + [ID, "mail-work/messages:long", "messages:m1", "threads:t1", "mail-work/attachments:a0"]
-    + [handles.record_uri(REF), handles.field_window_uri(REF, "body", q="lantern", match=2)]
+    + [record_uri(REF), handles.field_window_uri(REF, "body", q="lantern", match=2)]
 )
 NUMBERS = st.integers(-2, 120) | st.sampled_from(
     [2**31, 2**53, 2**63, 2**64, -(2**63), 10**30, 1e308, 5.0, 0.5, -0.0]

@@ -8,10 +8,9 @@ from typing import Any
 import orjson
 import pytest
 
-from evidence.model import Continuation
+from evidence.model import Continuation, spelled
 from evidence.hits import READ_ANY_FIELD
 from evidence.text import json_line
-from evidence.wire import spelled
 from service.cli.reading import ENTRIES
 from service.operations import OPERATIONS
 from tests.helpers.api import route_of

@@ -3,10 +3,11 @@
 import pytest
 
 from evidence import handles
-from evidence.handles import RecordRef, field_window_uri, record_uri
+from evidence.handles import RecordRef, field_window_uri
 from tests.helpers.caller import Local
 from tests.helpers.reading import fenced, named, printed_calls
 from tests.helpers.small import FILLER, LONG_BODY, LONG_ID
+from tests.helpers.uris import record_uri
 from tests.spec.scenarios import scenario
 
 LONG = RecordRef("messages", "m_long", "mail-work")

@@ -20,7 +20,7 @@ from tests.helpers.worlds import House
 
 RECORDS = 1_000
 SLACK_SECONDS = 20
-COMMAND = "rung stats --reindex"
+COMMAND = "rung check --repair"
 #: Of the full-text table: its structure as of an empty one, pages that are zero, no way to a word.
 SILENT = {
     "structure": "UPDATE fts_data SET block = zeroblob(length(block)) WHERE id = 10",
@@ -56,8 +56,8 @@ def damage(house: House, sql: str) -> None:
 
 
 def reindex(house: House) -> None:
-    command = [sys.executable, "-m", "service", "stats", "--reindex", "--store", str(house.path)]
-    subprocess.run(command, cwd=ROOT, check=True)
+    words = ("check", "--repair", "--yes", "--store", str(house.path))
+    subprocess.run([sys.executable, "-m", "service", *words], cwd=ROOT, check=True)
 
 
 def await_status(api: Api, status: int) -> None:

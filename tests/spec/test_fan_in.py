@@ -15,7 +15,6 @@ from evidence.limits import BUDGETS
 from service.pdpp.decode import search as reading
 from service.pdpp.encode import body_of
 from renderers import search as renderer
-from renderers import search_size
 from renderers.rendering import Context
 from tests.helpers.sources import DOWN, LATE, OK, QUERY, REVOKED, Crowd, Plan, ids
 from tests.spec.scenarios import scenario
@@ -39,7 +38,7 @@ def many(plans: st.SearchStrategy[Plan], most: int = 70) -> st.SearchStrategy[li
 def both_channels(body: dict[str, Any], limit: int) -> tuple[str, dict[str, Any]]:
     """What a model sees of a page: the text, and the structured content."""
     page = replace(reading.read(body), args={"query": QUERY, "limit": limit})
-    rendering = renderer.render(search_size.fit(page, BUDGETS), Context())
+    rendering = renderer.render(renderer.fit(page, BUDGETS), Context())
     return "\n".join(rendering.blocks), rendering.structured
 
 
@@ -114,7 +113,7 @@ def test_who_did_not_answer_is_told_in_both_channels(plans: list[Plan], limit: i
             )
         if silent or told["waiting_count"]:
             assert "complete=false" in text and not structured["data"]["meta"]["recall"]["complete"]
-            assert "Nothing matched" not in text
+            assert "No results" not in text
 
 
 @given(st.integers(2, 256), st.sampled_from([0, 60, 800, 5_000]), LIMITS)
@@ -209,7 +208,7 @@ def test_the_count_is_that_of_all_sources_and_says_when_it_is_not_exact() -> Non
 def test_wire_and_text_say_the_same_of_the_sources() -> None:
     crowd = Crowd([Plan(hits=2), Plan(hits=0), Plan(hits=1, outcomes=(DOWN,))])
     page = replace(crowd.search(limit=5).value, args={"query": QUERY})
-    told = hits.structured(page)["data"]["meta"]["package"]
+    told = hits.structured(page, page.continuations())["data"]["meta"]["package"]
     assert {name: told[name] for name in told if name.endswith("count")} == {
         "member_count": 3,
         "waiting_count": 0,
@@ -229,9 +228,9 @@ def test_a_page_of_many_sources_half_of_them_down_stays_in_its_budget(
     crowd = Crowd([Plan(hits=3, outcomes=(DOWN,) * (number % 2)) for number in range(200)])
     crowd.children = [replace(child, name=label + child.name) for child in crowd.children]
     page = replace(crowd.search(limit=100).value, args={"query": QUERY, "limit": 100})
-    kept = len(search_size.fit(page, BUDGETS).hits)
+    kept = len(renderer.fit(page, BUDGETS).hits)
     page = replace(crowd.search(limit=kept).value, args={"query": QUERY, "limit": 100})
-    rendering = renderer.render(search_size.fit(page, BUDGETS), Context())
+    rendering = renderer.render(renderer.fit(page, BUDGETS), Context())
     assert len("".join(rendering.blocks).encode()) <= BUDGETS.text_bytes
     assert len(orjson.dumps(rendering.structured)) <= BUDGETS.structured_bytes
     assert kept > least

@@ -91,6 +91,13 @@ def test_a_page_tells_nothing_that_a_token_guards(secrets: House, path: str) -> 
     assert token not in html and PREFIX + "_" not in html
 
 
+def test_editors_are_set_up_by_a_link(secrets: House) -> None:
+    html = text(secrets.app, "/connect")
+    (cursor,) = re.findall(r'href="(cursor:[^"]+)"', html)
+    (vscode,) = re.findall(r'href="(vscode:[^"]+)"', html)
+    assert "/mcp/install?name=rung&amp;config=" in cursor and PLACEHOLDER not in vscode
+
+
 def test_open_papers_are_counted_and_closed_ones_are_not() -> None:
     build_id = Api(application(RUNG_PAPERS_DB=str(SNAPSHOT)), None).get("/readyz").body["papers"]
     named = (f"{build_id['papers']} papers", build_id["snapshot"])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evidence.limits import BUDGETS
-from renderers import records, rendering, search_size
+from renderers import records, rendering, search
 from renderers.pool import WorkerPool
 from tests.helpers.all_words import SCHEMA
 from tests.helpers.caller import Caller
@@ -138,8 +138,8 @@ def remote() -> Iterator[Caller]:
 def test_a_hit_that_takes_too_long_keeps_its_id_and_the_others_their_windows(
     remote: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cutting = Watched(search_size._reduced, lambda hit, *_: hit.ref.record_id)
-    monkeypatch.setattr(search_size, "_reduced", cutting)
+    cutting = Watched(search._reduced, lambda hit, *_: hit.ref.record_id)
+    monkeypatch.setattr(search, "_reduced", cutting)
     whole = remote.ok("search", query="quorum")
     assert cutting.threads == {"render"}
     assert all("evidence" in one for one in whole.structured["content_ladder"]["records"])

@@ -13,6 +13,7 @@ from evidence.handles import RecordRef
 from tests.helpers import canaries, worlds
 from tests.helpers.api import Api, path, record_path
 from tests.helpers.canaries import CONNECTIONS, FIELDS, LEDGER, NOTES, RELATIONS, TASKS, VIEWS
+from tests.helpers.uris import record_uri, stream_uri
 from tests.spec.isolation_calls import PLAN, Call, ask, written
 
 HERE = CONNECTIONS[0]
@@ -70,8 +71,8 @@ def with_stream(name: str) -> list[Call]:
         tool("fetch", id=str(ref)),
         tool("fetch", id=str(RecordRef(name, RECORDS[0]))),
         tool("read_record_field", id=str(ref), field_path=SHOWN[0]),
-        Call("read", handles.stream_uri(name), {}),
-        Call("read", handles.record_uri(ref), {}),
+        Call("read", stream_uri(name), {}),
+        Call("read", record_uri(ref), {}),
         Call("rest", path(name), {}),
     ]
 
@@ -86,7 +87,7 @@ def with_connection(name: str) -> list[Call]:
         tool("search", query="common", connection_id=name),
         tool("fetch", id=str(ref)),
         tool("read_record_field", id=str(ref), field_path=SHOWN[0]),
-        Call("read", handles.record_uri(ref), {}),
+        Call("read", record_uri(ref), {}),
         *(
             Call("rest", route, {alias: name})
             for alias in ("connection_id", "connector_instance_id", "connector_id")
@@ -106,7 +107,7 @@ def with_record(name: str) -> list[Call]:
         tool("read_record_field", id=str(ref), field_path=SHOWN[1], query="common", match=2),
         tool("query_records", **IN_NOTES, filter={SHOWN[0]: name}),
         tool("search", query=name),
-        Call("read", handles.record_uri(ref), {}),
+        Call("read", record_uri(ref), {}),
         Call("read", handles.field_window_uri(ref, SHOWN[1]), {}),
         Call("rest", record_path(NOTES, name), {}),
     ]

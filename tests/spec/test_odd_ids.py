@@ -11,6 +11,7 @@ from evidence.handles import RecordRef
 from tests.helpers import worlds
 from tests.helpers.api import Api, path, record_path
 from tests.helpers.server import serving
+from tests.helpers.uris import record_uri
 from tests.helpers.worlds import ODD_CONNECTION, ODD_FIELD, ODD_IDS, ODD_STREAM
 
 WHERE = pointer.path_of(ODD_FIELD)
@@ -79,7 +80,7 @@ def test_the_read_of_a_hit_reads_its_field(api: Api, key: str) -> None:
 def test_every_accepted_spelling_reads_the_same_record(api: Api, key: str) -> None:
     ref = RecordRef(ODD_STREAM, key, ODD_CONNECTION)
     short = str(RecordRef(ODD_STREAM, key))
-    spellings = (str(ref), short, handles.record_uri(ref))
+    spellings = (str(ref), short, record_uri(ref))
     texts = {api.mcp("fetch", id=spelling)["content"][0]["text"] for spelling in spellings}
     assert len(texts) == 1
     named = api.mcp("fetch", id=short, connection_id=ODD_CONNECTION)
@@ -88,7 +89,7 @@ def test_every_accepted_spelling_reads_the_same_record(api: Api, key: str) -> No
 
 def test_a_record_is_read_by_its_uri(api: Api, key: str) -> None:
     ref = RecordRef(ODD_STREAM, key, ODD_CONNECTION)
-    uri = handles.record_uri(ref)
+    uri = record_uri(ref)
     (content,) = api.read(uri)["result"]["contents"]
     assert content["uri"] == uri
     assert content["text"] == api.mcp("fetch", id=str(ref))["content"][0]["text"]

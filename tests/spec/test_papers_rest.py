@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from service.operations.papers.links import href
+from service.operations.paper_links import href
 from evidence.model import Continuation
 from evidence.limits import CONTRACT
 from tests.helpers.papers import ATTENTION, DEEP_LEARNING, NO_SOURCE, NO_SUMMARY, Library, known

@@ -220,7 +220,7 @@ def test_the_command_swaps_under_live_workers_and_leaves_both_files_as_they_are(
 ) -> None:
     new = newer(live)
     before = tree(new.parent)
-    words = ["papers", "--db", str(live.release.snapshot), "swap", str(new)]
+    words = ["papers", "swap", "--db", str(live.release.snapshot), str(new)]
     result = CliRunner().invoke(rung, words)
     assert result.exit_code == 0 and "papers 46" in result.stdout
     until_all(lambda: live.ok("search_papers", **SEARCH), is_new)

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from evidence import handles, hits, routes, wire
+from evidence import handles, hits, wire
 from evidence.limits import BUDGETS
 from service.pdpp.decode import schema, search
 from service.pdpp.decode.records import decode_buckets, decode_field, decode_page, decode_record
@@ -16,7 +16,7 @@ from renderers import field as field_renderer
 from renderers import records as record_renderer
 from renderers import schema as schema_renderer
 from renderers.document import lay_out
-from renderers import search_size
+from renderers import search as search_renderer
 from renderers.rendering import Context
 from service.mcp.records import RecordsSurface
 from service.operations import OPERATIONS
@@ -77,18 +77,20 @@ def wired(tool: str, args: dict[str, Any], body: dict[str, Any]) -> dict[str, An
         return schema_renderer.render(described, Context()).structured
     if tool == "search":
         page = replace(search.read(body), args=args)
-        return hits.structured(search_size.fit(page, BUDGETS))
+        found = search_renderer.fit(page, BUDGETS)
+        return hits.structured(found, found.continuations())
     if tool == "query_records":
         listed = replace(decode_page(body, args["stream"]), args=args)
         fitted = record_renderer.fit(listed, BUDGETS)
         assert len(fitted.records) == len(listed.records)
-        return wire.records(fitted)
+        return wire.records(fitted, fitted.continuations())
     if tool == "aggregate":
         return wire.aggregate(replace(decode_buckets(body), args=args))
     ref = handles.parse(args["id"])
     if tool == "fetch":
-        url = routes.record(ref.stream, ref.record_id)
-        return wire.document(lay_out(decode_record(body, ref), url=url))
+        return wire.document(
+            lay_out(decode_record(body, ref), url=ref._replace(connection_id=None).url)
+        )
     read = replace(decode_field(body, ref, args["field_path"]), args=args)
     return wire.field(field_renderer.fit(read, BUDGETS))
 

@@ -14,6 +14,7 @@ from service.pages.layout import POLICY
 from service.pages.reading.visits import COOKIES
 from tests.helpers import canaries, worlds
 from tests.helpers.caller import Local
+from tests.helpers.papers import Release
 from tests.helpers.snapshots import DATA
 from tests.helpers.worlds import BINARY, Connection, House, World
 from tests.spec.reading_visits import check, entered, links, opened, page, text
@@ -333,6 +334,32 @@ def test_a_paper_is_found_and_read_with_its_texts(house: House) -> None:
         texts = [one for one in links(html) if name in one]
         for one in texts[:2]:
             assert 'class="prose' in page(client, one.partition("#")[0])
+
+
+def test_the_markdown_of_a_paper_is_laid_out(house: House) -> None:
+    client = house.app.test_client()
+    html = opened_paper(client, "tides")
+    assert '<h2 dir="auto">Abstract</h2>' in html and "<strong>Problem.</strong>" in html
+    assert 'aria-current="true">Summary: simple' in html
+    source = next(one for one in links(html) if "text=source" in one and "lang=" not in one)
+    html = page(client, source.partition("#")[0])
+    assert '<h3 dir="auto">Abstract</h3>' in html and '<pre tabindex="0">' in html
+
+
+def test_a_part_that_begins_inside_code_is_code_until_its_fence(house: House) -> None:
+    client, paper = house.app.test_client(), "8c12da2f15028ee9cd1444e4cebc2432"
+    source = Release(DATA / "papers").source(paper)
+    code = source.index("    return w @ x")
+    html = page(client, f"/read/paper?id={paper}&text=source&offset={code}")
+    assert '<pre tabindex="0">    return w @ x' in html and "htmltableonly" not in pre(html)
+    after = source.index("htmltableonly")
+    assert not pre(page(client, f"/read/paper?id={paper}&text=source&offset={after}"))
+
+
+def pre(html: str) -> str:
+    """The code of a text."""
+    prose = html.partition('class="prose')[2].partition("</section>")[0]
+    return "".join(re.findall(r"<pre.*?</pre>", prose, re.DOTALL))
 
 
 def opened_paper(client: FlaskClient, query: str) -> str:

@@ -3,9 +3,10 @@
 import orjson
 import pytest
 
-from evidence.handles import RecordRef, field_window_uri, record_uri, stream_uri
+from evidence.handles import RecordRef, field_window_uri
 from tests.helpers.caller import Local
 from tests.helpers.stores import client
+from tests.helpers.uris import record_uri, stream_uri
 from tests.helpers.worlds import House
 from tests.spec.scenarios import scenario
 

@@ -2,7 +2,6 @@
 
 import json
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from evidence.pointer import strings
 from tests.formats.written import WRITERS
 from tests.helpers.awkward import FILES
 from tests.helpers.shell import Shell
@@ -49,15 +49,6 @@ def stripped(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: stripped(inner) for name, inner in value.items() if name not in ADDED}
     return [stripped(inner) for inner in value] if isinstance(value, list) else value
-
-
-def strings(value: Any) -> Iterator[str]:
-    """All texts in a value."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (dict, list)):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from strings(inner)
 
 
 def exported(shell: Shell, connection: str, stream: str, path: Path) -> dict[str, Any]:

@@ -236,7 +236,7 @@ def test_a_search_without_hits_names_absent_words_and_offers_a_search_with_hits(
 ) -> None:
     args = {**asked, "connection_id": "notes", "streams": ["notes"]}
     answer = small.ok("search", **args)
-    assert not ids(answer) and "Nothing matched." in answer.text
+    assert not ids(answer) and "No results." in answer.text
     assert answer.structured["data"]["meta"].get("absent_words", []) == absent
     assert (f"No record has: {', '.join(absent)}." in answer.text) == bool(absent)
     offered = [call for call in printed_calls(answer.text) if call.why == "retry"]

@@ -56,7 +56,7 @@ def written(home: Path, client: str) -> Any:
     """The entry of the server in the file of a client."""
     config = named(client).config
     assert config is not None
-    text = config.places["user"].path("linux", home, home, {}).read_text()
+    text = config.place.path("linux", home, {}).read_text()
     return entry_of(config, text, "rung")
 
 
@@ -201,6 +201,6 @@ def test_what_would_not_work_is_said_before_it_is_written(
     path: str, token: str, problem: str, server: str, home: Path
 ) -> None:
     said = connect(server + path, "--client", "cursor", "--token", token)
-    assert said.exit_code == 0 and written(home, "cursor")
+    assert said.exit_code == 1 and not list(home.rglob("mcp.json"))
     assert problem in said.stderr and "rung doctor" in said.stderr
     assert not token or token not in said.output

@@ -44,6 +44,16 @@ def number_of(body: Any, name: str) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
+def texts(body: Any, *names: str) -> dict[str, Any]:
+    """The members that hold text, by name; None for others."""
+    return {name: text_of(body, name) for name in names}
+
+
+def numbers(body: Any, *names: str, suffix: str = "") -> dict[str, Any]:
+    """The members that are whole numbers, by name without the suffix; None for others."""
+    return {name: number_of(body, name + suffix) for name in names}
+
+
 def source_of(body: dict[str, Any]) -> Source:
     """The source of a row."""
     return _source(

@@ -8,16 +8,8 @@ from evidence.model import Buckets, Group, Source
 from evidence.records import Count, FieldRead, Record, RecordPage, Related, Span
 from evidence.text import looks_binary
 from evidence.values import BASE64, Base64, BlobRef, Preview, base64_of, is_reference
-from service.pdpp.decode import (
-    number_of,
-    object_of,
-    pick,
-    reference,
-    rows,
-    source_of,
-    text_of,
-    warnings_of,
-)
+from service.pdpp.decode import number_of, numbers, object_of, pick, reference, rows, source_of
+from service.pdpp.decode import text_of, texts, warnings_of
 
 Body = dict[str, Any]
 
@@ -66,16 +58,12 @@ def _record(row: Body, ref: RecordRef, source: Source, whole: bool) -> Record:
     return Record(
         ref=ref,
         source=source,
-        emitted_at=text_of(row, "emitted_at"),
         data={
             name: decode_value(value, whole=whole) for name, value in object_of(row, "data").items()
         },
-        authored_at=text_of(row, "authored_at"),
         roles={role: name for role, name in roles if isinstance(name, str)},
-        title=text_of(row, "title"),
-        text=text_of(row, "text"),
         deleted=row.get("deleted") is True,
-        deleted_at=text_of(row, "deleted_at"),
+        **texts(row, "emitted_at", "authored_at", "title", "text", "deleted_at"),
         expanded={name: _related(found, ref) for name, found in object_of(row, "expanded").items()},
         warnings=warnings_of(row),
     )
@@ -168,10 +156,8 @@ def decode_field(body: dict[str, Any], ref: RecordRef, field_path: str) -> Field
         start=start,
         total=total or start + len(text),
         limit=number_of(window, "limit_chars") or CONTRACT.window_chars,
-        match_start=number_of(window, "match_start_chars"),
-        match_end=number_of(window, "match_end_chars"),
-        match=number_of(window, "match"),
-        next_match=number_of(window, "next_match"),
+        **numbers(window, "match_start", "match_end", suffix="_chars"),
+        **numbers(window, "match", "next_match"),
         binary=_binary(known) if isinstance(known, dict) else None,
         warnings=warnings_of(body)[: BUDGETS.window_warnings],
     )
@@ -189,18 +175,11 @@ def decode_buckets(body: dict[str, Any], *, stream: str = "", metric: str = "") 
     return Buckets(
         stream=text_of(figure, "stream") or stream,
         metric=text_of(figure, "metric") or metric,
-        field=text_of(figure, "field"),
         value=figure.get("value"),
         groups=groups if isinstance(figure.get("groups"), list) else None,
-        group_by=text_of(figure, "group_by"),
-        group_by_time=text_of(figure, "group_by_time"),
-        granularity=text_of(figure, "granularity"),
         time_zone=text_of(figure, "effective_time_zone", "time_zone"),
         approximate=figure.get("approximate") is True,
-        filtered_record_count=number_of(figure, "filtered_record_count"),
-        limit=number_of(figure, "limit"),
-        other_count=number_of(figure, "other_count"),
-        group_count=number_of(figure, "group_count"),
-        next_cursor=text_of(figure, "next_cursor"),
         warnings=warnings_of(body),
+        **texts(figure, "field", "group_by", "group_by_time", "granularity", "next_cursor"),
+        **numbers(figure, "filtered_record_count", "limit", "other_count", "group_count"),
     )

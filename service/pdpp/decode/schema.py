@@ -5,25 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from evidence.model import Source
-from evidence.schema import (
-    COMPACT,
-    FULL,
-    NAMED,
-    Bearer,
-    Connector,
-    ConnectorList,
-    FieldCapability,
-    Relation,
-    Schema,
-    StreamCount,
-    StreamDetails,
-    StreamList,
-    StreamRow,
-    StreamSchema,
-    View,
-    parse_flags,
-)
-from service.pdpp.decode import number_of, object_of, pick, rows, source_of, text_of, warnings_of
+from evidence import schema
+from evidence.schema import Connector, ConnectorList, FieldCapability, Schema, StreamCount
+from evidence.schema import StreamDetails, StreamList, StreamRow, StreamSchema
+from service.pdpp.decode import number_of, numbers, object_of, pick, rows, source_of, text_of
+from service.pdpp.decode import texts, warnings_of
 
 #: Members of full descriptions only, and those of all but names.
 _FULL = ("schema", "query", "selection")
@@ -41,7 +27,7 @@ def read(body: Body) -> Schema:
     bearer = inner.get("bearer")
     return Schema(
         tuple(connectors),
-        compact=inner.get("detail") == COMPACT,
+        compact=inner.get("detail") == schema.COMPACT,
         bearer=_bearer(bearer) if isinstance(bearer, dict) else None,
         warnings=warnings_of(body),
     )
@@ -70,8 +56,8 @@ def _unwrapped(body: Body, name: str) -> Body:
     return inner if isinstance(inner, dict) and name not in body else body
 
 
-def _bearer(body: Body) -> Bearer:
-    return Bearer(text_of(body, "scope"), text_of(body, "token_kind"), text_of(body, "grant_id"))
+def _bearer(body: Body) -> schema.Bearer:
+    return schema.Bearer(**texts(body, "scope", "token_kind", "grant_id"))
 
 
 def _by_key(found: Iterable[StreamRow]) -> list[Connector]:
@@ -127,34 +113,32 @@ def _stream(body: Body) -> StreamSchema:
         views=tuple(view for view in views if view.id),
         counts=query.get("count") is not False,
         time_field=text_of(body, "consent_time_field"),
-        since=text_of(limit, "since"),
-        until=text_of(limit, "until"),
+        **texts(limit, "since", "until"),
     )
 
 
 def _detail(body: Body) -> str:
     if any(name in body for name in _FULL):
-        return FULL
-    return COMPACT if any(name in body for name in _COMPACT) else NAMED
+        return schema.FULL
+    return schema.COMPACT if any(name in body for name in _COMPACT) else schema.NAMED
 
 
 def _names(found: Any) -> tuple[str, ...]:
     return tuple(n for n in found if isinstance(n, str)) if isinstance(found, list) else ()
 
 
-def _relation(body: Body) -> Relation:
-    return Relation(
+def _relation(body: Body) -> schema.Relation:
+    return schema.Relation(
         text_of(body, "name") or "",
         text_of(body, "target_stream", "stream"),
         text_of(body, "foreign_key", "child_parent_key_field"),
         text_of(body, "cardinality"),
-        number_of(body, "default_limit"),
-        number_of(body, "max_limit"),
+        **numbers(body, "default_limit", "max_limit"),
     )
 
 
-def _view(body: Body) -> View:
-    return View(
+def _view(body: Body) -> schema.View:
+    return schema.View(
         text_of(body, "id", "name") or "", text_of(body, "label"), _names(body.get("fields"))
     )
 
@@ -172,21 +156,20 @@ def _fields(found: Any, schemas: Body) -> dict[str, FieldCapability]:
     }
 
 
-def _capability(found: Any, schema: Any) -> FieldCapability:
+def _capability(found: Any, declared: Any) -> FieldCapability:
     """The capabilities of a field from compact flags or from a full object."""
     if not isinstance(found, dict):
-        known = parse_flags(found if isinstance(found, str) else "")
-        return known if schema is None else replace(known, schema=schema)
+        known = schema.parse_flags(found if isinstance(found, str) else "")
+        return known if declared is None else replace(known, schema=declared)
     offered = object_of(found, "aggregation")
     operators = _names(object_of(found, "range_filter").get("operators"))
     return FieldCapability(
-        type=text_of(found, "type"),
-        role=text_of(found, "role"),
+        **texts(found, "type", "role"),
         exact=_usable(found, "exact_filter"),
         operators=operators if _usable(found, "range_filter") else None,
         lexical=_usable(found, "lexical_search"),
         aggregations=tuple(sorted(name for name in offered if _usable(offered, name))),
-        schema=pick(found, "schema") if schema is None else schema,
+        schema=pick(found, "schema") if declared is None else declared,
     )
 
 

@@ -10,8 +10,8 @@ from evidence.hits import LIMITING, Counts, FanIn, Hit, Match, SearchPage, Sourc
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import window_read
 from service.pdpp.search_warnings import LEFT_OUT, NO_HITS
-from service.pdpp.decode import number_of, object_of, pick, reference, rows, short, source_of
-from service.pdpp.decode import text_of, warnings_of
+from service.pdpp.decode import number_of, numbers, object_of, pick, reference, rows, short
+from service.pdpp.decode import source_of, text_of, texts, warnings_of
 from evidence.text import balanced, is_marked, split
 
 _WINDOW_ARGUMENTS = (
@@ -148,10 +148,8 @@ def _fan_in(package: Any) -> FanIn | None:
             name=short(text_of(row, "name"), BUDGETS.message_chars) or "",
             state=text_of(row, "state") or "answered",
             hits=number_of(row, "hits") or 0,
-            grant_id=text_of(row, "grant_id"),
-            code=text_of(row, "code"),
             message=short(text_of(row, "message"), BUDGETS.title_chars),
-            next_step=text_of(row, "next_step"),
+            **texts(row, "grant_id", "code", "next_step"),
         )
         for row in rows(package, "sources")
     ]
@@ -170,9 +168,8 @@ def _hit(row: dict[str, Any]) -> Hit | None:
     return Hit(
         ref=ref,
         id=id,
-        title=text_of(row, "title"),
         authored_at=text_of(row, *_TIMES),
-        emitted_at=text_of(row, "emitted_at"),
+        **texts(row, "title", "emitted_at"),
         source=source,
         url=address(text_of(row, "record_url", "url") or "", ref),
         matched_fields=[name for name in row.get("matched_fields") or () if isinstance(name, str)],
@@ -223,11 +220,7 @@ def _match(part: dict[str, Any], id: str) -> Match | None:
         field_path=path,
         # A server that sends positions marks text as we do, or pretends to.
         shown=shown if start is not None and is_marked(shown) else balanced(shown),
-        start=start,
-        end=number_of(part, "end_chars"),
-        total=number_of(part, "total_chars"),
-        match_start=number_of(part, "match_start_chars"),
-        match_end=number_of(part, "match_end_chars"),
+        **numbers(part, "start", "end", "total", "match_start", "match_end", suffix="_chars"),
         complete=complete,
         read=window_read(id, path, window),
     )

@@ -4,7 +4,7 @@ from typing import Any
 
 from evidence import routes, wire
 from evidence.handles import RecordRef
-from evidence.json_text import known
+from evidence.json_text import chars, known, members
 from evidence.model import Source
 from evidence.records import FieldRead, Record, RecordPage, Related
 from evidence.values import PLAIN, Base64, Preview, as_json
@@ -37,12 +37,11 @@ def encode_row(record: Record) -> Body:
 
 def encode_record(record: Record) -> Body:
     """The body of one record by itself, with its roles."""
-    more = {"authored_at": record.authored_at, "title": record.title, "text": record.text}
     return {
         "connector_key": record.source.connector_key,
         **_members(record),
         "roles": record.roles,
-        **known(more),
+        **known(members(record, "authored_at", "title", "text")),
         **_expanded(record),
     }
 
@@ -98,9 +97,7 @@ def encode_value(value: Any, ref: RecordRef, name: str) -> Any:
     if isinstance(value, Preview):
         return {
             "object": "field_preview",
-            "type": value.type,
-            "size_chars": value.size_chars,
-            "size_bytes": value.size_bytes,
+            **members(value, "type", "size_chars", "size_bytes"),
             "read": _read(ref, name),
             "preview_text": value.text,
         }
@@ -128,7 +125,7 @@ def encode_field(read: FieldRead) -> Body:
         "stream": read.ref.stream,
         "record_id": read.ref.record_id,
         **source_members(read.source),
-        "url": routes.field_window(read.ref.stream, read.ref.record_id),
+        "url": f"{read.ref._replace(connection_id=None).url}/field-window",
         "field": {"path": read.field_path, "type": read.type},
     }
     if read.media_type is not None:
@@ -147,11 +144,10 @@ def _window(read: FieldRead) -> Body:
     more = read.end < read.total
     window: Body = {
         **wire.window(read),
-        "match_start_chars": read.match_start,
-        "match_end_chars": read.match_end,
+        **chars(read, "match_start", "match_end"),
         "next_offset_chars": read.end if more else None,
         "previous_offset_chars": max(0, read.start - read.limit) if read.start else None,
     }
     if read.match is not None:
-        window |= {"match": read.match, "next_match": read.next_match}
+        window |= members(read, "match", "next_match")
     return window

@@ -6,7 +6,7 @@ from typing import Any
 
 from evidence import routes
 from evidence.hits import FanIn, Hit, Match, SearchPage, counts_json, report_json
-from evidence.json_text import known
+from evidence.json_text import chars, known, members
 from service.pdpp.search_warnings import LEFT_OUT, NO_HITS
 
 Body = dict[str, Any]
@@ -56,7 +56,7 @@ def _end_warnings(page: SearchPage) -> Iterator[Body]:
         names = {_REST_NAMES.get(name, name): value for name, value in page.retry.items()}
         yield {
             "code": NO_HITS,
-            "message": "Nothing matched. The search with retry_arguments in place of those given "
+            "message": "No results. The search with retry_arguments in place of those given "
             "has hits; null leaves an argument out.",
             "detail": {"retry_arguments": names},
         }
@@ -84,14 +84,8 @@ def _row(hit: Hit) -> Body:
         "connection_id": source.connection_id,
         "connector_instance_id": source.connection_id,
         "display_name": source.display_name,
-        "matched_fields": hit.matched_fields,
-        "rank": hit.rank,
-        "coverage": hit.coverage,
-        "matched_words": hit.matched_words,
-        "missing_words": hit.missing_words,
-        "forms": hit.forms,
-        "title": hit.title,
-        "authored_at": hit.authored_at,
+        **members(hit, "matched_fields", "rank", "coverage", "matched_words", "missing_words"),
+        **members(hit, "forms", "title", "authored_at"),
     }
     row = known(row)
     if hit.matches:
@@ -108,11 +102,7 @@ def _excerpt(hit: Hit, match: Match) -> Body:
         "preview_text": match.shown,
         "provenance": "lexical_match",
         "truncated": not match.complete,
-        "start_chars": match.start,
-        "end_chars": match.end,
-        "total_chars": match.total,
-        "match_start_chars": match.match_start,
-        "match_end_chars": match.match_end,
+        **chars(match, "start", "end", "total", "match_start", "match_end"),
         "read": _read(hit, match),
     }
     return known(excerpt)

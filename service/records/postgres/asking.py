@@ -5,16 +5,18 @@ from contextlib import suppress
 from typing import Any, Final
 
 from evidence.work import Deadline
+from service.records.engine import Generation, Moved
 from service.records.failures import timed_out
 from service.records.postgres.catalog import Catalog
-from service.records.postgres.connections import Connection
+from service.records.postgres.connections import Connection, Loan, Rows, Statement
 
 #: Rows of a log that are read at a time.
 PIECE: Final = 1_000
 
 _CONFINE = "SELECT rung_confine(%s::text[])"
 
-_Rows = list[tuple[Any, ...]]
+#: (generation, catalog) of the row that the last opening statement gives.
+Opened = Callable[[tuple[Any, ...]], tuple[int, Catalog]]
 
 
 class _Later(Exception):
@@ -22,39 +24,93 @@ class _Later(Exception):
 
 
 class Asking:
-    """A transaction that reads, and what it knows without asking."""
+    """A transaction that reads, and what it knows without asking.
 
-    def __init__(self, db: Connection, deadline: Deadline, catalog: Catalog) -> None:
-        self.db, self.catalog = db, catalog
-        self._deadline = deadline
+    The statements in `opening` begin it, together with the first one that is asked.
+    """
+
+    def __init__(
+        self,
+        loan: Loan,
+        deadline: Deadline,
+        opening: Sequence[Statement],
+        opened: Opened,
+        catalog: Catalog,
+    ) -> None:
+        self.catalog = catalog
+        self._loan, self._deadline = loan, deadline
+        self._opening, self._opened = opening, opened
+        self._generation: Generation | None = None
+        self._expected: Generation | None = None
         #: Answers to statements that were fetched ahead, by the statement with its parameters.
-        self._known: dict[str, _Rows] = {}
-        self._noted: dict[str, tuple[str, tuple[Any, ...]]] | None = None
+        self._known: dict[str, Rows] = {}
+        self._noted: dict[str, Statement] | None = None
         #: The connections of the request, None for all; what is cached is limited to them too.
         self._named: Sequence[str] | None = ()
         #: The statement that limits the connections; it is sent with the next one.
-        self._confined: tuple[str, tuple[Any, ...]] | None = None
+        self._confined: list[Statement] = []
+
+    @property
+    def db(self) -> Connection:
+        """The connection inside the transaction."""
+        self._together([])
+        return self._loan.db
+
+    def generation(self, expected: Generation | None = None) -> Generation:
+        if self._generation is None:
+            self._expected = expected or self._expected
+            if self._expected is not None:
+                return self._expected
+            self._together([])
+        assert self._generation is not None
+        return self._generation
+
+    def settle(self) -> None:
+        """Asks for the generation if it was taken for true, and no statement has shown it since."""
+        if self._expected is not None and self._generation is None:
+            self.begun(self._loan.run(self._opening[-1])[0])
+
+    def begun(self, rows: Rows) -> None:
+        """Takes the rows of the last opening statement."""
+        generation, catalog = self._opened(rows[0])
+        self._generation = 0, generation
+        if self._expected is not None:
+            if self._expected != self._generation or self.catalog.version != catalog.version:
+                raise Moved
+        self.catalog = catalog
 
     def confine(self, connection_ids: Iterable[str] | None) -> None:
         named = None if connection_ids is None else sorted(connection_ids)
-        self._named, self._confined = named, (_CONFINE, (named,))
+        self._named, self._confined = named, [(_CONFINE, (named,))]
 
-    def ahead(self, *calls: Callable[[], object]) -> None:
-        """Makes the first statement of each call, all in one round trip; see `engine.Snapshot`."""
-        noted: dict[str, tuple[str, tuple[Any, ...]]] = {}
-        self._noted = noted
-        try:
-            for call in calls:
-                with suppress(_Later):
-                    call()
-        finally:
-            self._noted = None
-        if self._deadline.expired():
-            raise timed_out()
-        if len(noted) > 1:  # one alone is asked for when it is needed
+    def ahead(self, calls: Iterable[Callable[[], object]], turns: int = 1) -> None:
+        """Makes the next statement of each call, all in one round trip; see `engine.Snapshot`."""
+        if self._noted is not None:  # one of these calls calls it
+            self._note(calls)
+            return
+        calls = tuple(calls)
+        for _ in range(turns):
+            noted: dict[str, Statement] = {}
+            self._noted = noted
+            try:
+                self._note(calls)
+            finally:
+                self._noted = None
+            if not noted:
+                break
+            # One alone may be needed by several calls.
             self._known |= zip(noted, self._together(list(noted.values())))
 
-    def rows_of(self, sql: str, *values: Any) -> _Rows:
+    def _note(self, calls: Iterable[Callable[[], object]]) -> None:
+        for call in calls:
+            with suppress(_Later):
+                call()
+
+    def know(self, rows: Rows, sql: str, *values: Any) -> None:
+        """Takes the rows of a statement that need not be asked then."""
+        self._known[repr((sql, values))] = rows
+
+    def rows_of(self, sql: str, *values: Any) -> Rows:
         """All rows of a statement; raises `TimedOut` past the deadline."""
         if self._known or self._noted is not None:
             key = repr((sql, values))
@@ -63,24 +119,28 @@ class Asking:
             if self._noted is not None:
                 self._noted[key] = sql, values
                 raise _Later
-        if self._deadline.expired():
-            raise timed_out()
-        if self._confined:
-            return self._together([(sql, values)])[0]
-        return self.db.execute(sql, values).fetchall()
+        return self.rows_at_once(sql, *values)
 
-    def run(self, sql: str, *values: Any) -> _Rows:
+    def rows_at_once(self, sql: str, *values: Any) -> Rows:
+        """The same, even where statements are only noted."""
+        return self._together([(sql, values)])[0]
+
+    def run(self, sql: str, *values: Any) -> Rows:
         """The rows of a statement that other engines run too; `?` marks its parameters."""
         return self.rows_of(sql.replace("?", "%s"), *values)
 
-    def _together(self, asked: Sequence[tuple[str, tuple[Any, ...]]]) -> list[_Rows]:
+    def _together(self, asked: Sequence[Statement]) -> list[Rows]:
         """The rows of several statements, in one round trip."""
-        with self.db.pipeline():
-            if self._confined:
-                self.db.execute(*self._confined)
-                self._confined = None
-            cursors = [self.db.execute(*one) for one in asked]
-        return [cursor.fetchall() for cursor in cursors]
+        if self._deadline.expired():
+            raise timed_out()
+        opening = self._opening if self._generation is None else ()
+        before, self._confined = (*opening, *self._confined), []
+        if not (before or asked):
+            return []
+        found = self._loan.run(*before, *asked)
+        if opening:
+            self.begun(found[len(opening) - 1])
+        return found[len(before) :]
 
     def row(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
         """The first row of a statement, if any."""

@@ -1,6 +1,6 @@
 """Blobs as the database keeps them: once per connection, with the fields that use them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from evidence.errors import InvalidRequest
 from service.records.attachments import Attachment, parts
@@ -9,6 +9,7 @@ from service.records.postgres.transactions import Transactions
 #: A database is no place for larger ones.
 BLOB_BYTES = 134_217_728
 
+_KNOWN = "SELECT id, sha256 FROM blob WHERE conn = ? AND blob_id = ?"
 _STORE = """
 INSERT INTO blob (conn, blob_id, media_type, size_bytes, sha256) VALUES (%s, %s, %s, %s, %s)
 ON CONFLICT (conn, blob_id) DO UPDATE SET media_type = excluded.media_type,
@@ -28,37 +29,33 @@ RETURNING id
 """
 
 
-def keep(writer: Transactions, conn: int, seq: int, attachments: Iterable[Attachment]) -> None:
-    """Stores the bytes of a record's blobs and notes which field uses which."""
-    for one in attachments:
-        known = "SELECT id, sha256 FROM blob WHERE conn = %s AND blob_id = %s"
-        blob = writer.row(known, conn, one.blob_id)
-        if one.content is not None and (blob is None or blob[1] != one.sha256):
-            blob = (_store(writer, conn, one, one.content),)
-        if blob is not None:
-            writer.write(_USE, blob[0], seq, one.field, conn)
+class Attachments(Transactions):
+    """The steps of a writer for blobs; see `writer.BaseWriter`."""
 
+    def keep(self, connection: int, seq: int, attachments: Iterable[Attachment]) -> None:
+        for one in attachments:
+            blob = self.row(_KNOWN, connection, one.blob_id)
+            if one.content is not None and (blob is None or blob[1] != one.sha256):
+                blob = (self._store_blob(connection, one, one.content),)
+            if blob is not None:
+                self.write(_USE, blob[0], seq, one.field, connection)
 
-def release(writer: Transactions, fields: list[tuple[int, str | None]]) -> set[int]:
-    """Forgets the blobs that fields of records use, all fields where none is named."""
-    if not fields:
-        return set()
-    return {blob for (blob,) in writer.rows_of(_RELEASE, *map(list, zip(*fields)))}
+    def release(self, fields: Sequence[tuple[int, str | None]]) -> set[int]:
+        if not fields:
+            return set()
+        return {blob for (blob,) in self.write(_RELEASE, *map(list, zip(*fields)))}
 
+    def sweep(self, blobs: Iterable[int]) -> None:
+        if orphans := list(blobs):
+            gone = [blob for (blob,) in self.write(_SWEEP, orphans)]
+            self.write("DELETE FROM blob_part WHERE blob = ANY(%s)", gone)
 
-def sweep(writer: Transactions, blobs: Iterable[int]) -> None:
-    """Removes those of the blobs that no record uses any more."""
-    if orphans := list(blobs):
-        gone = [blob for (blob,) in writer.rows_of(_SWEEP, orphans)]
-        writer.write("DELETE FROM blob_part WHERE blob = ANY(%s)", gone)
-
-
-def _store(writer: Transactions, conn: int, one: Attachment, content: bytes) -> int:
-    if len(content) > BLOB_BYTES:
-        raise InvalidRequest(f"The blob {one.blob_id[:40]!r} is over {BLOB_BYTES} bytes.")
-    row = (conn, one.blob_id, one.media_type, len(content), one.sha256)
-    ((blob,),) = writer.rows_of(_STORE, *row)
-    writer.write("DELETE FROM blob_part WHERE blob = %s", blob)
-    pieces = ((blob, no, conn, part) for no, part in enumerate(parts(content)))
-    writer.copy("blob_part (blob, no, conn, data)", pieces)
-    return int(blob)
+    def _store_blob(self, connection: int, one: Attachment, content: bytes) -> int:
+        if len(content) > BLOB_BYTES:
+            raise InvalidRequest(f"The blob {one.blob_id[:40]!r} is over {BLOB_BYTES} bytes.")
+        row = (connection, one.blob_id, one.media_type, len(content), one.sha256)
+        ((blob,),) = self.write(_STORE, *row)
+        self.write("DELETE FROM blob_part WHERE blob = %s", blob)
+        pieces = ((blob, no, connection, part) for no, part in enumerate(parts(content)))
+        self.copy("blob_part (blob, no, conn, data)", pieces)
+        return int(blob)

@@ -1,12 +1,12 @@
 """What snapshots know of connections and streams without asking: it holds until one changes."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache
 from typing import Any
 
 import orjson
 
-from service.records.engine import StreamRow
+from service.records.engine import Generation, StreamRow
 from service.records.manifest import StreamManifest, parse
 
 _STREAMS = """
@@ -20,7 +20,14 @@ _FIELDS = "SELECT conn, ordinals FROM searched"
 #: Lexemes for the scope in one expression; from here on rows are only looked at one by one.
 LEXEMES_MOST = 128
 
+#: Sets of fields, and words of each, that are kept.
+SETS_MOST, WORDS_MOST = 8, 10_000
+
+_LETTERS = "SELECT char FROM letter ORDER BY char"
+
 Rows = Callable[..., list[tuple[Any, ...]]]
+#: {prefix: {word: how many values hold it}}
+Counts = dict[str, dict[str, int]]
 
 
 class Catalog:
@@ -30,6 +37,25 @@ class Catalog:
         self.version = version
         self._streams: dict[str, dict[str, StreamRow]] = {}
         self._fields: dict[int, frozenset[int]] | None = None
+        self._counts: tuple[Generation, dict[Hashable, Counts]] = (0, 0), {}
+        self._letters: tuple[Generation, str] = (0, 0), ""
+
+    def counts(self, generation: Generation, asked: Hashable) -> Counts:
+        """What is known of the words in a set of fields, to be added to. A commit empties it."""
+        if self._counts[0] != generation or len(self._counts[1]) > SETS_MOST:
+            self._counts = generation, {}
+        found = self._counts[1].setdefault(asked, {})
+        if sum(map(len, list(found.values()))) > WORDS_MOST:
+            found.clear()
+        return found
+
+    def letters(self, rows: Rows, generation: Generation) -> str:
+        """The letters of words; `rows` asks the database, once after each commit."""
+        known, letters = self._letters
+        if known != generation:
+            letters = "".join(char for (char,) in rows(_LETTERS))
+            self._letters = generation, letters
+        return letters
 
     def stream(self, rows: Rows, connection_id: str, name: str) -> StreamRow | None:
         """A stream by its names; `rows` asks the database, once for each connection."""

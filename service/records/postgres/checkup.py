@@ -8,12 +8,13 @@ from service.records.postgres.ddl import WEB_GRANT
 #: What makes a role that sees no more than each request names.
 SECOND_ROLE = f"CREATE ROLE rung_web LOGIN; {WEB_GRANT.format('rung_web')};"
 
-#: Whether a role can read every record, whatever a request names.
+#: Whether a role can read the words of every record, whatever a request names.
 OF_OWNER = "SELECT has_table_privilege('term', 'SELECT')"
+_WALLS = f"SELECT row_security_active('record'), NOT ({OF_OWNER})"
 
 
-def sees_everything(url: str) -> bool:
-    """Whether the role of a URL can read every record, whatever a request names."""
+def walls(url: str) -> tuple[bool, bool]:
+    """(whether row security binds the role of a URL, whether the views are a wall for it)."""
     with explained(), closing(connect(url)) as db:
-        row = db.execute(OF_OWNER).fetchone()
-    return row is None or bool(row[0])
+        bound, walled = db.execute(_WALLS).fetchone() or (False, False)
+    return bound, walled

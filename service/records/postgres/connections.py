@@ -8,11 +8,13 @@ import logging
 import os
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from queue import SimpleQueue
 from typing import Any, Final
 
 import psycopg
+from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
 from evidence.errors import EvidenceError, Unavailable
@@ -24,6 +26,9 @@ from service.records.failures import absent, busy, timed_out, unreadable
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 Connection = psycopg.Connection[tuple[Any, ...]]
+#: SQL with its parameters, and what it gives.
+Statement = tuple[str, tuple[Any, ...]]
+Rows = list[tuple[Any, ...]]
 
 #: Connections of one process; requests share them.
 POOL_MOST: Final = 8
@@ -58,37 +63,26 @@ class Pool:
         self._lock = threading.Lock()
         self._process = 0
         self._pool: ConnectionPool[Connection] | None = None
+        #: Loans that a thread ends, so that an answer need not wait for it.
+        self._left: SimpleQueue[Loan | None] = SimpleQueue()
 
     @contextmanager
-    def begun(self, statement: str, deadline: Deadline) -> Iterator[tuple[Connection, Any]]:
-        """A connection with what a statement that begins a transaction gives; rolled back after.
-
-        A connection that was lost while nobody used it is replaced; nothing was asked of it yet.
-        """
-        pool = self._opened()
-        while True:
-            db = pool.getconn(timeout=deadline.left())
-            try:
-                try:
-                    first = db.execute(statement)
-                    while first.nextset():
-                        pass
-                except psycopg.OperationalError:
-                    if db.broken and not deadline.expired():
-                        continue
-                    raise
-                yield db, first.fetchone()
-                return
-            finally:
-                with suppress(psycopg.Error):
-                    db.rollback()
-                pool.putconn(db)
+    def loan(self, deadline: Deadline) -> Iterator["Loan"]:
+        """A connection for one transaction, which is rolled back unless it was committed."""
+        loan = Loan(self._opened(), deadline)
+        try:
+            yield loan
+        finally:
+            if loan.is_idle:
+                loan.end()
+            else:
+                self._left.put(loan)
 
     def close(self) -> None:
         """Closes all connections of this process."""
         with self._lock:
             if self._pool is not None and self._process == os.getpid():
-                self._pool.close(CLOSE_SECONDS)
+                _close(self._pool, self._left, self._process)
             self._pool = None
 
     def _opened(self) -> ConnectionPool[Connection]:
@@ -104,14 +98,78 @@ class Pool:
                     reconnect_timeout=CONNECT_SECONDS,
                     open=True,
                 )
-                self._process = os.getpid()
-                weakref.finalize(self, _close, pool, self._process)
+                self._process, self._left = os.getpid(), SimpleQueue()
+                threading.Thread(target=_end, args=(self._left,), daemon=True).start()
+                weakref.finalize(self, _close, pool, self._left, self._process)
             return self._pool
 
 
-def _close(pool: ConnectionPool[Connection], process: int) -> None:
+def _close(
+    pool: ConnectionPool[Connection], left: "SimpleQueue[Loan | None]", process: int
+) -> None:
     if process == os.getpid():
+        left.put(None)
         pool.close(CLOSE_SECONDS)
+
+
+def _end(left: "SimpleQueue[Loan | None]") -> None:
+    """Ends loans until None comes."""
+    for loan in iter(left.get, None):
+        loan.end()
+
+
+class Loan:
+    """A connection of a pool, taken with the first statements."""
+
+    def __init__(self, pool: ConnectionPool[Connection], deadline: Deadline) -> None:
+        self._pool, self._deadline = pool, deadline
+        self._db: Connection | None = None
+
+    @property
+    def db(self) -> Connection:
+        """The connection itself; statements must have been run."""
+        assert self._db is not None
+        return self._db
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is no transaction to end."""
+        return self._db is None or self._db.info.transaction_status == TransactionStatus.IDLE
+
+    def run(self, *statements: Statement) -> list[Rows]:
+        """The rows of each statement, all in one round trip.
+
+        A connection that was lost while nobody used it is replaced; nothing was asked of it yet.
+        """
+        while self._db is None:
+            self._db = db = self._pool.getconn(timeout=self._deadline.left())
+            try:
+                return _rows(db, statements)
+            except psycopg.OperationalError:
+                if not db.broken or self._deadline.expired():
+                    raise
+                self.end()
+        return _rows(self._db, statements)
+
+    def end(self) -> None:
+        """Rolls back what was not committed, and gives the connection back."""
+        db, self._db = self._db, None
+        if db is not None:
+            with suppress(psycopg.Error):
+                db.rollback()
+            self._pool.putconn(db)
+
+
+def _rows(db: Connection, statements: Sequence[Statement]) -> list[Rows]:
+    if len(statements) == 1:
+        return [_all(db.execute(*statements[0]))]
+    with db.pipeline():
+        cursors = [db.execute(*one) for one in statements]
+    return [_all(cursor) for cursor in cursors]
+
+
+def _all(cursor: psycopg.Cursor[tuple[Any, ...]]) -> Rows:
+    return cursor.fetchall() if cursor.description else []
 
 
 @contextmanager

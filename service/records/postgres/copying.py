@@ -6,6 +6,7 @@ from typing import Any, Final
 from evidence.errors import InvalidRequest
 from service.records.content import Tables, spread
 from service.records.postgres.checkup import OF_OWNER
+from service.records.postgres.ddl import OPEN
 from service.records.postgres.snapshot import PostgresSnapshot
 from service.records.postgres.writer import Writer
 
@@ -59,6 +60,7 @@ class PostgresContent:
             self._db.execute('LOCK TABLE connection, "grant", package IN SHARE ROW EXCLUSIVE MODE')
         elif not self._db.execute(OF_OWNER).fetchone() == (True,):
             raise InvalidRequest("This role cannot read every record. Use the role that imports.")
+        self._db.execute(OPEN)
 
     def rows(self, part: str) -> Iterator[tuple[Any, ...]]:
         return self._each(part, _READ[part])

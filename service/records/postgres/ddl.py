@@ -49,9 +49,21 @@ WEB_GRANT: Final = (
     f"TO {{0}}; GRANT SELECT, INSERT, UPDATE, DELETE ON {', '.join(TABLES)} TO {{0}}"
 )
 
-MIGRATIONS: Final[tuple[str, ...]] = ((_FOLDER / "layout_1.sql").read_text(encoding="utf-8"),)
+#: The tables with row security, which binds their owner too.
+HELD: Final = (*GUARDED, '"grant"', "package", "member")
+#: Lets the owner write to them, and read every row, until the transaction ends.
+OPEN: Final = "SET LOCAL rung.writes = 'on'"
+
+MIGRATIONS: Final = ((_FOLDER / "layout_1.sql").read_text(encoding="utf-8"),)
 #: The layouts that can be read.
 READABLE: Final = range(1, len(MIGRATIONS) + 1)
+#: Scripts that a store runs once, by the key under which it notes how many it ran. Only those of
+#: `layout` keep an older version of Rung from reading it.
+_SCRIPTS: Final = {
+    "layout": MIGRATIONS,
+    "wall_layout": ((_FOLDER / "row_security.sql").read_text(encoding="utf-8"),),
+    "access_layout": SCRIPTS,
+}
 
 _LAYOUT = "SELECT value FROM meta WHERE key = %s"
 #: Notes something about the store under a key.
@@ -66,7 +78,7 @@ def migrate(db: psycopg.Connection[Any], secret: str) -> None:
     The lock of those who migrate is polled: who waited in it would hold back index builds. A
     statement that waits for a table gives way to readers, and is tried again.
     """
-    if layout(db) == len(MIGRATIONS) and layout(db, "access_layout") >= len(SCRIPTS):
+    if all(layout(db, key) >= len(scripts) for key, scripts in _SCRIPTS.items()):
         return
     deadline, pause = Deadline.after(_LOCK_SECONDS), Event()
     while not deadline.expired():
@@ -84,18 +96,19 @@ def migrate(db: psycopg.Connection[Any], secret: str) -> None:
 
 
 def _migrate(db: psycopg.Connection[Any], secret: str) -> None:
-    found, access = layout(db), layout(db, "access_layout")
-    for script in (*MIGRATIONS[found:], *SCRIPTS[access:]):
-        db.execute(script)
-    if found == 0:
+    is_new = not layout(db)
+    for key, scripts in _SCRIPTS.items():
+        found = layout(db, key)
+        for script in scripts[found:]:
+            db.execute(script)
+        db.execute(KEEP, (key, str(max(found, len(scripts)))))
+    if is_new:
         for key, value in (("secret", secret), ("fold_version", FOLD_VERSION)):
             db.execute(KEEP, (key, value))
-    db.execute(KEEP, ("layout", str(len(MIGRATIONS))))
-    db.execute(KEEP, ("access_layout", str(max(access, len(SCRIPTS)))))
 
 
 def layout(db: psycopg.Connection[Any], key: str = "layout") -> int:
-    """The layout of the store, or with `access_layout` that of its sidecar; 0 if there is none."""
+    """How many scripts of a key the store has run; 0 if there is no store."""
     there = db.execute("SELECT to_regclass('meta')").fetchone()
     if there is None or there[0] is None:
         return 0

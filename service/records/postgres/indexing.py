@@ -1,6 +1,5 @@
 """What is derived from records: rows of words, passages and cells, kept in step with them."""
 
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -8,24 +7,18 @@ import orjson
 
 from evidence.fold import fold
 from evidence.pointer import top_level
-from service.records.derived import cells_of, derives, order_of, texts_of
+from service.records.derived import cells_of, texts_of
 from service.records.large import LargeValue, Place
-from service.records.manifest import StreamManifest
 from service.records.passages import fold_passages, starts
-from service.records.postgres.keys import group_key, key_of, number_of
+from service.records.postgres.keys import key_of, number_of
 from service.records.postgres.terms import vector
 from service.records.postgres.transactions import Transactions
-from service.records.scopes import Scopes
+from service.records.scopes import Scopes, StreamHandle
 from service.records.vocabulary import Vocabulary, is_letter
 
 PIECE_RECORDS: Final = 1_000
 
 _DOCUMENTS = "SELECT seq, data, big FROM document WHERE seq = ANY(%s)"
-_NEXT = """
-SELECT d.seq, d.data, d.big FROM document d JOIN record r USING (seq)
-WHERE r.stream = %s AND NOT r.deleted AND r.seq > %s ORDER BY r.seq LIMIT %s
-"""
-_REORDER = "UPDATE record SET at = %s, cursor = %s, thread = %s, place = %s WHERE seq = %s"
 _LEAVE = """
 DELETE FROM {table} t USING unnest(%s::bigint[], %s::integer[]) AS d(seq, ordinal)
 WHERE t.seq = d.seq AND t.ordinal = d.ordinal
@@ -46,7 +39,7 @@ _LETTERS = "INSERT INTO letter SELECT * FROM unnest(%s::text[]) ON CONFLICT DO N
 
 @dataclass(slots=True)
 class Index:
-    """One batch of rows to drop and to add, of records of one or several connections."""
+    """One batch of rows to drop and to add, of one or several connections. See `writer.Index`."""
 
     writer: Transactions
     dropped: dict[int, tuple[Scopes, frozenset[str] | None]] = field(default_factory=dict)
@@ -58,14 +51,12 @@ class Index:
     vocabulary: Vocabulary = field(default_factory=Vocabulary)
 
     def drop(self, scopes: Scopes, seq: int, fields: frozenset[str] | None = None) -> None:
-        """Notes what is derived from a record's fields, from all where none are named."""
         self.dropped[seq] = scopes, fields
 
     def drop_value(self, place: Place) -> None:
         self.dropped_values.append(place[0])
 
     def apply_drops(self) -> None:
-        """Takes out what was noted, before the records it came from change."""
         writer, seqs = self.writer, list(self.dropped)
         for start in range(0, len(seqs), PIECE_RECORDS):
             piece = seqs[start : start + PIECE_RECORDS]
@@ -91,24 +82,19 @@ class Index:
         cells = (n for f, n in scopes.cells.items() if fields is None or top_level(f) in fields)
         return seq, {*kept.values(), *cells}
 
-    def add_large(self, conn: int, large: LargeValue) -> Place:
-        """Notes the chunks of a large value under a fresh number; returns where they will be."""
+    def add_large(self, connection: int, large: LargeValue) -> Place:
         value = self.writer.fresh("value_seq")
-        self.chunks += [(value, no, conn, text.encode()) for no, text in enumerate(large.pieces())]
+        pieces = enumerate(large.pieces())
+        self.chunks += [(value, no, connection, text.encode()) for no, text in pieces]
         return large.place(value)
 
     def add(
-        self,
-        conn: int,
-        stream: tuple[StreamManifest, Scopes],
-        seq: int,
-        data: dict[str, Any],
-        places: dict[str, Place],
+        self, stream: StreamHandle, seq: int, data: dict[str, Any], places: dict[str, Place]
     ) -> None:
-        """Notes what is derived from the fields in `data`, given with whole values."""
-        for ordinal, text, _ in texts_of(stream[1], data, places):
+        conn = stream.connection
+        for ordinal, text, _ in texts_of(stream.scopes, data, places):
             self._add_text(conn, ordinal, seq, text)
-        for ordinal, value in cells_of(*stream, data, places):
+        for ordinal, value in cells_of(stream, data, places):
             self.cells.append((seq, ordinal, conn, key_of(value), number_of(value)))
 
     def _add_text(self, conn: int, ordinal: int, seq: int, text: str) -> None:
@@ -124,7 +110,9 @@ class Index:
         self.passages += [(seq, ordinal, at, conn, vector(one, marks)) for at, one in pieces]
 
     def apply_adds(self) -> None:
-        """Puts in what was noted."""
+        self.write()
+
+    def write(self) -> None:
         writer = self.writer
         for into, rows in (
             ("chunk (value, no, conn, text)", self.chunks),
@@ -148,22 +136,11 @@ class Index:
         if letters:
             writer.write(_LETTERS, sorted(letters))
         lengths = sorted(self.vocabulary.lengths.items())
-        writer.write_each(
+        writer.run_each(
             "UPDATE scope SET words = words + %s WHERE ordinal = %s",
             [(length, ordinal) for ordinal, length in lengths if length],
         )
         self.vocabulary.clear()
-
-
-def ordered(manifest: StreamManifest, data: dict[str, Any]) -> tuple[Any, ...]:
-    """(`at`, `cursor`, `thread`, `place`) of a record, as columns."""
-    at, cursor, thread, place = order_of(manifest, data)
-    return (
-        at,
-        key_of(cursor),
-        None if thread is None else group_key(thread),
-        None if place is None else key_of(place),
-    )
 
 
 def whole(
@@ -182,51 +159,3 @@ def read_value(writer: Transactions, value: int) -> str:
     """The whole text of a large value."""
     rows = writer.rows_of("SELECT text FROM chunk WHERE value = %s ORDER BY no", value)
     return b"".join(text for (text,) in rows).decode()
-
-
-def reindex(
-    writer: Transactions,
-    stream: tuple[int, int],
-    old: tuple[StreamManifest, Scopes],
-    new: tuple[StreamManifest, Scopes],
-) -> None:
-    """Derives everything anew for the records of a stream, (stream, connection)."""
-    if derives(old[0]) != derives(new[0]):
-        derive(writer, stream, new, replaced=old[1])
-
-
-def derive(
-    writer: Transactions,
-    stream: tuple[int, int],
-    new: tuple[StreamManifest, Scopes],
-    *,
-    replaced: Scopes | None = None,
-    look: Callable[[dict[str, Any]], None] = lambda data: None,
-) -> int:
-    """Fills the indexes with the records of a stream, whose rows in them, if any, are `replaced`.
-
-    Calls `look` with each; returns how many records there are.
-    """
-    count = 0
-    names = set(map(top_level, (*new[1].searchable, *new[1].cells)))
-    for rows in _pieces(writer, stream[0]):
-        index, orders = Index(writer), []
-        for seq, text, big in rows:
-            data, places = whole(writer, text, big, names)
-            if replaced is not None:
-                index.drop(replaced, seq)
-            index.add(stream[1], new, seq, data, places)
-            look(data)
-            orders.append((*ordered(new[0], data), seq))
-        index.apply_drops()
-        writer.write_each(_REORDER, orders)
-        index.apply_adds()
-        count += len(orders)
-    return count
-
-
-def _pieces(writer: Transactions, stream: int) -> Iterator[Iterable[tuple[Any, ...]]]:
-    last = 0
-    while rows := writer.rows_of(_NEXT, stream, last, PIECE_RECORDS):
-        yield rows
-        last = rows[-1][0]

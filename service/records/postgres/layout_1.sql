@@ -170,14 +170,10 @@ CREATE TABLE member (
 
 -- The second wall. A role of web processes sees the rows of the connections that its transaction
 -- names, and before that the grants alone. Row security would keep an index of words from being
--- used, so those tables have views, and the role may not read the tables themselves.
+-- used, so those tables have views, and the role may not read the tables themselves. The rest of
+-- the wall is in row_security.sql.
 CREATE FUNCTION rung_conns() RETURNS integer[] STABLE LANGUAGE sql AS
   $$ SELECT coalesce(nullif(current_setting('rung.conns', true), ''), '{}')::integer[] $$;
--- Names the connections of the transaction, all of them with NULL.
-CREATE FUNCTION rung_confine(names text[]) RETURNS text LANGUAGE sql
-  SECURITY DEFINER SET search_path FROM CURRENT AS
-  $$ SELECT set_config('rung.conns', array(
-    SELECT id FROM connection WHERE names IS NULL OR connection_id = ANY (names))::text, true) $$;
 DO $$
 DECLARE
   one text;
@@ -185,20 +181,14 @@ DECLARE
 BEGIN
   FOREACH one IN ARRAY '{stream, scope, record, document, tombstone, chunk, cell, change, blob,
     blob_part, blob_use}'::text[] LOOP
-    EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', one);
     EXECUTE format('CREATE POLICY seen ON %I FOR SELECT USING (%s)', one, seen);
   END LOOP;
   FOREACH one IN ARRAY '{term, passage, word_count}'::text[] LOOP
     EXECUTE format('CREATE VIEW %I AS SELECT * FROM %I WHERE %s', one || '_seen', one, seen);
   END LOOP;
   FOREACH one IN ARRAY '{grant, package, member}'::text[] LOOP
-    EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', one);
     EXECUTE format('CREATE POLICY seen ON %I FOR SELECT USING (%s)', one,
       $p$coalesce(current_setting('rung.conns', true), '') = ''$p$);
   END LOOP;
+  CREATE POLICY seen ON connection FOR SELECT USING (id = ANY ((SELECT rung_conns())::integer[]));
 END $$;
-ALTER TABLE connection ENABLE ROW LEVEL SECURITY;
-CREATE POLICY seen ON connection FOR SELECT USING (id = ANY ((SELECT rung_conns())::integer[]));
--- Numbers alone: whether a grant covers a connection, or all that there are.
-CREATE VIEW searched AS
-  SELECT conn, array_agg(ordinal) AS ordinals FROM scope WHERE searchable GROUP BY conn;

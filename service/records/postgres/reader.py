@@ -9,31 +9,29 @@ from typing import Any, Final
 from evidence.fold import FOLD_VERSION
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
-from service.records.attachments import BLOB_PART_BYTES
+from service.records.attachments import covering
 from service.records.engine import BlobRow, Snapshot
 from service.records.failures import of_another_version
 from service.records.postgres.catalog import Catalog
-from service.records.postgres.connections import ERRORS, Connection, Pool, explained
+from service.records.postgres.connections import ERRORS, Loan, Pool, Rows, Statement, explained
 from service.records.postgres.ddl import READABLE
 from service.records.postgres.snapshot import PostgresSnapshot
 
-#: Begins a snapshot in one round trip, whatever stands between.
-_BEGIN = """
-BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
-SET LOCAL statement_timeout = {milliseconds};
+_BEGIN: Final[Statement] = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", ())
+_STATE = """
 SELECT generation, catalog, (SELECT value FROM meta WHERE key = 'layout'),
   (SELECT value FROM meta WHERE key = 'fold_version'),
-  (SELECT value FROM meta WHERE key = 'secret') FROM counter
-"""
-_REACHED = "SELECT generation, (SELECT value FROM meta WHERE key = 'secret') FROM counter"
+  (SELECT value FROM meta WHERE key = 'secret'), set_config('statement_timeout', %s, true)
+FROM counter
+""".strip()
 #: Seconds that a request waits for a replica to answer, and to reach the primary; seconds that one
 #: which does not answer is left alone; seconds between two looks.
 REPLICA_SECONDS: Final = 0.5
 BEHIND_SECONDS: Final = 0.05
 AWAY_SECONDS: Final = 5.0
 LOOK_SECONDS: Final = 0.002
-
-_Begun = tuple[Connection, tuple[Any, ...]]
+#: A connection with the rows of the last statement that began its transaction; none if none has.
+Begun = tuple[Loan, Rows]
 
 
 class Replica:
@@ -43,7 +41,9 @@ class Replica:
         self.pool = Pool(url)
         self._away = Deadline.after(0)
 
-    def begun(self, statement: str, reached: tuple[Any, ...], stack: ExitStack) -> _Begun | None:
+    def begun(
+        self, opening: Sequence[Statement], reached: tuple[Any, ...], stack: ExitStack
+    ) -> Begun | None:
         """A transaction that has every commit of the primary up to a generation of this store.
 
         None if the replica does not answer, is of another store or stays behind.
@@ -53,14 +53,15 @@ class Replica:
             with ExitStack() as tried:
                 try:
                     short = Deadline.after(REPLICA_SECONDS)
-                    begun = tried.enter_context(self.pool.begun(statement, short))
+                    loan = tried.enter_context(self.pool.loan(short))
+                    rows = loan.run(*opening)[-1]
                 except ERRORS:
                     self._away = Deadline.after(AWAY_SECONDS)
                     break
-                generation, *_, secret = begun[1]
-                if secret == reached[1] and generation >= reached[0]:
+                generation, *_, secret, _ = rows[0]
+                if secret == reached[4] and generation >= reached[0]:
                     stack.enter_context(tried.pop_all())
-                    return begun
+                    return loan, rows
             if behind.expired():
                 break
             pause.wait(LOOK_SECONDS)
@@ -79,40 +80,46 @@ class Reader:
     def snapshot(self, seconds: float = BUDGETS.store_seconds) -> Iterator[PostgresSnapshot]:
         """One consistent view of the store; statements past `seconds` raise `TimedOut`."""
         deadline = Deadline.after(seconds)
-        begin = _BEGIN.format(milliseconds=max(1, int(seconds * 1_000)))
+        opening = _BEGIN, (_STATE, (str(max(1, int(seconds * 1_000))),))
         with explained(), ExitStack() as stack:
-            db, row = self._begun(begin, deadline, stack)
-            generation, version, layout, fold_version, _ = row
-            if int(layout) not in READABLE or fold_version != FOLD_VERSION:
-                raise of_another_version(newer=int(layout) >= READABLE.stop)
-            if self._catalog.version != version:
-                self._catalog = Catalog(version)
-            yield PostgresSnapshot(db, generation, deadline, self._catalog)
+            loan, rows = self._loan(opening, deadline, stack)
+            found = PostgresSnapshot(loan, deadline, opening, self._opened, self._catalog)
+            if rows:
+                found.begun(rows)
+            yield found
+            found.settle()
 
-    def _begun(self, begin: str, deadline: Deadline, stack: ExitStack) -> _Begun:
-        """A transaction on a replica that has reached the primary, or on the primary.
+    def _opened(self, row: tuple[Any, ...]) -> tuple[int, Catalog]:
+        """(generation, catalog) of a row of the state; raises for another version's store."""
+        generation, version, layout, fold_version, *_ = row
+        if int(layout) not in READABLE or fold_version != FOLD_VERSION:
+            raise of_another_version(newer=int(layout) >= READABLE.stop)
+        if self._catalog.version != version:
+            self._catalog = Catalog(version)
+        return generation, self._catalog
+
+    def _loan(self, opening: Sequence[Statement], deadline: Deadline, stack: ExitStack) -> Begun:
+        """A transaction on a replica that has reached the primary, or one to come on the primary.
 
         The primary is asked with every request, so a grant that was revoked there has ended.
         """
         if self._replicas is not None:
-            with self._pool.begun(_REACHED, deadline) as (_, reached):
-                pass
-            if begun := next(self._replicas).begun(begin, reached, stack):
+            with self._pool.loan(deadline) as primary:
+                ((reached,),) = primary.run(opening[-1])
+            if begun := next(self._replicas).begun(opening, reached, stack):
                 return begun
-        return stack.enter_context(self._pool.begun(begin, deadline))
+        return stack.enter_context(self._pool.loan(deadline)), []
 
     def blob_bytes(
         self, blob: BlobRow, start: int, stop: int, connection_ids: Iterable[str]
     ) -> Iterator[bytes]:
-        first, last = start // BLOB_PART_BYTES, -(-stop // BLOB_PART_BYTES)
-        for number in range(first, last):
+        for number, inside in covering(start, stop):
             with self.snapshot() as snapshot:
                 snapshot.confine(connection_ids)
                 part = snapshot.blob_part(blob, number)
             if part is None:
                 return
-            base = number * BLOB_PART_BYTES
-            yield part[max(0, start - base) : stop - base]
+            yield part[inside]
 
     def exists(self) -> bool:
         return True

@@ -8,8 +8,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from service.records.conditions import Condition
-from service.records.engine import LAST, WORDS_MOST, Rows, Scope, Spellings, share
+from service.records.engine import (
+    FIELDS_APART_MOST,
+    LAST,
+    WORDS_MOST,
+    Rows,
+    Scope,
+    Spellings,
+    share,
+)
 from service.records.postgres.asking import Asking
+from service.records.postgres.catalog import Counts
 from service.records.postgres.conditions import of_records
 from service.records.postgres.terms import query
 
@@ -20,12 +29,12 @@ SELECT (SELECT coalesce(sum(records), 0)::bigint FROM stream WHERE id = ANY(%s::
 _LIKE = """
 SELECT p.first, w.word, w.n FROM unnest(%s::text[], %s::text[]) AS p(first, last)
 CROSS JOIN LATERAL (SELECT c.word, sum(c.n)::bigint AS n FROM word_count_seen c
-  WHERE c.word >= p.first AND c.word < p.last AND c.ordinal = ANY(%s::integer[])
+  WHERE c.word >= p.first AND c.word < p.last AND c.ordinal{} = ANY(%s::integer[])
   GROUP BY c.word HAVING sum(c.n) > 0 ORDER BY 1 LIMIT %s) w
 """
 _COUNTS = """
 SELECT word, sum(n)::bigint FROM word_count_seen
-WHERE word = ANY(%s) AND ordinal = ANY(%s::integer[]) GROUP BY word HAVING sum(n) > 0
+WHERE word = ANY(%s) AND ordinal{} = ANY(%s::integer[]) GROUP BY word HAVING sum(n) > 0
 """
 _LENGTHS = """
 SELECT seq, sum(words)::bigint FROM term_seen
@@ -53,43 +62,54 @@ FROM record r WHERE r.seq = ANY(%s) AND r.stream = %s AND r.thread IS NOT NULL)
 class SearchVerbs(Asking):
     """The verbs of search of a snapshot. See `engine.Snapshot`."""
 
-    #: Counts of all words with a prefix in some fields, as `words_like` has found them.
-    _counts: dict[tuple[int, ...], dict[str, dict[str, int]]]
-
     def statistics(self, streams: Sequence[int], fields: Sequence[int]) -> tuple[int, int]:
         ((records, words),) = self.rows_of(_STATISTICS, _array(streams), _array(fields))
         return records, words
 
     def words_like(self, fields: Sequence[int], prefixes: Sequence[str]) -> list[str]:
-        firsts, lasts = list(prefixes), [prefix + LAST for prefix in prefixes]
-        rows = self.rows_of(_LIKE, firsts, lasts, _array(fields), WORDS_MOST)
-        known = self._counts.setdefault(tuple(fields), {})
-        for prefix in prefixes:
-            counts = {word: n for first, word, n in rows if first == prefix}
-            if len(counts) < WORDS_MOST:
-                known[prefix] = counts
-        return [word for _, word, _ in rows]
+        known, found = self._counts(fields), list[str]()
+        unknown = [prefix for prefix in prefixes if prefix not in known]
+        if unknown:
+            lasts = [prefix + LAST for prefix in unknown]
+            sql = _LIKE.format(_scanned(fields))
+            rows = self.rows_of(sql, unknown, lasts, _array(fields), WORDS_MOST)
+            for prefix in unknown:
+                counts = {word: n for first, word, n in rows if first == prefix}
+                if len(counts) < WORDS_MOST:
+                    known[prefix] = counts
+                else:
+                    found += counts
+        return [*found, *(word for prefix in prefixes for word in known.get(prefix, ()))]
 
     def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> dict[str, int]:
         found, unknown = dict[str, int](), list[str]()
-        known = self._counts.get(tuple(fields), {})
+        known = dict(self._counts(fields))
+        sizes = set(map(len, known))
         for word in words:
-            counts = next((known[p] for p in known if word.startswith(p)), None)
+            heads = (word[:size] for size in sizes)
+            counts = next((known[head] for head in heads if head in known), None)
             if counts is None:
                 unknown.append(word)
             elif word in counts:
                 found[word] = counts[word]
-        return found | dict(self.rows_of(_COUNTS, unknown, _array(fields))) if unknown else found
+        if not unknown:
+            return found
+        return found | dict(self.rows_of(_COUNTS.format(_scanned(fields)), unknown, _array(fields)))
+
+    def _counts(self, fields: Sequence[int]) -> Counts:
+        """How many values hold each word with a prefix, as this and other snapshots found it."""
+        named = None if self._named is None else tuple(self._named)
+        return self.catalog.counts(self.generation(), (named, tuple(fields)))
 
     def letters(self) -> str:
-        return "".join(char for (char,) in self.rows_of("SELECT char FROM letter ORDER BY char"))
+        return self.catalog.letters(self.rows_of, self.generation())
 
     def rows(
         self, scope: Scope, groups: Sequence[Spellings], limit: int, *, newest: bool = False
     ) -> Rows:
         if not scope.fields:
             return Rows([], ([], [], []))
-        wanted = query(groups, self.catalog.scope(self.rows_of, scope.fields))
+        wanted = query(groups, self.catalog.scope(self.rows_at_once, scope.fields))
         # As many of every field that is sought by itself, from which `_shared` takes its part.
         apart = newest and scope.apart
         short, values = self._rows(scope, wanted, limit, newest, apart, "term")
@@ -127,8 +147,8 @@ class SearchVerbs(Asking):
             sql = f"SELECT {start}, t.seq, t.ordinal {source} {order} LIMIT %s"
         return sql, [*condition.values, limit]
 
-    def records_of(self, short: Iterable[int]) -> list[int]:
-        return list(short)
+    def records_of(self, rows: Rows) -> set[int]:
+        return {*rows.short, *rows.passages[0]}
 
     def lengths(self, fields: Sequence[int], seqs: Iterable[int]) -> dict[int, int]:
         return dict(self.rows_of(_LENGTHS, _array(seqs), _array(fields)))
@@ -154,6 +174,11 @@ class SearchVerbs(Asking):
             seq: {other: away for side in sides for away, other in enumerate(side, start=1)}
             for seq, *sides in rows
         }
+
+
+def _scanned(fields: Sequence[int]) -> str:
+    """What keeps an index of words from being read anew for each of many fields."""
+    return " + 0" if len(fields) > FIELDS_APART_MOST else ""
 
 
 def _array(numbers: Iterable[int]) -> str:

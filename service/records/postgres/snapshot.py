@@ -1,16 +1,15 @@
 """The verbs of a snapshot over PostgreSQL; see `engine.Snapshot` for what each returns."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import orjson
 
-from evidence.work import Deadline
 from service.records.engine import (
     Big,
     BlobRow,
     Change,
-    Generation,
     Order,
     Position,
     Row,
@@ -19,9 +18,7 @@ from service.records.engine import (
     StreamRow,
     Value,
 )
-from service.records.postgres.catalog import Catalog
 from service.records.postgres.conditions import of_limit, of_records, of_values
-from service.records.postgres.connections import Connection
 from service.records.postgres.keys import kept_value, key_of, value_of
 from service.records.postgres.search import SearchVerbs
 
@@ -33,11 +30,22 @@ _NAMES = """
 SELECT c.connection_id, s.name FROM stream s JOIN connection c ON c.id = s.conn
 ORDER BY c.connection_id COLLATE "C", s.name COLLATE "C"
 """
-_LOAD = """
+_RECORDS = """
 SELECT d.seq, r.stream, r.record_key, d.emitted_at, d.data, d.big, d.changed
-FROM document d JOIN record r ON r.seq = d.seq WHERE d.seq = ANY(%s)
+FROM document d JOIN record r ON r.seq = d.seq
 """
+_LOAD = f"{_RECORDS} WHERE d.seq = ANY(%s)"
 _CHUNKS = "SELECT text FROM chunk WHERE value = %s AND no BETWEEN %s AND %s ORDER BY no"
+_FETCH = """
+SELECT c.value, c.no, c.text FROM unnest(%s::bigint[], %s::text[], %s::integer[]) p(seq, field, no)
+JOIN document d ON d.seq = p.seq
+JOIN chunk c ON c.value = (d.big::jsonb -> p.field ->> 0)::bigint AND c.no = p.no
+"""
+_LAST_CHANGE = """
+SELECT coalesce(d.emitted_at, t.deleted_at)
+FROM change c LEFT JOIN document d USING (seq) LEFT JOIN tombstone t USING (seq)
+WHERE c.stream = %s ORDER BY c.version DESC LIMIT 1
+"""
 _BLOBS = """
 SELECT DISTINCT b.id, b.media_type, b.size_bytes, b.sha256, u.field FROM blob b
 JOIN blob_use u ON u.blob = b.id JOIN record r ON r.seq = u.seq
@@ -48,16 +56,6 @@ class PostgresSnapshot(SearchVerbs):
     """One consistent view of a store. See `engine.Snapshot`."""
 
     engine = "postgres"
-
-    def __init__(
-        self, db: Connection, generation: int, deadline: Deadline, catalog: Catalog
-    ) -> None:
-        super().__init__(db, deadline, catalog)
-        self._generation = generation
-        self._counts = {}
-
-    def generation(self) -> Generation:
-        return 0, self._generation
 
     def meta(self, key: str) -> Any:
         row = self.row("SELECT value FROM meta WHERE key = %s", key)
@@ -76,8 +74,11 @@ class PostgresSnapshot(SearchVerbs):
     def find(self, selection: Selection, record_key: str) -> int | None:
         found = of_records(selection)
         found.add("r.record_key = %s", record_key)
-        row = self.row(f"SELECT r.seq FROM record r WHERE {found.sql()}", *found.values)
-        return None if row is None else int(row[0])
+        row = self.row(f"{_RECORDS} WHERE {found.sql()}", *found.values)
+        if row is None:
+            return None
+        self.know([row], _LOAD, [row[0]])  # it will be read
+        return int(row[0])
 
     def page(
         self, selections: Sequence[Selection], order: Order, after: Position | None, limit: int
@@ -150,8 +151,21 @@ class PostgresSnapshot(SearchVerbs):
     def chunks(self, big: Big, first: int = 0, last: int | None = None) -> Iterator[str]:
         stop = big.chunks if last is None else last + 1
         for start in range(first, stop, CHUNKS):
-            rows = self.rows_of(_CHUNKS, big.first, start, min(start + CHUNKS, stop) - 1)
-            yield from (text.decode() for (text,) in rows)
+            numbers = range(start, min(start + CHUNKS, stop))
+            known = [self._chunks.get((big.first, no)) for no in numbers]
+            if None in known:
+                rows = self.rows_of(_CHUNKS, big.first, start, numbers[-1])
+                known = [text for (text,) in rows]
+            yield from (text.decode() for text in known if text is not None)
+
+    def fetch(self, places: Sequence[tuple[int, str, int]]) -> None:
+        found = self.rows_of(_FETCH, *map(list, zip(*places)))
+        self._chunks |= {(value, no): text for value, no, text in found}
+
+    @cached_property
+    def _chunks(self) -> dict[tuple[int, int], bytes]:
+        """What `fetch` has found, by value and number."""
+        return {}
 
     # Values of fields
 
@@ -215,6 +229,9 @@ class PostgresSnapshot(SearchVerbs):
     def later_changes(self, seq: int, after: int) -> Iterator[Change]:
         sql = "SELECT version, seq, fields FROM change WHERE seq = %s AND version > %s"
         return map(_change, self.rows_of(sql, seq, after))
+
+    def last_change(self, stream: int) -> str | None:
+        return next((at for (at,) in self.rows_of(_LAST_CHANGE, stream)), None)
 
     def deleted(self, seq: int) -> tuple[str, str]:
         ((key, at),) = self.rows_of(

@@ -16,7 +16,6 @@ from typing import Final
 from evidence.errors import NotFound
 from service.records.ingest import Batch, Counts
 from service.records.intake import Row
-from service.records.postgres import attachments
 from service.records.postgres.changes import ARRIVED, LOCK
 from service.records.postgres.writer import Writer
 from service.records.streams import open_stream
@@ -81,7 +80,7 @@ class Stage:
         writer, found = self.writer, self.writer.find_stream(*target)
         assert found is not None
         stream, connection = found
-        attachments.sweep(writer, {blob for (blob,) in writer.rows_of(_USED, stream)})
+        writer.sweep({blob for (blob,) in writer.write(_USED, stream)})
         for statement in _ERASE:
             writer.write(statement, stream)
         writer.write(_ALONE, connection)

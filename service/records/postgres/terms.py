@@ -7,8 +7,7 @@ lexeme too, at the position of the first, and a phrase of such characters is one
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from evidence.query import Term
-from evidence.question import is_unspaced
+from evidence.question import Term, is_unspaced
 from service.records.engine import Spellings
 
 #: The longest lexeme that PostgreSQL takes.

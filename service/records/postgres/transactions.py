@@ -6,55 +6,60 @@ commit. What all writers share, the counters, is changed last, so that nobody wa
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any
 
+from service.records.arrivals import Entry
 from service.records.postgres.connections import Connection, explained
-from service.records.postgres.ddl import BLOCK, KEEP
+from service.records.postgres.ddl import BLOCK, HELD, KEEP, OPEN
+from service.records.writer import BaseWriter
 
 _COUNT = """
 UPDATE counter SET generation = generation + 1, catalog = catalog + %s, version = version + %s
 RETURNING version
 """
 
-#: An entry of the log without its version: stream, seq, connection, fields.
-Entry = tuple[int, int, int, str | None]
+_INCOMING = "CREATE TEMP TABLE incoming ON COMMIT DROP AS SELECT {} FROM {} WITH NO DATA"
+_ENTER = "INSERT INTO {} OVERRIDING SYSTEM VALUE SELECT * FROM incoming; DROP TABLE incoming"
 
 
-class Transactions:
-    """The store, open for writing. Use as a context manager, or call `close`."""
+class Transactions(BaseWriter):
+    """The store, open for writing. Streams are staged in one transaction, with their own names."""
 
     def __init__(self, db: Connection, lock_seconds: int | None = None) -> None:
+        super().__init__()
         self.db, self.lock_seconds = db, lock_seconds
-        #: Streams that are replaced or removed in this transaction, each with its own name.
-        self.staged: dict[tuple[str, str], str] = {}
         self._log: list[Entry] = []
         self._wrote = self._catalog = False
         self._fresh: dict[str, list[int]] = {}
         #: Records written since the last `finish`.
         self._written = 0
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
     def close(self) -> None:
         self.db.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing. Inside another transaction it joins that one."""
         if self.db.info.transaction_status:
             yield
             return
         self._log, self._wrote, self._catalog = [], False, False
-        with explained(), self.db.transaction():
-            if self.lock_seconds is not None:
-                self.db.execute(f"SET LOCAL lock_timeout = '{self.lock_seconds}s'")
+        with self._opened():
             yield
             if self._wrote:
                 self._count()
+
+    @contextmanager
+    def _opened(self) -> Iterator[None]:
+        """A transaction that may write, or the one that is open."""
+        with explained():
+            if self.db.info.transaction_status:
+                yield
+                return
+            with self.db.transaction():
+                self.db.execute(OPEN)
+                if self.lock_seconds is not None:
+                    self.db.execute(f"SET LOCAL lock_timeout = '{self.lock_seconds}s'")
+                yield
 
     def _count(self) -> None:
         """Gives the changes their versions, in the order of all commits."""
@@ -65,51 +70,51 @@ class Transactions:
         self.copy("change (stream, version, seq, conn, fields)", entries)
 
     def rows_of(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """The rows that a statement gives."""
-        with explained():
-            return self.db.execute(sql, values).fetchall()
-
-    def row(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
-        """The first row of a statement, if any."""
-        found = self.rows_of(sql, *values)
-        return found[0] if found else None
+        """The rows of a statement, if it has any."""
+        with self._opened():
+            cursor = self.db.execute(sql, values)
+            return cursor.fetchall() if cursor.description else []
 
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """The rows of a statement that other engines run too; `?` marks its parameters."""
-        rows_of = self.rows_of if sql.startswith("SELECT") else self.changed
+        rows_of = self.rows_of if sql.startswith("SELECT") else self.write
         return rows_of(sql.replace("?", "%s"), *values)
 
-    def write(self, sql: str, *values: Any) -> None:
-        """Changes something."""
-        self._wrote = True
-        with explained():
-            self.db.execute(sql, values)
-
-    def changed(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Changes something, and gives the rows that it returns."""
+    def write(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Changes something, and gives the rows that the statement returns."""
         self._wrote = True
         return self.rows_of(sql, *values)
 
-    def write_each(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Changes something for each row."""
+    def run_each(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         if rows:
             self._wrote = True
-            with explained():
-                self.db.cursor().executemany(sql, rows)
+            with self._opened():
+                self.db.cursor().executemany(sql.replace("?", "%s"), rows)
 
     def copy(self, into: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Adds rows to a table; `into` names it and its columns."""
-        self._wrote = True
-        with explained(), self.db.cursor().copy(f"COPY {into} FROM STDIN") as copy:
-            for row in rows:
-                copy.write_row(row)
+        """Adds rows to a table; `into` names it and its columns.
 
-    def log(self, entry: Entry) -> None:
-        """Notes a change for the log."""
-        self._log.append(entry)
+        PostgreSQL copies into no table with row security, so those get their rows from another.
+        """
+        self._wrote = True
+        table, _, columns = into.partition(" ")
+        held = table in HELD
+        with self._opened():
+            if held:
+                self.db.execute(_INCOMING.format(columns.strip("()") or "*", table).encode())
+            target = "incoming" if held else into
+            with self.db.cursor().copy(f"COPY {target} FROM STDIN".encode()) as copy:
+                for row in rows:
+                    copy.write_row(row)
+            if held:
+                self.db.execute(_ENTER.format(into).encode())
+
+    def log(self, entries: Sequence[Entry]) -> None:
+        self._log += entries
+
+    def note(self, records: int) -> None:
+        self._written += records
 
     def changed_catalog(self) -> None:
-        """Notes that a connection or a stream changes."""
         self._wrote = self._catalog = True
 
     def fresh(self, sequence: str) -> int:
@@ -119,11 +124,6 @@ class Transactions:
             ((first,),) = self.rows_of("SELECT nextval(%s::regclass)", sequence)
             free += range(first + BLOCK - 1, first - 1, -1)
         return free.pop()
-
-    def meta(self, key: str) -> Any:
-        """What the store notes about itself under a key; None if there is nothing."""
-        row = self.row("SELECT value FROM meta WHERE key = %s", key)
-        return None if row is None else row[0]
 
     def set_meta(self, key: str, value: str | int) -> None:
         self.write(KEEP, key, str(value))

@@ -11,13 +11,14 @@ import secrets
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
 from evidence.errors import InvalidRequest, Unavailable
 from evidence.work import Deadline
+from service import durable
 from service.records.sqlite import files
 from service.records.sqlite.checkup import Absent, Foreign, Unreadable, opened, recognise
 from service.records.sqlite.erasing import erase_hidden
@@ -27,24 +28,13 @@ from service.records.sqlite.writer import OWNER_ONLY, Writer, open_writer
 ATTEMPTS: Final = 20
 BESIDE: Final = ("", "-wal", "-shm", "-journal")
 
-#: Who may read what, a table before those that it refers to.
-_ACCESS: Final = ("member", "package", '"grant"')
+#: The tables of who may read what, and the second column of those that end with `revoked_at`.
+_ACCESS: Final = {'"grant"': "grant_id", "package": "package_id", "member": None}
 #: What changes with every record, stream or connection, but not with a grant.
 _CONTENT: Final = (
     "SELECT key, value FROM meta WHERE key LIKE 'next%' AND value > 1",
     "SELECT * FROM connection",
     "SELECT * FROM stream",
-)
-#: What was revoked in the store that is replaced stays revoked.
-_REVOKED = (
-    (
-        'SELECT revoked_at, grant_id FROM "grant" WHERE revoked_at IS NOT NULL',
-        'UPDATE "grant" SET revoked_at = ? WHERE grant_id = ? AND revoked_at IS NULL',
-    ),
-    (
-        "SELECT revoked_at, package_id FROM package WHERE revoked_at IS NOT NULL",
-        "UPDATE package SET revoked_at = ? WHERE package_id = ? AND revoked_at IS NULL",
-    ),
 )
 
 
@@ -57,7 +47,7 @@ def back_up(store: Path, target: Path) -> None:
             raise InvalidRequest("The store cannot be its own backup. Name another file.")
     with _beside(target) as copy:
         _copy(store, copy, used=True)
-        _rename(copy, target)
+        durable.move(copy, target)
 
 
 def restore(source: Path, store: Path) -> None:
@@ -95,8 +85,7 @@ def new_file(target: Path) -> Iterator[Writer]:
     with _beside(target) as copy:
         with open_writer(copy) as writer:
             yield writer
-        _sync(copy)
-        _rename(copy, target)
+        durable.move(copy, target)
 
 
 @contextmanager
@@ -116,15 +105,15 @@ def replacement(store: Path, source: Path) -> Iterator[Writer]:
         _copy(source, copy, used=same)
         with open_writer(copy) as writer:
             yield writer
-        _sync(copy)  # little of it is left to be written under the lock
+        durable.sync(copy)  # little of it is left to be written under the lock
         with _locked(db, store):
             if same and content != _content(db):
                 raise Unavailable(
                     f"Records were written to {store} meanwhile, so nothing was changed. "
                     "Run the command again."
                 )
-            (_keep_access if same else _keep_revoked)(db, copy)
-            _rename(copy, store)
+            _keep_access(db, copy, all_of_it=same)
+            durable.move(copy, store)
 
 
 def _require_store(path: Path) -> None:
@@ -162,22 +151,6 @@ def _copy(source: Path, copy: Path, *, used: bool) -> None:
         there.backup(here)
 
 
-def _sync(copy: Path) -> None:
-    """Writes a copy to the disk."""
-    file = os.open(copy, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
-
-
-def _rename(copy: Path, target: Path) -> None:
-    """Puts a copy in place of `target`, with all of it on the disk."""
-    _sync(copy)
-    os.replace(copy, target)
-    files.make_durable(target)
-
-
 def _connect(store: Path) -> sqlite3.Connection:
     """A connection to the store that is replaced; to no file if there is none."""
     name = f"file:{quote(str(store))}?mode=rw" if store.exists() else ":memory:"
@@ -192,25 +165,28 @@ def _content(db: sqlite3.Connection) -> list[Any]:
 
 @contextmanager
 def _locked(db: sqlite3.Connection, store: Path) -> Iterator[None]:
-    """Keeps others from writing to a store whose log is empty."""
+    """Keeps others from writing to a store whose log is empty, and from emptying its log."""
     log, pause = store.with_name(f"{store.name}-wal"), threading.Event()
-    try:
-        db.execute("PRAGMA wal_checkpoint(PASSIVE)")  # while others write
-        for _ in range(ATTEMPTS):
-            # In turn, or a writer of many short transactions comes in between the two.
-            with explain_locks(store), files.in_turn(store, LOCK_SECONDS):
-                if _begin(db, log):
-                    break
-            pause.wait(LOG_SECONDS)  # a turn for the others
-        else:
-            raise Unavailable(f"{store} is being read or written all the time. Try again.")
-    except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError):
-            raise
-        log.unlink(missing_ok=True)  # the old store is damaged: nobody writes to it
-    yield
-    with suppress(sqlite3.Error):
-        db.execute("ROLLBACK")
+    with ExitStack() as turn:
+        try:
+            db.execute("PRAGMA wal_checkpoint(PASSIVE)")  # while others write
+            for _ in range(ATTEMPTS):
+                # In turn, or a writer of many short transactions comes in between the two.
+                turn.enter_context(files.in_turn(store, LOCK_SECONDS))
+                with explain_locks(store):
+                    if _begin(db, log):
+                        break
+                turn.close()
+                pause.wait(LOG_SECONDS)  # a turn for the others
+            else:
+                raise Unavailable(f"{store} is being read or written all the time. Try again.")
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):
+                raise
+            log.unlink(missing_ok=True)  # the old store is damaged: nobody writes to it
+        yield
+        with suppress(sqlite3.Error):
+            db.execute("ROLLBACK")
 
 
 def _begin(db: sqlite3.Connection, log: Path) -> bool:
@@ -232,28 +208,25 @@ def _begin(db: sqlite3.Connection, log: Path) -> bool:
         pause.wait(files.TURN_SECONDS)
 
 
-def _keep_revoked(db: sqlite3.Connection, copy: Path) -> None:
-    for found, revoke in _REVOKED:
-        rows: list[Any] = []
-        with suppress(sqlite3.DatabaseError):  # the old store is damaged, or there is none
-            rows = db.execute(found).fetchall()
-        if rows:
-            with open_writer(copy) as writer:
-                writer.db.executemany(revoke, rows)
+def _keep_access(db: sqlite3.Connection, copy: Path, *, all_of_it: bool) -> None:
+    """Gives the copy the grants and packages of the store, or only the ends of those revoked.
 
-
-def _keep_access(db: sqlite3.Connection, copy: Path) -> None:
-    """Gives the copy the grants and packages of the store, unless they cannot be read."""
-    tables: dict[str, list[Any]] = {}
-    with suppress(sqlite3.DatabaseError):  # the store is damaged
-        tables = {table: db.execute(f"SELECT * FROM {table}").fetchall() for table in _ACCESS}
+    The copy keeps its own where the store is damaged, or there is none.
+    """
     # Not a writer: it would wait for its turn, and who has that waits for the lock of the store.
     with closing(sqlite3.connect(copy, isolation_level=None)) as here:
-        here.execute("PRAGMA synchronous = OFF")  # `_rename` writes the copy to the disk
-        for table in tables:
-            here.execute(f"DELETE FROM {table}")
-        for table, rows in reversed(tables.items()):
-            for row in rows:
-                marks = ", ".join("?" * len(row))
-                here.execute(f"INSERT INTO {table} VALUES ({marks})", row)
+        here.execute("PRAGMA synchronous = OFF")  # `durable.move` writes the copy to the disk
+        for table, key in _ACCESS.items():
+            try:
+                found = db.execute(f"SELECT * FROM {table}")
+                rows = found.fetchall()
+            except sqlite3.DatabaseError:
+                continue
+            if all_of_it:
+                here.execute(f"DELETE FROM {table}")
+                marks = ", ".join("?" * len(found.description))
+                here.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
+            elif key:
+                end = f"UPDATE {table} SET revoked_at = ? WHERE {key} = ? AND revoked_at IS NULL"
+                here.executemany(end, [(row[-1], row[1]) for row in rows if row[-1]])
         here.execute("PRAGMA wal_checkpoint(TRUNCATE)")

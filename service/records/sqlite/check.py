@@ -4,7 +4,6 @@ A text is in its full-text table if the table has its number of words and finds 
 """
 
 import hashlib
-import random
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from service.records.manifest import StreamManifest, parse
 from service.records.passages import fold_passages
 from service.records.sqlite.checkup import opened
 from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
+from service.records.sqlite.index_check import Place, finds_one
 from service.records.sqlite.passages import read_chunks
 from service.records.sqlite.scopes import row_id
 from service.records.sqlite.search import varint
@@ -150,9 +150,7 @@ class _Stream:
         size = self.db.execute(f"SELECT sz FROM {table}_docsize WHERE id = ?", (row,)).fetchone()
         if size is None or varint(size[0]) != len(words):
             return False
-        match = f"SELECT 1 FROM {table} WHERE {table} MATCH ? AND rowid = ?"
-        query = (f'"{random.choice(words)}"', row) if words else ()
-        return not words or self.db.execute(match, query).fetchone() is not None
+        return finds_one(self.db, Place(table, row), words)
 
     def _check_cells(self, seq: int, data: dict[str, Any]) -> None:
         wanted = {

@@ -3,7 +3,7 @@
 import os
 import sqlite3
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,15 +15,12 @@ from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.access import tokens
 from service.records.failures import NEWER
-from service.records.sqlite import index_check
-from service.records.sqlite.ddl import MIGRATIONS, READABLE
+from service.records.sqlite import files, index_check
+from service.records.sqlite.ddl import LAYOUTS, NEWEST as NEWEST
 from service.records.sqlite.reader import STEPS_BETWEEN_CHECKS
+from service.records.sqlite.transactions import INDEXES
 
-NEWEST = len(MIGRATIONS)
 LOG_MARK = slice(18, 20)  # of the header: the versions for writing and reading
-SQLITE = sqlite3.sqlite_version
-#: The full-text tables.
-TABLES = ("fts", "fts_passage")
 #: How SQLite begins to say that a file is none of its own, or has other tables.
 FOREIGN = ("file is not a database", "no such table", "no such column")
 
@@ -58,17 +55,7 @@ class Checkup:
     @property
     def readable(self) -> bool:
         """Whether this version can read its tables and its indexes."""
-        return self.layout in READABLE and self.same_fold
-
-
-def has_full_text() -> bool:
-    """Whether the SQLite of this Python has FTS5."""
-    with closing(sqlite3.connect(":memory:")) as db:
-        try:
-            db.execute("CREATE VIRTUAL TABLE words USING fts5(body)")
-        except sqlite3.OperationalError:
-            return False
-    return True
+        return self.layout in LAYOUTS and self.same_fold
 
 
 def examine(path: Path, deadline: Deadline) -> Checkup:
@@ -96,7 +83,7 @@ def recognise(path: Path) -> None:
         raise _unreadable(error) from error
     if layout > NEWEST:
         raise Unreadable(f"it {NEWER}")
-    if layout not in READABLE or meta.get("fold_version") != FOLD_VERSION:
+    if layout not in LAYOUTS or meta.get("fold_version") != FOLD_VERSION:
         raise Unreadable("an older version wrote it; upgrade it with `rung stats`")
 
 
@@ -112,7 +99,10 @@ def _unreadable(error: sqlite3.Error | OSError) -> Unreadable:
 def opened(path: Path, alone: bool) -> closing[sqlite3.Connection]:
     # Opened the usual way, a file without a log gets one, which may then belong to the wrong user.
     mode = "mode=ro&immutable=1" if alone else "mode=ro"
-    return closing(sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True))
+    db = sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True)
+    if not alone:
+        files.forget_stale_index(db, path)
+    return closing(db)
 
 
 def _examined(path: Path, deadline: Deadline, alone: bool) -> Checkup:
@@ -120,9 +110,9 @@ def _examined(path: Path, deadline: Deadline, alone: bool) -> Checkup:
         (layout,) = db.execute("PRAGMA user_version").fetchone()
         meta = dict(db.execute("SELECT key, value FROM meta"))
         (records,) = db.execute("SELECT count(*) FROM record WHERE deleted = 0").fetchone()
-        grants = _grants(db, layout)
+        grants = _grants(db)
         db.set_progress_handler(deadline.expired, STEPS_BETWEEN_CHECKS)
-        damage, checked = _damage(db, TABLES if layout in READABLE else (), deadline.expired)
+        damage, checked = _damage(db, deadline.expired)
     return Checkup(
         layout=layout,
         same_fold=meta.get("fold_version") == FOLD_VERSION,
@@ -142,21 +132,19 @@ def _keeps_log(path: Path) -> bool:
         return file.read(LOG_MARK.stop)[LOG_MARK] == b"\2\2"
 
 
-def _grants(db: sqlite3.Connection, layout: int) -> dict[str, int]:
+def _grants(db: sqlite3.Connection) -> dict[str, int]:
     """How many grants and packages are active, expired and revoked."""
     found = {"active": 0, "expired": 0, "revoked": 0}
-    for table in ('"grant"', "package")[: max(layout, 1)]:
+    for table in ('"grant"', "package"):
         for revoked_at, expires_at in db.execute(f"SELECT revoked_at, expires_at FROM {table}"):
             found[tokens.state(revoked_at, expires_at, datetime.now(UTC))] += 1
     return found
 
 
-def _damage(
-    db: sqlite3.Connection, tables: Iterable[str], late: Callable[[], bool]
-) -> tuple[str | None, bool]:
+def _damage(db: sqlite3.Connection, late: Callable[[], bool]) -> tuple[str | None, bool]:
     """(what is damaged, whether all was looked at): the pages, and the words of the indexes."""
     try:
-        for table in tables:
+        for table in INDEXES:
             db.execute(f"CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, {table}, row)")
             db.execute("SELECT count(*) FROM temp.words").fetchone()
             db.execute("DROP TABLE temp.words")

@@ -32,7 +32,7 @@ How it fits together:
 """
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from evidence.limits import CONTRACT
 from service.records.derived import NO_CURSOR
@@ -45,7 +45,7 @@ PASSAGE = CONTRACT.passage_chars
 STREAM_BLOCK = 64
 CONNECTION_BLOCK = 16_384
 
-_VERSION_1 = f"""
+_TABLES = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 
 CREATE TABLE connection (
@@ -53,7 +53,8 @@ CREATE TABLE connection (
   connection_id TEXT NOT NULL UNIQUE,
   connector_key TEXT NOT NULL,
   display_name TEXT,
-  first_ordinal INTEGER NOT NULL UNIQUE
+  first_ordinal INTEGER NOT NULL UNIQUE,
+  languages TEXT NOT NULL DEFAULT '[]'
 );
 
 CREATE TABLE stream (
@@ -61,6 +62,7 @@ CREATE TABLE stream (
   connection INTEGER NOT NULL REFERENCES connection(id),
   name TEXT NOT NULL,
   manifest TEXT NOT NULL,
+  records INTEGER NOT NULL DEFAULT 0,
   UNIQUE (connection, name)
 );
 
@@ -69,6 +71,7 @@ CREATE TABLE scope (
   stream INTEGER NOT NULL REFERENCES stream(id),
   field TEXT NOT NULL,
   searchable INTEGER NOT NULL,
+  words INTEGER NOT NULL DEFAULT 0,
   UNIQUE (stream, field)
 );
 
@@ -79,11 +82,15 @@ CREATE TABLE record (
   at INTEGER,
   cursor NOT NULL DEFAULT {NO_CURSOR},
   deleted INTEGER NOT NULL DEFAULT 0,
+  thread,
+  place,
   UNIQUE (stream, record_key)
 );
 CREATE INDEX record_at ON record(stream, at) WHERE deleted = 0;
 CREATE INDEX record_cursor ON record(stream, cursor, record_key) WHERE deleted = 0;
 CREATE INDEX record_live ON record(stream, record_key) WHERE deleted = 0;
+CREATE INDEX record_thread ON record(stream, thread, place, record_key)
+  WHERE deleted = 0 AND thread IS NOT NULL;
 
 CREATE TABLE document (
   seq INTEGER PRIMARY KEY REFERENCES record(seq),
@@ -100,7 +107,26 @@ CREATE TABLE tombstone (
 
 CREATE TABLE chunk (id INTEGER PRIMARY KEY, text TEXT NOT NULL);
 
-CREATE TABLE value (id INTEGER PRIMARY KEY, first INTEGER, chunks INTEGER);
+CREATE TABLE value (
+  id INTEGER PRIMARY KEY,
+  first INTEGER,
+  chunks INTEGER,
+  first_passage INTEGER,
+  passages INTEGER,
+  words INTEGER
+);
+CREATE TABLE passage (
+  id INTEGER PRIMARY KEY,
+  seq INTEGER NOT NULL,
+  start INTEGER NOT NULL
+);
+CREATE TABLE word (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+CREATE TABLE word_count (
+  word INTEGER NOT NULL,
+  ordinal INTEGER NOT NULL,
+  n INTEGER NOT NULL,
+  PRIMARY KEY (word, ordinal)
+) WITHOUT ROWID;
 
 CREATE TABLE cell (
   seq INTEGER NOT NULL,
@@ -111,12 +137,12 @@ CREATE TABLE cell (
 CREATE INDEX cell_value ON cell(ordinal, value, seq);
 
 CREATE TABLE change (
-  version INTEGER PRIMARY KEY,
   stream INTEGER NOT NULL,
+  version INTEGER NOT NULL,
   seq INTEGER NOT NULL,
-  fields TEXT
-);
-CREATE INDEX change_stream ON change(stream, version);
+  fields TEXT,
+  PRIMARY KEY (stream, version)
+) WITHOUT ROWID;
 CREATE INDEX change_seq ON change(seq, version);
 
 CREATE TABLE blob (
@@ -153,28 +179,6 @@ CREATE TABLE "grant" (
   expires_at TEXT,
   revoked_at TEXT
 );
-
-CREATE VIEW fts_text AS
-  SELECT v.id AS id,
-    CASE WHEN v.first IS NULL THEN fold_field(d.data, s.field)
-    ELSE fold_text((SELECT group_concat(text, '') FROM (
-      SELECT text FROM chunk WHERE id BETWEEN v.first AND v.first + v.chunks - 1 ORDER BY id)))
-    END AS body
-  FROM value v
-  JOIN document d ON d.seq = v.id & {SEQ_MASK}
-  JOIN scope s ON s.ordinal = v.id >> {SEQ_BITS};
-CREATE VIRTUAL TABLE fts USING fts5(
-  body, content='fts_text', content_rowid='id', tokenize="{TOKENIZER}");
-
-CREATE VIEW chunk_text AS
-  SELECT c.id AS id, fold_text(c.text || coalesce(
-    (SELECT substr(n.text, 1, 64) FROM chunk n WHERE n.id = c.id + 1), '')) AS body
-  FROM chunk c;
-CREATE VIRTUAL TABLE fts_chunk USING fts5(
-  body, content='chunk_text', content_rowid='id', tokenize="{TOKENIZER}");
-"""
-
-_VERSION_2 = """
 CREATE TABLE package (
   id INTEGER PRIMARY KEY,
   package_id TEXT NOT NULL UNIQUE,
@@ -193,50 +197,6 @@ CREATE TABLE member (
   origin TEXT,
   token TEXT,
   PRIMARY KEY (package, no)
-) WITHOUT ROWID;
-"""
-
-_VERSION_3 = f"""
-CREATE TABLE recent (id INTEGER PRIMARY KEY);
-CREATE VIEW recent_text AS
-  SELECT r.id AS id, t.body AS body FROM recent r
-  JOIN fts_text t ON t.id = ((r.id & 2147483647) << 32) | (r.id >> 31);
-CREATE VIRTUAL TABLE fts_recent USING fts5(
-  body, content='recent_text', content_rowid='id', tokenize="{TOKENIZER}");
-"""
-
-_VERSION_4 = f"""
-DROP TABLE fts_recent;
-DROP VIEW recent_text;
-DROP TABLE recent;
-DROP TABLE fts_chunk;
-DROP VIEW chunk_text;
-DROP TABLE fts;
-DROP VIEW fts_text;
-DELETE FROM meta WHERE key = 'recent_floor';
-
-ALTER TABLE connection ADD COLUMN languages TEXT NOT NULL DEFAULT '[]';
-ALTER TABLE stream ADD COLUMN records INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE scope ADD COLUMN words INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE record ADD COLUMN thread;
-ALTER TABLE record ADD COLUMN place;
-CREATE INDEX record_thread ON record(stream, thread, place, record_key)
-  WHERE deleted = 0 AND thread IS NOT NULL;
-ALTER TABLE value ADD COLUMN first_passage INTEGER;
-ALTER TABLE value ADD COLUMN passages INTEGER;
-ALTER TABLE value ADD COLUMN words INTEGER;
-
-CREATE TABLE passage (
-  id INTEGER PRIMARY KEY,
-  seq INTEGER NOT NULL,
-  start INTEGER NOT NULL
-);
-CREATE TABLE word (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
-CREATE TABLE word_count (
-  word INTEGER NOT NULL,
-  ordinal INTEGER NOT NULL,
-  n INTEGER NOT NULL,
-  PRIMARY KEY (word, ordinal)
 ) WITHOUT ROWID;
 
 CREATE VIEW fts_text AS
@@ -266,45 +226,25 @@ CREATE VIRTUAL TABLE fts_passage USING fts5(
   body, content='passage_text', content_rowid='id', tokenize="{TOKENIZER}");
 """
 
-_VERSION_5 = """
-CREATE TABLE change_by_stream (
-  stream INTEGER NOT NULL,
-  version INTEGER NOT NULL,
-  seq INTEGER NOT NULL,
-  fields TEXT,
-  PRIMARY KEY (stream, version)
-) WITHOUT ROWID;
-INSERT INTO change_by_stream SELECT stream, version, seq, fields FROM change;
-INSERT INTO meta (key, value) SELECT 'next_version', coalesce(max(version), 0) + 1 FROM change;
-DROP TABLE change;
-ALTER TABLE change_by_stream RENAME TO change;
-CREATE INDEX change_seq ON change(seq, version);
-"""
-
-MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5)
-#: The layout from which on the tables that are made from records have what search needs.
-DERIVED = 4
-#: The layouts that can be read.
-READABLE = range(DERIVED, len(MIGRATIONS) + 1)
+#: What leads from one layout to the next. No release wrote the first four.
+LAYOUTS = {5: _TABLES}
+NEWEST = max(LAYOUTS)
 
 
-def migrate(db: sqlite3.Connection, derive: Callable[[], None]) -> None:
+def migrate(db: sqlite3.Connection) -> None:
     """Brings a store to the newest layout in one transaction. Never goes back.
 
-    `derive` fills the tables that are made from records, in a store that has some. The version is
-    read inside the lock: two processes may open a new store at the same moment.
+    The version is read inside the lock: two processes may open a new store at the same moment.
     """
-    if _version(db) >= len(MIGRATIONS):
+    if _version(db) == NEWEST:
         return
     db.execute("BEGIN IMMEDIATE")
     try:
         found = _version(db)
-        for script in MIGRATIONS[found:]:
-            for statement in statements(script):
+        for layout, script in LAYOUTS.items():
+            for statement in _statements(script) if layout > found else ():
                 db.execute(statement)
-        db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
-        if 0 < found < DERIVED:
-            derive()
+        db.execute(f"PRAGMA user_version = {NEWEST}")
         db.execute("COMMIT")
     except BaseException:
         db.execute("ROLLBACK")
@@ -315,7 +255,7 @@ def _version(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
-def statements(script: str) -> Iterator[str]:
+def _statements(script: str) -> Iterator[str]:
     """The statements of a script, which `executescript` would commit one by one."""
     statement = ""
     for line in script.splitlines(keepends=True):

@@ -9,9 +9,7 @@ import orjson
 
 from evidence.work import Deadline
 from service.records.scopes import Scopes
-from service.records.sqlite.attachments import release_attachments, sweep
-from service.records.sqlite.indexing import Index
-from service.records.sqlite.transactions import Transactions
+from service.records.sqlite.changes import Changes
 
 HOLD_SECONDS: Final = 0.4
 PIECE_RECORDS: Final = 200
@@ -23,7 +21,7 @@ WHERE r.stream = ? ORDER BY r.record_key LIMIT ?
 """
 
 
-def erase_hidden(writer: Transactions) -> None:
+def erase_hidden(writer: Changes) -> None:
     """Erases all hidden streams with everything that is theirs."""
     for stream, connection in writer.db.execute(_HIDDEN).fetchall():
         fields = "SELECT field, ordinal FROM scope WHERE stream = ?"
@@ -37,26 +35,25 @@ def erase_hidden(writer: Transactions) -> None:
         _forget(writer, stream, connection)
 
 
-def _erase_some(writer: Transactions, stream: int, scopes: Scopes) -> bool:
+def _erase_some(writer: Changes, stream: int, scopes: Scopes) -> bool:
     """Erases a piece of a stream; returns whether there was one."""
-    db, index, orphans = writer.db, Index(writer), set[int]()
+    db, index = writer.db, writer.index()
     rows = db.execute(_RECORDS, (stream, PIECE_RECORDS)).fetchall()
     for seq, big in rows:
         index.drop(scopes, seq)
         for place in orjson.loads(big).values() if big else ():
-            index.drop_chunks(place)
-        orphans |= release_attachments(db, seq)
+            index.drop_value(place)
     index.apply_drops()
     index.apply_adds()
-    sweep(db, orphans)
+    writer.sweep(writer.release([(seq, None) for seq, _ in rows]))
     for table in ("document", "tombstone", "change", "record"):
         db.executemany(f"DELETE FROM {table} WHERE seq = ?", [(seq,) for seq, _ in rows])
     if rows:
-        writer.note(len(rows), removed=True)
+        writer.note(len(rows))
     return bool(rows)
 
 
-def _forget(writer: Transactions, stream: int, connection: int) -> None:
+def _forget(writer: Changes, stream: int, connection: int) -> None:
     """Removes a stream without records, and its connection if that was the last stream."""
     with writer.transaction():
         writer.db.execute("DELETE FROM scope WHERE stream = ?", (stream,))

@@ -13,9 +13,12 @@ def explain_failures() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        advice = "Check the free space and the permissions of its directory."
+        advice = (
+            "Check the free space, the permissions of its directory, and whether the disk became "
+            "read-only."
+        )
         if isinstance(error, sqlite3.DatabaseError) and "malformed" in str(error):
-            advice = "If only its index is damaged, `rung stats --reindex` rebuilds it."
+            advice = "If only its index is damaged, `rung check --repair` rebuilds it."
         raise Unavailable(f"The store cannot be used: {error}.", hint=advice) from error
 
 
@@ -23,6 +26,6 @@ def index_damaged() -> Unavailable:
     """The error for a store whose full-text index does not hold the words of its records."""
     return Unavailable(
         "The full-text index of the store is damaged, so a search would miss records. Its owner "
-        "can rebuild it with `rung stats --reindex`. Reading by id and listing still work.",
+        "can rebuild it with `rung check --repair`. Reading by id and listing still work.",
         code="store_unavailable",
     )

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from evidence.errors import Unavailable
 from evidence.work import Deadline
@@ -25,18 +25,10 @@ TURN_SECONDS: Final = 0.01
 _kept_open: dict[tuple[int, int], int] = {}
 
 
-class Stamp(NamedTuple):
-    """What changes when another file is at a path, or when the file there is written to."""
-
-    file: tuple[int, int]
-    changed: int
-    size: int
-
-
-def look(path: Path) -> Stamp:
-    """The stamp of the file at `path`; raises `OSError` if there is none."""
+def file_at(path: Path) -> tuple[int, int]:
+    """The file that a path names; raises `OSError` if there is none."""
     seen = os.stat(path)
-    return Stamp((seen.st_dev, seen.st_ino), seen.st_ctime_ns, seen.st_size)
+    return seen.st_dev, seen.st_ino
 
 
 def forget_stale_index(db: sqlite3.Connection, path: Path) -> None:
@@ -102,24 +94,10 @@ def in_turn(path: Path, seconds: float) -> Iterator[Deadline]:
 
 def _keep_open(path: Path) -> int:
     """A descriptor of the file at `path`."""
-    file = look(path).file
+    file = file_at(path)
     if file not in _kept_open:
         _kept_open[file] = os.open(path, os.O_RDWR)
     return _kept_open[file]
-
-
-def make_durable(path: Path) -> None:
-    """Writes the entry of a new file, or of a new folder, to the disk."""
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def missing_folders(path: Path) -> Iterator[Path]:
-    """The folders above `path` that are not there."""
-    return (folder for folder in path.parents if not folder.exists())
 
 
 def _fits(db: sqlite3.Connection, path: Path) -> bool:
@@ -131,4 +109,4 @@ def _fits(db: sqlite3.Connection, path: Path) -> bool:
         (size,) = db.execute("PRAGMA page_size").fetchone()
     except sqlite3.DatabaseError as error:
         return getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_CORRUPT
-    return bool(pages * size == look(path).size)
+    return bool(pages * size == os.stat(path).st_size)

@@ -6,23 +6,19 @@ them, answers like one in which nothing matches. A sample costs the same in any 
 
 import random
 import sqlite3
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from evidence.fold import fold
-from evidence.limits import BUDGETS
-from evidence.work import Deadline
 from service.records.passages import fold_passage, starts
 from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
 from service.records.sqlite.passages import read_text
-from service.records.sqlite.failures import index_damaged
-from service.records.sqlite.snapshot import SqliteSnapshot
 
-_PASSAGE = f"""
-SELECT p.seq, p.start, v.first, v.chunks FROM passage p
-JOIN value v ON v.id = (p.id >> {SEQ_BITS} << {SEQ_BITS}) | p.seq WHERE p.id = ?
-"""
+#: Where the text of a row is: (record, start, first chunk, chunks).
+_TEXTS = {
+    "fts": f"SELECT id & {SEQ_MASK}, 0, NULL, NULL FROM value WHERE id = ? AND passages IS NULL",
+    "fts_passage": "SELECT p.seq, p.start, v.first, v.chunks FROM passage p"
+    f" JOIN value v ON v.id = (p.id >> {SEQ_BITS} << {SEQ_BITS}) | p.seq WHERE p.id = ?",
+}
 
 
 class Place(NamedTuple):
@@ -32,55 +28,25 @@ class Place(NamedTuple):
     row: int
 
 
-class IndexCheck:
-    """Whether the full-text indexes of a store are whole, as far as samples show.
-
-    Samples are `index_check_seconds` apart. Rows that were not found are looked for again in the
-    next one, so that damage stays known until it is repaired. Safe to share between threads.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._next: Deadline | None = None
-        self._missing: list[Place] = []
-
-    def require(self, snapshot: SqliteSnapshot) -> None:
-        """Raises `Unavailable` if a sample has shown damage; takes one if it is time."""
-        if self._next is None or self._next.expired():
-            with self._lock:
-                if self._next is None or self._next.expired():
-                    places = [*self._missing, *sample(snapshot.db, BUDGETS.index_check_rows)]
-                    self._missing = missing(snapshot.db, places)
-                    self._next = Deadline.after(BUDGETS.index_check_seconds)
-        if self._missing:
-            raise index_damaged()
-
-
 def sample(db: sqlite3.Connection, rows: int) -> Iterator[Place]:
     """Up to `rows` random rows that each full-text table must hold."""
-    for table, draw in _DRAWS.items():
-        for _ in range(rows):
-            row = draw(db)
-            if row is None:
-                break
-            yield Place(table, row)
+    for table, draw in (("fts", _draw_value), ("fts_passage", _draw_passage)):
+        drawn = (draw(db) for _ in range(rows))
+        yield from (Place(table, row) for row in drawn if row is not None)
 
 
 def missing(db: sqlite3.Connection, places: list[Place]) -> list[Place]:
     """Those of some rows that are not found by a random word of their texts."""
-    return [place for place in places if not _is_found(db, place)]
+    return [place for place in places if not finds_one(db, place, _words(db, place))]
 
 
-def _is_found(db: sqlite3.Connection, place: Place) -> bool:
-    table, row = place
-    words = _WORDS[table](db, row).split()
+def finds_one(db: sqlite3.Connection, place: Place, words: Sequence[str]) -> bool:
+    """Whether a row is found by a random one of its words, if it has any."""
     if not words:
         return True
-    found = db.execute(
-        f"SELECT 1 FROM {table} WHERE {table} MATCH ? AND rowid = ?",
-        (f'"{random.choice(words)}"', row),
-    )
-    return found.fetchone() is not None
+    table, row = place
+    match = f"SELECT 1 FROM {table} WHERE {table} MATCH ? AND rowid = ?"
+    return db.execute(match, (f'"{random.choice(words)}"', row)).fetchone() is not None
 
 
 def _draw_value(db: sqlite3.Connection) -> int | None:
@@ -107,29 +73,12 @@ def _at(db: sqlite3.Connection, table: str, row: int) -> int | None:
     return None if first is None or first[0] is None else int(first[0])
 
 
-def _words_of_value(db: sqlite3.Connection, row: int) -> str:
-    """The folded text of a row of `fts`; empty if there is none."""
-    found = db.execute("SELECT passages FROM value WHERE id = ?", (row,)).fetchone()
-    if found is None or found[0] is not None:
-        return ""
-    return fold(read_text(db, row & SEQ_MASK, row >> SEQ_BITS, None, None))
-
-
-def _words_of_passage(db: sqlite3.Connection, row: int) -> str:
-    """The same of a row of `fts_passage`."""
-    found = db.execute(_PASSAGE, (row,)).fetchone()
+def _words(db: sqlite3.Connection, place: Place) -> list[str]:
+    """The words of the text of a row; none if it is gone."""
+    found = db.execute(_TEXTS[place.table], (place.row,)).fetchone()
     if found is None:
-        return ""
+        return []
     seq, start, first, chunks = found
-    text = read_text(db, seq, row >> SEQ_BITS, first, chunks)
-    return fold_passage(text, start, start > 0, start == starts(len(text))[-1])
-
-
-_DRAWS: Mapping[str, Callable[[sqlite3.Connection], int | None]] = {
-    "fts": _draw_value,
-    "fts_passage": _draw_passage,
-}
-_WORDS: Mapping[str, Callable[[sqlite3.Connection, int], str]] = {
-    "fts": _words_of_value,
-    "fts_passage": _words_of_passage,
-}
+    text = read_text(db, seq, place.row >> SEQ_BITS, first, chunks)
+    last = (starts(len(text)) or range(1))[-1]  # a short text is one passage
+    return fold_passage(text, start, start > 0, start == last).split()

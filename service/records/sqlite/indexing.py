@@ -8,7 +8,8 @@ of the records; a word that no value holds any more is gone.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
@@ -18,11 +19,10 @@ import orjson
 
 from evidence.fold import fold
 from evidence.pointer import top_level
-from service.records.derived import cells_of, derives, order_of, texts_of
+from service.records.derived import cells_of, texts_of
 from service.records.large import LargeValue, Place
-from service.records.manifest import StreamManifest
 from service.records.passages import fold_passages, starts
-from service.records.scopes import Scopes
+from service.records.scopes import Scopes, StreamHandle
 from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
 from service.records.sqlite.passages import read_chunks, read_text
 from service.records.sqlite.scopes import row_id
@@ -39,7 +39,10 @@ INSERT INTO value (id, first, chunks, first_passage, passages, words) VALUES (?,
 """
 #: Takes a row out of a full-text table, given the text that went in.
 _LEAVE = "INSERT INTO {0} ({0}, rowid, body) VALUES ('delete', ?, ?)"
-_REORDER = "UPDATE record SET at = ?, cursor = ?, thread = ?, place = ? WHERE seq = ?"
+_DOCUMENTS = """
+SELECT seq, data, big FROM document JOIN record USING (seq)
+WHERE stream = ? AND deleted = 0 AND seq > ? ORDER BY seq LIMIT ?
+"""
 
 #: id, first chunk, chunks, first passage, passages, words; the latter five only if it is long.
 _Value = tuple[int, int | None, int | None, int | None, int | None, int | None]
@@ -47,7 +50,7 @@ _Value = tuple[int, int | None, int | None, int | None, int | None, int | None]
 
 @dataclass(slots=True)
 class Index:
-    """One batch of full-text rows, chunks and cells to drop and to add."""
+    """One batch of full-text rows, chunks and cells to drop and to add. See `writer.Index`."""
 
     writer: Transactions
     dropped: list[int] = field(default_factory=list)
@@ -64,7 +67,6 @@ class Index:
         self.vocabulary = Vocabulary(partial(apply_words, self.writer.db))
 
     def drop(self, scopes: Scopes, seq: int, fields: Iterable[str] | None = None) -> None:
-        """Notes the full-text rows and cells of a record's fields, of all where none are named."""
         for name in {*scopes.searchable, *scopes.cells}:
             if fields is not None and top_level(name) not in fields:
                 continue
@@ -73,13 +75,14 @@ class Index:
             if name in scopes.cells:
                 self.dropped_cells.append((seq, scopes.cells[name]))
 
-    def drop_chunks(self, place: Place) -> None:
+    def drop_value(self, place: Place) -> None:
         first, chunks = place[:2]
         self.dropped_chunks.extend(range(first, first + chunks))
 
     def apply_drops(self) -> None:
-        """Takes the noted rows out, before the records they came from change."""
         db = self.writer.db
+        if self.dropped or self.dropped_chunks:
+            self.writer.note_removed()
         for row in sorted(self.dropped):
             found = db.execute(_VALUE, (row,)).fetchone()
             if found is None:
@@ -101,24 +104,17 @@ class Index:
         db.executemany("DELETE FROM chunk WHERE id = ?", ((row,) for row in self.dropped_chunks))
         db.executemany("DELETE FROM cell WHERE seq = ? AND ordinal = ?", self.dropped_cells)
 
-    def add_large(self, large: LargeValue) -> Place:
-        """Notes the chunks of a large value under fresh ids; returns where they will be."""
+    def add_large(self, connection: int, large: LargeValue) -> Place:
         first = self.writer.take("next_chunk", large.chunks)
         self.chunks.extend(enumerate(large.pieces(), start=first))
         return large.place(first)
 
     def add(
-        self,
-        manifest: StreamManifest,
-        scopes: Scopes,
-        seq: int,
-        data: dict[str, Any],
-        places: dict[str, Place],
+        self, stream: StreamHandle, seq: int, data: dict[str, Any], places: dict[str, Place]
     ) -> None:
-        """Notes the full-text rows and cells of the fields in `data`, given with whole values."""
-        for ordinal, text, place in texts_of(scopes, data, places):
+        for ordinal, text, place in texts_of(stream.scopes, data, places):
             self._add_text(ordinal, seq, text, *(place or (None, None))[:2])
-        self.cells += [(seq, *cell) for cell in cells_of(manifest, scopes, data, places)]
+        self.cells += [(seq, *cell) for cell in cells_of(stream, data, places)]
 
     def _add_text(
         self, ordinal: int, seq: int, text: str, first: int | None, chunks: int | None
@@ -136,7 +132,6 @@ class Index:
         self.long.append((row_id(ordinal, number), seq, folded if text.isascii() else text))
 
     def apply_adds(self) -> None:
-        """Puts the noted rows in, after their records are stored."""
         self.write()
         db = self.writer.db
         self.folded.sort(key=itemgetter(0))
@@ -147,7 +142,7 @@ class Index:
         apply_words(db, self.vocabulary)
 
     def write(self) -> None:
-        """Puts in what need not wait for the whole batch: all but the full-text rows."""
+        """Puts in all but the full-text rows."""
         db = self.writer.db
         self.values.sort(key=itemgetter(0))
         self.cells.sort(key=itemgetter(0, 1))
@@ -168,62 +163,22 @@ class Index:
                 yield row, folded
 
 
-def reindex(
-    writer: Transactions,
-    stream: int,
-    old: tuple[StreamManifest, Scopes],
-    new: tuple[StreamManifest, Scopes],
-) -> None:
-    """Derives everything anew for the records of a stream whose manifest has changed."""
-    if derives(old[0]) == derives(new[0]):
-        return
-    if count := derive(writer, stream, new, replaced=old[1]):
-        writer.note(count, removed=True)
-
-
-def derive(
-    writer: Transactions,
-    stream: int,
-    new: tuple[StreamManifest, Scopes],
-    *,
-    replaced: Scopes | None = None,
-    look: Callable[[dict[str, Any]], None] = lambda data: None,
-) -> int:
-    """Fills the indexes with the records of a stream, whose rows in them, if any, are `replaced`.
-
-    Calls `look` with each; returns how many records there are.
-    """
-    last = count = 0
-    while True:
-        index, orders, size = Index(writer), [], 0
-        rows = writer.db.execute(
-            "SELECT seq, data, big FROM document JOIN record USING (seq)"
-            " WHERE stream = ? AND deleted = 0 AND seq > ? ORDER BY seq LIMIT ?",
-            (stream, last, REINDEX_RECORDS),
-        )
+def documents(
+    db: sqlite3.Connection, stream: int, after: int
+) -> Iterator[tuple[int, dict[str, Any], dict[str, Place]]]:
+    """The next records of a stream; see `writer.BaseWriter.documents`."""
+    size = 0
+    with closing(db.execute(_DOCUMENTS, (stream, after, REINDEX_RECORDS))) as rows:
         for seq, text, big in rows:
             places: dict[str, Place] = orjson.loads(big) if big else {}
-            data = orjson.loads(text) | {
-                name: read_chunks(writer.db, place[0], place[1])
+            yield seq, orjson.loads(text) | {
+                name: read_chunks(db, place[0], place[1])
                 for name, place in places.items()
                 if place[4] == "string"
-            }
-            if replaced is not None:
-                index.drop(replaced, seq)
-            index.add(*new, seq, data, places)
-            look(data)
-            orders.append((*order_of(new[0], data), seq))
+            }, places
             size += len(text) + sum(place[3] for place in places.values())
             if size > REINDEX_BYTES:
                 break
-        rows.close()
-        if not orders:
-            return count
-        index.apply_drops()
-        writer.db.executemany(_REORDER, orders)
-        index.apply_adds()
-        last = orders[-1][-1]
-        count += len(orders)
 
 
 _COUNT = """
@@ -250,14 +205,6 @@ def apply_words(db: sqlite3.Connection, vocabulary: Vocabulary) -> None:
         ((length, ordinal) for ordinal, length in vocabulary.lengths.items() if length),
     )
     vocabulary.clear()
-
-
-def forget_words(db: sqlite3.Connection) -> None:
-    """Empties the vocabulary, in the transaction of the caller."""
-    db.execute("DELETE FROM word_count")
-    db.execute("DELETE FROM word")
-    db.execute("DELETE FROM meta WHERE key = 'letters'")
-    db.execute("UPDATE scope SET words = 0")
 
 
 def _ids(db: sqlite3.Connection, words: set[str]) -> dict[str, int]:
@@ -292,9 +239,10 @@ def clear_derived(db: sqlite3.Connection) -> None:
     """Empties the full-text tables, the vocabulary, the passages and the cells."""
     for index in INDEXES:
         _renew(db, index)
-    forget_words(db)
-    for table in ("value", "passage", "cell"):
+    for table in ("word_count", "word", "value", "passage", "cell"):
         db.execute(f"DELETE FROM {table}")
+    db.execute("DELETE FROM meta WHERE key = 'letters'")
+    db.execute("UPDATE scope SET words = 0")
 
 
 def _renew(db: sqlite3.Connection, index: str) -> None:

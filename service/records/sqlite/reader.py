@@ -1,5 +1,6 @@
 """Reading connections: one per thread, kept open, read-only, every request one snapshot."""
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
@@ -7,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 from weakref import WeakSet
 
@@ -18,11 +20,10 @@ from service.records import failures
 from service.records.sqlite.snapshot import SqliteSnapshot
 from service.records.sqlite import files
 from service.records.engine import BlobRow, Generation
-from service.records.attachments import BLOB_PART_BYTES
-from service.records.sqlite.ddl import READABLE
+from service.records.attachments import covering
+from service.records.sqlite.ddl import LAYOUTS, NEWEST
 from service.records.sqlite.failures import index_damaged
-from service.records.sqlite.files import Stamp
-from service.records.sqlite.index_check import IndexCheck
+from service.records.sqlite.index_check import Place, missing, sample
 
 # Virtual machine steps between two looks at the clock: about a fifth of a millisecond.
 STEPS_BETWEEN_CHECKS = 20_000
@@ -31,6 +32,14 @@ MMAP_BYTES = 1 << 31
 CORRUPT_INDEX = sqlite3.SQLITE_CORRUPT_VTAB
 
 _numbers = count()
+
+
+class Stamp(NamedTuple):
+    """What changes when another file is at a path, or when the file there is written to."""
+
+    file: tuple[int, int]
+    changed: int
+    size: int
 
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
@@ -54,7 +63,6 @@ class Reader:
 
     def __init__(self, path: Path, *, fixed: bool = False) -> None:
         self.path = path
-        self.indexes = IndexCheck()
         self._mode = "mode=ro&immutable=1" if fixed else "mode=ro"
         self._fixed = fixed
         self._local = threading.local()
@@ -62,6 +70,11 @@ class Reader:
         self._file: tuple[int, int] | None = None
         self._in_use = 0
         self._open_now: WeakSet[_Connection] = WeakSet()
+        self._sampling = threading.Lock()
+        self._next_sample: Deadline | None = None
+        #: Rows that a sample did not find. They are looked for again in the next one, so that
+        #: damage stays known until it is repaired.
+        self._missing: list[Place] = []
 
     @contextmanager
     def snapshot(self, seconds: float = BUDGETS.store_seconds) -> Iterator[SqliteSnapshot]:
@@ -98,8 +111,7 @@ class Reader:
         self, blob: BlobRow, start: int, stop: int, connection_ids: Iterable[str]
     ) -> Iterator[bytes]:
         """See `opening.Engine`. After a replacement of the file, a key may be another blob's."""
-        first, last = start // BLOB_PART_BYTES, -(-stop // BLOB_PART_BYTES)
-        for number in range(first, last):
+        for number, inside in covering(start, stop):
             with self.connection() as db:
                 row = db.execute(
                     "SELECT data FROM blob_part p JOIN blob b ON b.id = p.blob "
@@ -108,14 +120,21 @@ class Reader:
                 ).fetchone()
             if row is None:
                 return
-            base = number * BLOB_PART_BYTES
-            yield row[0][max(0, start - base) : stop - base]
+            yield row[0][inside]
 
     def exists(self) -> bool:
         return self.path.exists()
 
     def require_index(self, snapshot: SqliteSnapshot) -> None:
-        self.indexes.require(snapshot)
+        """Raises `Unavailable` if a sample has shown damage; takes one if it is time."""
+        if self._next_sample is None or self._next_sample.expired():
+            with self._sampling:
+                if self._next_sample is None or self._next_sample.expired():
+                    places = [*self._missing, *sample(snapshot.db, BUDGETS.index_check_rows)]
+                    self._missing = missing(snapshot.db, places)
+                    self._next_sample = Deadline.after(BUDGETS.index_check_seconds)
+        if self._missing:
+            raise index_damaged()
 
     def number(self) -> int:
         """The number of this thread's connection, which changes when the file is opened anew."""
@@ -139,9 +158,10 @@ class Reader:
         After a replacement, waits until nobody uses the old file.
         """
         try:
-            stamp = files.look(self.path)
+            seen = os.stat(self.path)
         except OSError as error:
             raise failures.absent() from error
+        stamp = Stamp((seen.st_dev, seen.st_ino), seen.st_ctime_ns, seen.st_size)
         with self._gate:
             if self._file != stamp.file:
                 self._gate.wait_for(
@@ -208,8 +228,8 @@ def _check_layout(db: sqlite3.Connection) -> None:
     """Raises `Unavailable` for a store with another layout or another fold version."""
     (version,) = db.execute("PRAGMA user_version").fetchone()
     fold = db.execute("SELECT value FROM meta WHERE key = 'fold_version'").fetchone()
-    if version not in READABLE or fold is None or fold[0] != FOLD_VERSION:
-        raise failures.of_another_version(newer=version >= READABLE.stop)
+    if version not in LAYOUTS or fold is None or fold[0] != FOLD_VERSION:
+        raise failures.of_another_version(newer=version > NEWEST)
 
 
 def _is_interrupted(error: sqlite3.Error) -> bool:

@@ -6,7 +6,8 @@ outgrows its block gets the next free one; a connection gets one behind the last
 """
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Collection
+from itertools import chain, islice
 
 from service.records.manifest import StreamManifest
 from service.records.scopes import Scopes
@@ -49,37 +50,29 @@ def row_id(ordinal: int, seq: int) -> int:
 
 
 def _free_ordinals(
-    db: sqlite3.Connection, stream: int, taken: Iterable[int], count: int
+    db: sqlite3.Connection, stream: int, taken: Collection[int], count: int
 ) -> list[int]:
-    used = set(taken)
-    blocks = sorted({ordinal // STREAM_BLOCK for ordinal in used})
-    spare = [
-        ordinal
-        for block in blocks
-        for ordinal in range(block * STREAM_BLOCK, (block + 1) * STREAM_BLOCK)
-        if ordinal not in used
-    ]
-    if len(spare) < count:
-        start = _next_block(db, stream, count - len(spare))
-        spare.extend(range(start, start + count - len(spare)))
-    return spare[:count]
-
-
-def _next_block(db: sqlite3.Connection, stream: int, count: int) -> int:
-    """The first ordinal of unused, adjacent stream blocks for `count` fields."""
-    first = db.execute(
+    """Ordinals of the blocks of a stream, then of free ones of its connection, then of all."""
+    (first,) = db.execute(
         "SELECT first_ordinal FROM connection"
         " JOIN stream ON stream.connection = connection.id WHERE stream.id = ?",
         (stream,),
-    ).fetchone()[0]
+    ).fetchone()
     rows = db.execute(
         f"SELECT DISTINCT ordinal / {STREAM_BLOCK} FROM scope WHERE ordinal >= ? AND ordinal < ?",
         (first, first + CONNECTION_BLOCK),
     )
     used = {block for (block,) in rows}
-    end = (first + CONNECTION_BLOCK) // STREAM_BLOCK
-    needed = -(-count // STREAM_BLOCK)
-    for block in range(first // STREAM_BLOCK, end - needed + 1):
-        if used.isdisjoint(range(block, block + needed)):
-            return block * STREAM_BLOCK
-    return first_ordinal(db)
+    free = (block for block in _blocks(first) if block not in used)
+    own = sorted({ordinal // STREAM_BLOCK for ordinal in taken})
+    places = (
+        block * STREAM_BLOCK + place
+        for block in chain(own, free, _blocks(first_ordinal(db)))
+        for place in range(STREAM_BLOCK)
+    )
+    return list(islice((place for place in places if place not in taken), count))
+
+
+def _blocks(first: int) -> range:
+    """The blocks for streams in the block of a connection that begins at an ordinal."""
+    return range(first // STREAM_BLOCK, (first + CONNECTION_BLOCK) // STREAM_BLOCK)

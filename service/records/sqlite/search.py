@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from evidence.query import Term
+from evidence.question import Term
 from service.records.engine import LAST, WORDS_MOST, Rows, Scope, Spellings, share
 from service.records.sqlite.conditions import of_records
 from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
@@ -23,9 +23,11 @@ SELECT
 #: How many values of some fields hold a word `w`.
 _COUNT = "(SELECT sum(c.n) FROM word_count c WHERE c.word = w.id AND {fields})"
 _LIKE = """
-SELECT w.text FROM word w WHERE w.text >= ? AND w.text < ?
-AND EXISTS (SELECT 1 FROM word_count c WHERE c.word = w.id AND {fields}) LIMIT ?
+SELECT json_group_array(text) FROM (SELECT w.text FROM word w WHERE w.text >= ? AND w.text < ?
+{only} LIMIT ?)
 """
+#: Takes most of the time, so it is left out where there are not too many words without it.
+_INSIDE = "AND EXISTS (SELECT 1 FROM word_count c WHERE c.word = w.id AND {fields})"
 _COUNTS = f"""
 SELECT w.text, {_COUNT} AS total FROM json_each(?) j CROSS JOIN word w ON w.text = j.value
 WHERE total > 0
@@ -62,10 +64,15 @@ class SearchVerbs:
 
     def words_like(self, fields: Sequence[int], prefixes: Sequence[str]) -> list[str]:
         inside, values = self._inside(fields, "c.ordinal")
-        sql, found = _LIKE.format(fields=inside), list[str]()
+        only, found = _LIKE.format(only=_INSIDE.format(fields=inside)), list[str]()
         for prefix in prefixes:
-            rows = self.db.execute(sql, (prefix, prefix + LAST, *values, WORDS_MOST))
-            found += [text for (text,) in rows]
+            between = prefix, prefix + LAST
+            rows = self.db.execute(_LIKE.format(only=""), (*between, WORDS_MOST))
+            words = orjson.loads(rows.fetchone()[0])
+            if len(words) == WORDS_MOST:
+                rows = self.db.execute(only, (*between, *values, WORDS_MOST))
+                words = orjson.loads(rows.fetchone()[0])
+            found += words
         return found
 
     def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> dict[str, int]:
@@ -86,7 +93,7 @@ class SearchVerbs:
         blocks = [(ordinal,) for ordinal in scope.fields] if apart else [scope.fields]
         short, passages, cut = list[int](), (list[int](), list[int](), list[int]()), False
         for number, fields in enumerate(blocks):
-            most = share(limit, len(short), len(blocks) - number)
+            most = share(limit, len(short), len(blocks) - number) if apart else limit
             (rows,) = self._rows(scope, fields, match, most, newest, "fts")
             short += rows
             parts = self._rows(scope, fields, match, most, newest, "fts_passage")
@@ -127,8 +134,8 @@ class SearchVerbs:
         found = self.db.execute(f"SELECT {listed} FROM ({rows})", (match, *values, limit))
         return [orjson.loads(column) for column in found.fetchone()]
 
-    def records_of(self, short: Iterable[int]) -> list[int]:
-        return [row & SEQ_MASK for row in short]
+    def records_of(self, rows: Rows) -> set[int]:
+        return {row & SEQ_MASK for row in rows.short}.union(rows.passages[0])
 
     def lengths(self, fields: Sequence[int], seqs: Iterable[int]) -> dict[int, int]:
         found: dict[int, int] = {}

@@ -12,6 +12,7 @@ from service.records.engine import (
     Big,
     BlobRow,
     Change,
+    Generation,
     Order,
     Position,
     Row,
@@ -44,6 +45,11 @@ _EACH = """
 SELECT d.seq, r.stream, r.record_key, d.emitted_at, d.data, d.big, d.changed
 FROM json_each(?) e CROSS JOIN document d ON d.seq = e.value CROSS JOIN record r ON r.seq = d.seq
 """
+_LAST_CHANGE = """
+SELECT coalesce(d.emitted_at, t.deleted_at)
+FROM change c LEFT JOIN document d USING (seq) LEFT JOIN tombstone t USING (seq)
+WHERE c.stream = ? ORDER BY c.version DESC LIMIT 1
+"""
 _BLOBS = """
 SELECT DISTINCT b.id, b.media_type, b.size_bytes, b.sha256, u.field FROM blob b
 JOIN blob_use u ON u.blob = b.id JOIN record r ON r.seq = u.seq
@@ -60,14 +66,17 @@ class SqliteSnapshot(SearchVerbs):
         self._generation = generation
         self._blocks = {}
 
-    def generation(self) -> tuple[int, int]:
+    def generation(self, expected: Generation | None = None) -> Generation:
         return self._generation
 
     def confine(self, connection_ids: Iterable[str] | None) -> None:
         """Nothing: who reads the file can read all of it."""
 
-    def ahead(self, *calls: Callable[[], object]) -> None:
+    def ahead(self, calls: Iterable[Callable[[], object]], turns: int = 1) -> None:
         """Nothing: what is here need not be fetched."""
+
+    def fetch(self, places: Sequence[tuple[int, str, int]]) -> None:
+        """Nothing, either."""
 
     def meta(self, key: str) -> Any:
         row = self.db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
@@ -245,6 +254,9 @@ class SqliteSnapshot(SearchVerbs):
             "SELECT version, seq, fields FROM change WHERE seq = ? AND version > ?", (seq, after)
         )
         return map(_change, rows)
+
+    def last_change(self, stream: int) -> str | None:
+        return next((at for (at,) in self.db.execute(_LAST_CHANGE, (stream,))), None)
 
     def deleted(self, seq: int) -> tuple[str, str]:
         row = self.db.execute(

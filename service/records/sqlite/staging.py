@@ -23,13 +23,11 @@ import orjson
 
 from evidence.errors import NotFound, Unavailable
 from evidence.work import Deadline
-from service.records.arrivals import canonical, later_times
+from service.records.arrivals import Stored, differing, later_times
 from service.records.ingest import Counts
 from service.records.manifest import StreamManifest
-from service.records.large import Place
+from service.records.large import LargeValue, Place
 from service.records.sqlite import files
-from service.records.sqlite.attachments import keep_attachments
-from service.records.sqlite.passages import read_chunks
 from service.records.sqlite.erasing import HOLD_SECONDS, erase_hidden
 from service.records.sqlite.writer import Writer
 from service.records.streams import declare, manifests_of
@@ -44,8 +42,8 @@ WHERE c.connection_id = ? AND s.name = ?
 """
 _NEWEST = "SELECT coalesce(max(version), 0) FROM change WHERE stream = ?"
 _PAIRS = """
-SELECT o.record_key, o.seq, o.deleted, n.seq, d.data, d.big, e.data, e.big,
-  d.emitted_at, d.changed, e.emitted_at
+SELECT o.record_key, o.seq, o.deleted, n.seq, CAST(d.data AS BLOB), d.big,
+  CAST(e.data AS BLOB), e.big, d.emitted_at, d.changed, e.emitted_at
 FROM record o LEFT JOIN record n ON n.stream = ? AND n.record_key = o.record_key
 LEFT JOIN document d ON d.seq = o.seq LEFT JOIN document e ON e.seq = n.seq
 WHERE o.stream = ? AND o.record_key > ? ORDER BY o.record_key LIMIT ?
@@ -104,13 +102,13 @@ class Stage:
             for pair in pairs:
                 if db.execute(_NEWEST, (pair.old,)).fetchone()[0] != pair.newest:
                     raise Unavailable("The stream was written to meanwhile. Run the command again.")
+            self.writer.staged = {}
             for connection, seq, attachment in self.writer.staged_blobs:
-                keep_attachments(db, connection, seq, [attachment])
+                self.writer.keep(connection, seq, [attachment])
             names = [name for _, name in self.manifests]
             rename = "UPDATE stream SET name = ? WHERE id = ?"
             db.executemany(rename, [(f"\0old {pair.old}", pair.old) for pair in pairs])
             db.executemany(rename, [(name, pair.new) for name, pair in zip(names, pairs)])
-            self.writer.staged = {}
         return self.counts
 
     def _pair(self, target: tuple[str, str]) -> _Pair:
@@ -149,7 +147,8 @@ class Stage:
                     self.counts.deleted += 1
             elif not deleted and new_data is not None:
                 relog.append((other,))
-                if fields := self._compare((data, big), (new_data, new_big)):
+                old = Stored(seq, deleted, data, big, first, changed)
+                if fields := self._compare(old, new_data, new_big):
                     fresh.append((other, orjson.dumps(sorted(fields)).decode()))
                     changed = later_times(changed, fields, at)
                     self.counts.changed += 1
@@ -166,26 +165,14 @@ class Stage:
         db.executemany(_TIMES, times)
         return len(relog)
 
-    def _compare(self, old: tuple[str, str | None], new: tuple[str, str | None]) -> set[str]:
-        """The names of the top-level fields in which two stored records differ."""
-        if old == new and old[1] is None:
+    def _compare(self, old: Stored, data: bytes, big: str | None) -> set[str]:
+        """The names of the top-level fields in which a stored record differs from a new one."""
+        if (old.json, old.big) == (data, None):
             return set()
-        before, after = orjson.loads(old[0]), orjson.loads(new[0])
-        places = [orjson.loads(big) if big else {} for _, big in (old, new)]
-        same = {
-            name
-            for name in before.keys() & after
-            if canonical(before[name]) == canonical(after[name])
-        }
-        for name in places[0].keys() & places[1]:
-            one, other = (self._large(found[name]) for found in places)
-            if one == other:
-                same.add(name)
-        return {*before, *after, *places[0], *places[1]} - same
-
-    def _large(self, place: Place) -> tuple[str, str]:
-        """A large value, and its JSON type."""
-        return read_chunks(self.writer.db, place[0], place[1]), place[4]
+        places: dict[str, Place] = orjson.loads(big) if big else {}
+        read = self.writer.read_large
+        large = {name: LargeValue(read(at), at[3], at[4]) for name, at in places.items()}
+        return differing(old, orjson.loads(data), large, read)
 
 
 @contextmanager

@@ -5,15 +5,16 @@ catalog.py, rows come in through changes.py.
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from evidence.errors import InvalidRequest, Unavailable
 from evidence.work import Deadline
 from service.records.sqlite import files
 from service.records.attachments import Attachment
+from service.records.writer import BaseWriter
 
 LOCK_SECONDS = 30
 CACHE_KIB = 65_536
@@ -51,29 +52,22 @@ def explain_locks(path: Path | str, seconds: int = LOCK_SECONDS) -> Iterator[Non
         raise InvalidRequest(f"{path} is not a Rung store; choose another --store.") from error
 
 
-class Transactions:
-    """The store, open for writing. Use as a context manager, or call `close`."""
+class Transactions(BaseWriter):
+    """The store, open for writing."""
 
     def __init__(
         self, db: sqlite3.Connection, path: Path, file: tuple[int, int], lock_seconds: int
     ) -> None:
+        super().__init__()
         self.db = db
         self.lock_seconds = lock_seconds
         self.path = path
         self._file = file
-        #: {(connection id, stream): the hidden stream that rows for it go into}; see staging.py.
-        self.staged: dict[tuple[str, str], str] = {}
         #: The next version of a change that nobody sees before what is staged is published.
         self.staged_version = 0
         #: Blobs whose bytes differ from those that a name has now: (connection, record, blob).
         self.staged_blobs: list[tuple[int, int, Attachment]] = []
         self._next: dict[str, int] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Closes the store. Its log is empty then, unless somebody reads an older state or writes.
@@ -88,12 +82,13 @@ class Transactions:
         self.db.close()
 
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """All rows of a statement."""
         return self.db.execute(sql, values).fetchall()
+
+    def run_each(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        self.db.executemany(sql, rows)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing. Inside another transaction it joins that one."""
         if self.db.in_transaction:
             yield
             return
@@ -102,9 +97,9 @@ class Transactions:
             self.db.execute(f"PRAGMA busy_timeout = {int(deadline.left() * 1_000)}")
             self.db.execute("BEGIN IMMEDIATE")
         try:
-            if files.look(self.path).file != self._file:
+            if not self._is_at_path():
                 raise Unavailable(f"{self.path} was replaced meanwhile. Run the command again.")
-            with self.counting():
+            with self._counting():
                 yield
             self.db.execute("COMMIT")
             self._bound_log()
@@ -114,16 +109,16 @@ class Transactions:
             raise
 
     @contextmanager
-    def counting(self) -> Iterator[None]:
+    def _counting(self) -> Iterator[None]:
         """Reads the counters for `take`, and writes them back."""
-        self._next = {key: int(_meta(self.db, key) or 1) for key in COUNTERS}
+        self._next = {key: int(self.meta(key) or 1) for key in COUNTERS}
         if self.staged:
             self._next["next_version"] = self.staged_version
         yield
         if self.staged:
             self.staged_version = self._next.pop("next_version")
         for key, value in self._next.items():
-            _set_meta(self.db, key, value)
+            self.set_meta(key, value)
 
     def _bound_log(self) -> None:
         """Keeps the log from growing with every commit, as it does while somebody always reads."""
@@ -132,11 +127,24 @@ class Transactions:
                 self._checkpoint()
 
     def _checkpoint(self) -> None:
-        """Moves the log into the file, as far as readers allow within `LOG_SECONDS`."""
+        """Moves the log into the file, as far as readers allow within `LOG_SECONDS`.
+
+        Not if the file was replaced: the log at the path is that of the new one then. Nobody
+        replaces a file whose log is not empty, or while it is another's turn.
+        """
+        if not self._is_at_path():
+            return
         self.db.execute(f"PRAGMA busy_timeout = {LOG_SECONDS * 1_000}")
         self.db.execute("PRAGMA wal_checkpoint(PASSIVE)")  # the other one keeps writers waiting
-        self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        with files.in_turn(self.path, LOG_SECONDS) as deadline:
+            if not deadline.expired() and self._is_at_path():
+                self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.db.execute(f"PRAGMA busy_timeout = {self.lock_seconds * 1_000}")
+
+    def _is_at_path(self) -> bool:
+        with suppress(OSError):
+            return files.file_at(self.path) == self._file
+        return False
 
     def take(self, counter: str, count: int = 1) -> int:
         """The first of `count` fresh numbers; numbers of a committed transaction never recur."""
@@ -144,21 +152,19 @@ class Transactions:
         self._next[counter] = first + count
         return first
 
-    def meta(self, key: str) -> Any:
-        """What the store notes about itself under a key; None if there is nothing."""
-        return _meta(self.db, key)
-
     def set_meta(self, key: str, value: str | int) -> None:
-        _set_meta(self.db, key, value)
+        self.run("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", key, value)
 
-    def note(self, rows: int, *, removed: bool) -> None:
-        """Notes that records went into the full-text indexes, and whether words left them.
+    def note(self, records: int) -> None:
+        """Notes that the indexes of so many records change.
 
         In the transaction of the records: whoever writes next merges what a killed import left.
         """
-        self.set_meta(UNMERGED, int(self.meta(UNMERGED) or 0) + rows)
-        if removed:
-            self.set_meta(REMOVED, 1)
+        self.set_meta(UNMERGED, int(self.meta(UNMERGED) or 0) + records)
+
+    def note_removed(self) -> None:
+        """Notes that words leave the full-text indexes."""
+        self.set_meta(REMOVED, 1)
 
     def finish(self) -> None:
         """Merges the full-text indexes where it is time; words of deleted records are gone then.
@@ -197,12 +203,3 @@ def tune(db: sqlite3.Connection, index: str) -> None:
     db.execute(f"INSERT INTO {index}({index}, rank) VALUES('hashsize', ?)", (HASH_BYTES,))
     if index == "fts":
         db.execute("INSERT INTO fts(fts, rank) VALUES('automerge', ?)", (AUTOMERGE,))
-
-
-def _meta(db: sqlite3.Connection, key: str) -> Any:
-    row = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-    return None if row is None else row[0]
-
-
-def _set_meta(db: sqlite3.Connection, key: str, value: str | int) -> None:
-    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (key, value))

@@ -1,25 +1,19 @@
-"""Opening the store for writing: a new file, its tables, and an older layout brought up to date."""
+"""Opening the store for writing: a new file, its tables, and indexes of an older fold made anew."""
 
 import os
 import secrets
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 from evidence.errors import InvalidRequest, Unavailable
 from evidence.fold import FOLD_VERSION, fold
-from service.records.languages import Sample
-from service.records.large import Place
-from service.records.manifest import StreamManifest
+from service import durable
 from service.records.passages import fold_passage, text_field
-from service.records.scopes import Scopes
-from service.records.sqlite import files, indexing
+from service.records.sqlite import files
 from service.records.sqlite.changes import Changes
-from service.records.sqlite.passages import read_chunks
-from service.records.sqlite.ddl import MIGRATIONS, migrate
+from service.records.sqlite.ddl import LAYOUTS, NEWEST, migrate
 from service.records.sqlite.transactions import (
     CACHE_KIB,
     INDEXES,
@@ -27,7 +21,6 @@ from service.records.sqlite.transactions import (
     explain_locks,
     tune,
 )
-from service.records.streams import manifests_of, open_stream
 from service.records.writing import SECRET_BYTES
 
 __all__ = ["Writer", "explain_locks", "open_writer"]
@@ -42,45 +35,8 @@ class Writer(Changes):
     engine = "sqlite"
 
     def rebuild(self, on_record: Callable[[], None] = lambda: None) -> None:
-        """Makes everything anew that is derived from records, whatever is left of it.
-
-        In one transaction: until it is done readers see the store as it was, and a process that
-        dies leaves it so. Migrations, another fold and `rung stats --reindex` all do this.
-        """
-        records, sample = 0, Sample()
-
-        def look(connection: int, data: dict[str, Any]) -> None:
-            sample.take(connection, data)
-            on_record()
-
-        with files.alone(self.path), self.transaction():
-            indexing.clear_derived(self.db)
-            for connection in self.connection_ids():
-                for manifest in manifests_of(self, connection):
-                    stream = open_stream(self, connection, manifest.name)
-                    new = stream.manifest, stream.scopes
-                    one = partial(look, stream.connection)
-                    count = indexing.derive(self, stream.id, new, look=one)
-                    update = "UPDATE stream SET records = ? WHERE id = ?"
-                    self.db.execute(update, (count, stream.id))
-                    records += count
-            self.note_languages(sample)
-            if records:
-                self.note(records, removed=True)
-
-    def reindex(
-        self,
-        stream: int,
-        old: tuple[StreamManifest, Scopes],
-        new: tuple[StreamManifest, Scopes],
-    ) -> None:
-        indexing.reindex(self, stream, old, new)
-
-    def new_seq(self) -> int:
-        return self.take("next_seq")
-
-    def read_large(self, place: Place) -> str:
-        return read_chunks(self.db, *place[:2])
+        with files.alone(self.path):
+            super().rebuild(on_record)
 
 
 def open_writer(path: Path | str, *, lock_seconds: int | None = None) -> "Writer":
@@ -88,11 +44,11 @@ def open_writer(path: Path | str, *, lock_seconds: int | None = None) -> "Writer
     path, seconds = Path(path), LOCK_SECONDS if lock_seconds is None else lock_seconds
     try:
         _reserve(path)
-        before = files.look(path).file if path.exists() else None
+        before = files.file_at(path) if path.exists() else None
         db = sqlite3.connect(path, timeout=seconds, isolation_level=None)
     except sqlite3.OperationalError as error:
         raise Unavailable(f"Cannot open the store {path}: {error}. Check the path.") from error
-    writer = Writer(db, path, before or files.look(path).file, seconds)
+    writer = Writer(db, path, before or files.file_at(path), seconds)
     try:
         with explain_locks(path, seconds):
             _prepare(writer)
@@ -109,12 +65,12 @@ def _reserve(path: Path) -> None:
     One that is there is not touched: closing it would end the locks of this process's readers, and
     another process would take itself for the last one and remove the log they read.
     """
-    made = [path, *files.missing_folders(path)]
+    made = [path, *(folder for folder in path.parents if not folder.exists())]
     path.parent.mkdir(parents=True, exist_ok=True)
     with suppress(OSError):  # SQLite says what is wrong with a path
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNER_ONLY))
         for new in made:
-            files.make_durable(new)
+            durable.sync_entry(new)
 
 
 def _prepare(writer: Writer) -> None:
@@ -134,15 +90,14 @@ def _prepare(writer: Writer) -> None:
     db.create_function("fold_field", 2, _fold_field, deterministic=True)
     db.create_function("fold_passage", 4, fold_passage, deterministic=True)
     db.create_function("text_field", 2, text_field, deterministic=True)
-    if db.execute("PRAGMA user_version").fetchone()[0] > len(MIGRATIONS):
+    (layout,) = db.execute("PRAGMA user_version").fetchone()
+    if layout > NEWEST:
         raise InvalidRequest(f"{path} was written by a newer Rung. Install that version or later.")
-
-    def derive() -> None:
-        with writer.counting():
-            writer.rebuild()
-        writer.set_meta("fold_version", FOLD_VERSION)
-
-    migrate(db, derive)
+    if layout and layout not in LAYOUTS:
+        raise InvalidRequest(
+            f"{path} was written before the first release. Import its records into a new --store."
+        )
+    migrate(db)
     if writer.meta("fold_version") == FOLD_VERSION and writer.meta("secret"):
         return
     with writer.transaction():

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from evidence.errors import EvidenceError, Forbidden, InvalidRequest, NotFound
+from evidence.errors import EvidenceError, Forbidden, NotFound
 from evidence.handles import RecordRef
 from evidence.hits import SearchPage
 from evidence.limits import BUDGETS
@@ -19,14 +19,7 @@ from evidence.schema import Bearer, ConnectorList, Schema, StreamDetails, Stream
 from evidence.work import Deadline, Each
 from service.cursors import Sealer
 from service.sources.package import gathering as schemas
-from service.sources.package.membership import (
-    Child,
-    Membership,
-    Place,
-    ambiguous,
-    ambiguous_detail,
-    children_of,
-)
+from service.sources.package.membership import Child, Membership, Place, ambiguous, children_of
 from service.sources.package.search import Search, covered, narrowed
 from service import ports
 from service.ports import Answer, ResourceServer
@@ -50,19 +43,12 @@ class PackageResourceServer:
         self._each, self._deadline, self._sealer = each, deadline, sealer
 
     def schema(self, query: ports.SchemaQuery) -> Answer[Schema]:
-        if query.detail == "full" and query.stream is None:
-            raise InvalidRequest(
-                'detail="full" needs a stream. Retry with stream, and with connection_id if '
-                "several connections have it.",
-                param="detail",
-                retry_with="stream",
-            )
         places: Sequence[Place] = self._members.within(query.connection_id)
         if query.stream is not None:
             places = self._members.stream(query.stream, query.connection_id)
         children = children_of(places)
         if len(children) > 1 and query.detail == "full":
-            raise ambiguous_detail(places)
+            raise ambiguous(places, stream=query.stream)
 
         def merge(gathered: schemas.Gathered[Schema]) -> Schema:
             known = [connector for schema in gathered.values for connector in schema.connectors]
@@ -96,12 +82,10 @@ class PackageResourceServer:
         return self._all(self._members.children, lambda rs: rs.connectors(), merge)
 
     def records(self, query: ports.RecordQuery) -> Answer[RecordPage]:
-        places = self._members.stream(query.stream, query.connection_id)
-        return self._server(self._one(places, query.connection_id)).records(query)
+        return self._of_stream(query).records(query)
 
     def aggregate(self, query: ports.AggregateQuery) -> Answer[Buckets]:
-        places = self._members.stream(query.stream, query.connection_id)
-        return self._server(self._one(places, query.connection_id)).aggregate(query)
+        return self._of_stream(query).aggregate(query)
 
     def record(self, read: ports.RecordRead) -> Answer[Record]:
         return self._point(read.ref, lambda rs: rs.record(read))
@@ -123,6 +107,10 @@ class PackageResourceServer:
         if len(children) == 1:
             return self._server(children[0]).search(narrowed(query, children[0], places))
         return Search(places, query, self._sealer).page(self._each, self._deadline)
+
+    def _of_stream(self, query: ports.RecordQuery | ports.AggregateQuery) -> ResourceServer:
+        places = self._members.stream(query.stream, query.connection_id)
+        return self._server(self._one(places, query.connection_id))
 
     def _one(self, places: Sequence[Place], connection_id: str | None) -> Child:
         """The child to ask; 409 `ambiguous_connection` if the caller has to choose."""

@@ -31,12 +31,7 @@ def failure(child: Child, error: EvidenceError | None) -> dict[str, Any]:
     """The warning of a source that is missing from a list; without an error it was late."""
     row = _why(error)
     what = "does not answer in time" if error is None else f"fails ({row['code']})"
-    message = f"{child.name} {what}. {row['next_step']}"
-    return {
-        "code": "source_unavailable",
-        "message": clip(message, BUDGETS.message_chars),
-        "grant_id": child.grant_id,
-    }
+    return _warning(child, "source_unavailable", f"{what}. {row['next_step']}")
 
 
 def first_error(errors: Iterable[EvidenceError | None]) -> EvidenceError:
@@ -47,15 +42,13 @@ def first_error(errors: Iterable[EvidenceError | None]) -> EvidenceError:
 
 def stuck(child: Child) -> dict[str, Any]:
     """The warning of a source that has more hits but no cursor to them."""
-    message = (
-        f"{child.name} has more hits but no next page. Narrow the query, or search only this "
-        "source."
-    )
-    return {
-        "code": "partial_results",
-        "message": clip(message, BUDGETS.message_chars),
-        "grant_id": child.grant_id,
-    }
+    advice = "Narrow the query, or search only this source."
+    return _warning(child, "partial_results", f"has more hits but no next page. {advice}")
+
+
+def _warning(child: Child, code: str, what: str) -> dict[str, Any]:
+    message = clip(f"{child.name} {what}", BUDGETS.message_chars)
+    return {"code": code, "message": message, "grant_id": child.grant_id}
 
 
 def _row(reader: SourceReader) -> SourceReport:

@@ -1,17 +1,14 @@
-"""The streams of each child of a package, known without a request: grants do not change.
-
-The refusals are those of a single grant, word for word: a package is one token to its reader.
-"""
+"""The streams of each child of a package, known without a request: grants do not change."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
-from evidence.model import Continuation
-from evidence.errors import Ambiguous, Forbidden, NotFound
-from evidence.limits import CONTRACT
+from evidence.json_text import known, members
+from evidence.errors import Ambiguous
 from evidence.work import Deadline
+from service import port_rules
+from service.port_rules import unknown_connection, unknown_stream
 from service.ports import Held, ResourceServer
 
 
@@ -43,13 +40,8 @@ class Place:
 
     def candidate(self) -> dict[str, Any]:
         """One entry of `available_connections`."""
-        known = {
-            "grant_id": self.child.grant_id,
-            "connector_key": self.held.connector_key,
-            "connection_id": self.held.connection_id,
-            "display_name": self.held.display_name,
-        }
-        return {name: value for name, value in known.items() if value is not None}
+        about = members(self.held, "connector_key", "connection_id", "display_name")
+        return known({"grant_id": self.child.grant_id, **about})
 
 
 class Membership:
@@ -65,13 +57,8 @@ class Membership:
             return self.places
         places = tuple(p for p in self.places if p.held.connection_id == connection_id)
         if not places:
-            known = sorted({place.held.connection_id for place in self.places})
-            raise NotFound(
-                f"No connection {connection_id!r} in this grant. Call schema for the connections.",
-                code="connection_not_found",
-                param="connection_id",
-                did_you_mean=get_close_matches(connection_id, known, n=3) or None,
-            )
+            known = (place.held.connection_id for place in self.places)
+            raise unknown_connection(connection_id, known)
         return places
 
     def stream(
@@ -81,13 +68,7 @@ class Membership:
         places = self.within(connection_id)
         holders = tuple(place for place in places if place.held.stream == name)
         if not holders:
-            known = sorted({place.held.stream for place in places})
-            raise Forbidden(
-                f"The stream {name!r} is not in this grant. Call schema for the granted streams.",
-                code="grant_stream_not_allowed",
-                param=param,
-                did_you_mean=get_close_matches(name, known, n=3) or None,
-            )
+            raise unknown_stream(name, (place.held.stream for place in places), param)
         return holders
 
 
@@ -96,35 +77,7 @@ def children_of(places: Iterable[Place]) -> list[Child]:
     return list({id(place.child): place.child for place in places}.values())
 
 
-def ambiguous(places: Sequence[Place]) -> Ambiguous:
-    """The 409 that lists the connections to choose from, twelve at most, and the call of all."""
-    return Ambiguous(
-        "Several connections match. Retry with one connection_id of available_connections.",
-        retry_with="connection_id",
-        calls=(Continuation("schema", {}, "all_connections"),),
-        **_candidates(places),
-    )
-
-
-def ambiguous_detail(places: Sequence[Place]) -> Ambiguous:
-    """The same for `schema` in full, which is about one connection."""
-    candidates = _candidates(places)
-    for entry in candidates["available_connections"]:
-        entry["stream"] = places[0].held.stream
-    return Ambiguous(
-        f"{candidates['available_connection_count']} connections have the stream "
-        f"{places[0].held.stream!r}. Retry with one connection_id (at most "
-        f"{CONTRACT.candidates} are listed).",
-        code="ambiguous_schema_detail",
-        retry_with="connection_id",
-        calls=(Continuation("schema", {}, "all_connections"),),
-        **candidates,
-    )
-
-
-def _candidates(places: Sequence[Place]) -> dict[str, Any]:
+def ambiguous(places: Sequence[Place], *, stream: str | None = None) -> Ambiguous:
+    """The 409 that lists the connections to choose from; see `port_rules.ambiguous`."""
     listed = list({place.connection: place.candidate() for place in places}.values())
-    return {
-        "available_connections": listed[: CONTRACT.candidates],
-        "available_connection_count": len(listed),
-    }
+    return port_rules.ambiguous(listed, stream=stream, always=True)

@@ -11,13 +11,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from evidence.errors import InvalidRequest
 from evidence.hits import Counts, FanIn, Hit, SearchPage
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import distinct
 from evidence.ranking import TAIL
 from evidence.work import Deadline, Done, Each, Failed
-from service.cursors import Sealer
+from service.cursors import Sealer, identity
+from service.port_rules import several_streams
 from service.ports import Answer, ResourceServer, SearchQuery
 from service.sources.package import gathering
 from service.sources.package.cursor import LOST, Progress, State, seal, unseal
@@ -33,12 +33,7 @@ def covered(members: Membership, request: SearchQuery) -> tuple[Place, ...]:
         groups = (members.stream(n, request.connection_id, param="streams") for n in named)
         places = tuple(place for group in groups for place in group)
     if request.filter and len({place.held.stream for place in places}) != 1:
-        raise InvalidRequest(
-            "A filter in search needs exactly one stream. Retry with one stream in streams.",
-            code="invalid_filter",
-            param="filter",
-            retry_with="streams",
-        )
+        raise several_streams()
     return places
 
 
@@ -60,7 +55,7 @@ class Search:
         self._places, self._request, self._sealer = places, request, sealer
         children = children_of(places)
         members = [[child.name, child.grant_id] for child in children]
-        self._bound: list[Any] = ["package search", members, *request.identity()]
+        self._bound: list[Any] = ["package search", members, *identity(request)]
         if request.cursor:
             self._state = unseal(request.cursor, sealer, self._bound, len(children))
         else:

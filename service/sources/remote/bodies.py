@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from evidence.json_text import known
 from evidence.limits import BUDGETS, CONTRACT
-from service.pdpp.decode import number_of, short, text_of
+from service.pdpp.decode import number_of, object_of, short, text_of
+from service.pdpp.decode import rows as listed
 from service.ports import AggregateQuery, RecordQuery, SchemaQuery, SearchQuery, WindowRequest
 from service.sources.remote.remote_errors import invalid, is_small
 
@@ -21,12 +23,10 @@ def bounded(body: Body) -> Body:
     meta = body.get("meta", {})
     if not isinstance(meta, dict):
         return {key: one for key, one in body.items() if key != "meta"}
-    warnings = meta.get("warnings")
-    if not warnings:
+    if not meta.get("warnings"):
         return body
-    listed = warnings if isinstance(warnings, list) else []
-    kept = [_short(one) for one in listed[: BUDGETS.upstream_warnings] if isinstance(one, dict)]
-    return {**body, "meta": {**meta, "warnings": kept}}
+    kept = map(_short, listed(meta, "warnings")[: BUDGETS.upstream_warnings])
+    return {**body, "meta": {**meta, "warnings": [*kept]}}
 
 
 def _short(warning: Body) -> Body:
@@ -41,15 +41,9 @@ def warned(
     body: Body, code: str, message: str, *, param: str | None = None, instead: bool = False
 ) -> Body:
     """The body with one more warning in its `meta`, or with those of its code replaced."""
-    meta = body.get("meta")
-    meta = meta if isinstance(meta, dict) else {}
-    before = meta.get("warnings")
-    kept = [
-        one
-        for one in (before if isinstance(before, list) else [])
-        if not (instead and isinstance(one, dict) and one.get("code") == code)
-    ]
-    warning = {"code": code, "message": message, **({"param": param} if param else {})}
+    meta = object_of(body, "meta")
+    kept = [one for one in listed(meta, "warnings") if not (instead and one.get("code") == code)]
+    warning = known({"code": code, "message": message, "param": param})
     return {**body, "meta": {**meta, "warnings": [*kept, warning]}}
 
 
@@ -60,9 +54,9 @@ HITS = ("data", "results", "hits")
 def rows(body: Body, names: Sequence[str]) -> tuple[str, list[Body]]:
     """(name, rows) of the list a body holds; every row is an object."""
     for name in names:
-        listed = body.get(name)
-        if isinstance(listed, list) and all(isinstance(row, dict) for row in listed):
-            return name, listed
+        found = body.get(name)
+        if isinstance(found, list) and all(isinstance(row, dict) for row in found):
+            return name, found
     raise invalid("returned a list without rows")
 
 
@@ -70,6 +64,18 @@ def require(good: bool, what: str) -> None:
     """Raises `upstream_invalid_response` if a body lacks a required member."""
     if not good:
         raise invalid(f"returned no {what}")
+
+
+def record(body: Body) -> Body:
+    """A record."""
+    require(isinstance(body.get("data"), dict), "record")
+    return body
+
+
+def plain_list(body: Body) -> Body:
+    """A list of connectors or streams."""
+    rows(body, ("data",))
+    return body
 
 
 def page(body: Body, query: RecordQuery) -> Body:
@@ -207,8 +213,8 @@ def _connection(row: Body) -> str:
 def hits(body: Body, query: SearchQuery) -> Body:
     """A search page. If it promises more than can be asked for, a warning has the fix."""
     body = _forward(body, query.cursor)
-    name, listed = rows(body, HITS)
-    cut = len(listed) > query.limit
+    name, found = rows(body, HITS)
+    cut = len(found) > query.limit
     body = _cut(body, name, query.limit) if cut else body
     body = {**body, name: [_hit(row) for row in body[name]]}
     if isinstance(body.get("meta"), dict) and not isinstance(body["meta"].get("recall"), dict):
@@ -231,8 +237,7 @@ def _hit(row: Body) -> Body:
         if not isinstance(row.get(name, []), list):
             del right[name]
     if "evidence_excerpts" in right:
-        excerpts = [one for one in right["evidence_excerpts"] if isinstance(one, dict)]
-        right["evidence_excerpts"] = [_excerpt(one) for one in excerpts]
+        right["evidence_excerpts"] = [*map(_excerpt, listed(right, "evidence_excerpts"))]
     return right
 
 
@@ -302,19 +307,14 @@ def _tidy(stream: Body) -> None:
     """Turns lists of capabilities into objects by field name, and names relations."""
     fields = stream.get("field_capabilities") or {}
     if not isinstance(fields, dict):
-        listed = (
-            [one for one in fields if isinstance(one, dict)] if isinstance(fields, list) else []
-        )
-        names = [one.get("name") or one.get("field") or one.get("path") for one in listed]
-        fields = {name: one for name, one in zip(names, listed) if isinstance(name, str)}
+        found = listed(stream, "field_capabilities")
+        names = [one.get("name") or one.get("field") or one.get("path") for one in found]
+        fields = {name: one for name, one in zip(names, found) if isinstance(name, str)}
         stream["field_capabilities"] = fields
-    relations = stream.get("expand_capabilities")
-    if relations:
-        stream["expand_capabilities"] = [
-            one
-            for one in (relations if isinstance(relations, list) else [])
-            if isinstance(one, dict) and isinstance(one.get("name"), str)
-        ]
+    if stream.get("expand_capabilities"):
+        relations = listed(stream, "expand_capabilities")
+        named = [one for one in relations if isinstance(one.get("name"), str)]
+        stream["expand_capabilities"] = named
 
 
 def streams(body: Body) -> list[Any] | None:
@@ -323,9 +323,9 @@ def streams(body: Body) -> list[Any] | None:
     connectors = inner.get("connectors")
     if isinstance(connectors, list):
         lists = [one.get("streams") for one in connectors if isinstance(one, dict)]
-        return [one for listed in lists if isinstance(listed, list) for one in listed]
-    listed = inner.get("streams")
-    return listed if isinstance(listed, list) else None
+        return [one for found in lists if isinstance(found, list) for one in found]
+    found = inner.get("streams")
+    return found if isinstance(found, list) else None
 
 
 def unwrapped(body: Body) -> Body:
@@ -336,8 +336,8 @@ def unwrapped(body: Body) -> Body:
 
 def _has_capabilities(stream: Any) -> bool:
     """True if any field of a stream has a capability that can be used."""
-    fields = stream.get("field_capabilities") if isinstance(stream, dict) else None
-    return any(_usable(one) for one in (fields or {}).values())
+    fields = object_of(stream, "field_capabilities") if isinstance(stream, dict) else {}
+    return any(map(_usable, fields.values()))
 
 
 def _usable(flags: Any) -> bool:

@@ -7,16 +7,14 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from http.client import HTTPException
 from threading import Thread
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlsplit
-
-from cryptography import x509
 
 from evidence.work import Deadline
 
@@ -25,32 +23,15 @@ T = TypeVar("T")
 PORTS = {"http": 80, "https": 443}
 #: The library's message for a proxy that refuses a tunnel.
 REFUSED = "Tunnel connection failed: "
-#: Raised for a certificate without alternative names, or with ones that cannot be read.
-UNREAD = (
-    x509.ExtensionNotFound,
-    x509.DuplicateExtension,
-    x509.UnsupportedGeneralNameType,
-    ValueError,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Certificate:
-    """The names in a certificate, its issuer, and when it expires."""
-
-    names: tuple[str, ...]
-    issuer: str
-    own_issuer: bool  # self-signed
-    ends: datetime  # with a time zone
 
 
 @dataclass(frozen=True, slots=True)
 class Handshake:
-    """The certificate of a server, and the reason of OpenSSL if it is not trusted."""
+    """The revision of TLS, the issuer of the certificate, and when it expires."""
 
-    certificate: Certificate
     version: str
-    distrust: str | None
+    issuer: str
+    ends: datetime
 
 
 class ProxyRefused(OSError):
@@ -99,32 +80,20 @@ def connect(host: str, port: int, deadline: Deadline) -> None:
 
 
 def handshake(url: str, proxy: str | None, trusted: str, deadline: Deadline) -> Handshake:
-    """The TLS handshake with a server, through a proxy if one is used."""
+    """The TLS handshake with a server, through a proxy if one is used.
+
+    Raises `ssl.SSLCertVerificationError` for a certificate that is not trusted.
+    """
     host, _ = endpoint(url)
-    strict = ssl.create_default_context(cafile=trusted)
-    distrust = None
-    try:
-        with _opened(url, proxy, deadline) as line:
-            with strict.wrap_socket(line, server_hostname=host) as wrapped:
-                return Handshake(_certificate(wrapped), wrapped.version() or "", None)
-    except ssl.SSLCertVerificationError as error:
-        distrust = error.verify_message
-    lenient = ssl.create_default_context()
-    lenient.check_hostname, lenient.verify_mode = False, ssl.CERT_NONE
+    context = ssl.create_default_context(cafile=trusted)
     with _opened(url, proxy, deadline) as line:
-        with lenient.wrap_socket(line, server_hostname=host) as wrapped:
-            return Handshake(_certificate(wrapped), wrapped.version() or "", distrust)
-
-
-def free(host: str, port: int) -> str | None:
-    """Why a server cannot listen on a port; None if it can."""
-    with socket.socket() as line:
-        line.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            line.bind((host, port))
-        except OSError as error:
-            return (error.strerror or "cannot be used").lower()
-    return None
+        with context.wrap_socket(line, server_hostname=host) as wrapped:
+            certificate: Any = wrapped.getpeercert()
+            version = wrapped.version() or ""
+    named = {name: text for part in certificate["issuer"] for name, text in part}
+    issuer = named.get("organizationName") or named.get("commonName", "nobody")
+    seconds = ssl.cert_time_to_seconds(certificate["notAfter"])
+    return Handshake(version, issuer, datetime.fromtimestamp(seconds, UTC))
 
 
 @contextmanager
@@ -142,21 +111,3 @@ def _opened(url: str, proxy: str | None, deadline: Deadline) -> Iterator[socket.
         raise ProxyRefused(str(error).removeprefix(REFUSED)) from error
     with closing(line):
         yield line.sock
-
-
-def _certificate(line: ssl.SSLSocket) -> Certificate:
-    parsed = x509.load_der_x509_certificate(line.getpeercert(binary_form=True) or b"")
-    names: list[str] = []
-    with suppress(*UNREAD):
-        alternatives = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        names += alternatives.get_values_for_type(x509.DNSName)
-        names += [str(address) for address in alternatives.get_values_for_type(x509.IPAddress)]
-    own = parsed.issuer == parsed.subject
-    return Certificate(tuple(names), _called(parsed.issuer), own, parsed.not_valid_after_utc)
-
-
-def _called(name: x509.Name) -> str:
-    """The organization and common name of a certificate's subject or issuer."""
-    kinds = (x509.NameOID.ORGANIZATION_NAME, x509.NameOID.COMMON_NAME)
-    parts = [str(part.value) for kind in kinds for part in name.get_attributes_for_oid(kind)]
-    return ", ".join(dict.fromkeys(parts)) or "nobody"

@@ -89,28 +89,18 @@ class Breaker:
             self._trying = False
 
 
-class Bulkhead:
+class Bulkhead(threading.BoundedSemaphore):
     """Permits for requests of a worker that wait on upstreams: all its threads but a few."""
 
     def __init__(self, threads: int) -> None:
-        self._free = threading.BoundedSemaphore(max(1, threads - BUDGETS.spare_threads))
-
-    def take(self) -> None:
-        """Takes a permit; raises `Unavailable` (`upstream_busy`) at once if none is free."""
-        if not self._free.acquire(blocking=False):
-            raise Unavailable(
-                "Too many requests are waiting for upstream servers. Try again in a second.",
-                code="upstream_busy",
-                retry_after=BUSY_SECONDS,
-            )
-
-    def give(self) -> None:
-        """Frees a permit."""
-        self._free.release()
+        super().__init__(max(1, threads - BUDGETS.spare_threads))
 
 
 class Permit:
-    """The one permit of one request, held while any part of it waits on an upstream."""
+    """The one permit of one request, held while any part of it waits on an upstream.
+
+    Entering it raises `Unavailable` (`upstream_busy`) at once if none is free.
+    """
 
     def __init__(self, bulkhead: Bulkhead | None = None) -> None:
         self._bulkhead = bulkhead
@@ -119,8 +109,13 @@ class Permit:
 
     def __enter__(self) -> "Permit":
         with self._lock:
-            if self._bulkhead is not None and not self._waiting:
-                self._bulkhead.take()
+            free = self._bulkhead is None or self._waiting or self._bulkhead.acquire(blocking=False)
+            if not free:
+                raise Unavailable(
+                    "Too many requests are waiting for upstream servers. Try again in a second.",
+                    code="upstream_busy",
+                    retry_after=BUSY_SECONDS,
+                )
             self._waiting += 1
         return self
 
@@ -128,7 +123,7 @@ class Permit:
         with self._lock:
             self._waiting -= 1
             if self._bulkhead is not None and not self._waiting:
-                self._bulkhead.give()
+                self._bulkhead.release()
 
 
 #: The places of the declaration: the metadata that PDPP requires, then the discovery index.
@@ -198,10 +193,6 @@ class Origin:
     def accepts(self) -> dict[str, str]:
         """The `Accept` headers. Bodies are compressed unless the server is near, without TLS."""
         return JSON if self.url.startswith("http:") else JSON | PACKED
-
-    def line(self, token: str, deadline: Deadline, permit: Permit, *, own: bool = True) -> "Line":
-        """One request's connection to this origin."""
-        return Line(self, token, deadline, permit, own)
 
 
 @dataclass(frozen=True, slots=True)

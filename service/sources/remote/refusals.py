@@ -6,6 +6,7 @@ from typing import Any
 from evidence.model import Continuation
 from evidence.errors import EvidenceError, Forbidden, InvalidRequest, NotFound
 from evidence.handles import RecordRef
+from evidence.json_text import known, members
 from evidence.limits import CONTRACT
 from service.ports import Filter, RecordQuery, SchemaQuery, SearchQuery
 
@@ -56,11 +57,7 @@ def of_list(error: EvidenceError, query: RecordQuery) -> EvidenceError:
     refused = _refused(error, filter=query.filter, view=query.view, expand=query.expand)
     if refused is None:
         return error
-    plain: dict[str, Any] = {"stream": query.stream}
-    if query.connection_id:
-        plain["connection_id"] = query.connection_id
-    if query.fields:
-        plain["fields"] = list(query.fields)
+    plain = known({**members(query, "stream", "connection_id"), "fields": [*query.fields] or None})
     error.hint = {"filter": NO_FILTER, "view": NO_VIEW, "expand": NO_EXPAND}[refused]
     if refused == "filter":
         error.calls = (*_searches(query), Continuation("query_records", plain, "without_filter"))
@@ -126,13 +123,10 @@ def _refused(error: EvidenceError, **asked: Any) -> str | None:
     if not isinstance(error, InvalidRequest) or error.code != "invalid_request":
         return None
     param = str(error.details.get("param") or "")
-    given = [name for name, value in asked.items() if value]
-    named = (
-        name
-        for name in given
-        if param.startswith(name) or (not param and _names_argument(error, name))
-    )
-    return next(named, None)
+    for name in [name for name, value in asked.items() if value]:
+        if param.startswith(name) or (not param and _names_argument(error, name)):
+            return name
+    return None
 
 
 def _names_argument(error: EvidenceError, name: str) -> bool:
@@ -146,7 +140,5 @@ def _searches(query: RecordQuery) -> tuple[Continuation, ...]:
     texts = [value for value in query.filter.values() if isinstance(value, str) and value]
     if not texts or len(texts[0]) > CONTRACT.query_chars:
         return ()
-    args: dict[str, Any] = {"query": texts[0], "streams": [query.stream]}
-    if query.connection_id:
-        args["connection_id"] = query.connection_id
-    return (Continuation("search", args, "search"),)
+    args = {"query": texts[0], "streams": [query.stream], "connection_id": query.connection_id}
+    return (Continuation("search", known(args), "search"),)

@@ -17,23 +17,16 @@ from evidence.model import Continuation
 from evidence.errors import EvidenceError
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.text import escape
-from service.pdpp.decode import short
+from service.pdpp.decode import short, text_of
 from service.sources.remote.outbound import Answer
+from service.statuses import STATUS
 
 Headers = Mapping[str, str]
 
+#: Statuses below 500 without a kind are invalid requests, the others are unavailable servers.
 KINDS: dict[int, type[EvidenceError]] = {
-    400: errors.InvalidRequest,
-    401: errors.Unauthenticated,
-    403: errors.Forbidden,
-    404: errors.NotFound,
     408: errors.TimedOut,
-    409: errors.Ambiguous,
-    410: errors.Gone,
-    413: errors.TooLarge,
-    422: errors.NotText,
-    429: errors.RateLimited,
-    504: errors.TimedOut,
+    **{STATUS[kind.kind]: kind for kind in errors.KINDS if kind is not errors.Internal},
 }
 #: 401 codes that mean a dead token; other `context.*` codes mean: not granted.
 DEAD_TOKEN = ("context.active_false", "context.expired")
@@ -197,13 +190,8 @@ def _details(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _connection(one: Any) -> dict[str, str]:
-    known = one if isinstance(one, dict) else {}
-    shown = {name: known.get(name) for name in CONNECTION_KEYS}
-    return {
-        name: text
-        for name, value in shown.items()
-        if isinstance(value, str) and (text := short(value, CONTRACT.name_chars))
-    }
+    shown = {name: short(text_of(one, name), CONTRACT.name_chars) for name in CONNECTION_KEYS}
+    return json_text.known(shown)
 
 
 def _calls(calls: Any) -> tuple[Continuation, ...]:

@@ -17,11 +17,13 @@ import orjson
 from evidence.errors import EvidenceError, InvalidRequest, TooLarge
 from evidence.fold import fold
 from evidence.hits import Counts, Hit, SearchPage
+from evidence.json_text import members
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import distinct
-from evidence.proven import Judge, Order, languages_of, spelling
-from evidence.question import find_period, parse
+from evidence.proven import Judge, Order, languages_of
+from evidence.question import find_period, parse, spelling
 from evidence.ranking import TAIL
+from service.cursors import identity
 from service.pdpp.brackets import Pair, filter_pairs, parameters
 from service.pdpp.decode import object_of, search as decode
 from service.ports import Answer, SearchQuery
@@ -174,7 +176,7 @@ def opened(query: SearchQuery) -> Place | None:
 
 
 def _bound(query: SearchQuery) -> str:
-    raw = orjson.dumps(query.identity(), option=orjson.OPT_SORT_KEYS)
+    raw = orjson.dumps(identity(query), option=orjson.OPT_SORT_KEYS)
     return hashlib.blake2b(raw, digest_size=4).hexdigest()
 
 
@@ -271,13 +273,8 @@ def _page(line: Line, query: SearchQuery, extra: list[Pair]) -> SearchPage:
 def _asked(line: Line, query: SearchQuery, extra: list[Pair]) -> Body:
     """The body of one search; errors come explained."""
     params = [
-        *parameters(
-            q=query.query,
-            streams=query.streams,
-            connection_id=query.connection_id,
-            limit=query.limit,
-            cursor=query.cursor,
-        ),
+        *parameters(q=query.query),
+        *parameters(**members(query, "streams", "connection_id", "limit", "cursor")),
         *filter_pairs(query.filter),
         *extra,
     ]

@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from evidence import pointer, routes
+from evidence import pointer
 from evidence.errors import EvidenceError, InvalidRequest, NotText, TooLarge
-from evidence.handles import RecordRef
+from evidence.handles import RecordRef, segment
+from evidence.json_text import members
 from evidence.hits import SearchPage
 from evidence.limits import BUDGETS
 from evidence.model import Buckets
@@ -19,7 +20,7 @@ from service.sources.remote import bodies, refusals, remote_errors, search, whol
 from service.pdpp.decode import schema
 from service.pdpp.brackets import Pair, expand_pairs, filter_pairs, parameters
 from service.pdpp.decode.records import decode_buckets, decode_field, decode_page, decode_record
-from service.sources.remote.origin import Origin, Permit
+from service.sources.remote.origin import Line, Origin, Permit
 from service import ports
 from service.ports import Answer
 
@@ -52,7 +53,7 @@ class HttpResourceServer:
         *,
         own: bool = True,
     ) -> None:
-        self._line = origin.line(token, deadline, permit or Permit(), own=own)
+        self._line = Line(origin, token, deadline, permit or Permit(), own)
 
     def schema(self, query: ports.SchemaQuery) -> Answer[Schema]:
         where = parameters(stream=query.stream, connection_id=query.connection_id)
@@ -133,14 +134,10 @@ class HttpResourceServer:
 
         named = read.whole and read.fields
 
-        def check(body: Body) -> Body:
-            bodies.require(isinstance(body.get("data"), dict), "record")
-            return body
-
         body = self._body(
             _record(read.ref),
             params,
-            check=check,
+            check=bodies.record,
             explain=lambda error: refusals.of_record(error, read.ref, read.expand),
             most_bytes=BUDGETS.upstream_record_bytes if named else BUDGETS.upstream_bytes,
         )
@@ -241,11 +238,7 @@ class HttpResourceServer:
                     return
 
     def _list(self, path: str, params: list[Pair]) -> Body:
-        def check(body: Body) -> Body:
-            bodies.rows(body, ("data",))
-            return body
-
-        return self._body(path, params, check=check)
+        return self._body(path, params, check=bodies.plain_list)
 
     def _body(
         self,
@@ -276,7 +269,7 @@ def _segment(text: str) -> str:
 
 def _asked(query: Any, *names: str) -> list[Pair]:
     """The parameters that have the names of fields of a request."""
-    return parameters(**{name: getattr(query, name) for name in names})
+    return parameters(**members(query, *names))
 
 
 def _stream(name: str) -> str:
@@ -285,7 +278,7 @@ def _stream(name: str) -> str:
 
 def _record(ref: RecordRef) -> str:
     """The path of a record; an id of dots alone is escaped, so that it stays a segment."""
-    key = routes.segment(ref.record_id) if ref.record_id else _segment("")
+    key = segment(ref.record_id) if ref.record_id else _segment("")
     return f"{_stream(ref.stream)}/records/{key}"
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from evidence.find import OCCURRENCES_MAX, Span, literals, spans
 from evidence.fold import extends, fold, fold_literal
-from evidence.query import Query, Term, parse
+from evidence.question import Query, Term, parse_query
 
 WORDS = (
     "lag node fail failover Straße 東京 東 가나 ﬁle İst 🚀 👍🏽 Cafe\u0301 हिन्दी ｶﾞ ab a".split()
@@ -20,7 +20,7 @@ queries = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
 
 def shown(text: str, query: str, *, limit: int = 3, partial: bool = False) -> list[str]:
     """The spans as text."""
-    found = spans(text, parse(query), limit=limit, partial=partial)
+    found = spans(text, parse_query(query), limit=limit, partial=partial)
     return [text[span.start : span.end] for span in found]
 
 
@@ -57,14 +57,14 @@ def test_the_words_of_a_phrase_stand_side_by_side_in_order() -> None:
 
 
 def test_marks_are_the_terms_inside_the_span() -> None:
-    (span,) = spans("so lag, lag on my node now", parse("node lag"))
+    (span,) = spans("so lag, lag on my node now", parse_query("node lag"))
     assert span == Span(8, 22, ((8, 11), (18, 22)))
 
 
 def test_marks_never_overlap() -> None:
-    (span,) = spans("a flow control b", parse('flow "flow control"'))
+    (span,) = spans("a flow control b", parse_query('flow "flow control"'))
     assert span == Span(2, 14, ((2, 14),))
-    (span,) = spans("a ㍿ b", parse("株 社"))
+    (span,) = spans("a ㍿ b", parse_query("株 社"))
     assert span == Span(2, 3, ((2, 3),))
 
 
@@ -101,7 +101,7 @@ def test_spans_cover_the_original_characters(text: str, query: str, expected: st
 
 @given(sentences, queries)
 def test_every_span_holds_every_wanted_term(text: str, typed: str) -> None:
-    query = parse(typed)
+    query = parse_query(typed)
     found = spans(text, query)
     assert bool(found) is all(holds(text, term) for term in query.wanted)
     for span in found:
@@ -186,7 +186,7 @@ plain_sentences = st.lists(st.sampled_from(["lag", "node", "a", "ab", "fail", ",
 def test_spans_are_what_trying_everything_finds(
     text: str, typed: str, limit: int, partial: bool
 ) -> None:
-    query = parse(typed)
+    query = parse_query(typed)
     expected = expected_spans(text, query, limit, partial)
     assert spans(text, query, limit=limit, partial=partial) == expected
 
@@ -195,13 +195,13 @@ def test_spans_are_what_trying_everything_finds(
 def test_the_first_span_is_as_short_as_any(text: str, words: set[str]) -> None:
     places = [[m.span() for m in re.finditer(rf"\b{word}\b", text)] for word in words]
     lengths = [max(e for _, e in c) - min(s for s, _ in c) for c in product(*places)]
-    found = spans(text, parse(" ".join(words)))
+    found = spans(text, parse_query(" ".join(words)))
     assert [span.end - span.start for span in found][:1] == sorted(lengths)[:1]
 
 
 def test_only_the_first_occurrences_of_a_term_are_looked_at() -> None:
     text = "a " * (OCCURRENCES_MAX + 5) + "b"
-    (span,) = spans(text, parse("a b"))
+    (span,) = spans(text, parse_query("a b"))
     assert span.start == 2 * (OCCURRENCES_MAX - 1)
 
 

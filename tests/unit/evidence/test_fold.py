@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evidence.find import spans
 from evidence.fold import FOLD_VERSION, Folded, extends, fold, fold_literal
-from evidence.query import Query, parse
+from evidence.question import Query, parse_query
 
 TOKENIZER = "unicode61 remove_diacritics 0 categories 'L* N* Co Mn Mc'"
 
@@ -112,7 +112,7 @@ WANTED = [
 
 @pytest.mark.parametrize(("text", "words", "wanted"), WANTED)
 def test_a_word_is_found_in_every_script(text: str, words: str, wanted: bool) -> None:
-    query = parse(words)
+    query = parse_query(words)
     assert bool(spans(text, query)) is wanted
     assert index_finds(text, query) is wanted
 

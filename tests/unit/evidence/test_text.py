@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evidence.find import Span, spans
 from evidence.fold import extends
-from evidence.query import parse
+from evidence.question import parse_query
 from evidence.text import (
     balanced,
     beginning,
@@ -47,7 +47,7 @@ def test_a_short_text_is_its_own_excerpt() -> None:
 
 def test_an_excerpt_shows_more_after_the_span_than_before_it() -> None:
     text = "word " * 100 + "lag " + "word " * 100
-    (span,) = spans(text, parse("lag"))
+    (span,) = spans(text, parse_query("lag"))
     start, end = excerpt(text, span, size=100)
     assert text[start:end].startswith("word ") and text[start:end].endswith(" word")
     assert 25 <= span.start - start <= 33
@@ -63,7 +63,7 @@ def test_room_that_one_side_cannot_use_goes_to_the_other() -> None:
 
 def test_a_span_that_is_too_long_is_shown_by_its_first_mark() -> None:
     text = "x " * 50 + "lag " + "word " * 100 + "node " + "x " * 50
-    (span,) = spans(text, parse("lag node"))
+    (span,) = spans(text, parse_query("lag node"))
     start, end = excerpt(text, span, size=60)
     assert "lag" in text[start:end] and start < span.start and end - start <= 60
 

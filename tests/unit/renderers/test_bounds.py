@@ -6,17 +6,16 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence import wire
 from evidence.hits import SearchPage
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import Continuation, Source
+from evidence.model import Continuation, Source, spelled
 from evidence.records import FieldRead, Record, RecordPage
 from evidence.schema import Connector, Schema, StreamRow, StreamSchema, parse_flags
 from service.pdpp.decode.records import decode_record
 from service.pdpp.decode import search as search_reading
 from renderers import document as documents
 from renderers.document import lay_out
-from renderers import field, records, schema, search, search_size
+from renderers import field, records, schema, search
 from renderers.rendering import Context, Rendering
 from tests.helpers.monsters import (
     Held,
@@ -47,7 +46,7 @@ def carries(rendering: Rendering, continuations: list[Continuation]) -> None:
     text = "\n".join(rendering.blocks)
     found = structured_calls(rendering.structured)
     for one in continuations:
-        assert wire.spelled(one) in text or any(
+        assert spelled(one) in text or any(
             (call.tool, call.args) == (one.operation, one.args) for call in printed_calls(text)
         ), one
         assert any((call.tool, call.args) == (one.operation, one.args) for call in found), one
@@ -57,10 +56,10 @@ def carries(rendering: Rendering, continuations: list[Continuation]) -> None:
 @given(held(pages(most=100)))
 def test_a_search_page_of_any_hits_is_bounded_and_no_id_is_cut(monster: Held[SearchPage]) -> None:
     page = monster.reading
-    fitted = search_size.fit(page, BUDGETS)
+    fitted = search.fit(page, BUDGETS)
     while len(fitted.hits) < len(page.hits):
         page.hits = page.hits[: len(fitted.hits)]  # as a server asks again for a smaller page
-        fitted = search_size.fit(page, BUDGETS)
+        fitted = search.fit(page, BUDGETS)
     rendering = search.render(fitted, Context())
     text = bounded(rendering)
     assert all(f" {hit.id} " in text for hit in page.hits)
@@ -77,7 +76,7 @@ def test_a_search_page_of_any_hits_is_bounded_and_no_id_is_cut(monster: Held[Sea
 @given(held(ordinary_pages()))
 def test_ten_ordinary_hits_all_fit_8_kb_each_with_a_window(monster: Held[SearchPage]) -> None:
     page = monster.reading
-    fitted = search_size.fit(page, BUDGETS)
+    fitted = search.fit(page, BUDGETS)
     assert len(fitted.hits) == 10 and all(hit.matches for hit in fitted.hits)
     text = bounded(search.render(fitted, Context()), BUDGETS.search_text_bytes)
     assert len(fenced(text)) >= CONTRACT.full_hits
@@ -127,7 +126,7 @@ def test_a_document_of_any_record_is_bounded_and_mirrored(monster: Held[Record])
     assert orjson.loads(text) == rendering.structured
     assert rendering.structured["id"] == item.id
     if document.next_read:
-        assert wire.spelled(document.next_read) == rendering.structured["metadata"]["next_read"]
+        assert spelled(document.next_read) == rendering.structured["metadata"]["next_read"]
 
 
 @monstrous

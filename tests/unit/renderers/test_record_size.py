@@ -80,7 +80,7 @@ def cost(item: Record) -> tuple[int, int]:
     payload = escape(orjson.dumps(data_as_json(item.data, item.ref)).decode())[0]
     lines = [records.line(1, item), *records.reads(item), payload]
     text = sum(len(line.encode()) + 1 for line in lines) + 60
-    return text, size_of([wire.record(item), wire.record_rung(item)])
+    return text, size_of([item.entry, item.rung])
 
 
 def is_within(items: list[Record]) -> bool:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evidence.hits import SearchPage
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.text import split, unmark
-from renderers import search, search_size
+from renderers import search
 from renderers.rendering import Context
 from tests.helpers.monsters import Held, held, monstrous, ordinary_page, ordinary_pages, pages
 
@@ -23,7 +23,7 @@ PAGES = held(st.one_of(ordinary_pages(), *(pages(most=most) for most in (1, 3, 6
 def test_fitting_and_rendering_change_nothing(monster: Held[SearchPage]) -> None:
     page = monster.reading
     before = deepcopy(page)
-    fitted = search_size.fit(page, BUDGETS)
+    fitted = search.fit(page, BUDGETS)
     assert page == before
     again = deepcopy(fitted)
     first = search.render(fitted, Context())
@@ -36,7 +36,7 @@ def test_fitting_and_rendering_change_nothing(monster: Held[SearchPage]) -> None
 @given(PAGES)
 def test_later_hits_keep_one_short_window_of_the_same_text(monster: Held[SearchPage]) -> None:
     page = monster.reading
-    for (number, hit), shown in zip(page.numbered(), search_size.fit(page, BUDGETS).hits):
+    for (number, hit), shown in zip(page.numbered(), search.fit(page, BUDGETS).hits):
         assert replace(shown, matches=hit.matches) == hit, "nothing but windows is cut"
         if number > CONTRACT.full_hits:
             assert len(shown.matches) == min(1, len(hit.matches))
@@ -53,5 +53,5 @@ def test_later_hits_keep_one_short_window_of_the_same_text(monster: Held[SearchP
     "letters, windows", [("lorem ipsum ", [3, 3, 2]), ("明日の会議は", [1, 1, 1])]
 )
 def test_further_windows_give_way_before_hits_do(letters: str, windows: list[int]) -> None:
-    fitted = search_size.fit(ordinary_page(letters), BUDGETS)
+    fitted = search.fit(ordinary_page(letters), BUDGETS)
     assert [len(hit.matches) for hit in fitted.hits] == windows + [1] * 7

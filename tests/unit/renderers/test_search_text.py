@@ -10,7 +10,7 @@ from evidence.handles import RecordRef
 from evidence.hits import Counts, Hit, Match, SearchPage
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import Source, window_read
-from renderers import search, search_size
+from renderers import search
 from renderers.rendering import Context
 from tests.helpers.reading import fenced, printed_calls, structured_calls
 
@@ -35,7 +35,7 @@ def page(hits: list[Hit], **more: Any) -> SearchPage:
 
 
 def text_of(found: SearchPage) -> str:
-    rendering = search.render(search_size.fit(found, BUDGETS), Context())
+    rendering = search.render(search.fit(found, BUDGETS), Context())
     text = rendering.blocks[0]
     printed = {call.key() for call in printed_calls(text)}
     assert printed == {call.key() for call in structured_calls(rendering.structured)}
@@ -149,5 +149,5 @@ def test_what_the_page_leaves_out_is_named(more: dict[str, Any], line: str) -> N
 def test_nothing_found_offers_the_call_that_finds_something() -> None:
     nothing = page([], counts=Counts(0, 0, True), absent_words=["invioce"])
     text = text_of(replace(nothing, retry={"query": "invoice"}))
-    assert "Nothing matched." in text and "No record has: invioce." in text
+    assert "No results." in text and "No record has: invioce." in text
     assert 'retry: search {"query":"invoice"}' in text

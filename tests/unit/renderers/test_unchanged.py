@@ -10,7 +10,7 @@ from hypothesis import given
 from evidence.errors import EvidenceError
 from evidence.hits import SearchPage
 from evidence.limits import BUDGETS
-from renderers import failure, search, search_size
+from renderers import failure, search
 from renderers.rendering import Context
 from service.operations import OPERATIONS
 from service.operations.papers import PAPER_OPERATIONS
@@ -20,7 +20,7 @@ from tests.helpers.papers import in_process
 from tests.helpers.stores import client
 from tests.helpers.worlds import House
 
-STEPS = ("render", "fit", "fits")
+STEPS = ("fit", "render")
 Step = Callable[..., Any]
 
 
@@ -45,8 +45,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
         for step in STEPS
     ]
     for operation, step, fn in kept:
-        if fn is not None:
-            object.__setattr__(operation, step, checked(operation.name, fn))
+        object.__setattr__(operation, step, checked(operation.name, fn))
     for name in ("render_lines", "structured"):
         monkeypatch.setattr(failure, name, unchanged_error(getattr(failure, name), rendered))
     yield rendered
@@ -84,7 +83,7 @@ def test_a_search_page_is_unchanged_by_fitting_and_rendering_it(
 ) -> None:
     page = monster.reading
     before = deepcopy(page)
-    fitted = search_size.fit(page, BUDGETS)
+    fitted = search.fit(page, BUDGETS)
     assert page == before
     before = deepcopy(fitted)
     search.render(fitted, Context())

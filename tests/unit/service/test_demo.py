@@ -1,18 +1,23 @@
 import stat
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
 
+import orjson
 import pytest
 from click.testing import CliRunner
 
 from evidence.text import unmark
 from service.__main__ import rung
 from service.demo.fill import VERSION
-from service.demo.year import build, questions
-from service.records.sqlite import checkup
+from service.demo.year import ARCHIVE, CONNECTIONS, manifest, questions
+from service.records.sqlite.transactions import INDEXES
 from service.access.grants import find
 from service.access.registry import Registry
 from service.records.manifest import parse
 from service.records.sqlite.writer import open_writer
+from tests.demo_life.rows import files
 
 #: Fields that name a record of a stream of the same connection.
 LINKS = {
@@ -21,6 +26,16 @@ LINKS = {
     "channel": "channels",
     "reply_to": "messages",
 }
+
+
+#: The rows of each file, and those of the first import into each connection.
+FILES = dict(files())
+FIRST = {name: rows for name, rows in FILES.items() if name.endswith("/1.ndjson")}
+
+
+def every() -> Iterator[dict[str, Any]]:
+    """The data of all rows of the first imports."""
+    return (row["data"] for rows in FIRST.values() for row in rows)
 
 
 @pytest.fixture(scope="module")
@@ -36,47 +51,48 @@ def demo(store: Path) -> str:
     return result.stdout
 
 
-def test_the_demo_is_the_same_every_time() -> None:
-    assert list(build()) == list(build())
+def test_the_demo_is_what_its_files_give() -> None:
+    with ZipFile(ARCHIVE) as archive:
+        packed = {name: archive.read(name).splitlines() for name in archive.namelist()}
+    assert {name: [orjson.loads(line) for line in lines] for name, lines in packed.items()} == FILES
 
 
 def test_the_demo_has_the_breadth_it_promises() -> None:
-    connections = list(build())
-    rows = [row for connection in connections for row in connection.rows]
-    assert len(connections) == 6
-    assert 400 <= len(rows) <= 700
-    languages = {row.data.get("language") for row in rows}
+    assert len(CONNECTIONS) == 6
+    assert 400 <= sum(map(len, FIRST.values())) <= 700
+    languages = {data.get("language") for data in every()}
     assert {"en", "de", "fr", "ja", "zh", "ar"} <= languages
-    assert sum(c.manifest["streams"][0]["name"] == "messages" for c in connections) == 3
-    for connection in connections:
-        assert all(stream.fields for stream in parse(connection.manifest))
+    manifests = [manifest(connector) for _, connector, _ in CONNECTIONS]
+    assert sum(each["streams"][0]["name"] == "messages" for each in manifests) == 3
+    for each in manifests:
+        assert all(stream.fields for stream in parse(each))
 
 
 def test_several_fields_are_large() -> None:
-    texts = [v for c in build() for r in c.rows for v in r.data.values() if isinstance(v, str)]
+    texts = [value for data in every() for value in data.values() if isinstance(value, str)]
     assert sum(len(text) >= 200_000 for text in texts) >= 3
 
 
 def test_what_records_say_of_each_other_is_so() -> None:
     """Replies, threads, attachments and channels name records; threads count their mails."""
-    for connection in build():
-        rows = [row for row in connection.rows if row.data["id"] != "m_draft"]
-        ids = {(row.stream, row.data["id"]) for row in rows}
+    for all_rows in FIRST.values():
+        rows = [(row["stream"], row["data"]) for row in all_rows if row["key"] != "m_draft"]
+        ids = {(stream, data["id"]) for stream, data in rows}
         assert len(ids) == len(rows)
-        for row in rows:
-            for name in LINKS.keys() & row.data.keys():
-                assert (LINKS[name], row.data[name]) in ids, row.data
-            if row.stream == "threads":
-                mails = [one.data for one in rows if one.data.get("thread_id") == row.data["id"]]
-                assert len(mails) == row.data["messages"]
-                assert max(mail["received_at"] for mail in mails) == row.data["last_at"]
-            if row.stream == "messages" and "size" in row.data:
-                assert row.data["size"] == len(row.data["body"].encode())
+        for stream, data in rows:
+            for name in LINKS.keys() & data.keys():
+                assert (LINKS[name], data[name]) in ids, data
+            if stream == "threads":
+                mails = [mail for _, mail in rows if mail.get("thread_id") == data["id"]]
+                assert len(mails) == data["messages"]
+                assert max(mail["received_at"] for mail in mails) == data["last_at"]
+            if stream == "messages" and "size" in data:
+                assert data["size"] == len(data["body"].encode())
 
 
 @pytest.mark.parametrize("payee", ["Ulmenhof eG", "Elektro Harms", "Radhaus Altona", "Elbstrom"])
 def test_what_the_bank_paid_is_what_a_mail_asked_for(payee: str) -> None:
-    rows = [row.data for connection in build() for row in connection.rows]
+    rows = list(every())
     bodies = [row["body"] for row in rows if "body" in row]
     amounts = {abs(row["amount"]) for row in rows if row.get("payee") == payee}
     assert amounts
@@ -87,10 +103,10 @@ def test_what_the_bank_paid_is_what_a_mail_asked_for(payee: str) -> None:
 
 def test_each_answer_occurs_once_in_its_field() -> None:
     records = {
-        f"{c.connection_id}/{r.stream}:{r.key}": r.data
-        for c in build()
-        for r in (*c.rows, *c.later)
-        if not r.deleted
+        f"{name.partition('/')[0]}/{row['stream']}:{row['key']}": row["data"]
+        for name, rows in FILES.items()
+        for row in rows
+        if row.get("op") != "delete"
     }
     assert len(questions()) >= 12
     for one in questions():
@@ -169,7 +185,7 @@ def test_a_lost_or_revoked_token_is_replaced(store: Path) -> None:
 
 def test_the_store_of_the_demo_is_sound(store: Path) -> None:
     with open_writer(store) as writer:
-        for table in checkup.TABLES:
+        for table in INDEXES:
             writer.db.execute(f"INSERT INTO {table}({table}, rank) VALUES('integrity-check', 1)")
         blobs = writer.db.execute("SELECT DISTINCT media_type FROM blob ORDER BY 1").fetchall()
         deleted = writer.db.execute("SELECT count(*) FROM tombstone").fetchone()

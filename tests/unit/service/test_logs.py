@@ -1,5 +1,10 @@
 """An exception is told by its type and its places, never by what it says or holds."""
 
+import logging
+import sys
+
+import pytest
+
 from service.running import logs
 
 
@@ -25,3 +30,24 @@ def test_a_cause_that_was_left_out_stays_out() -> None:
             raise ValueError from None
     except ValueError as error:
         assert "KeyError" not in logs.stack(error).split("\n")
+
+
+def test_a_line_for_a_person_has_the_event_its_facts_and_the_stack(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        logs.configure("text", "info")
+        root.handlers[0].setStream(sys.stdout)  # type: ignore[attr-defined]
+        request = {"method": "GET", "route": "/v1/search", "status": 200, "ms": 4.5}
+        logs.log_request({**request, "operation": "search", "request_id": "req_1"})
+        logging.getLogger("x").warning("something odd", exc_info=ValueError("a secret"))
+    finally:
+        root.handlers[:], root.level = handlers, level
+        logs._written = None
+    said = capsys.readouterr().out
+    first, second, *stack = said.splitlines()
+    assert "info    GET /v1/search 200 4.5 ms operation=search request_id=req_1" in first
+    assert "warning something odd" in second and stack[0] == "ValueError"
+    assert "a secret" not in said

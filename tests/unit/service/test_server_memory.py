@@ -9,7 +9,7 @@ import pytest
 from tests.helpers.server import ROOT
 
 #: Libraries that a server of records with the settings of a platform never needs.
-UNUSED = {"rich", "pygments", "structlog", "requests", "urllib3", "tomlkit"}
+UNUSED = {"rich", "pygments", "requests", "urllib3", "tomlkit"}
 
 SERVED = "import service.serving\nfrom service.app import create_app\ncreate_app()\n"
 LOADED = "import sys\nprint(*{name.partition('.')[0] for name in sys.modules})"

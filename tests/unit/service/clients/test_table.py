@@ -1,12 +1,15 @@
 """Each client is told in the words of its vendor, and what it cannot do is said."""
 
+import base64
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
+import orjson
 import pytest
 
 from service.clients.client import PLACEHOLDER, Launcher, Place
-from service.clients.table import CLIENTS, RECOMMENDED, named
+from service.clients.table import CLIENTS, RECOMMENDED, install_link, named
 
 URL = "https://rung.example.com/mcp"
 TOKEN = "rung_token"
@@ -30,6 +33,14 @@ OVER_HTTP: dict[str, dict[str, Any]] = {
     },
     "codex": {"url": URL, "bearer_token_env_var": "RUNG_TOKEN"},
     "gemini": {"httpUrl": URL, "headers": {"Authorization": "Bearer $RUNG_TOKEN"}},
+    "windsurf": {"serverUrl": URL, "headers": {"Authorization": "Bearer ${env:RUNG_TOKEN}"}},
+    "zed": {"url": URL, "headers": {"Authorization": "Bearer rung_token"}},
+    "cline": {
+        "type": "streamableHttp",
+        "url": URL,
+        "headers": {"Authorization": "Bearer rung_token"},
+    },
+    "lm-studio": {"url": URL, "headers": {"Authorization": "Bearer rung_token"}},
 }
 STARTED: dict[str, dict[str, Any]] = {
     "claude": {"env": {"RUNG_TOKEN": TOKEN}},
@@ -38,6 +49,10 @@ STARTED: dict[str, dict[str, Any]] = {
     "vscode": {"type": "stdio", "env": {"RUNG_TOKEN": "${input:rung-token}"}},
     "codex": {"env_vars": ["RUNG_TOKEN"]},
     "gemini": {"env": {"RUNG_TOKEN": "$RUNG_TOKEN"}},
+    "windsurf": {"env": {"RUNG_TOKEN": "${env:RUNG_TOKEN}"}},
+    "zed": {"env": {"RUNG_TOKEN": TOKEN}},
+    "cline": {"env": {"RUNG_TOKEN": TOKEN}},
+    "lm-studio": {"env": {"RUNG_TOKEN": TOKEN}},
 }
 
 
@@ -56,6 +71,27 @@ def test_a_server_is_spelled_as_the_client_reads_it(name: str) -> None:
 
 def test_every_client_that_has_a_file_is_in_these_tables() -> None:
     assert OVER_HTTP.keys() == STARTED.keys() == {one.name for one in CLIENTS if one.config}
+
+
+@pytest.mark.parametrize("token", ["", TOKEN])
+def test_a_link_has_the_server_in_the_form_of_its_client_and_no_token(token: str) -> None:
+    cursor = urlsplit(install_link(named("cursor"), URL, token))
+    assert (cursor.scheme, cursor.netloc) == ("cursor", "anysphere.cursor-deeplink")
+    assert cursor.path == "/mcp/install"
+    query = dict(parse_qsl(cursor.query, strict_parsing=True))
+    entry = orjson.loads(base64.b64decode(query["config"], validate=True))
+    assert query["name"] == "rung" and entry["url"] == URL
+    vscode = install_link(named("vscode"), URL, token)
+    assert vscode.startswith("vscode:mcp/install?")
+    server = orjson.loads(unquote(vscode.partition("?")[2]))
+    assert (server["name"], server["type"], server["url"]) == ("rung", "http", URL)
+    if token:
+        assert entry == OVER_HTTP["cursor"]
+        assert server["headers"] == OVER_HTTP["vscode"]["headers"]
+        assert server["inputs"][0]["id"] == "rung-token" and server["inputs"][0]["password"]
+    assert {"inputs", "headers"} <= server.keys() if token else "headers" not in {*server, *entry}
+    assert TOKEN not in str(entry) + str(server)
+    assert install_link(named("zed"), URL, token) == ""
 
 
 def test_plain_http_beyond_this_machine_is_allowed_to_the_bridge_by_name() -> None:
@@ -94,11 +130,9 @@ def test_a_shell_takes_a_token_that_is_not_shown_from_its_environment() -> None:
 def test_a_file_is_looked_for_where_the_system_keeps_it(system: str, expected: str) -> None:
     config = named("vscode").config
     assert config is not None
-    where = (system, Path("/home/ada"), Path("/project"), {"APPDATA": "/roaming"})
-    assert str(config.places["user"].path(*where)) == expected
-    assert str(config.places["project"].path(*where)) == "/project/.vscode/mcp.json"
-    assert "(macOS)" in config.places["user"].shown
+    where = (system, Path("/home/ada"), {"APPDATA": "/roaming"})
+    assert str(config.place.path(*where)) == expected
+    assert "(macOS)" in config.place.shown
     moved = Place("~/.codex/config.toml", variable="CODEX_HOME")
-    assert moved.path(system, Path("/home/ada"), Path("/project"), {"CODEX_HOME": "/c"}) == Path(
-        "/c/config.toml"
-    )
+    moved_to = moved.path(system, Path("/home/ada"), {"CODEX_HOME": "/c"})
+    assert str(moved_to) == "/c/config.toml"

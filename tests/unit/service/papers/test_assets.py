@@ -117,7 +117,7 @@ def test_a_summary_lies_where_its_row_says(tmp_path: Path) -> None:
     row = by_template("deep", resource_path="elsewhere/deep.json", content_hash=digest(JSON))
     assert read(tmp_path, row).encode() == JSON
     error = refusal(tmp_path, replace(row, sha256=digest(TEXT)))
-    assert assets.ALTERED in error.message
+    assert "does not match its checksum" in error.message
 
 
 def test_a_broken_file_does_not_hide_a_good_one(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_links_are_followed_inside_the_folder_only(tmp_path: Path) -> None:
     (root / "out").symlink_to(tmp_path)
     for parts in (("md", "out.md"), ("out", "secret.md")):
         asset = Asset(PAPER, (parts,), None, assets.MARKDOWN)
-        assert assets.OUTSIDE in refusal(root, asset).message
+        assert "is outside its directory" in refusal(root, asset).message
         assert LocalAssets(root).size(asset) is None
     (tmp_path / "moved").symlink_to(root)
     assert read(tmp_path / "moved", inside).encode() == TEXT
@@ -184,7 +184,7 @@ def test_what_is_missing_is_missing(tmp_path: Path) -> None:
     put(tmp_path, "md", b"a file where a folder should be")
     for root in (tmp_path, tmp_path / "nowhere"):
         asset = assets.source(PAPER, digest(TEXT))
-        assert assets.MISSING in refusal(root, asset).message
+        assert "is missing" in refusal(root, asset).message
         assert LocalAssets(root).size(asset) is None
 
 
@@ -192,7 +192,7 @@ def test_a_circle_of_links_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")
     asset = Asset(PAPER, (("a",),), None, assets.MARKDOWN)
-    assert assets.UNREADABLE in refusal(tmp_path, asset).message
+    assert "cannot be read" in refusal(tmp_path, asset).message
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["fifo", "folder"])
@@ -200,7 +200,7 @@ def test_only_plain_files_are_read(tmp_path: Path, make: object) -> None:
     assert callable(make)
     make(tmp_path / "a")
     asset = Asset(PAPER, (("a",),), None, assets.MARKDOWN)
-    assert assets.NOT_PLAIN in refusal(tmp_path, asset).message
+    assert "is not a regular file" in refusal(tmp_path, asset).message
     assert LocalAssets(tmp_path).size(asset) is None
 
 
@@ -223,13 +223,13 @@ def test_a_file_of_another_user_is_refused(open_folder: Path) -> None:
         error = refusal(open_folder, asset)
     finally:
         os.seteuid(user)
-    assert assets.UNREADABLE in error.message
+    assert "cannot be read" in error.message
 
 
 def test_bytes_that_are_not_those_of_the_row_are_refused(tmp_path: Path) -> None:
     asset = put_source(tmp_path, TEXT)
     put(tmp_path, f"md/{digest(TEXT)}.md", TEXT + b" ")
-    assert assets.ALTERED in refusal(tmp_path, asset).message
+    assert "does not match its checksum" in refusal(tmp_path, asset).message
     capital = replace(asset, sha256=digest(TEXT + b" ").upper())
     assert read(tmp_path, capital).encode() == TEXT + b" "
 
@@ -237,14 +237,14 @@ def test_bytes_that_are_not_those_of_the_row_are_refused(tmp_path: Path) -> None
 @pytest.mark.parametrize("content", [b"caf\xe9", b"\xed\xa0\x80", b"cut \xe4\xb8", b"\xff\xfea\0"])
 def test_what_is_not_utf8_cannot_be_parsed(tmp_path: Path, content: bytes) -> None:
     asset = put_source(tmp_path, content)
-    assert assets.NOT_TEXT in refusal(tmp_path, asset, code="asset_parse_failed").message
+    assert "is not UTF-8 text" in refusal(tmp_path, asset, code="asset_parse_failed").message
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"<!doctype html>", b"[" * 100_000, b"{'a': 1}"])
 def test_a_summary_that_is_not_json_cannot_be_parsed(tmp_path: Path, content: bytes) -> None:
     put(tmp_path, f"summary/{PAPER}/deep.json", content)
     error = refusal(tmp_path, by_template("deep"), code="asset_parse_failed")
-    assert assets.NOT_JSON in error.message
+    assert "is not JSON, or too large to parse" in error.message
 
 
 def test_what_is_too_large_is_refused_unread(tmp_path: Path) -> None:
@@ -254,14 +254,17 @@ def test_what_is_too_large_is_refused_unread(tmp_path: Path) -> None:
     ):
         with (tmp_path / asset.candidates[0][0]).open("wb") as file:
             file.truncate(bound + 1)
-        assert assets.TOO_LARGE in refusal(tmp_path, asset).message
+        assert "is too large" in refusal(tmp_path, asset).message
 
 
 def test_a_text_is_not_read_past_the_deadline(tmp_path: Path) -> None:
     asset = put_source(tmp_path, b"read by nobody yet")
     with pytest.raises(Unavailable) as raised:
         LocalAssets(tmp_path).open(asset, Deadline.after(0))
-    assert raised.value.code == "asset_fetch_failed" and assets.TOO_SLOW in raised.value.message
+    assert (
+        raised.value.code == "asset_fetch_failed"
+        and "took too long to load" in raised.value.message
+    )
     assert read(tmp_path, asset) == "read by nobody yet"
 
 
@@ -274,7 +277,7 @@ def test_a_file_is_verified_once_and_again_when_it_changes(tmp_path: Path) -> No
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert read(tmp_path, asset) == "some different bytes"
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
-    assert assets.ALTERED in refusal(tmp_path, asset).message
+    assert "does not match its checksum" in refusal(tmp_path, asset).message
 
 
 def test_refused_files_are_closed(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence.errors import InvalidRequest
-from evidence.query import Term
+from evidence.question import Term
 from service.papers.query import FIELDS, Name, parse
 
 

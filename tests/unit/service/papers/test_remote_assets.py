@@ -138,7 +138,8 @@ def test_what_is_not_at_one_place_is_looked_for_at_the_next(
 @pytest.mark.parametrize("name", ["..", "a/b", "a\\b", "", "a\0", "x" * 300])
 def test_hostile_names_are_not_asked_for(server: AssetServer, cache: Path, name: str) -> None:
     assert (
-        assets.BAD_NAME in refusal(store(server, cache), assets.source(PAPER, f"{name}/..")).message
+        "has an invalid file name"
+        in refusal(store(server, cache), assets.source(PAPER, f"{name}/..")).message
     )
     assert store(server, cache).size(assets.source(PAPER, f"{name}/..")) is None
     assert server.paths == []
@@ -147,14 +148,14 @@ def test_hostile_names_are_not_asked_for(server: AssetServer, cache: Path, name:
 @pytest.mark.parametrize(
     ("mode", "why"),
     [
-        ("404", assets.MISSING),
-        ("500", remote_assets.NOT_FETCHED),
-        ("reset", remote_assets.NOT_FETCHED),
-        ("wrong_length", remote_assets.NOT_FETCHED),
-        ("redirect_other", remote_assets.NOT_FETCHED),
-        ("redirect_loop", remote_assets.NOT_FETCHED),
-        ("html", assets.ALTERED),
-        ("huge", assets.TOO_LARGE),
+        ("404", "is missing"),
+        ("500", "cannot be downloaded"),
+        ("reset", "cannot be downloaded"),
+        ("wrong_length", "cannot be downloaded"),
+        ("redirect_other", "cannot be downloaded"),
+        ("redirect_loop", "cannot be downloaded"),
+        ("html", "does not match its checksum"),
+        ("huge", "is too large"),
     ],
 )
 def test_servers_that_misbehave_give_a_clear_error(
@@ -170,7 +171,7 @@ def test_servers_that_misbehave_give_a_clear_error(
 def test_slow_servers_do_not_hold_a_reader(server: AssetServer, cache: Path, mode: Mode) -> None:
     server.mode = mode
     error = refusal(store(server, cache), seconds=SHORT)
-    assert error.code == "asset_fetch_failed" and assets.TOO_SLOW in error.message
+    assert error.code == "asset_fetch_failed" and "took too long to load" in error.message
     assert list(cache.iterdir()) == []
 
 
@@ -194,7 +195,7 @@ def test_a_huge_summary_fills_neither_memory_nor_disk(
 ) -> None:
     server.mode = mode
     remote = store(server, cache)
-    assert assets.TOO_LARGE in refusal(remote, by_template()).message
+    assert "is too large" in refusal(remote, by_template()).message
     assert peak_growth(lambda: refusal(remote, by_template())) < 16 * 1_048_576
     assert list(cache.iterdir()) == []
 

@@ -70,6 +70,20 @@ def test_a_bad_line_is_reported_and_reading_goes_on(line: str, advice: str) -> N
     assert row == Row({"id": 2})
 
 
+@pytest.mark.parametrize("form", ["ndjson", "json"])
+def test_bytes_of_json_that_are_not_in_its_encoding_are_refused(form: str) -> None:
+    content, reading = b'{"id": 1, "a": "\xff"}\n', Reading(encoding="utf-8")
+    source = Source("x", form, io.BytesIO(content), Repair(), reading)
+    try:
+        ((_, refused),) = FORMATS[form].read(source)
+    except InvalidRequest as error:
+        refused = error.message
+    assert isinstance(refused, str) and "--encoding" in refused
+    source = Source("x", form, io.BytesIO(content), Repair(replace=True), reading)
+    assert list(FORMATS[form].read(source)) == [(1, Row({"id": 1, "a": "\ufffd"}))]
+    assert source.repair.undecodable == 1
+
+
 def test_an_escaped_backslash_before_u0000_is_no_nul() -> None:
     assert data("ndjson", '{"a": "\\\\u0000"}') == [{"a": "\\u0000"}]
 
@@ -205,7 +219,7 @@ def test_mail_becomes_messages_and_attachments() -> None:
     }
     assert attachment.stream == "attachments"
     assert attachment.data["message_id"] == "m1@x"
-    assert attachment.data["blob_ref"] == {"mime_type": "image/png", "data_base64": "iVBORw=="}
+    assert attachment.data["blob_ref"] == {"mime_type": "image/png", "data_base64": b"\x89PNG"}
 
 
 def test_a_mail_without_an_id_is_known_by_its_hash() -> None:

@@ -5,14 +5,13 @@ from random import Random
 import pytest
 
 from evidence.limits import CONTRACT
-from evidence.query import Term
+from evidence.question import Term
 from evidence.ranking import Group
 from service.records.sqlite.snapshot import SqliteSnapshot
-from service.records.finding import matches
 from service.records.ingest import put
 from service.records.intake import Row
 from service.records.scopes import StreamHandle
-from service.records.texts import ChunkedText, InlineText
+from service.records.texts import ChunkedText, InlineText, matches
 from service.records.sqlite.writer import Writer
 
 CHUNK = CONTRACT.chunk_chars

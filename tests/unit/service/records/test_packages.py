@@ -1,4 +1,4 @@
-"""Packages at rest: what is kept of tokens, what a package may hold, and older stores."""
+"""Packages at rest: what is kept of tokens, and what a package may hold."""
 
 import dataclasses
 import sqlite3
@@ -20,12 +20,10 @@ from service.cursors import Sealer
 from service.ports import Held
 from service.access import grants, packages
 from service.records.store import Store
-from service.records.sqlite import ddl
 from service.access.registry import Member
 from service.access.registry import Registry
 from service.records.scopes import StreamHandle
-from service.records.sqlite.writer import Writer, open_writer
-from tests.helpers.layouts import take_back
+from service.records.sqlite.writer import Writer
 from tests.helpers.two_owners import local_member
 
 SEALER = keys.of_tokens(b"a secret of tests only")
@@ -118,19 +116,6 @@ def test_what_cannot_be_told_apart_cannot_be_packed_together(writer: Writer) -> 
     many = [dataclasses.replace(AWAY, grant_id=f"g{n}") for n in range(BUDGETS.package_members + 1)]
     assert isinstance(raised(writer, *many), InvalidRequest)
     packages.create(Registry(writer), many[:-1], SEALER)
-
-
-def test_a_store_of_the_first_layout_opens_and_keeps_its_grants(tmp_path: Path) -> None:
-    path = tmp_path / "rung.db"
-    with open_writer(path) as writer:
-        take_back(writer, 1)
-    with pytest.raises(Unavailable, match="rung stats"):
-        Store(path).package("rung_pkg_x")
-    with open_writer(path) as writer:
-        packages.create(Registry(writer), [AWAY], SEALER)
-        version = writer.db.execute("PRAGMA user_version").fetchone()[0]
-    assert version == len(ddl.MIGRATIONS) == 5
-    assert Store(path).package("rung_pkg_x") is None
 
 
 def test_a_grant_whose_token_is_spelled_like_that_of_a_package_still_opens(

@@ -88,6 +88,12 @@ def test_a_new_fold_rebuilds_the_indexes(
         assert again.meta("fold_version") == FOLD_VERSION + "+"
 
 
+def test_a_layout_that_no_release_wrote_is_refused(writer: Writer) -> None:
+    writer.db.execute("PRAGMA user_version = 4")
+    with pytest.raises(InvalidRequest, match="before the first release. Import"):
+        open_writer(writer.path)
+
+
 def test_the_secret_is_made_once(writer: Writer) -> None:
     secret = writer.meta("secret")
     assert len(bytes.fromhex(secret)) == 32

@@ -134,7 +134,6 @@ REFUSALS: tuple[Ask, ...] = (
     lambda rs: rs.blob("nothing", connection_id="nowhere"),
     lambda rs: rs.schema(SchemaQuery("nothing")),
     lambda rs: rs.schema(SchemaQuery(connection_id="nowhere")),
-    lambda rs: rs.schema(SchemaQuery(detail="full")),
     lambda rs: rs.streams(connection_id="nowhere"),
     lambda rs: rs.stream("nothing"),
 )

@@ -258,7 +258,7 @@ def test_tokens_are_not_kept(world: World) -> None:
 
 def test_who_asks_is_asked_from_a_seat(world: World) -> None:
     bulkhead = Bulkhead(threads=1)
-    bulkhead.take()
+    assert bulkhead.acquire()
     for introspected in (False, True):
         error = refused(world.authority(introspected=introspected, bulkhead=bulkhead))
         assert error.code == "upstream_busy"

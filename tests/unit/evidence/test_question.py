@@ -5,13 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence.fold import fold
-from evidence.query import Query, Term, parse
+from evidence.question import Query, Term, parse_query
 
 
 def words(text: str) -> list[str]:
     """The terms of a query in short: words joined, "*" for a prefix, "-" for an exclusion."""
     return [
-        "-" * term.excluded + " ".join(term.words) + "*" * term.prefix for term in parse(text).terms
+        "-" * term.excluded + " ".join(term.words) + "*" * term.prefix
+        for term in parse_query(text).terms
     ]
 
 
@@ -85,19 +86,19 @@ def test_repeats_are_dropped_and_the_order_stays() -> None:
 
 
 def test_wanted_and_excluded_terms_are_told_apart() -> None:
-    query = parse("one -two three")
+    query = parse_query("one -two three")
     assert query.wanted == (Term(("one",)), Term(("three",)))
     assert query.excluded == (Term(("two",), excluded=True),)
 
 
 @pytest.mark.parametrize("text", ["", " ", '"', '""', "-", "... !?", "\x00", "\ud800", "-draft"])
 def test_a_query_without_words_wants_nothing(text: str) -> None:
-    assert parse(text).wanted == ()
+    assert parse_query(text).wanted == ()
 
 
 @given(st.text(st.one_of(st.characters(), st.sampled_from('"“”„«»-* ab東'))))
 def test_every_text_is_a_query(text: str) -> None:
-    query = parse(text)
+    query = parse_query(text)
     assert isinstance(query, Query)
     assert query.text == text
     for term in query.terms:

@@ -1,17 +1,15 @@
 """Next calls of papers as REST addresses, for the bodies of REST and of the command line."""
 
-import re
 from typing import Any
-from urllib.parse import quote, urlencode
 
 from evidence.model import Continuation
+from service.operations.bodies import filled
 from service.operations.papers import PAPER_OPERATIONS
 
 #: Links there may be several of; they are lists. `next_page` is plain `next` here.
 SEVERAL = ("summary", "translation", "did_you_mean")
 NAMES = {"next_page": "next"}
 
-_PART = re.compile("<([a-z_]+)>")
 _ROUTES = {operation.name: operation.route for operation in PAPER_OPERATIONS}
 
 
@@ -38,12 +36,8 @@ def as_links(found: list[Continuation]) -> dict[str, Any]:
 def href(continuation: Continuation) -> str:
     """The address of a call: its route with the path filled in, the other arguments behind."""
     route = _ROUTES[continuation.operation]
-    left = dict(continuation.args)
-    path = route.path
+    path, left = route.path, continuation.args
     for variant, fixed in route.variants.items():
         if fixed.items() <= left.items():
             path, left = variant, {k: v for k, v in left.items() if k not in fixed}
-    for name in _PART.findall(path):
-        path = path.replace(f"<{name}>", quote(str(left.pop(name)), safe=""))
-    query = urlencode({route.names.get(name, name): value for name, value in left.items()})
-    return f"{path}?{query}" if query else path
+    return str(filled(route, path, left))

@@ -1,1 +1,0 @@
-"""Readings of papers as text."""

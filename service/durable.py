@@ -1,0 +1,35 @@
+"""Writes that survive a power cut: whole files, and their entries in a folder."""
+
+import os
+import tempfile
+from pathlib import Path
+
+
+def move(draft: Path, target: Path) -> None:
+    """Replaces `target` by a complete file of the same folder. Readers see one of the two."""
+    sync(draft)
+    os.replace(draft, target)
+    sync_entry(target)
+
+
+def write(path: Path, content: bytes) -> None:
+    """Replaces the file by one that only its user can read; makes its folder if need be."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    opened, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    with os.fdopen(opened, "wb") as file:
+        file.write(content)
+    move(Path(name), path)
+
+
+def sync_entry(path: Path) -> None:
+    """Writes the entry of a new, renamed or deleted file, or of a new folder, to the disk."""
+    sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Writes a file, or the entries of a folder, to the disk."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

@@ -1,0 +1,126 @@
+"""Rules that every source keeps: a package and a remote source answer as a single grant does."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from itertools import islice
+from typing import Any
+
+from evidence.errors import Ambiguous, Forbidden, InvalidRequest, NotFound
+from evidence.limits import CONTRACT
+from evidence.model import Continuation
+from evidence.records import FieldRead
+from service.ports import WindowRequest
+
+
+def unknown_connection(name: str, known: Iterable[str]) -> NotFound:
+    """404 `connection_not_found` with the nearest of the known ids."""
+    return NotFound(
+        f"No connection {name!r} in this grant. Call schema for the connections.",
+        code="connection_not_found",
+        param="connection_id",
+        did_you_mean=get_close_matches(name, sorted({*known}), n=3) or None,
+    )
+
+
+def unknown_stream(name: str, known: Iterable[str], param: str = "stream") -> Forbidden:
+    """403 `grant_stream_not_allowed` with the nearest of the known names."""
+    return Forbidden(
+        f"The stream {name!r} is not in this grant. Call schema for the granted streams.",
+        code="grant_stream_not_allowed",
+        param=param,
+        did_you_mean=get_close_matches(name, sorted({*known}), n=3) or None,
+    )
+
+
+def ambiguous(
+    candidates: Sequence[dict[str, Any]], *, stream: str | None = None, always: bool = False
+) -> Ambiguous:
+    """409 with the connections to choose from, twelve at most, and the call that lists all of them.
+
+    With `stream` it is that of the schema in full, which is about one connection. `always` adds the
+    call even if all are listed.
+    """
+    total, shown = len(candidates), candidates[: CONTRACT.candidates]
+    message = "Several connections match. Retry with one connection_id of available_connections."
+    if stream is not None:
+        message = (
+            f"{total} connections have the stream {stream!r}. Retry with one connection_id (at "
+            f"most {CONTRACT.candidates} are listed)."
+        )
+        shown = [{**one, "stream": stream} for one in shown]
+    more = always or total > len(shown)
+    return Ambiguous(
+        message,
+        code="ambiguous_schema_detail" if stream is not None else None,
+        retry_with="connection_id",
+        calls=(Continuation("schema", {}, "all_connections"),) if more else (),
+        available_connections=shown,
+        available_connection_count=total,
+    )
+
+
+def several_streams() -> InvalidRequest:
+    """400 `invalid_filter` for a search whose filter is about no single stream."""
+    return InvalidRequest(
+        "A filter in search needs exactly one stream. Retry with one stream in streams.",
+        code="invalid_filter",
+        param="filter",
+        retry_with="streams",
+    )
+
+
+def no_value(name: str) -> NotFound:
+    """404 `field_not_found` for a record without a field."""
+    return NotFound(
+        f"This record has no value in {name!r}. Call fetch to see which fields it has.",
+        code="field_not_found",
+        param="field_path",
+    )
+
+
+def window(
+    read: FieldRead,
+    asked: WindowRequest,
+    total: int,
+    text: Callable[[int, int], str],
+    places: Callable[[str], Iterator[tuple[int, int]]],
+) -> FieldRead:
+    """The read with the window that was asked for, of a text of `total` code points.
+
+    `text` gives a range of it, `places` the finds of a query in their order. Raises `NotFound`
+    (`query_not_found`).
+    """
+    if asked.query is None:
+        start = min(asked.offset_chars or 0, total)
+        size = asked.limit_chars or CONTRACT.window_chars
+    else:
+        number = min(asked.match, total + 1)  # no text has more matches than characters
+        found = list(islice(places(asked.query), number - 1, number + 1))
+        if not found:
+            raise _no_match(asked)
+        begin, stop = found[0]
+        start = max(0, begin - (asked.before_chars or 0))
+        size = asked.limit_chars or _context(asked, stop - start)
+        following = asked.match + 1 if len(found) > 1 else None
+        read = replace(
+            read, match_start=begin, match_end=stop, match=asked.match, next_match=following
+        )
+    shown = text(start, min(start + size, total))
+    return replace(read, text=shown, start=start, total=total, limit=size)
+
+
+def _context(asked: WindowRequest, until_match_end: int) -> int:
+    if asked.before_chars is None and asked.after_chars is None:
+        return CONTRACT.window_chars
+    return min(until_match_end + (asked.after_chars or 0), CONTRACT.window_chars_max)
+
+
+def _no_match(asked: WindowRequest) -> NotFound:
+    message = (
+        "The query does not match this field. Try fewer or other words, or read by offset_chars."
+    )
+    if asked.match > 1:
+        message = f"There is no match {asked.match}. Retry with a smaller match."
+    param = "match" if asked.match > 1 else "query"
+    return NotFound(message, code="query_not_found", param=param)

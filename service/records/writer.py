@@ -1,0 +1,287 @@
+"""The steps that the writers of all engines share. An engine adds its SQL, and what it indexes."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
+
+import orjson
+
+from evidence.fold import FOLD_VERSION
+from service.records.arrivals import Change, Entry, pieces, stored
+from service.records.attachments import Attachment
+from service.records.languages import Sample, merged
+from service.records.large import LargeValue, Place
+from service.records.manifest import StreamManifest
+from service.records.scopes import Scopes, StreamHandle
+from service.records.streams import all_streams
+from service.records.writing import StreamCount, Writing
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """The statements of an engine that the steps run; `writing.Writing` describes the verbs."""
+
+    meta: str
+    connection_ids: str
+    manifest_rows: str
+    find_stream: str
+    stream_name: str
+    save_stream: str
+    counts: str
+    languages: str
+    save_languages: str
+    #: Add to the records of a stream, and set them.
+    add_records: str
+    set_records: str
+    #: Sets the place of a record in every order.
+    reorder: str
+
+
+class Rows(NamedTuple):
+    """Rows of records; the second column of all but `known` is the connection."""
+
+    #: seq, connection, stream, key, at, cursor, thread, place
+    new: list[tuple[Any, ...]]
+    #: at, cursor, thread, place, seq
+    known: list[tuple[Any, ...]]
+    #: seq, connection, time of the first emission, times of changes, JSON, places
+    documents: list[tuple[Any, ...]]
+    #: seq, connection, time of the deletion
+    buried: list[tuple[Any, ...]]
+
+
+class Index(Protocol):
+    """One batch of what is derived from records, to drop and to add."""
+
+    def drop(self, scopes: Scopes, seq: int, fields: frozenset[str] | None = None) -> None:
+        """Notes what is derived from a record's fields, from all where none are named."""
+
+    def drop_value(self, place: Place) -> None:
+        """Notes that a large value is no more."""
+
+    def apply_drops(self) -> None:
+        """Takes out what was noted, before the records it came from change."""
+
+    def add_large(self, connection: int, large: LargeValue) -> Place:
+        """Notes the chunks of a large value under fresh numbers; returns where they will be."""
+
+    def add(
+        self, stream: StreamHandle, seq: int, data: dict[str, Any], places: dict[str, Place]
+    ) -> None:
+        """Notes what is derived from the fields in `data`, given with whole values."""
+
+    def write(self) -> None:
+        """Puts in what need not wait for the whole batch."""
+
+    def apply_adds(self) -> None:
+        """Puts in what was noted, after the records are stored."""
+
+
+class Steps(Protocol):
+    """What an engine brings to the steps."""
+
+    statements: ClassVar[Statements]
+
+    def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """The rows of a statement; `?` marks its parameters."""
+
+    def run_each(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Runs a statement for each row of parameters."""
+
+    def put(self, rows: Rows) -> None:
+        """Writes records and their documents."""
+
+    def log(self, entries: Sequence[Entry]) -> None:
+        """Adds changes to the log."""
+
+    def keep(self, connection: int, seq: int, attachments: Iterable[Attachment]) -> None:
+        """Stores the bytes of a record's blobs and notes which field uses which."""
+
+    def release(self, fields: Sequence[tuple[int, str | None]]) -> set[int]:
+        """Forgets the blobs that fields of records use, all fields where none is named."""
+
+    def sweep(self, blobs: Iterable[int]) -> None:
+        """Removes those of the blobs that no record uses any more."""
+
+    def index(self) -> Index:
+        """An empty batch."""
+
+    def note(self, records: int) -> None:
+        """Notes that the indexes of so many records change."""
+
+    def order(self, manifest: StreamManifest, data: dict[str, Any]) -> tuple[Any, ...]:
+        """(`at`, `cursor`, `thread`, `place`) of a record, as columns."""
+
+    def documents(
+        self, stream: StreamHandle, after: int
+    ) -> Iterator[tuple[int, dict[str, Any], dict[str, Place]]]:
+        """(seq, record with its large strings, places of all large values) of the next records."""
+
+    def clear_derived(self) -> None:
+        """Empties everything that is derived from records."""
+
+
+class BaseWriter(Steps, Writing):
+    """A store that is open for writing. Use as a context manager, or call `close`."""
+
+    def __init__(self) -> None:
+        self.staged = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def row(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
+        """The first row of a statement, if any."""
+        rows = self.run(sql, *values)
+        return rows[0] if rows else None
+
+    def meta(self, key: str) -> Any:
+        row = self.row(self.statements.meta, key)
+        return None if row is None else row[0]
+
+    # Connections and streams
+
+    def changed_catalog(self) -> None:
+        """Notes that a connection or a stream changes."""
+
+    def connection_ids(self) -> list[str]:
+        return [id for (id,) in self.run(self.statements.connection_ids)]
+
+    def manifest_rows(self, connection_id: str) -> list[tuple[str, str]]:
+        rows = self.run(self.statements.manifest_rows, connection_id)
+        return [(name, manifest) for name, manifest in rows]
+
+    def find_stream(self, connection_id: str, row_name: str) -> tuple[int, int] | None:
+        row = self.row(self.statements.find_stream, connection_id, row_name)
+        return None if row is None else (row[0], row[1])
+
+    def stream_name(self, stream: int) -> str | None:
+        row = self.row(self.statements.stream_name, stream)
+        return None if row is None else str(row[0])
+
+    def save_stream(self, connection: int, row_name: str, manifest: StreamManifest) -> None:
+        self.changed_catalog()
+        document = orjson.dumps(manifest.document).decode()
+        self.run(self.statements.save_stream, connection, row_name, document)
+
+    def counts(self) -> list[StreamCount]:
+        return [StreamCount(*row) for row in self.run(self.statements.counts)]
+
+    def note_languages(self, sample: Sample) -> None:
+        """Adds the languages of the texts of a sample to those of their connections."""
+        for connection, detected in sample.found():
+            ((known,),) = self.run(self.statements.languages, connection)
+            if text := merged(known, detected):
+                self.changed_catalog()
+                self.run(self.statements.save_languages, text, connection)
+
+    # Records
+
+    def apply(self, changes: list[Change], sample: Sample) -> None:
+        index, live, released = self.index(), Counter[int](), list[tuple[int, str | None]]()
+        self.note(len(changes))
+        for change in changes:
+            live[change.arrival.stream.id] += (change.arrival.json is not None) - bool(change.old)
+            if change.old is not None:
+                index.drop(change.arrival.stream.scopes, change.seq, change.fields)
+                for place in change.dropped:
+                    index.drop_value(place)
+                released += [(change.seq, name) for name in change.fields or (None,)]
+        index.apply_drops()
+        orphans = self.release(released)
+        for piece in pieces(changes):
+            self._store(piece, index, sample)
+            index.write()
+        index.apply_adds()
+        self.note_languages(sample)
+        self.sweep(orphans)
+        counted = [(count, stream) for stream, count in sorted(live.items())]
+        self.run_each(self.statements.add_records, counted)
+
+    def _store(self, piece: list[Change], index: Index, sample: Sample) -> None:
+        """Writes records, documents and log, and notes for the index the fields that changed."""
+        rows = Rows([], [], [], [])
+        for change, data, large, json in stored(piece, sample):
+            arrival, seq, connection = change.arrival, change.seq, change.arrival.stream.connection
+            order = self.order(arrival.stream.manifest, data)
+            if change.known:
+                rows.known.append((*order, seq))
+            else:
+                rows.new.append((seq, connection, arrival.stream.id, arrival.key, *order))
+            places = self._place(change, data, large, index)
+            rows.documents.append((seq, connection, *change.times, json, places))
+        for arrival, seq, *_ in piece:
+            if arrival.json is None:
+                rows.buried.append((seq, arrival.stream.connection, arrival.emitted_at))
+        self.put(rows)
+        self.log([change.entry for change in piece])
+
+    def _place(
+        self, change: Change, data: dict[str, Any], large: dict[str, LargeValue], index: Index
+    ) -> str | None:
+        """Notes the fields that changed for the index; returns `Change.places` of the record."""
+        stream, connection = change.arrival.stream, change.arrival.stream.connection
+        data = {name: value for name, value in data.items() if change.touches(name)}
+        self.keep(connection, change.seq, change.attachments)
+        places = {name: index.add_large(connection, large[name]) for name in large if name in data}
+        index.add(stream, change.seq, data, places)
+        return change.places(places)
+
+    # What is derived
+
+    def derive(
+        self,
+        stream: StreamHandle,
+        *,
+        replaced: Scopes | None = None,
+        look: Callable[[int, dict[str, Any]], None] = lambda connection, data: None,
+    ) -> int:
+        """Fills the indexes with the records of a stream; their rows in them may be `replaced`.
+
+        Calls `look` with the connection and each record; returns how many records there are.
+        """
+        last = count = 0
+        while True:
+            index, orders = self.index(), []
+            for seq, data, places in self.documents(stream, last):
+                if replaced is not None:
+                    index.drop(replaced, seq)
+                index.add(stream, seq, data, places)
+                look(stream.connection, data)
+                orders.append((*self.order(stream.manifest, data), seq))
+            if not orders:
+                self.note(count)
+                return count
+            index.apply_drops()
+            self.run_each(self.statements.reorder, orders)
+            index.apply_adds()
+            last = orders[-1][-1]
+            count += len(orders)
+
+    def reindex(self, stream: StreamHandle, replaced: Scopes) -> None:
+        self.derive(stream, replaced=replaced)
+
+    def rebuild(self, on_record: Callable[[], None] = lambda: None) -> None:
+        """Does so whatever is left of it: for another fold, and for `rung check --repair`.
+
+        In one transaction: until it is done readers see the store as it was, and a process that
+        dies leaves it so.
+        """
+        sample = Sample()
+
+        def look(connection: int, data: dict[str, Any]) -> None:
+            sample.take(connection, data)
+            on_record()
+
+        with self.transaction():
+            self.changed_catalog()
+            self.clear_derived()
+            for stream in all_streams(self):
+                count = self.derive(stream, look=look)
+                self.run(self.statements.set_records, count, stream.id)
+            self.note_languages(sample)
+            self.set_meta("fold_version", FOLD_VERSION)
