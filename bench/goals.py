@@ -273,6 +273,16 @@ GOALS: tuple[Goal, ...] = (
         "Each stage without the stages inside it, all in this process.",
     ),
     row(
+        "pages",
+        "pages",
+        "page of a search in a browser, 100 thousand records: of a bare Flask page's time",
+        "most",
+        3.0,
+        "×",
+        "Both ask the same store, in this process and in turns; the bare page prints titles "
+        "and passages.",
+    ),
+    row(
         "upstreams",
         "adapter",
         "added to a search by the adapter",

@@ -20,6 +20,7 @@ TITLES = {
     "footprint": "Memory",
     "budgets": "Sizes",
     "stages": "Where the time of a search goes",
+    "pages": "Pages for people",
     "upstreams": "Other servers",
     "papers": "Papers",
 }
@@ -89,10 +90,10 @@ _LIMITS = """\
 - More than one worker or core, and machines other than this one. Workers share nothing but files.
 - Stores of more than a million records or more than 64 connections.
 - Whether ten hits are the ten a reader wants: the words are made up. `make quality` measures that
-  and writes [search-quality.md](search-quality.md).
+  and writes [Search quality](search-quality.md).
 - Searches while a large import writes; the soak writes small ones.
-- Peers with other engines than SQLite, or tuned beyond what their documentation leads to. What the
-  official SDK reaches if stop words are looked for too is told beside the rows of search.
+- Peers with other engines than SQLite, or tuned beyond what their documentation leads to. The rate
+  of the official SDK when it also searches for stop words is given below the search rows.
 """
 
 #: (what it is, its page, the names of its versions, how it is served, its code under bench/peers)

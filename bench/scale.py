@@ -3,8 +3,9 @@
     python -m bench.scale postgresql://user@host [RECORDS]
 
 Copies the corpus of `bench.stores` into a new database of that server with `rung store copy`, asks
-the same questions of the file and of the database, and prints the unit costs of docs/scale.md and
-what they add up to. What does not grow in proportion is on that page.
+the same of the file and of the database, and prints the unit costs of docs/scale.md, the figures
+under "What differs" in docs/postgres.md, and what the costs add up to. What does not grow in
+proportion is in docs/scale.md.
 """
 
 import os
@@ -12,21 +13,35 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psycopg
 
 from bench import corpus, stores
+from bench.rows.imports import import_command, run
+from bench.servers import memory_of
+from evidence.handles import parse
+from evidence.records import RecordPage
 from service import bootstrap, settings
-from service.operations.base import Session
-from service.place import Place, read, spelled
-from service.ports import RecordQuery, SearchQuery
+from service.ports import AggregateQuery, RecordQuery, ResourceServer, SearchQuery, WindowRequest
 
-RECORDS, QUESTIONS = 100_000, 60
+RECORDS, QUESTIONS, IMPORTED = 100_000, 60, 20_000
+FAR_PAGE, WINDOW_CHARS = 400, 4_096
+#: Times that each other request is made, and characters of the huge field.
+REPEATED, HUGE_CHARS = 10, 100_000_000
 #: What is planned for: records, requests a second, and which share of them is of what.
 PLANNED_RECORDS, PLANNED_REQUESTS = 1_000_000_000, 10_000
-MIX = {"search in one connection": 0.6, "list": 0.4}
+MIX = {"question in one connection": 0.6, "list": 0.4}
+UNLIMITED = {"RUNG_RATE_LIMIT_TOKEN": "off"}
+_BARE = """
+SELECT date_trunc('month', to_timestamp(at / 1e6)), count(*) FROM record
+WHERE NOT deleted AND stream IN (SELECT id FROM stream WHERE name = %s) GROUP BY 1
+"""
 _SIZES = """
 SELECT relname, pg_total_relation_size(oid) FROM pg_class
 WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace ORDER BY 2 DESC
@@ -35,41 +50,78 @@ WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace ORDER BY 2 DESC
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Milliseconds of one kind of request: median, 95th percentile, and our own CPU."""
+    """Milliseconds of one kind of request: median, 95th percentile, our own CPU, first median."""
 
     p50: float
     p95: float
     own: float
+    first: float
 
 
 def main(server: str, records: int = RECORDS) -> None:
-    files = stores.open_corpus(records)
-    questions = stores.open_queries(records).natural[:QUESTIONS]
-    database = f"{server.rstrip('/')}/rung_scale_{records}"
+    files, deep = stores.open_corpus(records), stores.open_deep(HUGE_CHARS)
+    questions = stores.open_queries(records).mix[:QUESTIONS]
+    database, huge = (f"{server.rstrip('/')}/rung_scale_{name}" for name in (records, "deep"))
     seconds = copied(files.store, server, database)
     print(f"copied {records / seconds:,.0f} records a second")
+    copied(deep.store, server, huge)
     each = sizes(database, records)
     print(f"{sum(each.values()):,.0f} bytes a record: {each}")
-    found = {
-        engine: asked(place, files.tokens, questions)
-        for engine, place in (("file", read(str(files.store))), ("database", read(database)))
-    }
-    for kind, cost in found["database"].items():
-        print(kind, "file", found["file"][kind], "database", cost)
+    places = {"file": (files.store, deep.store), "database": (database, huge)}
+    found = {}
+    for engine, (records_at, deep_at) in places.items():
+        with ProcessPoolExecutor(1, get_context("spawn")) as worker:
+            asking = worker.submit(asked, str(records_at), files.tokens, questions)
+            found[engine] = asking.result()
+            reading = (deep.huge_id, deep.small_id)
+            found[engine] |= worker.submit(windows, str(deep_at), deep.token, *reading).result()
+            print(f"{engine}: RssAnon {worker.submit(anonymous).result() / 1_000:.0f} MB")
+    found["bare SQL"] = {"count by month": cost([partial(bare, database)] * REPEATED)}
+    for kind, costs in found["database"].items():
+        print(kind, {engine: each[kind] for engine, each in found.items() if kind in each}, costs)
+    for place in (Path("var/bench/scale.db"), f"{server.rstrip('/')}/rung_scale_import"):
+        print(f"imported {IMPORTED / imported(place, server):,.0f} records a second: {place}")
     needs(sum(each.values()), found["database"])
 
 
 def copied(store: Path, server: str, database: str) -> float:
     """Seconds that `rung store copy` into a new database takes."""
-    name = database.rpartition("/")[2]
-    with psycopg.connect(f"{server.rstrip('/')}/postgres", autocommit=True) as db:
-        db.execute(f"DROP DATABASE IF EXISTS {name}".encode())
-        db.execute(f"CREATE DATABASE {name}".encode())
+    create(server, database)
     began = time.monotonic()
     subprocess.run(
         [sys.executable, "-m", "service", "store", "copy", str(store), database], check=True
     )
     return time.monotonic() - began
+
+
+def create(server: str, database: str) -> None:
+    """Makes a database anew."""
+    name = database.rpartition("/")[2]
+    with psycopg.connect(f"{server.rstrip('/')}/postgres", autocommit=True) as db:
+        db.execute(f"DROP DATABASE IF EXISTS {name}".encode())
+        db.execute(f"CREATE DATABASE {name}".encode())
+
+
+def imported(place: Path | str, server: str) -> float:
+    """Seconds that `rung import` of the first rows of the corpus into a new store takes."""
+    if isinstance(place, Path):
+        for old in place.parent.glob(f"{place.name}*"):
+            old.unlink()
+    else:
+        create(server, place)
+    with TemporaryDirectory() as folder:
+        return run(import_command(stores.open_rows(IMPORTED), place, Path(folder))).seconds
+
+
+def anonymous() -> int:
+    """KB of memory of this process that is no file's."""
+    return memory_of(os.getpid(), "RssAnon") // 1_000
+
+
+def bare(database: str) -> None:
+    """The count by month as one statement."""
+    with psycopg.connect(database) as db:
+        db.execute(_BARE, (corpus.STREAMS[0],)).fetchall()
 
 
 def sizes(database: str, records: int) -> dict[str, int]:
@@ -78,26 +130,46 @@ def sizes(database: str, records: int) -> dict[str, int]:
         return {name: round(size / records) for name, size in db.execute(_SIZES) if size > records}
 
 
-def asked(place: Place, tokens: dict[int, str], questions: Sequence[str]) -> dict[str, Cost]:
+def asked(place: str, tokens: dict[int, str], questions: Sequence[str]) -> dict[str, Cost]:
     """The cost of each kind of request at one store, asked one after the other."""
-    services = bootstrap.build(settings.load({**os.environ, "RUNG_STORE": spelled(place)}))
+    services = bootstrap.build(settings.load({**os.environ, **UNLIMITED, "RUNG_STORE": place}))
 
-    def session(connections: int) -> Session:
-        return services.open_session(tokens[connections])
+    def source(connections: int) -> ResourceServer:
+        return services.open_session(tokens[connections]).rs
+
+    everything, stream = max(tokens), corpus.STREAMS[0]
 
     def searches(connections: int) -> list[Callable[[], object]]:
-        return [
-            lambda q=q: session(connections).rs.search(SearchQuery(q))  # type: ignore[misc]
-            for q in questions
-        ]
+        return [lambda q=q: source(connections).search(SearchQuery(q)) for q in questions]
 
-    lists = [
-        lambda: session(1).rs.records(RecordQuery(corpus.STREAMS[0], limit=20)) for _ in questions
-    ]
+    def page(cursor: str | None) -> RecordPage:
+        return source(everything).records(RecordQuery(stream, cursor=cursor)).value
+
+    cursor = None
+    for _ in range(FAR_PAGE - 1):
+        cursor = page(cursor).next_cursor
+    months = AggregateQuery(stream, "count", group_by_time="sent_at", granularity="month")
     return {
-        "search over everything": cost(searches(max(tokens))),
-        "search in one connection": cost(searches(1)),
-        "list": cost(lists),
+        "question over everything": cost(searches(everything)),
+        "question in one connection": cost(searches(1)),
+        "list": cost([lambda: source(1).records(RecordQuery(stream, limit=20))] * REPEATED),
+        "page 1": cost([lambda: page(None)] * REPEATED),
+        f"page {FAR_PAGE}": cost([lambda: page(cursor)] * REPEATED),
+        "count by month": cost([lambda: source(everything).aggregate(months)] * REPEATED),
+    }
+
+
+def windows(place: str, token: str, huge: str, small: str) -> dict[str, Cost]:
+    """The cost of windows of a huge field and of a small one."""
+    services = bootstrap.build(settings.load({**os.environ, **UNLIMITED, "RUNG_STORE": place}))
+
+    def read(id: str, offset: int) -> object:
+        window = WindowRequest(offset_chars=offset, limit_chars=WINDOW_CHARS)
+        return services.open_session(token).rs.field_window(parse(id), "text", window)
+
+    return {
+        "window of a huge field": cost([lambda: read(huge, HUGE_CHARS // 2)] * REPEATED),
+        "window of a field of 8 KB": cost([lambda: read(small, 0)] * REPEATED),
     }
 
 
@@ -108,7 +180,8 @@ def cost(calls: Sequence[Callable[[], object]]) -> Cost:
     walls = sorted(wall for wall, _ in best)
     own = sum(cpu for _, cpu in best) / len(best)
     p50, p95 = walls[len(walls) // 2], walls[len(walls) * 19 // 20]
-    return Cost(round(p50, 2), round(p95, 2), round(own, 2))
+    first = sorted(wall for wall, _ in rounds[0])[len(calls) // 2]
+    return Cost(round(p50, 2), round(p95, 2), round(own, 2), round(first, 2))
 
 
 def timed(call: Callable[[], object]) -> tuple[float, float]:

@@ -19,10 +19,12 @@ from bench import corpus, queries
 from bench.corpus import Record
 from bench.peers import plain
 from bench.queries import Queries
+from evidence import language
 from evidence.fold import FOLD_VERSION
 from service.access import grants
 from service.access.registry import Registry
-from service.records import derived, ingest, values, large, passages, vocabulary
+from service.records import derived, ingest, languages, values, large, passages, vocabulary
+from service.records import writer as steps
 from service.records.ingest import Batch
 from service.records.intake import Row
 from service.records.manifest import parse
@@ -34,8 +36,8 @@ from service.records.sqlite.writer import Writer, open_writer
 HOME = Path("var/bench")
 #: The modules that decide what a store contains.
 WRITERS = (
-    *(ddl, derived, indexing, ingest, large, passages, scopes),
-    *(values, vocabulary, writer),
+    *(ddl, derived, indexing, ingest, language, languages, large, passages, scopes),
+    *(steps, values, vocabulary, writer),
 )
 VERSION = 6
 EMITTED_AT = "2026-08-01T00:00:00Z"

@@ -106,7 +106,7 @@ def _beside(plan: Plan, rows: Path) -> Iterator[Line]:
 
 
 def import_command(
-    rows: Path, store: Path, folder: Path, *, connection: str = CONNECTION
+    rows: Path, store: Path | str, folder: Path, *, connection: str = CONNECTION
 ) -> list[str]:
     """`rung import` of the rows, with the manifest of the corpus."""
     manifest = folder / "manifest.json"

@@ -89,9 +89,8 @@ def profile(corpus: Corpus, queries: Sequence[str], *, passes: int) -> Stages:
     found = Stages()
 
     def watched(operation: Operation) -> Operation:
-        render, fit = operation.render, operation.fit
-        fitting = None if fit is None else found.measured("fit", fit)
-        return replace(operation, render=found.measured("render", render), fit=fitting)
+        render, fit = (found.measured(name, getattr(operation, name)) for name in ("render", "fit"))
+        return replace(operation, render=render, fit=fit)
 
     services = bootstrap.build(
         settings.load({"RUNG_STORE": str(corpus.store), **FORGETFUL, **COUNTED})

@@ -1,0 +1,65 @@
+"""A search page, relative to a bare Flask page with the same query."""
+
+import time
+from collections.abc import Iterator, Sequence
+from urllib.parse import urlencode
+
+from flask import Flask, render_template_string, request
+from flask.testing import FlaskClient
+
+from bench import figures
+from bench.findings import Finding, Line, Note
+from bench.plan import Plan
+from bench.servers import COUNTED, FORGETFUL
+from bench.stores import open_corpus, open_queries
+from service import bootstrap, settings
+from service.app import create_app
+from service.bootstrap import Services
+from service.ports import SearchQuery
+
+PAGE = """<!doctype html><title>{{ query }}</title><ol>
+{% for hit in hits %}<li><a href="/{{ hit.id }}">{{ hit.title }}</a> {{ hit.authored_at }}
+<p>{{ hit.matches[0].shown if hit.matches }}</p></li>{% endfor %}</ol>"""
+HITS = 10
+MS = 1_000
+
+
+def measure(plan: Plan) -> Iterator[Line]:
+    """Seconds of every question on both pages, in turns."""
+    corpus, queries = open_corpus(plan.middle), open_queries(plan.middle).mix
+    environ = {"RUNG_STORE": str(corpus.store), **FORGETFUL, **COUNTED}
+    services = bootstrap.build(settings.load(environ))
+    reading = create_app(services).test_client()
+    reading.post("/read", data={"token": corpus.token, "surface": "records"})
+    bare = bare_page(services, corpus.token).test_client()
+    rounds = []
+    for turn in range(plan.rounds + 1):  # the first one warms
+        times = [seconds(client, queries) for client in (reading, bare)]
+        if turn:
+            rounds.append(times)
+    yield Finding("pages", figures.ratios(*map(list, zip(*rounds))))
+    for name, took in zip(("reading page", "bare page"), map(min, zip(*rounds))):
+        yield Note(f"{name}, each", f"{took / len(queries) * MS:.2f} ms")
+
+
+def bare_page(services: Services, token: str) -> Flask:
+    """Hits with their first passage, and nothing else of the reading pages."""
+    app = Flask("bare", static_folder=None)
+
+    @app.get("/read")
+    def page() -> str:
+        query = request.args["q"]
+        found = services.open_session(token).rs.search(SearchQuery(query, limit=HITS)).value
+        return render_template_string(PAGE, query=query, hits=found.hits)
+
+    return app
+
+
+def seconds(client: FlaskClient, queries: Sequence[str]) -> float:
+    """The seconds of all questions; raises `RuntimeError` unless each has a page."""
+    begun = time.perf_counter()
+    for query in queries:
+        answer = client.get(f"/read?{urlencode({'q': query})}")
+        if answer.status_code != 200 or "<li" not in answer.text:
+            raise RuntimeError(f"/read answered {answer.status_code} for {query!r}")
+    return time.perf_counter() - begun
