@@ -4,10 +4,10 @@ PYTHON := $(VENV)/bin/python
 PORT ?= 8000
 SECONDS ?= 3600
 QUALITY_PAGE := $(if $(COLLECTIONS),docs,var/quality)/search-quality.md
-CODE := evidence renderers service tests bench quality wsgi.py gunicorn.conf.py
+CODE := evidence renderers service tests bench quality docs/site wsgi.py gunicorn.conf.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-all test-postgres lint fmt golden docs docs-check site man conformance clients browser screenshots wheel fuzz figures audit proxies bench bench-quick quality soak clean
+.PHONY: help demo serve test test-all test-postgres lint fmt golden demo-data docs docs-check site man conformance clients browser screenshots wheel fuzz figures audit proxies bench bench-quick quality soak clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,23 +45,27 @@ test-postgres: $(VENV)/.quality $(VENV)/.tools ## Run the tests of the store ove
 	$(PYTHON) -m tests.postgres.run
 
 lint: $(VENV)/.tools ## Check style, types and generated documents
-	$(PYTHON) -m black --quiet --check --line-length 100 $(CODE)
+	$(PYTHON) -m black --quiet --check $(CODE)
 	$(PYTHON) -m flake8 $(CODE)
 	$(PYTHON) -m mypy
-	$(PYTHON) -m service.reference --check docs/reference
+	PYTHONPATH=. $(PYTHON) docs/site/reference.py --check docs/reference
 
 fmt: $(VENV)/.tools ## Format the code
-	$(PYTHON) -m black --quiet --line-length 100 $(CODE)
+	$(PYTHON) -m black --quiet $(CODE)
 
 golden: $(VENV)/.tools ## Rewrite the transcripts of model-visible text; review the diff as copy
 	$(PYTHON) -m tests.golden.rewrite
 	$(PYTHON) -m tests.journeys.transcript
 
+demo-data: $(VENV)/.tools ## Rewrite the records and papers of the demo from their texts
+	$(PYTHON) -m tests.demo_life.rows
+	$(PYTHON) -m tests.demo_papers.snapshot
+
 docs: $(VENV)/.tools ## Rewrite docs/reference from the code
-	$(PYTHON) -m service.reference docs/reference
+	PYTHONPATH=. $(PYTHON) docs/site/reference.py docs/reference
 
 docs-check: $(VENV)/.tools ## Fail if docs/reference differs from the code
-	$(PYTHON) -m service.reference --check docs/reference
+	PYTHONPATH=. $(PYTHON) docs/site/reference.py --check docs/reference
 
 $(VENV)/.site: $(VENV)/.installed
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check -e '.[site]'

@@ -13,7 +13,7 @@ from quality.metrics import DEPTH
 from quality.service import Answer
 from service.demo.papers import write
 from service.operations.base import PaperSession, run_bounded
-from service.operations.papers.search_papers import OPERATION
+from service.operations.papers import SEARCH_PAPERS
 from service.papers.snapshot_library import Papers
 
 QUERIES = Path(__file__).parent / "own" / "papers.ndjson"
@@ -45,8 +45,8 @@ class Library:
         """The titles found, best first."""
         session = PaperSession(self._papers[query.group].open())
         start = time.perf_counter()
-        arguments = OPERATION.load({"query": query.text, "limit": DEPTH})
-        page = run_bounded(OPERATION, session, arguments)
+        arguments = SEARCH_PAPERS.load({"query": query.text, "limit": DEPTH})
+        page = run_bounded(SEARCH_PAPERS, session, arguments)
         return Answer([hit.title for hit in page.hits], 0, time.perf_counter() - start)
 
 

@@ -11,7 +11,7 @@ from service.importing.rows import stream
 from service.importing.source import Format, Item, Source
 from service.records.intake import Row
 
-FIELDS = {"id": "id", "title": "title", "text": "text", "written_at": "time", "tags": "list"}
+FIELDS = "id:id title:title text:text written_at:time tags:list"
 BEGINS = re.compile(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?( [AP]M)?\] ")
 TITLE = re.compile(r"\[(\d{4}-\d\d-\d\d) (\d\d:\d\d)[^]]*\] (.*)")
 
