@@ -108,7 +108,9 @@ def hits(draw: st.DrawFn) -> Hit:
     return Hit(
         ref=ref,
         id=str(ref),
-        title=draw(st.none() | texts(most=BUDGETS.title_chars, least=1)),  # a store has no empty one
+        title=draw(
+            st.none() | texts(most=BUDGETS.title_chars, least=1)
+        ),  # a store has no empty one
         authored_at=draw(st.none() | st.just("2026-04-01T00:00:00Z")),
         emitted_at=draw(st.none() | st.just("2026-05-01T00:00:00Z")),
         source=source,
