@@ -96,7 +96,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             ("evidence", "service.records", DURABLE),
             "an engine knows records, and no grant, request or body",
         )
-        for engine in ("sqlite", "postgres")
+        for engine in ("sql", "sqlite", "postgres")
     ),
     (
         "service/records/opening.py",

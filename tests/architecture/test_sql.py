@@ -11,6 +11,7 @@ from tests.architecture.sources import PACKAGES, files, tree
 
 #: Where databases are opened and SQL is written.
 SQL = (
+    "service/records/sql/",
     "service/records/sqlite/",
     "service/records/postgres/",
     "service/access/activity.py",

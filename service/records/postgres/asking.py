@@ -1,17 +1,15 @@
 """Statements of a snapshot, each within its deadline, and several in one round trip."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any
 
 from evidence.work import Deadline
 from service.records.engine import Generation, Moved
 from service.records.failures import timed_out
 from service.records.postgres.catalog import Catalog
+from service.records.sql.snapshot import SharedVerbs
 from service.records.postgres.connections import Connection, Loan, Rows, Statement
-
-#: Rows of a log that are read at a time.
-PIECE: Final = 1_000
 
 _CONFINE = "SELECT rung_confine(%s::text[])"
 
@@ -23,7 +21,7 @@ class _Later(Exception):
     """A statement was noted that is not made yet."""
 
 
-class Asking:
+class Asking(SharedVerbs):
     """A transaction that reads, and what it knows without asking.
 
     The statements in `opening` begin it, together with the first one that is asked.
@@ -126,7 +124,6 @@ class Asking:
         return self._together([(sql, values)])[0]
 
     def run(self, sql: str, *values: Any) -> Rows:
-        """The rows of a statement that other engines run too; `?` marks its parameters."""
         return self.rows_of(sql.replace("?", "%s"), *values)
 
     def _together(self, asked: Sequence[Statement]) -> list[Rows]:
@@ -141,21 +138,3 @@ class Asking:
         if opening:
             self.begun(found[len(opening) - 1])
         return found[len(before) :]
-
-    def row(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
-        """The first row of a statement, if any."""
-        rows = self.rows_of(sql, *values)
-        return rows[0] if rows else None
-
-    def each_row(self, sql: str, *values: Any) -> Iterator[tuple[Any, ...]]:
-        """The rows of a statement in pieces: its last parameters are where to go on, and how many.
-
-        Rows are ordered by their first column.
-        """
-        *fixed, after = values
-        while True:
-            rows = self.rows_of(sql, *fixed, after, PIECE)
-            yield from rows
-            if len(rows) < PIECE:
-                return
-            after = rows[-1][0]

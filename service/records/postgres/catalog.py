@@ -1,13 +1,12 @@
 """What snapshots know of connections and streams without asking: it holds until one changes."""
 
 from collections.abc import Callable, Hashable, Iterable
-from functools import lru_cache
 from typing import Any
 
 import orjson
 
 from service.records.engine import Generation, StreamRow
-from service.records.manifest import StreamManifest, parse
+from service.records.sql.snapshot import manifest_of
 
 _STREAMS = """
 SELECT s.name, s.id, s.manifest, c.connector_key, c.display_name, c.languages,
@@ -93,15 +92,10 @@ def _stream(
 ) -> StreamRow:
     return StreamRow(
         id,
-        _manifest(manifest),
+        manifest_of(manifest),
         connector_key,
         display_name,
         dict(zip(fields, ordinals)),
         frozenset(field for field, held in zip(fields, searchable) if held),
         tuple(orjson.loads(languages)),
     )
-
-
-@lru_cache(maxsize=1024)
-def _manifest(text: str) -> StreamManifest:
-    return parse({"streams": [orjson.loads(text)]})[0]

@@ -7,7 +7,6 @@ the fields of every row that it finds.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from service.records.conditions import Condition
 from service.records.engine import (
     FIELDS_APART_MOST,
     LAST,
@@ -15,12 +14,14 @@ from service.records.engine import (
     Rows,
     Scope,
     Spellings,
+    Value,
     share,
 )
 from service.records.postgres.asking import Asking
 from service.records.postgres.catalog import Counts
-from service.records.postgres.conditions import of_records
+from service.records.postgres.keys import key_of, value_of
 from service.records.postgres.terms import query
+from service.records.sql.conditions import Condition
 
 _STATISTICS = """
 SELECT (SELECT coalesce(sum(records), 0)::bigint FROM stream WHERE id = ANY(%s::integer[])),
@@ -61,6 +62,19 @@ FROM record r WHERE r.seq = ANY(%s) AND r.stream = %s AND r.thread IS NOT NULL)
 
 class SearchVerbs(Asking):
     """The verbs of search of a snapshot. See `engine.Snapshot`."""
+
+    compared = "key"
+    live = "NOT {}.deleted"
+    in_list = "{} = ANY(?)"
+
+    def encode(self, value: Value) -> bytes:
+        return key_of(value)
+
+    def decode(self, value: bytes) -> Value:
+        return value_of(value) if value else 0
+
+    def listed(self, values: Iterable[Any]) -> list[Any]:
+        return list(values)
 
     def statistics(self, streams: Sequence[int], fields: Sequence[int]) -> tuple[int, int]:
         ((records, words),) = self.rows_of(_STATISTICS, _array(streams), _array(fields))
@@ -114,7 +128,7 @@ class SearchVerbs(Asking):
         apart = newest and scope.apart
         short, values = self._rows(scope, wanted, limit, newest, apart, "term")
         passages, more = self._rows(scope, wanted, limit, newest, apart, "passage")
-        found = self.rows_of(f"({short}) UNION ALL ({passages})", *values, *more)
+        found = self.run(f"({short}) UNION ALL ({passages})", *values, *more)
         whole = [(seq, ordinal) for start, seq, ordinal in found if start < 0]
         parts = [(seq, ordinal, start) for start, seq, ordinal in found if start >= 0]
         if apart:
@@ -133,10 +147,8 @@ class SearchVerbs(Asking):
         joined = ""
         if scope.limited:
             joined = "JOIN record r ON r.seq = t.seq"
-            selected = [of_records(selection) for selection in scope.selections]
-            either = " OR ".join(f"({one.sql()})" for one in selected)
-            values = [value for one in selected for value in one.values]
-            condition.add(f"({either or 'false'})", *values)
+            either = self.selected_by_any(scope.selections)
+            condition.add(either.sql(), *either.values)
         source = f"FROM {table}_seen t {joined} WHERE {condition.sql()}"
         if apart:
             newer = "PARTITION BY t.ordinal ORDER BY t.seq DESC"
@@ -166,10 +178,10 @@ class SearchVerbs(Asking):
     def neighbours(self, scope: Scope, seqs: Sequence[int]) -> dict[int, dict[int, int]]:
         parts, values = [], list[Any]()
         for selection in scope.selections:
-            selected = of_records(selection, record="n")
+            selected = self.selected(selection, record="n")
             parts.append(_NEIGHBOURS.format(selected=selected.sql()))
             values += [*selected.values, *selected.values, list(seqs), selection.stream]
-        rows = self.rows_of(" UNION ALL ".join(parts), *values) if parts else []
+        rows = self.run(" UNION ALL ".join(parts), *values) if parts else []
         return {
             seq: {other: away for side in sides for away, other in enumerate(side, start=1)}
             for seq, *sides in rows

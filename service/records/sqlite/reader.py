@@ -112,15 +112,11 @@ class Reader:
     ) -> Iterator[bytes]:
         """See `opening.Engine`. After a replacement of the file, a key may be another blob's."""
         for number, inside in covering(start, stop):
-            with self.connection() as db:
-                row = db.execute(
-                    "SELECT data FROM blob_part p JOIN blob b ON b.id = p.blob "
-                    "WHERE p.blob = ? AND b.sha256 = ? AND p.no = ?",
-                    (blob.key, blob.sha256, number),
-                ).fetchone()
-            if row is None:
+            with self.snapshot() as snapshot:
+                part = snapshot.blob_part(blob, number)
+            if part is None:
                 return
-            yield row[0][inside]
+            yield part[inside]
 
     def exists(self) -> bool:
         return self.path.exists()

@@ -6,14 +6,17 @@ the grant acts inside the statement: one range of row ids if its fields are one 
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
 from evidence.question import Term
 from service.records.engine import LAST, WORDS_MOST, Rows, Scope, Spellings, share
-from service.records.sqlite.conditions import of_records
+from service.records.sql.snapshot import SharedVerbs
 from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
+
+#: From this many matching records on, candidates are probed one by one instead of listed first.
+FEW: Final = 2_000
 
 _STATISTICS = """
 SELECT
@@ -52,14 +55,28 @@ WHERE r.seq IN (SELECT value FROM json_each(?)) AND r.stream = ? AND r.thread IS
 """
 
 
-class SearchVerbs:
+class SearchVerbs(SharedVerbs):
     """The verbs of search of a snapshot. See `engine.Snapshot`."""
 
     db: sqlite3.Connection
+    compared = "value"
+    live = "{}.deleted = 0"
+    in_list = "{} IN (SELECT value FROM json_each(?))"
     _blocks: dict[tuple[int, int, int], bool]
 
+    def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self.db.execute(sql, values).fetchall()
+
+    def listed(self, values: Iterable[Any]) -> str:
+        return orjson.dumps(list(values)).decode()
+
+    def is_small(self, ordinal: int, comparisons: str, values: list[Any]) -> bool:
+        sql = f"SELECT 1 FROM cell c WHERE c.ordinal = ? AND {comparisons} LIMIT ?"
+        ((matches,),) = self.run(f"SELECT count(*) FROM ({sql})", ordinal, *values, FEW + 1)
+        return bool(matches <= FEW)
+
     def statistics(self, streams: Sequence[int], fields: Sequence[int]) -> tuple[int, int]:
-        row = self.db.execute(_STATISTICS, (_json(streams), _json(fields))).fetchone()
+        row = self.db.execute(_STATISTICS, (self.listed(streams), self.listed(fields))).fetchone()
         return row[0], row[1]
 
     def words_like(self, fields: Sequence[int], prefixes: Sequence[str]) -> list[str]:
@@ -77,11 +94,10 @@ class SearchVerbs:
 
     def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> dict[str, int]:
         inside, values = self._inside(fields, "c.ordinal")
-        return dict(self.db.execute(_COUNTS.format(fields=inside), (*values, _json(words))))
+        return dict(self.db.execute(_COUNTS.format(fields=inside), (*values, self.listed(words))))
 
     def letters(self) -> str:
-        row = self.db.execute("SELECT value FROM meta WHERE key = 'letters'").fetchone()
-        return "" if row is None else str(row[0])
+        return str(self.meta("letters") or "")
 
     def rows(
         self, scope: Scope, groups: Sequence[Spellings], limit: int, *, newest: bool = False
@@ -123,9 +139,9 @@ class SearchVerbs:
         where = f"{table} MATCH ? AND {inside}"
         if scope.limited:
             joined += f" CROSS JOIN record r ON r.seq = {seq}"
-            limits, bound = self._selected(scope)
-            where += f" AND {limits}"
-            values += bound
+            either = self.selected_by_any(scope.selections)
+            where += f" AND {either.sql()}"
+            values += either.values
         newer = f"{table}.rowid" if len(fields) == 1 else f"{table}.rowid & {SEQ_MASK}"
         order = f"ORDER BY {newer} DESC" if newest else ""
         named = ", ".join(f"{column} AS c{number}" for number, column in enumerate(columns))
@@ -140,12 +156,14 @@ class SearchVerbs:
     def lengths(self, fields: Sequence[int], seqs: Iterable[int]) -> dict[int, int]:
         found: dict[int, int] = {}
         inside, values = self._inside(fields, "s.ordinal")
-        for seq, size in self.db.execute(_LENGTHS.format(fields=inside), (_json(seqs), *values)):
+        for seq, size in self.db.execute(
+            _LENGTHS.format(fields=inside), (self.listed(seqs), *values)
+        ):
             found[seq] = found.get(seq, 0) + varint(size)
         return found
 
     def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> set[int]:
-        listed = _json(list(seqs))
+        listed = self.listed(seqs)
         match = conjunction([spellings])
         found: set[int] = set()
         inside, values = self._inside(scope.fields, "fts.rowid", ids=True)
@@ -184,10 +202,10 @@ class SearchVerbs:
     def neighbours(self, scope: Scope, seqs: Sequence[int]) -> dict[int, dict[int, int]]:
         found: dict[int, dict[int, int]] = {}
         for selection in scope.selections:
-            selected = of_records(self.db, selection, record="n")
+            selected = self.selected(selection, record="n")
             rows = self.db.execute(
                 _NEIGHBOURS.format(selected=selected.sql()),
-                (*selected.values, *selected.values, _json(seqs), selection.stream),
+                (*selected.values, *selected.values, self.listed(seqs), selection.stream),
             )
             for seq, *sides in rows:
                 found[seq] = {
@@ -209,7 +227,7 @@ class SearchVerbs:
                 low, high = low << SEQ_BITS, high << SEQ_BITS | SEQ_MASK
             return f"{column} BETWEEN ? AND ?", [low, high]
         ordinal = f"({column} >> {SEQ_BITS})" if ids else column
-        return f"{ordinal} IN (SELECT value FROM json_each(?))", [_json(fields)]
+        return f"{ordinal} IN (SELECT value FROM json_each(?))", [self.listed(fields)]
 
     def _is_block(self, fields: Sequence[int]) -> bool:
         """Whether no other searchable field has an ordinal between these; remembered."""
@@ -222,15 +240,6 @@ class SearchVerbs:
             ).fetchone()
             self._blocks[key] = inside == len(fields)
         return self._blocks[key]
-
-    def _selected(self, scope: Scope) -> tuple[str, list[Any]]:
-        """(condition, parameters) that a record `r` is in one of the selections."""
-        either, values = [], list[Any]()
-        for selection in scope.selections:
-            found = of_records(self.db, selection)
-            either.append(f"({found.sql()})")
-            values += found.values
-        return f"({' OR '.join(either) or '0'})", values
 
 
 def expression(terms: Sequence[Term], *, joined: str = " AND ") -> str:
@@ -253,7 +262,3 @@ def varint(blob: bytes) -> int:
         if byte < 0x80:
             break
     return value
-
-
-def _json(values: Any) -> str:
-    return orjson.dumps(list(values)).decode()

@@ -1,0 +1,1 @@
+"""SQL that all engines have in common."""

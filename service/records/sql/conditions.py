@@ -1,0 +1,133 @@
+"""Selections as SQL conditions on `record r` and `cell v`, with their parameters.
+
+`?` marks a parameter, for every engine.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
+
+from service.records.engine import Limit, Selection, Test, Value
+
+#: The comparison of each operator of `ports.OPERATORS`, and of equality.
+COMPARISONS: Final = {"eq": "=", "gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
+
+
+@dataclass(slots=True)
+class Condition:
+    """SQL clauses of an engine, joined by AND, and their parameters."""
+
+    clauses: list[str] = field(default_factory=list)
+    values: list[Any] = field(default_factory=list)
+
+    def add(self, clause: str, *values: Any) -> None:
+        self.clauses.append(clause)
+        self.values += values
+
+    def sql(self) -> str:
+        return " AND ".join(self.clauses)
+
+
+def bounds(limit: Limit) -> list[tuple[str, int]]:
+    """The comparisons of a limit with the time of a record, in microseconds."""
+    both = ((">=", limit.since), ("<", limit.until))
+    return [(comparison, time) for comparison, time in both if time is not None]
+
+
+def by_field(tests: Iterable[Test]) -> dict[int, list[tuple[str, Value]]]:
+    """The comparisons with the values of each field."""
+    fields: dict[int, list[tuple[str, Value]]] = {}
+    for test in tests:
+        fields.setdefault(test.ordinal, []).append((COMPARISONS[test.operator], test.value))
+    return fields
+
+
+def on_field(selection: Selection, ordinal: int) -> list[tuple[str, Value]] | None:
+    """The comparisons of a selection if all of them use one field; otherwise None.
+
+    Only live records have values, and the times of a limit are the values of one field.
+    """
+    fields = by_field(selection.tests)
+    times = bounds(selection.limit)
+    elsewhere = fields.keys() - {ordinal} or (times and ordinal != selection.time_ordinal)
+    if selection.limit.keys is not None or elsewhere:
+        return None
+    return [*times, *fields.get(ordinal, ())]
+
+
+class Conditions:
+    """The conditions of one engine, which says how it writes what engines write differently."""
+
+    #: The column of a `cell` that is compared.
+    compared: ClassVar[str]
+    #: That the record `{}` is not deleted, as the indexes of live records say it.
+    live: ClassVar[str]
+    #: That `{}` is in a list, which is the parameter.
+    in_list: ClassVar[str]
+
+    def encode(self, value: Value) -> Any:
+        """A value as it is compared."""
+        return value
+
+    def listed(self, values: Iterable[Any]) -> Any:
+        """The parameter of `in_list`."""
+        raise NotImplementedError
+
+    def is_small(self, ordinal: int, comparisons: str, values: list[Any]) -> bool:
+        """Whether to list the records with such a value first, rather than probe each record."""
+        return False
+
+    def within(
+        self, limit: Limit, condition: Condition | None = None, *, record: str = "r"
+    ) -> Condition:
+        """The condition that a record, deleted or not, is inside a limit; `record` is its alias."""
+        condition = condition or Condition()
+        for comparison, time in bounds(limit):
+            condition.add(f"{record}.at {comparison} ?", time)
+        if limit.keys is not None:
+            listed = self.listed(sorted(limit.keys))
+            condition.add(self.in_list.format(f"{record}.record_key"), listed)
+        return condition
+
+    def selected(self, selection: Selection, *, record: str = "r") -> Condition:
+        """The condition that a record is selected; `record` is its alias."""
+        condition, driver = Condition(), ""
+        for ordinal, comparisons in by_field(selection.tests).items():
+            body = " AND ".join(
+                f"c.{self.compared} {comparison} ?" for comparison, _ in comparisons
+            )
+            values = [self.encode(value) for _, value in comparisons]
+            if self.is_small(ordinal, body, values):
+                cells = f"{record}.seq IN (SELECT c.seq FROM cell c WHERE c.ordinal = ? AND {body})"
+                driver = "+"  # these records are read, not all of the stream in its order
+            else:
+                cells = (
+                    f"EXISTS (SELECT 1 FROM cell c WHERE c.seq = {record}.seq"
+                    f" AND c.ordinal = ? AND {body})"
+                )
+            condition.add(cells, ordinal, *values)
+        condition.add(f"{driver}{record}.stream = ?", selection.stream)
+        condition.add(self.live.format(record))
+        self.within(selection.limit, condition, record=record)
+        if selection.by_time:  # lets the index on the cursor start at the limit
+            for comparison, time in bounds(selection.limit):
+                condition.add(f"{record}.cursor {comparison} ?", self.encode(time))
+        return condition
+
+    def selected_by_any(self, selections: Iterable[Selection]) -> Condition:
+        """The condition that one of some selections has a record `r`."""
+        each = [self.selected(selection) for selection in selections]
+        either = " OR ".join(f"({one.sql()})" for one in each)
+        values = [value for one in each for value in one.values]
+        return Condition([f"({either or 'false'})"], values)
+
+    def selected_values(self, selection: Selection, ordinal: int) -> Condition | None:
+        """The condition on `cell v` alone that its record is selected; None if there is none."""
+        comparisons = on_field(selection, ordinal)
+        if comparisons is None:
+            return None
+        condition = Condition()
+        condition.add("v.ordinal = ?", ordinal)
+        for comparison, value in comparisons:
+            condition.add(f"v.{self.compared} {comparison} ?", self.encode(value))
+        return condition

@@ -1,0 +1,241 @@
+"""The verbs of a snapshot that are the same SQL over every engine; see `engine.Snapshot`.
+
+An engine adds the verbs it has SQL of its own for, and runs statements whose parameters are `?`.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any, ClassVar, Final
+
+import orjson
+
+from service.records.engine import (
+    Big,
+    BlobRow,
+    Change,
+    Order,
+    Position,
+    Row,
+    Selection,
+    Stored,
+    Value,
+)
+from service.records.manifest import StreamManifest, parse
+from service.records.sql.conditions import Conditions
+
+#: Rows of a log that are read at a time.
+PIECE: Final = 1_000
+
+#: What `stored` reads.
+RECORDS: Final = """
+SELECT d.seq, r.stream, r.record_key, d.emitted_at, d.data, d.big, d.changed
+FROM document d JOIN record r ON r.seq = d.seq
+"""
+_LAST_CHANGE = """
+SELECT coalesce(d.emitted_at, t.deleted_at)
+FROM change c LEFT JOIN document d USING (seq) LEFT JOIN tombstone t USING (seq)
+WHERE c.stream = ? ORDER BY c.version DESC LIMIT 1
+"""
+_DELETED = """
+SELECT r.record_key, t.deleted_at FROM record r JOIN tombstone t USING (seq) WHERE r.seq = ?
+"""
+_LOG = "SELECT version, seq, fields FROM change"
+_BLOBS = """
+SELECT DISTINCT b.id, b.media_type, b.size_bytes, b.sha256, u.field FROM blob b
+JOIN blob_use u ON u.blob = b.id JOIN record r ON r.seq = u.seq
+"""
+_BLOB_PART = """
+SELECT data FROM blob_part p JOIN blob b ON b.id = p.blob
+WHERE p.blob = ? AND b.sha256 = ? AND p.no = ?
+"""
+
+
+class SharedVerbs(Conditions):
+    """The verbs that need nothing but `run`."""
+
+    #: The column of a `cell` with its value as a whole number.
+    whole: ClassVar[str]
+    #: The constant in the place of a record's cursor where the order has none.
+    no_cursor: ClassVar[str]
+
+    def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """All rows of a statement."""
+        raise NotImplementedError
+
+    def row(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
+        """The first row of a statement, if any."""
+        rows = self.run(sql, *values)
+        return rows[0] if rows else None
+
+    def decode(self, value: Any) -> Value:
+        """A value as it was before `encode`; 0 for `no_cursor`."""
+        known: Value = value
+        return known
+
+    def meta(self, key: str) -> Any:
+        row = self.row("SELECT value FROM meta WHERE key = ?", key)
+        return None if row is None else row[0]
+
+    # Records
+
+    def page(
+        self, selections: Sequence[Selection], order: Order, after: Position | None, limit: int
+    ) -> list[Row]:
+        columns = ("r.cursor" if order.by_cursor else self.no_cursor, "r.record_key")
+        keyset = columns if order.by_cursor else columns[1:]
+        direction, beyond = ("DESC", "<") if order.descending else ("ASC", ">")
+        sort = ", ".join(f"{column} {direction}" for column in keyset)
+        branches, values = [], list[Any]()
+        for number, selection in enumerate(selections):
+            found = self.selected(selection)
+            if after is not None:
+                key = [after.record_key]
+                edge = [self.encode(after.cursor), *key] if order.by_cursor else key
+                past = beyond + ("=" if number > after.selection else "")
+                found.add(f"({', '.join(keyset)}) {past} ({', '.join('?' * len(edge))})", *edge)
+            branches.append(
+                f"SELECT * FROM (SELECT r.seq, {', '.join(columns)}, {number} FROM record r"
+                f" WHERE {found.sql()} ORDER BY {sort} LIMIT {limit}) p{number}"
+            )
+            values += found.values
+        merged = " UNION ALL ".join(branches)
+        rows = self.run(
+            f"{merged} ORDER BY 2 {direction}, 3 {direction}, 4 ASC LIMIT {limit}", *values
+        )
+        return [
+            Row(seq, Position(self.decode(cursor), key, number))
+            for seq, cursor, key, number in rows
+        ]
+
+    def count(self, selection: Selection) -> int:
+        if len({test.ordinal for test in selection.tests}) == 1:
+            return int(self.cells(selection, selection.tests[0].ordinal, "count(*)")[0][0])
+        return self.span(selection)[0]
+
+    def span(self, selection: Selection) -> tuple[int, int | None, int | None]:
+        found = self.selected(selection)
+        sql = f"SELECT count(*), min(r.at), max(r.at) FROM record r WHERE {found.sql()}"
+        ((number, first, last),) = self.run(sql, *found.values)
+        return number, first, last
+
+    def related(
+        self, selection: Selection, ordinal: int, keys: Sequence[Value], order: Order, limit: int
+    ) -> list[int]:
+        found = self.selected(selection)
+        same = f"c.{self.compared} IN ({', '.join('?' * len(keys))})"
+        found.add(
+            f"r.seq IN (SELECT c.seq FROM cell c WHERE c.ordinal = ? AND {same})",
+            ordinal,
+            *map(self.encode, keys),
+        )
+        direction = "DESC" if order.descending else "ASC"
+        sort = f"r.cursor {direction}, r.record_key" if order.by_cursor else "r.record_key"
+        sql = f"SELECT r.seq FROM record r WHERE {found.sql()} ORDER BY {sort} LIMIT ?"
+        return [seq for (seq,) in self.run(sql, *found.values, limit)]
+
+    # Values of fields
+
+    def values(self, selection: Selection, ordinal: int) -> Iterator[Value]:
+        rows = self.cells(selection, ordinal, f"DISTINCT v.{self.compared}")
+        return (self.decode(value) for (value,) in rows)
+
+    def slots(
+        self, selection: Selection, ordinal: int, origin: int, width: int
+    ) -> Iterator[tuple[int, int]]:
+        zero = origin // width * width  # SQL divides towards 0: nothing lies below
+        slot = f"({self.whole} - ({zero})) / {width}"
+        columns = f"{slot} * {width} + ({zero}), count(*)"
+        rows = self.cells(selection, ordinal, columns, f"GROUP BY {slot}")
+        return ((start, count) for start, count in rows)
+
+    def next_value(self, ordinal: int, least: int) -> int | None:
+        row = self.row(
+            f"SELECT {self.whole} FROM cell v WHERE v.ordinal = ? AND v.{self.compared} >= ?"
+            f" ORDER BY v.{self.compared} LIMIT 1",
+            ordinal,
+            self.encode(least),
+        )
+        return None if row is None else row[0]
+
+    def cells(
+        self, selection: Selection, ordinal: int, columns: str, tail: str = ""
+    ) -> list[tuple[Any, ...]]:
+        """Columns of `cell v` over the values a field has in the selected records."""
+        direct = self.selected_values(selection, ordinal)
+        if direct is not None:
+            sql = f"SELECT {columns} FROM cell v WHERE {direct.sql()} {tail}"
+            return self.run(sql, *direct.values)
+        found = self.selected(selection)
+        return self.run(
+            f"SELECT {columns} FROM record r JOIN cell v ON v.seq = r.seq AND v.ordinal = ? "
+            f"WHERE {found.sql()} {tail}",
+            ordinal,
+            *found.values,
+        )
+
+    # Changes
+
+    def changes(self, stream: int, after: int) -> Iterator[Change]:
+        sql = f"{_LOG} WHERE stream = ? AND version > ? ORDER BY version LIMIT {PIECE}"
+        while True:
+            rows = self.run(sql, stream, after)
+            yield from map(_change, rows)
+            if len(rows) < PIECE:
+                return
+            after = rows[-1][0]
+
+    def later_changes(self, seq: int, after: int) -> Iterator[Change]:
+        return map(_change, self.run(f"{_LOG} WHERE seq = ? AND version > ?", seq, after))
+
+    def last_change(self, stream: int) -> str | None:
+        row = self.row(_LAST_CHANGE, stream)
+        return None if row is None else row[0]
+
+    def deleted(self, seq: int) -> tuple[str, str]:
+        ((key, at),) = self.run(_DELETED, seq)
+        return key, at
+
+    def shows(self, selection: Selection, seq: int) -> bool:
+        found = self.within(selection.limit)
+        found.add("r.seq = ?", seq)
+        return self.row(f"SELECT 1 FROM record r WHERE {found.sql()}", *found.values) is not None
+
+    # Blobs
+
+    def blobs(self, selection: Selection, blob_id: str) -> list[BlobRow]:
+        found = self.selected(selection)
+        found.add("b.blob_id = ?", blob_id)
+        return [BlobRow(*row) for row in self.run(f"{_BLOBS} WHERE {found.sql()}", *found.values)]
+
+    def blob_of(self, seq: int, field: str, blob_id: str) -> BlobRow | None:
+        where = "WHERE u.seq = ? AND u.field = ? AND b.blob_id = ?"
+        row = self.row(f"{_BLOBS} {where}", seq, field, blob_id)
+        return None if row is None else BlobRow(*row)
+
+    def blob_content(self, blob: BlobRow) -> bytes:
+        rows = self.run("SELECT data FROM blob_part WHERE blob = ? ORDER BY no", blob.key)
+        return b"".join(data for (data,) in rows)
+
+    def blob_part(self, blob: BlobRow, number: int) -> bytes | None:
+        """A piece of a blob; None if the blob is another one by now."""
+        row = self.row(_BLOB_PART, blob.key, blob.sha256, number)
+        return None if row is None else row[0]
+
+
+@lru_cache(maxsize=1024)
+def manifest_of(text: str) -> StreamManifest:
+    """A manifest as the store keeps it."""
+    return parse({"streams": [orjson.loads(text)]})[0]
+
+
+def stored(row: tuple[Any, ...]) -> Stored:
+    """A record from its columns in `RECORDS`."""
+    seq, stream, record_key, emitted_at, data, big, changed = row
+    places = {field: Big(*place) for field, place in orjson.loads(big).items()} if big else {}
+    times = orjson.loads(changed) if changed else {}
+    return Stored(seq, stream, record_key, emitted_at, orjson.loads(data), places, times, len(data))
+
+
+def _change(row: tuple[Any, ...]) -> Change:
+    version, seq, fields = row
+    return Change(version, seq, None if fields is None else frozenset(orjson.loads(fields)))
