@@ -10,6 +10,7 @@ collections; the optimum is flat.
 """
 
 import math
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -73,12 +74,14 @@ class Text(NamedTuple):
 
     `weight` is what an occurrence counts. The words of one that is `everywhere` count as near every
     place; of several that are `part` of long values, the one with the most occurrences counts.
+    Only groups that are `possible`, as bits by their number, are looked for.
     """
 
     folded: str
     weight: int = 1
     everywhere: bool = False
     part: bool = False
+    possible: int = -1
 
 
 class Score(NamedTuple):
@@ -99,12 +102,9 @@ class Ranker:
         most = max((group.idf for group in groups), default=0.0)
         # A word that occurs nowhere counts as much as the rarest that does.
         self._label = [group.idf if group.count else most or 1.0 for group in groups]
-        self._needles: list[tuple[Needle, int]] = [
-            (wanted, number)
-            for number, group in enumerate(groups)
-            if group.count
-            for wanted in group.needles
-        ]
+        #: Numbers of the groups that occur, as bits.
+        self._occurring = sum(1 << number for number, group in enumerate(groups) if group.count)
+        self._needles: dict[int, list[tuple[str, re.Pattern[str] | None, int]]] = {}
         order = sorted(range(len(groups)), key=lambda one: -groups[one].idf)
         self._rarest = [number for number in order if groups[number].idf]
         self._centres = 2 if len(groups) >= 4 else 1
@@ -119,15 +119,14 @@ class Ranker:
         whole = sum(self._label)
         return sum(self._label[number] for number in held) / whole if whole else 0.0
 
-    def score(self, texts: Sequence[Text], length: int, possible: int = -1) -> Score:
-        """The score of a record of `length` words with these texts.
-
-        Only groups that it is `possible` for it to hold, as bits by their number, are looked for.
-        """
+    def score(self, texts: Sequence[Text], length: int) -> Score:
+        """The score of a record of `length` words with these texts."""
         counts, parts = dict[int, int](), dict[int, int]()
         free, placed = set[int](), list[dict[int, list[int]]]()
-        for folded, weight, everywhere, part in texts:
+        for folded, weight, everywhere, part, possible in texts:
             places = self.places(folded, possible)
+            if not places:
+                continue
             for number, starts in places.items():
                 count = len(starts) * weight
                 if not part:
@@ -149,8 +148,9 @@ class Ranker:
         """The starts of each group's occurrences in a folded text, ascending."""
         places: dict[int, list[int]] = {}
         padded = f" {folded} "
-        for (word, pattern), number in self._needles:
-            if not possible >> number & 1 or (position := padded.find(word)) < 0:
+        for word, pattern, number in self._looked_for(possible & self._occurring):
+            position = padded.find(word)
+            if position < 0:
                 continue
             starts = places.get(number, [])
             merged = bool(starts)
@@ -161,6 +161,18 @@ class Ranker:
             if starts:
                 places[number] = sorted(starts) if merged else starts
         return places
+
+    def _looked_for(self, bits: int) -> list[tuple[str, re.Pattern[str] | None, int]]:
+        """The needles of some groups, each with the number of its group."""
+        found = self._needles.get(bits)
+        if found is None:
+            found = self._needles[bits] = [
+                (*wanted, number)
+                for number, group in enumerate(self.groups)
+                if bits >> number & 1
+                for wanted in group.needles
+            ]
+        return found
 
     def _weight(self, counts: Mapping[int, int], length: int) -> float:
         long = min(length / self.mean, LONGEST)

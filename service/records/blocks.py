@@ -1,6 +1,10 @@
-"""Stage 2 of search: candidates and their neighbours, read and in the order of their scores."""
+"""Stage 2 of search: candidates and their neighbours, in the order of their scores.
 
-from collections.abc import Callable, Sequence
+They are ranked by the folded texts of the index. The records themselves are read only to be shown,
+or if their times decide an order.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple
@@ -10,22 +14,20 @@ from evidence.limits import BUDGETS, CONTRACT
 from evidence.question import Question
 from evidence.ranking import PERIOD_LIFT, TITLE_WEIGHT, Ranker, Score, Text, with_neighbours
 from service.records.candidates import Candidates, Passages
-from service.records.engine import Stored
-from service.records.texts import Text as Value, chunks_of, text_of
+from service.records.engine import Place, Stored
+from service.records.texts import text_of
 from service.records.values import EARLIEST
-from service.records.view import StreamView
+from service.records.view import Coverage, SearchedField, StreamView
 
-#: The length of a value in chunk rows, in mean records: its passages are ranked, not all of it.
+#: From this many passages on, a value counts as the share `CHUNKED_LENGTH` of a mean record: its
+#: passages are ranked, not all of it.
+CHUNKED_PASSAGES: Final = 43
 CHUNKED_LENGTH: Final = 0.8
-#: Characters of a word with its space, to estimate the length of a text without folding it.
-WORD_CHARS: Final = 6
+#: Words that a passage adds to a long value: a word has six characters with its space.
+PASSAGE_WORDS: Final = CONTRACT.passage_stride_chars // 6
 
 #: {record: {neighbour: places away}}, as `Snapshot.neighbours` returns it.
 Near = dict[int, dict[int, int]]
-#: A field of a record, as its seq and the ordinal of the field.
-Place = tuple[int, int]
-#: The values of searched fields.
-Values = dict[Place, Value]
 
 
 class Part(NamedTuple):
@@ -40,7 +42,17 @@ class Part(NamedTuple):
 
 @dataclass(slots=True)
 class Ranked:
-    """A record with its score and what was read of it.
+    """A record with its score; `read` has the ordinals and starts of the texts that gave it."""
+
+    seq: int
+    stream: StreamView
+    score: Score
+    value: float
+    read: list[tuple[int, int]]
+
+
+class Shown(NamedTuple):
+    """A ranked record with the texts that gave its score.
 
     `possible` are the groups that it may hold, as bits; `apart` the fields in chunk rows none of
     whose passages can hold all groups; `starts` where passages of these fields start that hold one,
@@ -50,138 +62,103 @@ class Ranked:
     stream: StreamView
     record: Stored
     score: Score
-    value: float
     parts: list[Part]
     possible: int
     apart: frozenset[str]
     starts: dict[str, list[int]]
 
-    @property
-    def at(self) -> int | None:
-        """Its event time in microseconds since 1970; None if it has or shows none."""
-        return self.stream.event_time(self.record)
 
-    @property
-    def newest_first(self) -> tuple[int, str]:
-        """The sort key that puts newer event times first, records without one last, then ids."""
-        at = self.at
-        return -(EARLIEST if at is None else at), self.record.record_key
+class _Texts(NamedTuple):
+    """What is read of one record: its texts with their places, the number of its words."""
+
+    stream: StreamView
+    texts: list[Text]
+    places: list[tuple[int, int]]
+    words: list[int]
 
 
 class Reader:
     """Reads records for a ranker: their short fields whole, of long ones the likely passages."""
 
-    def __init__(
-        self, candidates: Candidates, streams: dict[int, StreamView], ranker: Ranker
-    ) -> None:
-        self._candidates, self._streams, self._ranker = candidates, streams, ranker
+    def __init__(self, candidates: Candidates, covered: Coverage, ranker: Ranker) -> None:
+        self.ranker, self._candidates = ranker, candidates
         self._snapshot = candidates.snapshot
+        self._covered, self._fields = covered, covered.fields
         #: Whether no passage of a long value holds a word but those that rows were seen of.
         self._saw_all = candidates.saw_all(ranker.groups)
-        self._names = {n: name for one in streams.values() for n, name in one.searchable.items()}
+        self._texts: dict[int, _Texts] = {}
         self._records: dict[int, Stored] = {}
-        #: Where passages of long values start that will be read, by record and ordinal.
-        self._starts: dict[Place, list[int]] = {}
         self._passages: dict[int, Passages] = {}
 
     def load(self, seqs: Sequence[int], near: Callable[[], Near]) -> Near:
-        """Loads some records, and what is known to be needed to rank them; returns what is near."""
+        """Loads the texts of some records; returns what is near."""
         if not seqs:
             return {}
-        groups, most = self._ranker.groups, BUDGETS.passages_ranked
-        passages = self._candidates.passages_of(seqs)
+        snapshot, candidates = self._snapshot, self._candidates
+        passages = candidates.passages_of(seqs)
         self._passages |= passages
-        seen = {
-            (seq, ordinal): self._candidates.starts(places, groups, most)
+        starts = {
+            (seq, ordinal): self._best(places)
             for seq, known in passages.items()
             for ordinal, places in known.items()
         }
-        load, fetch = partial(self._snapshot.load, seqs), partial(self._fetch, seen)
-        self._snapshot.ahead([load, near, fetch])
-        self._records |= load()
+        texts = partial(snapshot.texts, self._covered.scope().fields, seqs)
+        places = _places(starts)
+        parts = partial(snapshot.passages, places)
+        prepare, fetch = partial(snapshot.prepare, seqs), partial(snapshot.fetch, places)
+        snapshot.ahead([prepare, near, texts, parts, fetch])
+        prepare()
         fetch()
-        self._starts |= seen
+        unseen = []
+        for seq, ordinal, count, folded in texts():
+            found, field = self._of(seq, ordinal), self._fields[ordinal]
+            if count:
+                mean = int(CHUNKED_LENGTH * self.ranker.mean)
+                found.words.append(mean if count >= CHUNKED_PASSAGES else count * PASSAGE_WORDS)
+                if not self._saw_all and (seq, ordinal) not in starts:
+                    unseen.append((seq, ordinal))
+                continue
+            found.words.append(folded.count(" ") + 1)
+            found.places.append((ordinal, 0))
+            possible = candidates.possible(seq)
+            found.texts.append(Text(folded, _weight(field), field.everywhere, possible=possible))
+        self._add_passages(parts(), starts)
+        self._add_likely(unseen)
         return near()
 
-    def ranked(self) -> dict[int, Ranked]:
-        """The loaded records of the searched streams, each with its score."""
-        records = [one for one in self._records.values() if one.stream in self._streams]
-        values = {
-            (record.seq, ordinal): text_of(self._snapshot, record, name, ordinal)
-            for record in records
-            for ordinal, name in self._streams[record.stream].searchable.items()
+    def _of(self, seq: int, ordinal: int) -> _Texts:
+        if seq not in self._texts:
+            self._texts[seq] = _Texts(self._fields[ordinal].stream, [], [], [])
+        return self._texts[seq]
+
+    def _best(self, places: dict[int, int]) -> dict[int, int]:
+        """{start: groups that may be there} of the passages that are read."""
+        others, most = ~self._candidates.known, BUDGETS.passages_ranked
+        chosen = self._candidates.starts(places, self.ranker.groups, most)
+        return {start: places[start] | others for start in chosen}
+
+    def _add_passages(
+        self, folded: Mapping[Place, str], starts: Mapping[tuple[int, int], Mapping[int, int]]
+    ) -> None:
+        for (seq, ordinal), places in starts.items():
+            found, weight = self._of(seq, ordinal), _weight(self._fields[ordinal])
+            for start, possible in places.items():
+                text = folded.get((seq, ordinal, start), "")
+                found.texts.append(Text(text, weight, part=True, possible=possible))
+                found.places.append((ordinal, start))
+
+    def _add_likely(self, unseen: Sequence[tuple[int, int]]) -> None:
+        """Adds passages of long values that no row was seen of."""
+        if not unseen:
+            return
+        self._snapshot.ahead(ask for place in unseen for ask in self._asks(*place))
+        possible = self._candidates.possible
+        likely = {
+            place: dict.fromkeys(self._likely(*place), possible(place[0])) for place in unseen
         }
-        ranges = self._ranges(values)
-        texts = [values[place].read(start, end) for place, start, end in ranges]
-        parts: dict[Place, list[Part]] = {place: [] for place in values}
-        for (place, start, _), text, folded in zip(ranges, texts, list(map(fold, texts))):
-            field, total = self._names[place[1]], values[place].total
-            parts[place].append(Part(field, start, text, folded, total))
-        weighed = [self._weighed(one, values, parts) for one in records]
-        possible = [self._candidates.possible(one.seq) for one in records]
-        scores = [self._ranker.score(*one, bits) for one, bits in zip(weighed, possible)]
-        ranked = {}
-        for one, score, bits in zip(records, scores, possible):
-            stream = self._streams[one.stream]
-            read = [part for ordinal in stream.searchable for part in parts[one.seq, ordinal]]
-            ranked[one.seq] = Ranked(stream, one, score, score.value, read, bits, *self._seen(one))
-        return ranked
-
-    def _ranges(self, values: Values) -> list[tuple[Place, int, int]]:
-        """(place, start, end) of what is read: short values whole, likely passages of long ones."""
-        long = [place for place, one in values.items() if one.total > CONTRACT.passage_chars]
-        unseen = [place for place in long if place not in self._starts and not self._saw_all]
-        if unseen:
-            self._snapshot.ahead(ask for place in unseen for ask in self._asks(*place))
-            likely = {place: self._likely(*place) for place in unseen}
-            self._fetch(likely)
-            self._starts |= likely
-        size, chosen = CONTRACT.passage_chars, {
-            place: self._starts.get(place, []) for place in long
-        }
-        return [
-            (place, start, start + size if place in chosen else value.total)
-            for place, value in values.items()
-            for start in chosen.get(place, [0] if value.total else [])
-        ]
-
-    def _fetch(self, starts: dict[Place, list[int]]) -> None:
-        """Fetches the chunks of passages of long values."""
-        places = {
-            (seq, self._names[ordinal], number)
-            for (seq, ordinal), found in starts.items()
-            if ordinal in self._names
-            for start in found
-            for number in chunks_of(start, start + CONTRACT.passage_chars)
-        }
-        if places:
-            self._snapshot.fetch(sorted(places))
-
-    def _weighed(
-        self, record: Stored, values: Values, parts: dict[Place, list[Part]]
-    ) -> tuple[list[Text], int]:
-        """(the parts of a record as they are weighed, the number of its words)."""
-        stream, texts, words = self._streams[record.stream], list[Text](), 0
-        for ordinal, name in stream.searchable.items():
-            place = record.seq, ordinal
-            weight = TITLE_WEIGHT if name == stream.title_field else 1
-            total, folded = values[place].total, [part.folded for part in parts[place]]
-            if total <= CONTRACT.passage_chars:
-                texts += [Text(one, weight, name in stream.everywhere) for one in folded]
-                words += sum([one.count(" ") + 1 for one in folded])
-                continue
-            texts += [Text(one, weight, part=True) for one in folded]
-            chunked = name in record.big
-            words += int(CHUNKED_LENGTH * self._ranker.mean) if chunked else total // WORD_CHARS
-        return texts, words
-
-    def _seen(self, record: Stored) -> tuple[frozenset[str], dict[str, list[int]]]:
-        """What rows tell of fields in chunk rows; see `Ranked`."""
-        known, big, candidates = self._passages[record.seq], record.big, self._candidates
-        fields = self._streams[record.stream].searchable.items() if big else ()
-        held = [(name, known.get(ordinal, {})) for ordinal, name in fields if name in big]
-        apart = frozenset([name for name, places in held if candidates.is_apart(places)])
-        return apart, {name: sorted(places) for name, places in held if self._saw_all}
+        places = _places(likely)
+        self._snapshot.fetch(places)
+        self._add_passages(self._snapshot.passages(places), likely)
 
     def _likely(self, seq: int, ordinal: int) -> list[int]:
         """Where the passages of a long value start that hold most of the rarest words."""
@@ -195,7 +172,7 @@ class Reader:
     def _asks(self, seq: int, ordinal: int) -> list[Callable[[], list[int]]]:
         """Asks for passages of a long value: with the rarest words together, then with each."""
         groups = sorted(
-            (group for group in self._ranker.groups if group.count), key=lambda one: -one.idf
+            (group for group in self.ranker.groups if group.count), key=lambda one: -one.idf
         )
         spelled = [group.spellings for group in groups]
         together = [spelled[:size] for size in range(min(3, len(spelled)), 1, -1)]
@@ -203,34 +180,105 @@ class Reader:
         most = BUDGETS.passages_ranked
         return [partial(ask, wanted, most) for wanted in (*together, *([one] for one in spelled))]
 
+    def ranked(self) -> dict[int, Ranked]:
+        """The loaded records, each with its score."""
+        wordless = [seq for seq in self._passages if seq not in self._texts]
+        streams = {stream.id: stream for stream in self._covered.streams} if wordless else {}
+        ranked = {
+            record.seq: Ranked(record.seq, streams[record.stream], NOTHING, 0.0, [])
+            for record in self.records(wordless).values()
+        }
+        for seq, (stream, texts, places, words) in self._texts.items():
+            score = self.ranker.score(texts, sum(words))
+            ranked[seq] = Ranked(seq, stream, score, score.value, places)
+        return ranked
+
+    def records(self, seqs: Iterable[int]) -> dict[int, Stored]:
+        """Records by their seq, each read once."""
+        wanted = list(seqs)
+        if lacking := [seq for seq in wanted if seq not in self._records]:
+            self._records |= self._snapshot.load(lacking)
+        return {seq: self._records[seq] for seq in wanted}
+
+    def times(self, ranked: Iterable[Ranked]) -> dict[int, int | None]:
+        """The event times of records in microseconds since 1970; None if one has or shows none."""
+        ranked = list(ranked)
+        records = self.records(one.seq for one in ranked)
+        return {one.seq: one.stream.event_time(records[one.seq]) for one in ranked}
+
+    def newest_first(self, ranked: Sequence[Ranked]) -> list[Ranked]:
+        """Records by event time, the newer first, records without one last, then by id."""
+        times, records = self.times(ranked), self.records(one.seq for one in ranked)
+
+        def key(one: Ranked) -> tuple[int, str]:
+            at = times[one.seq]
+            return -(EARLIEST if at is None else at), records[one.seq].record_key
+
+        return sorted(ranked, key=key)
+
+    def shown(self, ranked: Sequence[Ranked]) -> list[Shown]:
+        """Some ranked records as they are shown."""
+        records = self.records(one.seq for one in ranked)
+        return [self._shown(one, records[one.seq]) for one in ranked]
+
+    def _shown(self, one: Ranked, record: Stored) -> Shown:
+        parts, size = list[Part](), CONTRACT.passage_chars
+        read = dict[int, list[int]]()
+        for ordinal, start in one.read:
+            read.setdefault(ordinal, []).append(start)
+        for ordinal, name in one.stream.searchable.items():
+            if ordinal in read:
+                value = text_of(self._snapshot, record, name, ordinal)
+                for start in read[ordinal]:
+                    text = value.read(start, start + size)
+                    parts.append(Part(name, start, text, fold(text), value.total))
+        known, candidates = self._passages[one.seq], self._candidates
+        held = [
+            (name, known.get(ordinal, {}))
+            for ordinal, name in one.stream.searchable.items()
+            if name in record.big
+        ]
+        apart = frozenset(name for name, places in held if candidates.is_apart(places))
+        starts = {name: sorted(places) for name, places in held if self._saw_all}
+        possible = candidates.possible(one.seq)
+        return Shown(one.stream, record, one.score, parts, possible, apart, starts)
+
+
+NOTHING: Final = Score(0.0, frozenset())
+
+
+def _weight(field: SearchedField) -> int:
+    """What an occurrence of a word counts."""
+    return TITLE_WEIGHT if field.is_title else 1
+
+
+def _places(starts: Mapping[tuple[int, int], Iterable[int]]) -> list[Place]:
+    return [(*place, start) for place, found in starts.items() for start in found]
+
 
 def in_order(
-    ranked: dict[int, Ranked],
-    neighbours: dict[int, dict[int, int]],
-    question: Question,
-    ranker: Ranker,
-) -> list[int]:
+    reader: Reader, ranked: dict[int, Ranked], near: Near, question: Question, most: int
+) -> list[Ranked]:
     """Records by their score with what neighbours and the period of the question add.
 
-    Ties go to the newer event time, then to the record id.
+    Ties go to the newer event time, then to the record id. After the first `most`, records that
+    tie come in any order, so that their times need not be read.
     """
-    groups, whole = len(ranker.groups), ranker.best
-    own = {seq: one.value for seq, one in ranked.items()}
-    lifted = with_neighbours(own, neighbours)
-    period = question.period
+    lifted = with_neighbours({seq: one.value for seq, one in ranked.items()}, near)
+    period, ranker = question.period, reader.ranker
+    times = {} if period is None else reader.times(ranked.values())
+    alike: dict[float, list[Ranked]] = {}
     for seq, one in ranked.items():
-        at = None if period is None else one.at
+        at = times.get(seq)
         if period is not None and at is not None and period.since <= at < period.until:
             if question.only_period:  # its time is all that was asked for
-                lifted[seq] = max(lifted[seq], whole)
-                one.score = one.score._replace(held=frozenset(range(groups)))
+                lifted[seq] = max(lifted[seq], ranker.best)
+                one.score = one.score._replace(held=frozenset(range(len(ranker.groups))))
             lifted[seq] *= PERIOD_LIFT
         one.value = lifted[seq]
-
-    alike: dict[float, list[int]] = {}
-    for seq, one in ranked.items():
-        alike.setdefault(one.value, []).append(seq)
-    for tied in alike.values():
-        if len(tied) > 1:  # only they need their times read
-            tied.sort(key=lambda seq: ranked[seq].newest_first)
-    return [seq for value in sorted(alike, reverse=True) for seq in alike[value]]
+        alike.setdefault(one.value, []).append(one)
+    ordered = list[Ranked]()
+    for value in sorted(alike, reverse=True):
+        tied = alike[value]
+        ordered += reader.newest_first(tied) if len(ordered) < most and len(tied) > 1 else tied
+    return ordered

@@ -19,8 +19,6 @@ from service.records.engine import Rows, Scope, Snapshot
 
 #: Words that may select in pairs, the rarest of those that are too common to do so alone.
 PAIRED_MAX: Final = 5
-#: A pair is skipped if words that are independent would bring this many times the room.
-CERTAINLY: Final = 2
 #: Passages of a long value that are read although others hold the same groups.
 BEST_PASSAGES: Final = 3
 
@@ -221,12 +219,12 @@ class _Words:
             room -= brought if brought < room else 0  # as `add_pairs` leaves out a pair
 
     def _pairs(self, common: Sequence[int], room: Callable[[], int]) -> Iterator[tuple[int, int]]:
-        """Pairs of common groups, for which there may be room."""
+        """Pairs of common groups for which there is room if words are independent."""
         for pair in combinations(common[:PAIRED_MAX], 2):
             one, other = (self._groups[number].count for number in pair)
             if room() <= 0:
                 break
-            if not self._records or one * other <= CERTAINLY * room() * self._records:
+            if not self._records or one * other <= room() * self._records:
                 yield pair
 
     def add_pairs(self) -> None:

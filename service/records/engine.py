@@ -193,6 +193,10 @@ def share(limit: int, used: int, fields: int) -> int:
 
 #: Terms any of which will do.
 Spellings = Sequence[Term]
+#: A passage of a long value: record, ordinal of the field, start in code points.
+Place = tuple[int, int, int]
+#: A value in the index: record, ordinal, passages of a long one, folded text of a short one.
+ValueText = tuple[int, int, int, str]
 
 
 #: (where the commits are counted, how many there were).
@@ -256,6 +260,9 @@ class Snapshot(Protocol):
     def load(self, seqs: Iterable[int]) -> dict[int, Stored]:
         """Records by their seq; those that are deleted or not there are left out."""
 
+    def prepare(self, seqs: Sequence[int]) -> None:
+        """Notes that some of these records may be loaded: an engine that is far away reads all."""
+
     def each(self, seqs: Iterable[int]) -> Iterator[Stored]:
         """The same in the order of `seqs`, each read when it is asked for."""
 
@@ -269,8 +276,8 @@ class Snapshot(Protocol):
     def chunks(self, big: Big, first: int = 0, last: int | None = None) -> Iterator[str]:
         """The chunks `first` to `last`, counted from 0 and inclusive, of a large value."""
 
-    def fetch(self, places: Sequence[tuple[int, str, int]]) -> None:
-        """Notes that chunks of large values will be read, as (record, field, number)."""
+    def fetch(self, places: Sequence[Place]) -> None:
+        """Notes that the chunks of some passages may be read, as `prepare` does for records."""
 
     # Search
 
@@ -310,6 +317,15 @@ class Snapshot(Protocol):
         self, seq: int, ordinal: int, groups: Sequence[Spellings], limit: int | None
     ) -> list[int]:
         """The starts, in code points, of passages of a long value that hold one of every group."""
+
+    def texts(self, fields: Sequence[int], seqs: Sequence[int]) -> list[ValueText]:
+        """The values of some records in some fields."""
+
+    def passages(self, places: Sequence[Place]) -> dict[Place, str]:
+        """The folded texts of passages, without words that their ends may cut.
+
+        They are passages of values that `texts` gave, or was called ahead for.
+        """
 
     def neighbours(self, scope: Scope, seqs: Sequence[int]) -> dict[int, dict[int, int]]:
         """{record: {neighbour: places away}}: one and two places before and after in its thread.

@@ -19,7 +19,7 @@ from evidence.model import Continuation, window_read
 from evidence.question import Question
 from evidence.ranking import Group, Ranker
 from evidence.text import beginning, excerpt, mark
-from service.records.blocks import Part, Ranked
+from service.records.blocks import Part, Shown
 from service.records.engine import Snapshot
 from service.records.texts import Known, Text, TooLong, either, matches, sought, text_of
 from service.records.view import View
@@ -74,7 +74,7 @@ class Reads:
         self._is_plain = len(question.required) <= PARTS_MAX
         self._starts: dict[tuple[int, str], list[tuple[int, int]]] = {}
 
-    def of(self, id: str, one: Ranked, window: Window, *, walks: bool) -> Continuation:
+    def of(self, id: str, one: Shown, window: Window, *, walks: bool) -> Continuation:
         """The call of a window; one that `walks` carries the query if it leads there."""
         path, total = window.part.field, window.part.total
         if total <= CONTRACT.window_chars:
@@ -94,7 +94,7 @@ class Reads:
             },
         )
 
-    def ahead(self, shown: Sequence[Ranked], windows: Sequence[Sequence[Window]]) -> None:
+    def ahead(self, shown: Sequence[Shown], windows: Sequence[Sequence[Window]]) -> None:
         """Fetches what `of` will need for windows of some records that walk."""
         if not self._is_plain:
             return
@@ -122,7 +122,7 @@ class Reads:
             return self._given
         return self._view.groups(self._snapshot, self._question)
 
-    def _number(self, one: Ranked, window: Window) -> int | None:
+    def _number(self, one: Shown, window: Window) -> int | None:
         """Which match of its field a window shows; None if it is none of the first."""
         found = self._first_matches(one, window.part.field)
         for number, (start, end) in enumerate(found, start=1):
@@ -130,7 +130,7 @@ class Reads:
                 return number
         return None
 
-    def _first_matches(self, one: Ranked, field: str) -> list[tuple[int, int]]:
+    def _first_matches(self, one: Shown, field: str) -> list[tuple[int, int]]:
         """The first matches of a field; none if too much would have to be read for them."""
         place = one.record.seq, field
         if place not in self._starts:
@@ -141,10 +141,10 @@ class Reads:
             self._starts[place] = found
         return self._starts[place]
 
-    def _sought(self, one: Ranked, field: str) -> Iterator[Callable[[], object]]:
+    def _sought(self, one: Shown, field: str) -> Iterator[Callable[[], object]]:
         return sought(*self._looked_for(one, field))
 
-    def _looked_for(self, one: Ranked, field: str) -> tuple[Text, str, Sequence[Group], int, bool]:
+    def _looked_for(self, one: Shown, field: str) -> tuple[Text, str, Sequence[Group], int, bool]:
         ordinal = one.stream.search_ordinal(field)
         groups, possible, apart, seen = self._groups, -1, False, None
         if self._given is not None:
@@ -161,7 +161,7 @@ WORTH_ADDED: Final = 0.75
 BESIDE_CHARS: Final = 40
 
 
-def hits_of(ranker: Ranker, ranked: Sequence[Ranked], first: int, reads: Reads) -> list[Hit]:
+def hits_of(ranker: Ranker, ranked: Sequence[Shown], first: int, reads: Reads) -> list[Hit]:
     """The hits of ranked records, the first of which is number `first` of its question."""
     groups, ranks = ranker.groups, range(first, first + len(ranked))
     windows = [_windows(groups, one, rank) for one, rank in zip(ranked, ranks)]
@@ -174,7 +174,7 @@ def hits_of(ranker: Ranker, ranked: Sequence[Ranked], first: int, reads: Reads) 
 
 def _hit(
     ranker: Ranker,
-    one: Ranked,
+    one: Shown,
     rank: int,
     windows: Sequence[Window],
     shown: Sequence[Window],
@@ -206,7 +206,7 @@ def _hit(
     )
 
 
-def _windows(groups: Sequence[Group], one: Ranked, rank: int) -> list[Window]:
+def _windows(groups: Sequence[Group], one: Shown, rank: int) -> list[Window]:
     """The passages of a record, best first: rarest words, then the shorter, then field order.
 
     The best one of the best record may have more characters than the others.

@@ -7,11 +7,8 @@ two of them share, so whatever it asks for stands whole in one of them.
 from collections.abc import Iterator
 from typing import Final
 
-import orjson
-
 from evidence.fold import fold
 from evidence.limits import CONTRACT
-from evidence.pointer import find, searched_text
 
 CHARS: Final = CONTRACT.passage_chars
 STRIDE: Final = CONTRACT.passage_stride_chars
@@ -42,8 +39,3 @@ def fold_passages(text: str) -> Iterator[str]:
     places = starts(len(text))
     for start in places:
         yield fold_passage(text, start, start > 0, start == places[-1])
-
-
-def text_field(data: str, field: str) -> str:
-    """The text at a path in the JSON of a record; empty if it has none."""
-    return searched_text(find(orjson.loads(data), field))

@@ -206,14 +206,20 @@ class Search:
     def order(self) -> list[int]:
         return self.candidates.ordered(self.ranker.groups, self.searched.scope().fields)
 
-    def block(self, number: int) -> list[Ranked]:
-        """The records of a block, best first; those of earlier blocks are not repeated."""
+    @cached_property
+    def reader(self) -> Reader:
+        return Reader(self.candidates, self.searched.covered, self.ranker)
+
+    def block(self, number: int, most: int) -> list[Ranked]:
+        """The records of a block, best first; those of earlier blocks are not repeated.
+
+        After the first `most`, records that tie come in any order.
+        """
         size = BUDGETS.candidates_ranked
         first, chosen = number * size, self.order[number * size : (number + 1) * size]
         before = set(self.order[:first])
         threads = self.searched.covered.threads
-        streams = {stream.id: stream for stream in self.searched.streams}
-        reader = Reader(self.candidates, streams, self.ranker)
+        reader = self.reader
 
         def beside(seqs: list[int]) -> Near:
             return self.snapshot.neighbours(threads, seqs) if threads.selections else {}
@@ -222,8 +228,8 @@ class Search:
         added = sorted({other for places in near.values() for other in places} - set(chosen))
         near |= reader.load(added, partial(beside, added))
         kept = self._matching(reader.ranked())
-        ordered = in_order(kept, near, self.question, self.ranker)
-        return [kept[seq] for seq in ordered if seq not in before]
+        ordered = in_order(reader, kept, near, self.question, most + len(before & kept.keys()))
+        return [one for one in ordered if one.seq not in before]
 
     def _matching(self, ranked: dict[int, Ranked]) -> dict[int, Ranked]:
         """Those of some records that match the query themselves."""
@@ -263,7 +269,7 @@ class Search:
             )
         if request.sort == "newest":
             return self._newest(warnings)
-        ranked = self.block(number)
+        ranked = self.block(number, offset + request.limit)
         shown = ranked[offset : offset + request.limit]
         cut = len(shown) if request.cursor else self._tail(shown)
         tail = None
@@ -299,7 +305,7 @@ class Search:
         """A page of some records of a block; `first` is the rank of the first one."""
         return SearchPage(
             args={},
-            hits=hits_of(self.ranker, shown, first, self.reads),
+            hits=hits_of(self.ranker, self.reader.shown(shown), first, self.reads),
             has_more=False,
             next_cursor=None,
             counts=self._counts(ranked),
@@ -357,10 +363,10 @@ class Search:
 
     def _newest(self, warnings: list[dict[str, Any]]) -> SearchPage:
         """The first block without its tail, by event time."""
-        ranked = self.block(0)
+        ranked = self.block(0, 0)
         least = ranked[0].value * TAIL if ranked else 0.0
         good = [one for one in ranked if one.value >= least]
-        shown = sorted(good, key=lambda one: one.newest_first)[: self.request.limit]
+        shown = self.reader.newest_first(good)[: self.request.limit]
         page = self._shown(ranked, shown, warnings)
         assert page.counts is not None, "the store counts"
         page.left_out = max(0, page.counts.some - len(shown)) or None
@@ -369,11 +375,11 @@ class Search:
     def _counts(self, ranked: list[Ranked]) -> Counts:
         """Records that match, and those that hold every wanted word; lower bounds if not exact."""
         found, every = self.candidates, set(range(len(self.wanted)))
-        whole = {one.record.seq for one in ranked if every <= one.score.held}
+        whole = {one.seq for one in ranked if every <= one.score.held}
         if found.complete:
             bits = candidates.bits_of(every)
             whole |= {seq for seq, held in found.held.items() if held & bits == bits}
-        some = len(found.held.keys() | {one.record.seq for one in ranked})
+        some = len(found.held.keys() | {one.seq for one in ranked})
         return Counts(all=len(whole), some=max(some, len(whole)), exact=found.complete)
 
     def _recall(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from difflib import get_close_matches
+from typing import NamedTuple
 
 from evidence import request_log, schema
 from evidence.errors import Forbidden
@@ -166,6 +167,15 @@ class StreamView:
         return wanted or self.fields
 
 
+class SearchedField(NamedTuple):
+    """A searched field of a stream; words of one that is `everywhere` count as near every place."""
+
+    stream: StreamView
+    name: str
+    is_title: bool
+    everywhere: bool
+
+
 class Coverage:
     """What a search covers: streams with the `selections` of their records, by stream."""
 
@@ -185,6 +195,17 @@ class Coverage:
             ]
             self._scopes[role] = Scope(tuple(sorted(fields)), tuple(self.selections.values()))
         return self._scopes[role]
+
+    @cached_property
+    def fields(self) -> dict[int, SearchedField]:
+        """The searched fields by their ordinals."""
+        return {
+            ordinal: SearchedField(
+                stream, name, name == stream.title_field, name in stream.everywhere
+            )
+            for stream in self.streams
+            for ordinal, name in stream.searchable.items()
+        }
 
     @cached_property
     def threads(self) -> Scope:

@@ -17,13 +17,12 @@ PASSAGE, STRIDE = 2_048, 1_536
 
 @dataclass
 class Derived:
-    """`rows` and `passages` are by (record, field), counts by (word, field)."""
+    """`rows` (words, folded text) and `passages` go by (record, field), counts by (word, field)."""
 
-    rows: set[tuple[int, int]] = field(default_factory=set)
+    rows: dict[tuple[int, int], tuple[int, str]] = field(default_factory=dict)
     passages: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     counts: Counter[tuple[str, int]] = field(default_factory=Counter)
     lengths: Counter[int] = field(default_factory=Counter)
-    long: dict[tuple[int, int], int] = field(default_factory=dict)
     records: Counter[int] = field(default_factory=Counter)
     places: dict[int, tuple[Any, Any]] = field(default_factory=dict)
 
@@ -99,13 +98,12 @@ def _add(found: Derived, seq: int, ordinal: int, value: str) -> None:
     if length:
         found.lengths[ordinal] += min(length, length * PASSAGE // len(fold(value)))
     if len(value) <= PASSAGE:
-        found.rows.add((seq, ordinal))
+        found.rows[seq, ordinal] = length, fold(value)
         return
     starts = [0]
     while starts[-1] + PASSAGE < len(value):
         starts.append(starts[-1] + STRIDE)
     found.passages[seq, ordinal] = starts
-    found.long[seq, ordinal] = length
 
 
 def _placed(record: dict[str, Any], name: str | None, fields: dict[str, FieldType]) -> Any:
@@ -114,19 +112,19 @@ def _placed(record: dict[str, Any], name: str | None, fields: dict[str, FieldTyp
 
 def _stored(writer: Writer) -> Derived:
     db, found = writer.db, Derived()
-    found.rows = set(db.execute("SELECT id & 4294967295, id >> 32 FROM fts_docsize"))
+    texts = dict(db.execute("SELECT rowid, body FROM fts"))
     starts = dict(db.execute("SELECT id, start FROM passage"))
     assert {row for (row,) in db.execute("SELECT id FROM fts_passage_docsize")} == set(starts)
     values = db.execute("SELECT id, first_passage, passages, words FROM value").fetchall()
     for row, first, passages, length in values:
         place = row & 0xFFFFFFFF, row >> 32
         if passages is None:
-            assert place in found.rows and length is None
+            found.rows[place] = length, texts.pop(row)
             continue
         base = (row >> 32 << 32) + first
         found.passages[place] = [starts.pop(base + number) for number in range(passages)]
-        found.long[place] = length
-    assert not starts and len(values) == len(found.rows) + len(found.passages)
+        assert length is None
+    assert not texts and not starts and len(values) == len(found.rows) + len(found.passages)
     found.counts = Counter(
         {
             (word, ordinal): n

@@ -67,7 +67,7 @@ def test_processes_that_make_one_store_together_make_it_once() -> None:
     place = empty_database()
     at_once(*(lambda: open_writer(place).close() for _ in range(WRITERS)))
     with open_reader(place).snapshot() as snapshot:
-        assert snapshot.meta("layout") == "1"
+        assert snapshot.meta("layout") == "2"
 
 
 def test_a_reader_who_follows_the_changes_misses_none_of_concurrent_writers() -> None:

@@ -7,7 +7,8 @@ It has the tables of the file (sqlite/ddl.py) with these differences:
 * `term` has a row for each searched value of at most 2,048 characters, `passage` one for each
   passage of a longer one. `terms` is written by us, not by `to_tsvector`: folded words with their
   positions, pairs of adjacent characters of scripts without spaces, and lexemes for the scope, that
-  the index can cut by: `@c7` a connection, `@12` a field, `@s345` the record of a passage.
+  the index can cut by: `@c7` a connection, `@12` a field, `@s345` the record of a passage. `folded`
+  is the text that they were made of.
 * The indexes of words are made by the first `finish`, after the first load.
 * `counter` has one row. It is changed last in every transaction and so puts all commits in one
   order: `version` is that of the last change, `generation` counts commits, `catalog` those that
@@ -54,9 +55,11 @@ HELD: Final = (*GUARDED, '"grant"', "package", "member")
 #: Lets the owner write to them, and read every row, until the transaction ends.
 OPEN: Final = "SET LOCAL rung.writes = 'on'"
 
-MIGRATIONS: Final = ((_FOLDER / "layout_1.sql").read_text(encoding="utf-8"),)
+MIGRATIONS: Final = tuple(
+    (_FOLDER / f"layout_{number}.sql").read_text(encoding="utf-8") for number in (1, 2)
+)
 #: The layouts that can be read.
-READABLE: Final = range(1, len(MIGRATIONS) + 1)
+READABLE: Final = range(2, len(MIGRATIONS) + 1)
 #: Scripts that a store runs once, by the key under which it notes how many it ran. Only those of
 #: `layout` keep an older version of Rung from reading it.
 _SCRIPTS: Final = {

@@ -102,12 +102,12 @@ class Index:
         words = self.vocabulary.add(ordinal, folded)
         places = starts(len(text))
         if not places:
-            self.terms.append((seq, ordinal, conn, words, vector(folded, marks)))
+            self.terms.append((seq, ordinal, conn, words, vector(folded, marks), folded))
             return
         marks.append(f"@s{seq}")
         # The fold of an ASCII text folds to itself, character by character.
         pieces = zip(places, fold_passages(folded if text.isascii() else text))
-        self.passages += [(seq, ordinal, at, conn, vector(one, marks)) for at, one in pieces]
+        self.passages += [(seq, ordinal, at, conn, vector(one, marks), one) for at, one in pieces]
 
     def apply_adds(self) -> None:
         self.write()
@@ -117,8 +117,8 @@ class Index:
         for into, rows in (
             ("chunk (value, no, conn, text)", self.chunks),
             ("cell (seq, ordinal, conn, key, number)", self.cells),
-            ("term (seq, ordinal, conn, words, terms)", self.terms),
-            ("passage (seq, ordinal, start, conn, terms)", self.passages),
+            ("term (seq, ordinal, conn, words, terms, folded)", self.terms),
+            ("passage (seq, ordinal, start, conn, terms, folded)", self.passages),
         ):
             if rows:
                 writer.copy(into, rows)

@@ -11,10 +11,12 @@ from service.records.engine import (
     FIELDS_APART_MOST,
     LAST,
     WORDS_MOST,
+    Place,
     Rows,
     Scope,
     Spellings,
     Value,
+    ValueText,
     share,
 )
 from service.records.postgres.asking import Asking
@@ -40,6 +42,17 @@ WHERE word = ANY(%s) AND ordinal{} = ANY(%s::integer[]) GROUP BY word HAVING sum
 _LENGTHS = """
 SELECT seq, sum(words)::bigint FROM term_seen
 WHERE seq = ANY(%s::bigint[]) AND ordinal = ANY(%s::integer[]) GROUP BY seq
+"""
+_TEXTS = """
+SELECT seq, ordinal, 0, folded FROM term_seen
+WHERE seq = ANY(%s::bigint[]) AND ordinal = ANY(%s::integer[])
+UNION ALL SELECT seq, ordinal, count(*)::integer, '' FROM passage_seen
+WHERE seq = ANY(%s::bigint[]) AND ordinal = ANY(%s::integer[]) GROUP BY seq, ordinal
+"""
+_FOLDED = """
+SELECT p.seq, p.ordinal, p.start, p.folded
+FROM unnest(%s::bigint[], %s::integer[], %s::integer[]) AS w(seq, ordinal, start)
+JOIN passage_seen p USING (seq, ordinal, start)
 """
 _HELD = "WHERE seq = ANY(%s::bigint[]) AND ordinal = ANY(%s::integer[]) AND terms @@ %s::tsquery"
 _HOLDING = f"SELECT seq FROM term_seen {_HELD} UNION SELECT seq FROM passage_seen {_HELD}"
@@ -174,6 +187,16 @@ class SearchVerbs(Asking):
     ) -> list[int]:
         wanted = query(groups, f"'@s{seq}'")
         return [start for (start,) in self.rows_of(_PASSAGES, wanted, seq, ordinal, limit)]
+
+    def texts(self, fields: Sequence[int], seqs: Sequence[int]) -> list[ValueText]:
+        asked = [_array(seqs), _array(fields)]
+        return self.rows_of(_TEXTS, *asked, *asked)
+
+    def passages(self, places: Sequence[Place]) -> dict[Place, str]:
+        if not places:
+            return {}
+        rows = self.rows_of(_FOLDED, *map(_array, zip(*places)))
+        return {(seq, ordinal, start): text for seq, ordinal, start, text in rows}
 
     def neighbours(self, scope: Scope, seqs: Sequence[int]) -> dict[int, dict[int, int]]:
         parts, values = [], list[Any]()

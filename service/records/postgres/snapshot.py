@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
-from service.records.engine import Big, Selection, Stored, StreamRow, Value
+from evidence.limits import CONTRACT
+from service.records.engine import Big, Place, Selection, Stored, StreamRow, Value
 from service.records.postgres.keys import kept_value
 from service.records.postgres.search import SearchVerbs
 from service.records.sql.snapshot import RECORDS, stored
+from service.records.texts import chunks_of
 
 #: Documents, and chunks of a large value, that are read at a time.
 DOCUMENTS: Final = 10
@@ -20,9 +22,10 @@ ORDER BY c.connection_id COLLATE "C", s.name COLLATE "C"
 _LOAD = f"{RECORDS} WHERE d.seq = ANY(%s)"
 _CHUNKS = "SELECT text FROM chunk WHERE value = %s AND no BETWEEN %s AND %s ORDER BY no"
 _FETCH = """
-SELECT c.value, c.no, c.text FROM unnest(%s::bigint[], %s::text[], %s::integer[]) p(seq, field, no)
-JOIN document d ON d.seq = p.seq
-JOIN chunk c ON c.value = (d.big::jsonb -> p.field ->> 0)::bigint AND c.no = p.no
+SELECT c.value, c.no, c.text
+FROM unnest(%s::bigint[], %s::integer[], %s::integer[]) p(seq, ordinal, no)
+JOIN scope s USING (ordinal) JOIN document d USING (seq)
+JOIN chunk c ON c.value = (d.big::jsonb -> s.field ->> 0)::bigint AND c.no = p.no
 """
 
 
@@ -53,7 +56,18 @@ class PostgresSnapshot(SearchVerbs):
         return int(row[0])
 
     def load(self, seqs: Iterable[int]) -> dict[int, Stored]:
-        return {row[0]: stored(row) for row in self.rows_of(_LOAD, list(seqs))}
+        wanted, known = list(seqs), self._prepared
+        if not known.keys() >= {*wanted}:
+            return {row[0]: stored(row) for row in self.rows_of(_LOAD, wanted)}
+        return {seq: stored(known[seq]) for seq in wanted}
+
+    def prepare(self, seqs: Sequence[int]) -> None:
+        self._prepared |= {row[0]: row for row in self.rows_of(_LOAD, list(seqs))}
+
+    @cached_property
+    def _prepared(self) -> dict[int, tuple[Any, ...]]:
+        """What `prepare` has read, by record."""
+        return {}
 
     def each(self, seqs: Iterable[int]) -> Iterator[Stored]:
         listed = list(seqs)
@@ -74,8 +88,15 @@ class PostgresSnapshot(SearchVerbs):
                 known = [text for (text,) in rows]
             yield from (text.decode() for text in known if text is not None)
 
-    def fetch(self, places: Sequence[tuple[int, str, int]]) -> None:
-        found = self.rows_of(_FETCH, *map(list, zip(*places)))
+    def fetch(self, places: Sequence[Place]) -> None:
+        numbered = {
+            (seq, ordinal, number)
+            for seq, ordinal, start in places
+            for number in chunks_of(start, start + CONTRACT.passage_chars)
+        }
+        if not numbered:
+            return
+        found = self.rows_of(_FETCH, *map(list, zip(*sorted(numbered))))
         self._chunks |= {(value, no): text for value, no, text in found}
 
     @cached_property

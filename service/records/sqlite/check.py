@@ -1,6 +1,6 @@
 """Compares a whole store with what its records give, as one snapshot and without a lock.
 
-A text is in its full-text table if the table has its number of words and finds it by one of them.
+A text is in its full-text table if the table keeps its words and finds it by one of them.
 """
 
 import hashlib
@@ -22,7 +22,6 @@ from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
 from service.records.sqlite.index_check import Place, finds_one
 from service.records.sqlite.passages import read_chunks
 from service.records.sqlite.scopes import row_id
-from service.records.sqlite.search import varint
 from service.records.values import sortable
 from service.records.vocabulary import Vocabulary
 
@@ -147,8 +146,8 @@ class _Stream:
     def _is_indexed(self, place: tuple[str, int, str]) -> bool:
         table, row, folded = place
         words = folded.split()
-        size = self.db.execute(f"SELECT sz FROM {table}_docsize WHERE id = ?", (row,)).fetchone()
-        if size is None or varint(size[0]) != len(words):
+        kept = self.db.execute(f"SELECT c0 FROM {table}_content WHERE id = ?", (row,)).fetchone()
+        if kept is None or kept[0] != folded:
             return False
         return finds_one(self.db, Place(table, row), words)
 

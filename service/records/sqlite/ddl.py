@@ -5,10 +5,10 @@ How it fits together:
 * `scope` gives each (stream, field) an ordinal; ordinals come in blocks, connection > stream >
   field, so that a grant of a whole connection is one range of full-text row ids.
 * A full-text row is one (record, searchable field) of at most 2,048 characters: rowid = ordinal <<
-  32 | seq. The text lives in `document`; `fts` indexes the folded text it reads through a view.
+  32 | seq. `fts` keeps the folded text, which search ranks records by; `document` has the original.
 * A longer value is indexed as passages that overlap: rowid = ordinal << 32 | number in
   `fts_passage`, numbers count through the whole store. `passage` says whose they are and where they
-  start, `value` which passages a value has, and how many words. See passages.py.
+  start, `value` which passages a value has, or how many words a short one. See passages.py.
 * `word` is the vocabulary, `word_count` how many records hold a word in a field. A pair of adjacent
   characters of a script without spaces is a word too. `scope.words` is the length of all values of
   a field. See indexing.py.
@@ -34,14 +34,11 @@ How it fits together:
 import sqlite3
 from collections.abc import Iterator
 
-from evidence.limits import CONTRACT
 from service.records.derived import NO_CURSOR
 
 TOKENIZER = "unicode61 remove_diacritics 0 categories 'L* N* Co Mn Mc'"
 SEQ_BITS = 32
 SEQ_MASK = (1 << SEQ_BITS) - 1
-CHUNK = CONTRACT.chunk_chars
-PASSAGE = CONTRACT.passage_chars
 STREAM_BLOCK = 64
 CONNECTION_BLOCK = 16_384
 
@@ -199,35 +196,12 @@ CREATE TABLE member (
   PRIMARY KEY (package, no)
 ) WITHOUT ROWID;
 
-CREATE VIEW fts_text AS
-  SELECT v.id AS id, fold_field(d.data, s.field) AS body
-  FROM value v
-  JOIN document d ON d.seq = v.id & {SEQ_MASK}
-  JOIN scope s ON s.ordinal = v.id >> {SEQ_BITS}
-  WHERE v.passages IS NULL;
-CREATE VIRTUAL TABLE fts USING fts5(
-  body, content='fts_text', content_rowid='id', tokenize="{TOKENIZER}");
-
-CREATE VIEW passage_text AS
-  SELECT p.id AS id, fold_passage(
-    CASE WHEN v.first IS NULL THEN text_field(d.data, s.field)
-    ELSE (SELECT group_concat(text, '') FROM (SELECT text FROM chunk
-      WHERE id BETWEEN v.first + p.start / {CHUNK} AND min(v.first + v.chunks - 1,
-        v.first + (p.start + {PASSAGE - 1}) / {CHUNK}) ORDER BY id))
-    END,
-    CASE WHEN v.first IS NULL THEN p.start ELSE p.start % {CHUNK} END,
-    p.start > 0,
-    p.id & {SEQ_MASK} = v.first_passage + v.passages - 1) AS body
-  FROM passage p
-  JOIN value v ON v.id = (p.id >> {SEQ_BITS} << {SEQ_BITS}) | p.seq
-  JOIN document d ON d.seq = p.seq
-  JOIN scope s ON s.ordinal = p.id >> {SEQ_BITS};
-CREATE VIRTUAL TABLE fts_passage USING fts5(
-  body, content='passage_text', content_rowid='id', tokenize="{TOKENIZER}");
+CREATE VIRTUAL TABLE fts USING fts5(body, tokenize="{TOKENIZER}");
+CREATE VIRTUAL TABLE fts_passage USING fts5(body, tokenize="{TOKENIZER}");
 """
 
-#: What leads from one layout to the next. No release wrote the first four.
-LAYOUTS = {5: _TABLES}
+#: What leads from one layout to the next. No release wrote the first five.
+LAYOUTS = {6: _TABLES}
 NEWEST = max(LAYOUTS)
 
 

@@ -9,16 +9,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from service.records.passages import fold_passage, starts
-from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
-from service.records.sqlite.passages import read_text
-
-#: Where the text of a row is: (record, start, first chunk, chunks).
-_TEXTS = {
-    "fts": f"SELECT id & {SEQ_MASK}, 0, NULL, NULL FROM value WHERE id = ? AND passages IS NULL",
-    "fts_passage": "SELECT p.seq, p.start, v.first, v.chunks FROM passage p"
-    f" JOIN value v ON v.id = (p.id >> {SEQ_BITS} << {SEQ_BITS}) | p.seq WHERE p.id = ?",
-}
+from service.records.sqlite.ddl import SEQ_BITS
 
 
 class Place(NamedTuple):
@@ -74,11 +65,7 @@ def _at(db: sqlite3.Connection, table: str, row: int) -> int | None:
 
 
 def _words(db: sqlite3.Connection, place: Place) -> list[str]:
-    """The words of the text of a row; none if it is gone."""
-    found = db.execute(_TEXTS[place.table], (place.row,)).fetchone()
-    if found is None:
-        return []
-    seq, start, first, chunks = found
-    text = read_text(db, seq, place.row >> SEQ_BITS, first, chunks)
-    last = (starts(len(text)) or range(1))[-1]  # a short text is one passage
-    return fold_passage(text, start, start > 0, start == last).split()
+    """The words that a row was made of; none if it is gone."""
+    kept = f"SELECT c0 FROM {place.table}_content WHERE id = ?"
+    found = db.execute(kept, (place.row,)).fetchone()
+    return found[0].split() if found else []

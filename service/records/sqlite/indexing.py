@@ -1,10 +1,10 @@
 """What is derived from records: full-text rows, cells and words, kept in step with them.
 
-A row leaves a full-text table with the text that went in, which is read from the record. So it
-must leave before the record, the value or the chunk changes, and may enter only afterwards; `Index`
-gathers both sides, and a caller changes the tables between `apply_drops` and `apply_adds`. Row ids
-go in ascending order, which is several times faster. The counts of words change in the transaction
-of the records; a word that no value holds any more is gone.
+The words of a value are counted out by its text, which is read from the record. So a value must
+leave before the record or the chunk changes, and may enter only afterwards; `Index` gathers both
+sides, and a caller changes the tables between `apply_drops` and `apply_adds`. Row ids go in
+ascending order, which is several times faster. The counts of words change in the transaction of
+the records; a word that no value holds any more is gone.
 """
 
 import sqlite3
@@ -37,14 +37,12 @@ _VALUE = "SELECT first, chunks, first_passage, passages FROM value WHERE id = ?"
 _ADD_VALUE = """
 INSERT INTO value (id, first, chunks, first_passage, passages, words) VALUES (?, ?, ?, ?, ?, ?)
 """
-#: Takes a row out of a full-text table, given the text that went in.
-_LEAVE = "INSERT INTO {0} ({0}, rowid, body) VALUES ('delete', ?, ?)"
 _DOCUMENTS = """
 SELECT seq, data, big FROM document JOIN record USING (seq)
 WHERE stream = ? AND deleted = 0 AND seq > ? ORDER BY seq LIMIT ?
 """
 
-#: id, first chunk, chunks, first passage, passages, words; the latter five only if it is long.
+#: id, first chunk, chunks, first passage, passages, words; a short value has the last alone.
 _Value = tuple[int, int | None, int | None, int | None, int | None, int | None]
 
 
@@ -89,15 +87,13 @@ class Index:
                 continue
             first, chunks, first_passage, passages = found
             ordinal, seq = row >> SEQ_BITS, row & SEQ_MASK
-            text = read_text(db, seq, ordinal, first, chunks)
-            folded = fold(text)
-            self.vocabulary.remove(ordinal, folded)
+            self.vocabulary.remove(ordinal, fold(read_text(db, seq, ordinal, first, chunks)))
             if passages is None:
-                db.execute(_LEAVE.format("fts"), (row, folded))
+                db.execute("DELETE FROM fts WHERE rowid = ?", (row,))
                 continue
             number = row_id(ordinal, first_passage)
-            rows = enumerate(fold_passages(text), start=number)
-            db.executemany(_LEAVE.format("fts_passage"), rows)
+            places = [(one,) for one in range(number, number + passages)]
+            db.executemany("DELETE FROM fts_passage WHERE rowid = ?", places)
             db.execute("DELETE FROM passage WHERE id >= ? AND id < ?", (number, number + passages))
         ids = [(row,) for row in sorted(self.dropped)]
         db.executemany("DELETE FROM value WHERE id = ?", ids)
@@ -123,11 +119,11 @@ class Index:
         words = self.vocabulary.add(ordinal, folded)
         passages = len(starts(len(text)))
         if not passages:
-            self.values.append((row, None, None, None, None, None))
+            self.values.append((row, None, None, None, None, words))
             self.folded.append((row, folded))
             return
         number = self.writer.take("next_passage", passages)
-        self.values.append((row, first, chunks, number, passages, words))
+        self.values.append((row, first, chunks, number, passages, None))
         # The fold of an ASCII text folds to itself, character by character.
         self.long.append((row_id(ordinal, number), seq, folded if text.isascii() else text))
 
@@ -232,7 +228,7 @@ def _note_letters(db: sqlite3.Connection, words: Iterable[str]) -> None:
         )
 
 
-SHADOWS = ("data", "idx", "docsize", "config")
+SHADOWS = ("data", "idx", "content", "docsize", "config")
 
 
 def clear_derived(db: sqlite3.Connection) -> None:

@@ -2,7 +2,9 @@
 
 import sqlite3
 
-from service.records.passages import text_field
+import orjson
+
+from evidence.pointer import find, searched_text
 
 
 def read_chunks(db: sqlite3.Connection, first: int, chunks: int) -> str:
@@ -24,4 +26,5 @@ def read_text(
     """The whole text of a value that is indexed."""
     if first is not None:
         return read_chunks(db, first, chunks or 0)
-    return text_field(*db.execute(_WHERE_TEXT_IS, (ordinal, seq)).fetchone())
+    data, field = db.execute(_WHERE_TEXT_IS, (ordinal, seq)).fetchone()
+    return searched_text(find(orjson.loads(data), field))

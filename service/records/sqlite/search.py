@@ -11,7 +11,8 @@ from typing import Any, Final
 import orjson
 
 from evidence.question import Term
-from service.records.engine import LAST, WORDS_MOST, Rows, Scope, Spellings, share
+from service.records.engine import LAST, WORDS_MOST, Place, Rows, Scope, Spellings, ValueText, share
+from service.records.passages import STRIDE
 from service.records.sql.snapshot import SharedVerbs
 from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
 
@@ -35,11 +36,25 @@ _COUNTS = f"""
 SELECT w.text, {_COUNT} AS total FROM json_each(?) j CROSS JOIN word w ON w.text = j.value
 WHERE total > 0
 """
+#: The values of some records in some fields: folded texts of short ones, passages of long ones.
+_TEXTS = f"""
+SELECT r.seq, s.ordinal, coalesce(v.passages, 0), coalesce(c.c0, ''), v.first_passage
+FROM json_each(?) j CROSS JOIN record r ON r.seq = j.value
+CROSS JOIN scope s ON s.stream = r.stream AND {{fields}}
+CROSS JOIN value v ON v.id = s.ordinal << {SEQ_BITS} | r.seq
+LEFT JOIN fts_content c ON c.id = v.id
+"""
+_PASSAGES = """
+SELECT c.id, c.c0 FROM json_each(?) j CROSS JOIN fts_passage_content c ON c.id = j.value
+"""
 #: The words of the short values of some records in some fields.
 _LENGTHS = f"""
-SELECT r.seq, d.sz FROM json_each(?) j CROSS JOIN record r ON r.seq = j.value
+SELECT json_group_array(seq), json_group_array(words)
+FROM (SELECT r.seq AS seq, sum(v.words) AS words
+FROM json_each(?) j CROSS JOIN record r ON r.seq = j.value
 CROSS JOIN scope s ON s.stream = r.stream AND {{fields}}
-CROSS JOIN fts_docsize d ON d.id = s.ordinal << {SEQ_BITS} | r.seq
+CROSS JOIN value v ON v.id = s.ordinal << {SEQ_BITS} | r.seq
+WHERE v.words > 0 GROUP BY r.seq)
 """
 #: The two records on either side of each of some records in its thread, nearest first, by index.
 _NEIGHBOURS = """
@@ -63,6 +78,8 @@ class SearchVerbs(SharedVerbs):
     live = "{}.deleted = 0"
     in_list = "{} IN (SELECT value FROM json_each(?))"
     _blocks: dict[tuple[int, int, int], bool]
+    #: The numbers of the first passages of long values that `texts` gave, by record and ordinal.
+    _first_passages: dict[tuple[int, int], int]
 
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         return self.db.execute(sql, values).fetchall()
@@ -154,13 +171,9 @@ class SearchVerbs(SharedVerbs):
         return {row & SEQ_MASK for row in rows.short}.union(rows.passages[0])
 
     def lengths(self, fields: Sequence[int], seqs: Iterable[int]) -> dict[int, int]:
-        found: dict[int, int] = {}
         inside, values = self._inside(fields, "s.ordinal")
-        for seq, size in self.db.execute(
-            _LENGTHS.format(fields=inside), (self.listed(seqs), *values)
-        ):
-            found[seq] = found.get(seq, 0) + varint(size)
-        return found
+        rows = self.db.execute(_LENGTHS.format(fields=inside), (self.listed(seqs), *values))
+        return dict(zip(*map(orjson.loads, rows.fetchone())))
 
     def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> set[int]:
         listed = self.listed(seqs)
@@ -198,6 +211,20 @@ class SearchVerbs(SharedVerbs):
             (conjunction(groups), first, first + place[1] - 1, -1 if limit is None else limit),
         )
         return [start for (start,) in rows]
+
+    def texts(self, fields: Sequence[int], seqs: Sequence[int]) -> list[ValueText]:
+        inside, values = self._inside(fields, "s.ordinal")
+        rows = self.run(_TEXTS.format(fields=inside), self.listed(seqs), *values)
+        self._first_passages |= {row[:2]: row[4] for row in rows if row[2]}
+        return [row[:4] for row in rows]
+
+    def passages(self, places: Sequence[Place]) -> dict[Place, str]:
+        first = self._first_passages
+        ids = {
+            ordinal << SEQ_BITS | first[seq, ordinal] + start // STRIDE: (seq, ordinal, start)
+            for seq, ordinal, start in places
+        }
+        return {ids[id]: text for id, text in self.run(_PASSAGES, self.listed(ids))}
 
     def neighbours(self, scope: Scope, seqs: Sequence[int]) -> dict[int, dict[int, int]]:
         found: dict[int, dict[int, int]] = {}
@@ -252,13 +279,3 @@ def expression(terms: Sequence[Term], *, joined: str = " AND ") -> str:
 def conjunction(groups: Sequence[Spellings]) -> str:
     """The FTS5 expression that a row holds one term of every group."""
     return " AND ".join(f"({expression(group, joined=' OR ')})" for group in groups)
-
-
-def varint(blob: bytes) -> int:
-    """The first number of a row of the table of sizes: SQLite's own variable-length integer."""
-    value = 0
-    for byte in blob[:9]:
-        value = value << 7 | byte & 0x7F
-        if byte < 0x80:
-            break
-    return value

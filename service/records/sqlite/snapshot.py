@@ -6,7 +6,7 @@ from contextlib import closing
 
 import orjson
 
-from service.records.engine import Big, Generation, Selection, Stored, StreamRow, Value
+from service.records.engine import Big, Generation, Place, Selection, Stored, StreamRow, Value
 from service.records.sql.snapshot import RECORDS, manifest_of, stored
 from service.records.sqlite.search import SearchVerbs
 
@@ -40,6 +40,7 @@ class SqliteSnapshot(SearchVerbs):
         self.db = db
         self._generation = generation
         self._blocks = {}
+        self._first_passages = {}
 
     def generation(self, expected: Generation | None = None) -> Generation:
         return self._generation
@@ -50,7 +51,7 @@ class SqliteSnapshot(SearchVerbs):
     def ahead(self, calls: Iterable[Callable[[], object]], turns: int = 1) -> None:
         """Nothing: what is here need not be fetched."""
 
-    def fetch(self, places: Sequence[tuple[int, str, int]]) -> None:
+    def fetch(self, places: Sequence[Place]) -> None:
         """Nothing, either."""
 
     def stream(self, connection_id: str, name: str) -> StreamRow | None:
@@ -82,6 +83,9 @@ class SqliteSnapshot(SearchVerbs):
 
     def load(self, seqs: Iterable[int]) -> dict[int, Stored]:
         return {row[0]: stored(row) for row in self.run(_LOAD, self.listed(seqs))}
+
+    def prepare(self, seqs: Sequence[int]) -> None:
+        """Nothing: what is here need not be fetched."""
 
     def each(self, seqs: Iterable[int]) -> Iterator[Stored]:
         with closing(self.db.execute(_EACH, (self.listed(seqs),))) as rows:

@@ -8,9 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from evidence.errors import InvalidRequest, Unavailable
-from evidence.fold import FOLD_VERSION, fold
+from evidence.fold import FOLD_VERSION
 from service import durable
-from service.records.passages import fold_passage, text_field
 from service.records.sqlite import files
 from service.records.sqlite.changes import Changes
 from service.records.sqlite.ddl import LAYOUTS, NEWEST, migrate
@@ -87,9 +86,6 @@ def _prepare(writer: Writer) -> None:
     db.execute("PRAGMA foreign_keys = ON")
     db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     db.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
-    db.create_function("fold_field", 2, _fold_field, deterministic=True)
-    db.create_function("fold_passage", 4, fold_passage, deterministic=True)
-    db.create_function("text_field", 2, text_field, deterministic=True)
     (layout,) = db.execute("PRAGMA user_version").fetchone()
     if layout > NEWEST:
         raise InvalidRequest(f"{path} was written by a newer Rung. Install that version or later.")
@@ -106,10 +102,5 @@ def _prepare(writer: Writer) -> None:
             for index in INDEXES:
                 tune(db, index)
         if writer.meta("fold_version") not in (None, FOLD_VERSION):
-            # Deletes need the very words that went in, so a new fold means new indexes.
             writer.rebuild()
         writer.set_meta("fold_version", FOLD_VERSION)
-
-
-def _fold_field(data: str, field: str) -> str:
-    return fold(text_field(data, field))
