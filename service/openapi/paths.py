@@ -1,7 +1,5 @@
 """Operations, listings and MCP endpoints as OpenAPI paths, with every status each can answer."""
 
-import inspect
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -23,13 +21,10 @@ PAPERS: tuple[type[EvidenceError], ...] = tuple(
 )
 CLOSED_PAPERS = (*PAPERS, errors.Unauthenticated)
 
-_MEANT = re.compile(r"─ (\w+) +(.+?) +\d{3}$", re.MULTILINE)
-
 
 def components(headers: dict[str, Shape]) -> dict[str, Shape]:
     """One response per kind of error, by its name."""
-    meant = dict(_MEANT.findall(inspect.getdoc(errors) or ""))
-    return {kind.__name__: _response(kind, meant[kind.__name__], headers) for kind in errors.KINDS}
+    return {kind.__name__: _response(kind, headers) for kind in errors.KINDS}
 
 
 def failures(kinds: Iterable[type[EvidenceError]]) -> dict[str, Shape]:
@@ -46,8 +41,8 @@ def unsupported() -> Shape:
     return {"description": "The content type is not application/json.", "content": content}
 
 
-def _response(kind: type[EvidenceError], meant: str, headers: dict[str, Shape]) -> Shape:
-    status = STATUS[kind.kind]
+def _response(kind: type[EvidenceError], headers: dict[str, Shape]) -> Shape:
+    status, meant = STATUS[kind.kind], kind.__doc__ or ""
     own = dict(headers)
     if status == 401:
         own["WWW-Authenticate"] = {
@@ -60,11 +55,11 @@ def _response(kind: type[EvidenceError], meant: str, headers: dict[str, Shape]) 
     example = {
         "type": TYPES.get(status, "api_error"),
         "code": kind.default_code,
-        "message": f"{meant[0].upper()}{meant[1:].replace('`', '')}.",
+        "message": meant.replace("`", ""),
         "request_id": "req_0123456789abcdef",
     }
     return {
-        "description": f"{meant[0].upper()}{meant[1:]}. Usual code: `{kind.default_code}`.",
+        "description": f"{meant} Usual code: `{kind.default_code}`.",
         "headers": own,
         "content": {
             "application/json": {"schema": ref("Error"), "example": {"error": example}},
