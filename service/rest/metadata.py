@@ -12,7 +12,7 @@ from service import llms, openapi
 from service.access.guard import WELL_KNOWN, resource_metadata
 from service.bootstrap import Services
 from service.openapi import Mounted
-from service.operations import search
+from service.operations.records import SEARCH
 from service.ports import SEARCH_EXTENSIONS
 from service.rest.web import prefers_page
 from service.running.readiness import READY, readiness
@@ -99,7 +99,7 @@ def _index(services: Services) -> Response:
 
 def _search() -> dict[str, Any]:
     """The search arguments of a store beyond PDPP, for servers in front of it."""
-    known = search.OPERATION.arguments.fields
+    known = SEARCH.arguments.fields
     return {
         "supported": True,
         "endpoint": "/v1/search",

@@ -40,7 +40,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "service.pdpp": ("brackets", "decode", "encode"),
     "service.operations": (
         *("", "arguments", "base", "bodies", "json_schema", "listings"),
-        *("paper_links", "papers", "read_record_field", "search"),
+        *("paper_links", "papers", "read_record_field", "records"),
     ),
     "service.mcp": (
         *("answer_cache", "blueprint", "faults", "papers", "records", "stdio"),

@@ -16,8 +16,9 @@ from evidence.records import FieldRead, Record
 from evidence.text import clip
 from evidence.values import BlobRef, Bytes, Preview
 from service.http_edge import SHOWN_INLINE
-from service.operations import read_record_field, search
+from service.operations import read_record_field
 from service.operations.base import Session, run_bounded
+from service.operations.records import SEARCH
 from service.pages.reading import shown
 from service.pages.reading.visits import Visits
 from service.ports import Filter, RecordQuery, RecordRead, SchemaQuery
@@ -71,7 +72,7 @@ def search_page(visits: Visits) -> Response:
     args: dict[str, Any] = {"query": query, "connection_id": asked["source"]}
     args |= {name: asked[name] for name in ("since", "until", "sort", "words", "cursor")}
     args = {name: value for name, value in args.items() if value}
-    page = run_bounded(search.OPERATION, session, search.OPERATION.load(args))
+    page = run_bounded(SEARCH, session, SEARCH.load(args))
     people = _people(session, page.hits)
     return visits.page(
         "search.html",
