@@ -10,7 +10,6 @@ from evidence.errors import InvalidRequest
 from evidence.handles import RecordRef
 from service.access.guard import Guard
 from service.bootstrap import Services
-from service.http_edge import SHOWN_INLINE
 from service.operations import OPERATIONS, bodies
 from service.operations.base import RecordOperation
 from service.operations.bodies import Address
@@ -43,7 +42,7 @@ def respond(blob: Blob, headers: dict[str, str]) -> Response:
         found["ETag"] = tag
     if partial:
         found["Content-Range"] = f"bytes {start}-{stop - 1}/{blob.size_bytes}"
-    if blob.media_type.split(";")[0].strip().lower() not in SHOWN_INLINE:
+    if blob.harmless_type is None:
         found["Content-Disposition"] = "attachment"
     body = () if request.method == "HEAD" else blob.chunks(start, stop)
     response = Response(body, 206 if partial else 200, found)

@@ -9,7 +9,7 @@ from flask import Blueprint, Flask, Response
 
 from evidence.version import VERSION
 from service import llms, openapi
-from service.access.guard import WELL_KNOWN, resource_metadata
+from service.access.guard import SCOPE, WELL_KNOWN
 from service.bootstrap import Services
 from service.openapi import Mounted
 from service.operations.records import SEARCH
@@ -65,10 +65,19 @@ def _document(content: bytes, media_type: str) -> Response:
 
 
 def _resource(services: Services, path: str) -> dict[str, Any] | None:
-    """The metadata of the surface at a path, with the address that clients looked it up by."""
+    """The metadata of the surface at a path, with the address that clients looked it up by.
+
+    None, hence 404, where no server hands out tokens.
+    """
     found = services.settings
-    document = resource_metadata(found.base + path, found.issuers, signs_in=found.signs_in)
-    return None if document is None else dict(document)
+    if not found.issuers:
+        return None
+    return {
+        "resource": found.base + path,
+        "authorization_servers": list(found.issuers),
+        "bearer_methods_supported": ["header"],
+        **({"scopes_supported": [SCOPE], "resource_name": "Rung"} if found.signs_in else {}),
+    }
 
 
 def _front(services: Services, page: Callable[[], Response]) -> Response:

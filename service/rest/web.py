@@ -17,8 +17,7 @@ from werkzeug.routing import BaseConverter
 from evidence import json_text, request_log, wire
 from evidence.errors import EvidenceError, Internal, InvalidRequest, TooLarge
 from evidence.limits import BUDGETS
-from service import http_edge
-from service.access.guard import Access, Guard
+from service.access.guard import Access, Guard, read_body
 from service.statuses import CODES, STATUS, TYPES
 
 
@@ -109,7 +108,7 @@ def json_body() -> dict[str, Any]:
             "The body must be JSON. Send the header Content-Type: application/json."
         )
     try:
-        body = json_text.parse(http_edge.read_body(request.environ))
+        body = json_text.parse(read_body(request.environ))
     except (json_text.TooManyValues, json_text.TooDeeplyNested) as error:
         raise TooLarge(f"The body {error}. Send a smaller, less nested one.") from None
     except orjson.JSONDecodeError:
@@ -153,7 +152,7 @@ def _failure(error: EvidenceError) -> Response:
     status, body = failure_body(error, headers()["Request-Id"])
     guard = g.get("guard") or Guard(access=Access.CLIENT_TOKEN)
     authorization = request.headers.get("Authorization")
-    more = http_edge.refusal_headers(error, status, guard, authorization)
+    more = guard.refusal_headers(error, status, authorization)
     return reply(body, status, **more)
 
 

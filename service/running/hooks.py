@@ -22,8 +22,7 @@ from evidence import request_log
 from evidence.limits import BUDGETS
 from evidence.request_log import Allowance, RequestLog, Trace, continued, sent_id
 from service.access.activity import Activity
-from service.access.guard import Guard, peer
-from service.http_edge import preflight
+from service.access.guard import Guard, peer, preflight
 from service.running import metrics
 from service.running.logs import log_request
 from service.settings import Settings

@@ -16,10 +16,9 @@ from evidence import json_text
 from evidence.errors import EvidenceError, InvalidRequest
 from evidence.limits import BUDGETS
 from evidence.routes import AUTHORIZATION_SERVER
-from service import http_edge
 from service.access import grants
 from service.access.entries import Entries
-from service.access.guard import is_loopback
+from service.access.guard import is_loopback, read_body
 from service.access.owner import Owner
 from service.bootstrap import Services
 from service.pages.layout import Layout
@@ -111,7 +110,7 @@ def _answered(view: Callable[[], Response]) -> Callable[[], Response]:
 def _register(clients: Clients, sessions: Sessions) -> Response:
     sessions.limit("register", *REGISTRATIONS)
     try:
-        body = json_text.parse(http_edge.read_body(request.environ))
+        body = json_text.parse(read_body(request.environ))
     except ValueError:
         raise InvalidRequest(
             "The registration must be a JSON object.", code="invalid_client_metadata"

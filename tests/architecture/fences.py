@@ -28,7 +28,7 @@ FENCES: dict[str, tuple[str, ...]] = {
         *("service/running/hooks.py", "service/running/metrics.py", "service/signin/"),
     ),
     "werkzeug": (
-        *("service/app.py", "service/http_edge.py", "service/mcp/blueprint.py", "service/rest/"),
+        *("service/app.py", "service/access/guard.py", "service/mcp/blueprint.py", "service/rest/"),
         "service/running/hooks.py",
     ),
     "gunicorn": (*WORKER, "service/running/logs.py"),

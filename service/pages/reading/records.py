@@ -15,7 +15,6 @@ from evidence.model import READ_FIELD, Continuation, Source, label_of
 from evidence.records import FieldRead, Record
 from evidence.text import clip
 from evidence.values import BlobRef, Bytes, Preview
-from service.http_edge import SHOWN_INLINE
 from service.operations import read_record_field
 from service.operations.base import Session, run_bounded
 from service.operations.records import SEARCH
@@ -336,12 +335,10 @@ def blob(visits: Visits) -> Response:
     """The bytes of an attachment: shown if that is harmless, else saved."""
     asked = shown.given("blob", "source")
     found = visits.records().rs.blob(asked["blob"], connection_id=asked["source"] or None)
-    media_type = found.media_type.partition(";")[0].strip().lower()
-    inline = media_type in SHOWN_INLINE
     headers = {
-        "Content-Type": media_type if inline else "application/octet-stream",
+        "Content-Type": found.harmless_type or "application/octet-stream",
         "Content-Length": str(found.size_bytes),
-        "Content-Disposition": "inline" if inline else "attachment",
+        "Content-Disposition": "inline" if found.harmless_type else "attachment",
     }
     body = () if request.method == "HEAD" else found.chunks(0, found.size_bytes)
     return Response(body, 200, headers)
