@@ -14,8 +14,7 @@ from service import bootstrap, settings
 from service.access.guard import SCOPE, WELL_KNOWN, Access, Guard, loopback_origins, origins
 from service.bootstrap import Services
 from service.mcp import blueprint as mcp
-from service.mcp.papers import PapersSurface
-from service.mcp.records import RecordsSurface
+from service.mcp.surface import PapersSurface, RecordsSurface
 from service.mcp.answer_cache import AnswerCache
 from service.pages import blueprint as pages
 from service.pages.layout import Layout

@@ -17,7 +17,7 @@ from evidence.errors import EvidenceError, InvalidRequest
 from evidence.limits import BUDGETS
 from evidence.routes import AUTHORIZATION_SERVER
 from service.access import grants
-from service.access.entries import Entries
+from service.access.sidecar import Entries
 from service.access.guard import is_loopback, read_body
 from service.access.owner import Owner
 from service.bootstrap import Services

@@ -24,7 +24,7 @@ from authlib.oauth2.rfc7636 import CodeChallenge
 from flask import Request, request
 
 from evidence.errors import Unauthenticated
-from service.access.entries import Entry
+from service.access.sidecar import Entry
 from service.access.signins import Signins
 from service.signin.clients import METHODS, OFFLINE, Client, Clients, Documents, is_url
 from service.signin.metadata import AUTHORIZE, Resources

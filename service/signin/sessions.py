@@ -11,8 +11,7 @@ from evidence import request_log
 from evidence.errors import Forbidden
 from service.access import tokens
 from service.access.guard import check_form
-from service.access.owner import SESSION_SECONDS, Owner, limit
-from service.access.passkeys import Passkeys
+from service.access.owner import SESSION_SECONDS, Owner, Passkeys, limit
 from service.access.rates import client
 
 FORM_SECONDS: Final = 600

@@ -20,7 +20,7 @@ IMPORTING = (
 FENCES: dict[str, tuple[str, ...]] = {
     "Stemmer": ("evidence/language.py",),
     "authlib": ("service/signin/",),
-    "fido2": ("service/access/passkeys.py",),
+    "fido2": ("service/access/owner.py",),
     "joserfc": ("service/issuers.py",),
     "orjson": tuple(f"{package}/" for package in PACKAGES),
     "flask": (

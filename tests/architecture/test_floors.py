@@ -47,7 +47,6 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "it checks tokens and finds their grants",
     ),
     ("service/keys.py", ("evidence", "service.cursors"), "keys are derived from a secret alone"),
-    ("service/download.py", ("evidence", *OUTBOUND, *CHECKS), "it fetches files and checks them"),
     ("service/pdpp/", ("evidence", "service.pdpp", "service.ports"), "a wire format, both ways"),
     ("service/access/guard.py", ("evidence",), "it decides, and asks nobody"),
     (
@@ -65,7 +64,11 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ),
         "statements on grants and packages, which every engine runs",
     ),
-    ("service/access/sidecar.py", ("evidence", "service.place", *TABLES), "it has no rule"),
+    (
+        "service/access/sidecar.py",
+        ("evidence", "service.access.tokens", "service.place", *TABLES),
+        "it has no rule",
+    ),
     (
         "service/access/packages.py",
         ("evidence", "service.access", "service.records.engine.Snapshot", *PORTS),
@@ -319,7 +322,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     (
         "service/fetching.py",
-        ("evidence", "service.settings", "service.download", "service.papers", "service.records"),
+        ("evidence", "service.settings", *OUTBOUND, *CHECKS),
         "it fetches for bootstrap, and knows nobody who is served",
     ),
     ("service/", OUR_OWN, "the top floor may import everything"),
