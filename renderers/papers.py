@@ -236,14 +236,12 @@ def _finds(found: PaperFinds, context: Context) -> list[str]:
         lines += [place + under, fenced(match.shown)]
         lines.append(f"  {context.step(found.read(match))}")
     if not found.matches:
-        lines.append(_nothing(found))
+        lines.append(
+            "Nothing so far; the text is long, next_match searches on."
+            if found.searched_to < found.total
+            else "No results. Try fewer or other words, or outline=true for the headings."
+        )
     return lines
-
-
-def _nothing(found: PaperFinds) -> str:
-    if found.searched_to < found.total:
-        return "Nothing so far; the text is long, next_match searches on."
-    return "No results. Try fewer or other words, or outline=true for the headings."
 
 
 def fit_outline(outline: PaperOutline, budgets: Budgets = BUDGETS) -> PaperOutline:

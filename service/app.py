@@ -3,7 +3,7 @@
 import codecs
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from urllib.parse import urlsplit
 
@@ -43,7 +43,9 @@ def create_app(services: Services | None = None) -> Flask:
         mounts[rest.PREFIX] = rest.HEADERS
         paths |= _opened(MCP_PATH, rest.PREFIX)
     if services.papers is not None:
-        mounts[rest_papers.PREFIX] = _papers_headers(services)
+        # Caches may keep answers of an open library, but none that need a token.
+        closed = services.settings.papers_tokens
+        mounts[rest_papers.PREFIX] = rest_papers.HEADERS if closed else rest_papers.OPEN_HEADERS
         paths |= _opened(PAPERS_PATH, rest_papers.PREFIX)
     activity = services.store.activity if services.store else None
     hooks.prepare(app, _guard(services, Access.OPEN), services.settings, mounts, activity)
@@ -79,28 +81,20 @@ def _services() -> Services:
         services = bootstrap.build(settings.load())
     except settings.SettingsError as error:
         sys.exit(f"rung cannot start:\n{error}")
-    for line in _concerns(services):
+    # What keeps nothing from starting, and is likely a mistake.
+    for line in explanation.strangers(settings.environment()):
         log.warning(line)
+    place = services.store and services.store.place
+    if place and (reason := opening.concern(place)):
+        log.warning(
+            f"Cannot serve the store {place}: {reason}. /readyz reports when it is available."
+        )
     return services
-
-
-def _concerns(services: Services) -> Iterator[str]:
-    """A line for each thing that keeps nothing from starting, and is likely a mistake."""
-    yield from explanation.strangers(settings.environment())
-    if services.store is not None:
-        place = services.store.place
-        if reason := opening.concern(place):
-            yield f"Cannot serve the store {place}: {reason}. /readyz reports when it is available."
 
 
 def _opened(mcp_path: str, prefix: str) -> dict[str, list[str]]:
     """The paths that tokens for each path open. Answers of an MCP surface link to its routes."""
     return {mcp_path: [mcp_path, prefix], prefix: [prefix]}
-
-
-def _papers_headers(services: Services) -> dict[str, str]:
-    """Caches may keep answers of an open library, but none that need a token."""
-    return rest_papers.HEADERS if services.settings.papers_tokens else rest_papers.OPEN_HEADERS
 
 
 def _mount_records(app: Flask, services: Services) -> None:

@@ -239,12 +239,16 @@ def _authority(
     bulkhead = Bulkhead(settings.threads)
     remote = None
     if upstream is not None:
+        introspection = None
+        if settings.introspection_url is not None:
+            introspection = Introspection(
+                settings.introspection_url,
+                settings.introspection_client_id or "",
+                settings.introspection_client_secret or "",
+            )
+        reserved = tokens.PREFIX if store else None
         remote = RemoteAuthority(
-            upstream,
-            _introspection(settings),
-            settings.audience,
-            bulkhead,
-            reserved=tokens.PREFIX if store else None,
+            upstream, introspection, settings.audience, bulkhead, reserved=reserved
         )
     each = WorkerPool(BUDGETS.fan_out_threads, "fan-out").map
     issuers = _issuers(settings, store) if store and not upstream else None
@@ -272,16 +276,6 @@ def _issuers(settings: Settings, store: Store) -> "Issuers | None":
     from service.issuers import Issuers
 
     return Issuers(settings.authorization_servers, settings.base, signins)
-
-
-def _introspection(settings: Settings) -> Introspection | None:
-    if settings.introspection_url is None:
-        return None
-    return Introspection(
-        settings.introspection_url,
-        settings.introspection_client_id or "",
-        settings.introspection_client_secret or "",
-    )
 
 
 def _papers(settings: Settings) -> "Papers | None":

@@ -1,4 +1,4 @@
-"""Downloads a store or a snapshot at start, for hosts with an empty disk, and chooses its folder."""
+"""Downloads a store or a snapshot at start, for hosts with an empty disk, and picks its folder."""
 
 import fcntl
 import gzip
@@ -11,8 +11,7 @@ import stat
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,7 +88,9 @@ def fetch(
     try:
         if not home.is_dir():
             into.mkdir(parents=True, exist_ok=True)
-            with _alone(into):
+            with (into / ".lock").open("w") as lock:
+                # Others that start at the same time do not download the same file.
+                fcntl.flock(lock, fcntl.LOCK_EX)
                 if not home.is_dir():
                     _install(download, into, home, url, most_bytes)
         return _find(download, home)
@@ -97,14 +98,6 @@ def fetch(
         raise download.unusable(
             f"could not be written to disk: {reason(error)}", "Free space there, and allow writing."
         ) from error
-
-
-@contextmanager
-def _alone(into: Path) -> Iterator[None]:
-    """Keeps other processes that start at the same time from downloading the same file."""
-    with (into / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _install(download: Download, into: Path, home: Path, url: str, most_bytes: int) -> None:
@@ -118,7 +111,9 @@ def _install(download: Download, into: Path, home: Path, url: str, most_bytes: i
             raise download.unusable(
                 f"has the SHA-256 {checksum}", f"Correct {download.checksum_variable} or the file."
             )
-        if _is_bare(body):
+        with body.open("rb") as start:
+            is_bare = start.read(len(MAGIC)) == MAGIC
+        if is_bare:
             body.rename(content / download.file)
         else:
             _unpack(download, body, content, most_bytes)
@@ -157,11 +152,6 @@ def _unpack(download: Download, body: Path, content: Path, most_bytes: int) -> N
         raise download.unusable(
             "is neither an SQLite file nor a complete tar archive", download.wanted
         ) from error
-
-
-def _is_bare(body: Path) -> bool:
-    with body.open("rb") as start:
-        return start.read(len(MAGIC)) == MAGIC
 
 
 def _find(download: Download, home: Path) -> Path:

@@ -89,7 +89,10 @@ class Guard:
             return
         if self.allowed_hosts is not None:
             known = self.allowed_hosts
-        elif self.loopback_hosts is not None and is_loopback(peer) and not _is_loopback_name(name):
+        elif self.loopback_hosts is not None and is_loopback(peer):
+            plain = name.removesuffix(".")
+            if plain == "localhost" or plain.endswith(".localhost"):
+                return
             known = self.loopback_hosts
         else:
             return
@@ -214,11 +217,6 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     except ValueError:
         return None
     return getattr(found, "ipv4_mapped", None) or found
-
-
-def _is_loopback_name(name: str) -> bool:
-    plain = name.removesuffix(".")
-    return plain == "localhost" or plain.endswith(".localhost")
 
 
 def _without_port(host: str) -> str:

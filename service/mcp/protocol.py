@@ -47,7 +47,10 @@ class Server:
         self._info = info
         self._meta = {SERVER_INFO: info}
         self._scope = "private" if surface.private else "public"
-        self._mirrors = {tool["name"]: validation.mirrors(tool) for tool in surface.tools}
+        self._mirrors = {
+            tool["name"]: tuple(validation.mirrors(tool.get("inputSchema", {})))
+            for tool in surface.tools
+        }
         self._needs = {
             tool["name"]: tool["_meta"][NEEDS_CAPABILITY]
             for tool in surface.tools

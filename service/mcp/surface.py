@@ -103,7 +103,7 @@ class OperationTools:
         if operation is None:
             raise UnknownTool(name)
         try:
-            return _result(self.rendered(operation, arguments, session))
+            rendering = self.rendered(operation, arguments, session)
         except EvidenceError as error:
             request_log.current().error = error.code
             error.calls += retries(error, operation, arguments)
@@ -112,6 +112,13 @@ class OperationTools:
                 "structuredContent": failure.structured(error),
                 "isError": True,
             }
+        result: dict[str, Any] = {
+            "content": [_text(block) for block in rendering.blocks],
+            "structuredContent": rendering.structured,
+        }
+        if rendering.hidden:
+            result["_meta"] = {HIDDEN: rendering.hidden["resource"]}
+        return result
 
     def rendered(self, operation: Operation, given: dict[str, Any], session: Caller) -> Rendering:
         """Both channels of the answer of an operation to unchecked arguments."""
@@ -121,16 +128,6 @@ class OperationTools:
             request_log.current().incomplete = True
         context = Context(fence_key=session.fence_key, base_url=session.base_url)
         return operation.render(reading, context)
-
-
-def _result(rendering: Rendering) -> dict[str, Any]:
-    result: dict[str, Any] = {
-        "content": [_text(block) for block in rendering.blocks],
-        "structuredContent": rendering.structured,
-    }
-    if rendering.hidden:
-        result["_meta"] = {HIDDEN: rendering.hidden["resource"]}
-    return result
 
 
 def _text(text: str) -> dict[str, Any]:

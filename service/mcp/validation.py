@@ -80,16 +80,12 @@ def _check(header: str, sent: str | None, expected: Any) -> None:
     raise mismatch(header, "differs from the request body")
 
 
-def mirrors(tool: Mapping[str, Any]) -> tuple[Mirror, ...]:
-    """The `Mcp-Param-*` headers a tool declares; none for most."""
-    return tuple(_declared(tool.get("inputSchema", {}), ()))
-
-
-def _declared(schema: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[Mirror]:
+def mirrors(schema: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[Mirror]:
+    """The `Mcp-Param-*` headers the schema of a tool declares; none for most."""
     for key, part in schema.get("properties", {}).items():
         if name := part.get("x-mcp-header"):
             yield f"Mcp-Param-{name}", (*path, key)
-        yield from _declared(part, (*path, key))
+        yield from mirrors(part, (*path, key))
 
 
 def check_mirrors(

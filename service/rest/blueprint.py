@@ -13,7 +13,7 @@ from service.bootstrap import Services
 from service.operations import OPERATIONS, bodies
 from service.operations.base import RecordOperation
 from service.operations.bodies import Address
-from service.operations.listings import BLOB_PATH, LISTINGS, Listing
+from service.operations.listings import BLOB, LISTINGS, Listing
 from service.ports import Blob
 from service.rest import arguments, web
 
@@ -77,6 +77,7 @@ def _bounds(first: str, last: str, size: int) -> tuple[int, int]:
 PDPP_VERSION = "2026-04-06"
 PREFIX = "/v1"
 HEADERS = {"PDPP-Version": PDPP_VERSION}
+Served = RecordOperation | Listing
 #: The route of a record, which has a page for people too.
 PAGED = "rest.fetch"
 
@@ -85,15 +86,14 @@ def mount(app: Flask, services: Services, guard: Guard) -> None:
     """Adds the read routes under /v1 to an application that is `web.prepare`d."""
     routes = Blueprint("rest", __name__)
     routes.before_request(lambda: _open(services, guard))
-    for operation in OPERATIONS:
+    served: tuple[Served, ...] = (*OPERATIONS, *LISTINGS)
+    for operation in served:
         rule = _rule(operation.route.path)
         routes.add_url_rule(rule, operation.name, _view(operation))
         if operation.route.posted:
             name = f"post_{operation.name}"
             routes.add_url_rule(rule, name, _posted_view(operation), methods=["POST"])
-    for listing in LISTINGS:
-        routes.add_url_rule(_rule(listing.path), listing.name, _listing_view(listing))
-    routes.add_url_rule(_rule(BLOB_PATH), "blob", _blob)
+    routes.add_url_rule(_rule(BLOB.route.path), "blob", _blob)
     app.register_blueprint(routes)
 
 
@@ -128,7 +128,7 @@ def _page_of_record() -> Response:
     return Response("", 303, {**headers, "Cache-Control": "no-store"})
 
 
-def _view(operation: RecordOperation) -> Callable[..., Response]:
+def _view(operation: Served) -> Callable[..., Response]:
     def view(**path: str) -> Response:
         given, extra = arguments.read(operation, web.query(), known=arguments.ALWAYS_KNOWN)
         if "record_id" in path:
@@ -140,7 +140,7 @@ def _view(operation: RecordOperation) -> Callable[..., Response]:
     return view
 
 
-def _posted_view(operation: RecordOperation) -> Callable[..., Response]:
+def _posted_view(operation: Served) -> Callable[..., Response]:
     def view() -> Response:
         if web.query():
             raise InvalidRequest(
@@ -154,36 +154,17 @@ def _posted_view(operation: RecordOperation) -> Callable[..., Response]:
     return view
 
 
-def _asked(operation: RecordOperation, given: dict[str, Any], extra: dict[str, str]) -> Response:
+def _asked(operation: Served, given: dict[str, Any], extra: dict[str, str]) -> Response:
     """The answer to parsed arguments of a GET or a POST."""
     arguments.take_alias(given, extra)
-    return web.page(bodies.body(operation, g.session, given, _here(), extra))
-
-
-def _here() -> Address:
-    """The requested address of the answer."""
-    return Address(request.environ["PATH_INFO"], web.query(), posted=request.method == "POST")
-
-
-def _listing_view(listing: Listing) -> Callable[..., Response]:
-    def view(**path: str) -> Response:
-        connection_id, warnings = _connection()
-        answer = listing.ask(g.session, connection_id=connection_id, **path)
-        return web.page(bodies.linked(bodies.served(answer), _here(), warnings))
-
-    return view
-
-
-def _connection() -> tuple[str | None, list[dict[str, Any]]]:
-    """Return the connection asked for by any of its names, and a warning for a deprecated one."""
-    given, extra = arguments.read_listing(web.query())
-    arguments.take_alias(given, extra)
-    given = bodies.narrowed(g.session, given, extra)
-    return given.get("connection_id"), bodies.alias_warnings(extra)
+    here = Address(request.environ["PATH_INFO"], web.query(), posted=request.method == "POST")
+    return web.page(bodies.body(operation, g.session, given, here, extra))
 
 
 def _blob(blob_id: str) -> Response:
-    connection_id, warnings = _connection()
+    given, extra = arguments.read(BLOB, web.query(), known=arguments.ALWAYS_KNOWN)
+    arguments.take_alias(given, extra)
+    asked = BLOB.load_rest(bodies.narrowed(g.session, given, extra))
+    warnings = bodies.alias_warnings(extra)
     warning = {"PDPP-Warning": f"{one['code']}: {one['param']}" for one in warnings}
-    blob = g.session.rs.blob(blob_id, connection_id=connection_id)
-    return respond(blob, {**web.headers(), **warning})
+    return respond(BLOB.ask(g.session, blob_id, **asked), {**web.headers(), **warning})
