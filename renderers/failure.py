@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from evidence import wire
 from evidence.errors import EvidenceError
 from evidence.limits import CONTRACT
 from evidence.model import spelled
@@ -40,10 +39,6 @@ def render_lines(error: EvidenceError, spell: Spell = spelled) -> str:
             lines.append(f"{name}: {_detail(value)}")
     lines += [step(call, spell) for call in error.calls]
     return "\n".join(lines)
-
-
-def structured(error: EvidenceError) -> dict[str, Any]:
-    return wire.failure(error)
 
 
 def _detail(value: Any) -> str:

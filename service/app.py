@@ -18,7 +18,7 @@ from service.mcp.surface import PapersSurface, RecordsSurface
 from service.mcp.answer_cache import AnswerCache
 from service.pages import blueprint as pages
 from service.pages.layout import Layout
-from service.rest import blueprint as rest, metadata, papers as rest_papers, web
+from service.rest import blueprint as rest, metadata, web
 from service.running import hooks, metrics
 from service.settings import explanation
 from service.records import opening
@@ -44,9 +44,8 @@ def create_app(services: Services | None = None) -> Flask:
         paths |= _opened(MCP_PATH, rest.PREFIX)
     if services.papers is not None:
         # Caches may keep answers of an open library, but none that need a token.
-        closed = services.settings.papers_tokens
-        mounts[rest_papers.PREFIX] = rest_papers.HEADERS if closed else rest_papers.OPEN_HEADERS
-        paths |= _opened(PAPERS_PATH, rest_papers.PREFIX)
+        mounts[rest.PAPERS_PREFIX] = {} if services.settings.papers_tokens else rest.OPEN_HEADERS
+        paths |= _opened(PAPERS_PATH, rest.PAPERS_PREFIX)
     activity = services.store.activity if services.store else None
     hooks.prepare(app, _guard(services, Access.OPEN), services.settings, mounts, activity)
     web.prepare(app, mounts)
@@ -62,7 +61,7 @@ def create_app(services: Services | None = None) -> Flask:
         owner = sessions.current
     layout = Layout(services, MCP_PATH, PAPERS_PATH, owner)
     front, missing = pages.mount(app, layout)
-    web.show_missing(app, missing)
+    app.extensions[web.MISSING] = missing
     metadata.mount(app, services, list(paths), front)
     if services.signins is not None:
         signin.mount(app, layout, sessions, paths)
@@ -121,7 +120,7 @@ def _mount_papers(app: Flask, services: Services) -> None:
         app.register_blueprint(
             mcp.blueprint(surface, path=path, guard=guard, open_session=open_session, name=name)
         )
-    rest_papers.mount(app, services, _guard(services, access, rest_papers.PREFIX))
+    rest.mount_papers(app, services, _guard(services, access, rest.PAPERS_PREFIX))
 
 
 def _guard(services: Services, access: Access, path: str = MCP_PATH) -> Guard:

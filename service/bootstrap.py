@@ -190,7 +190,7 @@ class Services:
     @property
     def sessions(self) -> Sealer:
         """What seals the cookies of the reading pages."""
-        return keys.of_sessions(self._secret)
+        return Sealer(self._secret, "reading session")
 
     @property
     def _secret(self) -> bytes:
@@ -223,7 +223,13 @@ def build(settings: Settings) -> Services:
     if store is not None and settings.signs_in:
         signins = Signins(Entries(store.sidecar))
     authority = _authority(settings, store, upstream, signins) if store or upstream else None
-    rates, each = _rates(settings), rendering_pool()
+    limits = (settings.rate_limit_token, settings.rate_limit_address, settings.rate_limit_failures)
+    rates = None
+    if any(limits) or settings.rate_limit_storage is not None:  # a storage is always checked
+        from service.access.rates import Rates
+
+        rates = Rates(settings)
+    each = rendering_pool()
     return Services(settings, authority, store, upstream, papers, rates, signins, each)
 
 
@@ -290,13 +296,3 @@ def _papers(settings: Settings) -> "Papers | None":
     from service.papers.snapshot_library import Papers
 
     return Papers(path, settings.papers_assets)
-
-
-def _rates(settings: Settings) -> "Rates | None":
-    """The rate limits, if any are set. A configured storage is always checked."""
-    limits = (settings.rate_limit_token, settings.rate_limit_address, settings.rate_limit_failures)
-    if not any(limits) and settings.rate_limit_storage is None:
-        return None
-    from service.access.rates import Rates
-
-    return Rates(settings)

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 import orjson
 
-from evidence import handles, request_log
+from evidence import handles, request_log, wire
 from evidence.errors import EvidenceError, InvalidRequest, NotFound
 from evidence.limits import CONTRACT
 from evidence.papers import METADATA, SOURCE, SUMMARY
@@ -109,7 +109,7 @@ class OperationTools:
             error.calls += retries(error, operation, arguments)
             return {
                 "content": [_text(failure.render_lines(error))],
-                "structuredContent": failure.structured(error),
+                "structuredContent": wire.failure(error),
                 "isError": True,
             }
         result: dict[str, Any] = {

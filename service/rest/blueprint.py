@@ -1,4 +1,7 @@
-"""REST under /v1: one loop over the operations, the PDPP body of the port's answer, and blobs."""
+"""REST under /v1 and /papers/v1: a loop over the operations of each, and blobs.
+
+The bodies of records are those of PDPP. Those of papers have their next calls as links.
+"""
 
 import re
 from collections.abc import Callable
@@ -6,14 +9,16 @@ from typing import Any
 
 from flask import Blueprint, Flask, Response, g, request, url_for
 
+from evidence import papers_wire
 from evidence.errors import InvalidRequest
 from evidence.handles import RecordRef
 from service.access.guard import Guard
 from service.bootstrap import Services
-from service.operations import OPERATIONS, bodies
-from service.operations.base import RecordOperation
+from service.operations import OPERATIONS, bodies, paper_links
+from service.operations.base import PaperOperation, RecordOperation, run_bounded
 from service.operations.bodies import Address
 from service.operations.listings import BLOB, LISTINGS, Listing
+from service.operations.papers import PAPER_OPERATIONS
 from service.ports import Blob
 from service.rest import arguments, web
 
@@ -28,11 +33,16 @@ def respond(blob: Blob, headers: dict[str, str]) -> Response:
     start, stop, partial = 0, blob.size_bytes, False
     tag = f'"{blob.sha256}"' if blob.sha256 else None
     asked = _RANGE.fullmatch(request.headers.get("Range", "").strip())
-    if asked and (asked[1] or asked[2]) and blob.size_bytes and _is_still(tag):
+    # A date in If-Range never matches.
+    still = request.headers.get("If-Range", tag or "").strip() == (tag or "")
+    if asked and (asked[1] or asked[2]) and blob.size_bytes and still:
         start, stop = _bounds(asked[1], asked[2], blob.size_bytes)
         partial = True
     if start >= stop and blob.size_bytes:
-        return _outside(blob.size_bytes, headers["Request-Id"])
+        size = blob.size_bytes
+        message = f"The range is outside the blob, which has {size} bytes. Request one inside it."
+        refused = {"code": "range_not_satisfiable", "message": message, "param": "Range"}
+        return web.refused(416, refused, **{"Content-Range": f"bytes */{size}"})
     found = {
         **headers,
         "Content-Length": str(stop - start),
@@ -44,27 +54,11 @@ def respond(blob: Blob, headers: dict[str, str]) -> Response:
         found["Content-Range"] = f"bytes {start}-{stop - 1}/{blob.size_bytes}"
     if blob.harmless_type is None:
         found["Content-Disposition"] = "attachment"
-    body = () if request.method == "HEAD" else blob.chunks(start, stop)
-    response = Response(body, 206 if partial else 200, found)
+    content = () if request.method == "HEAD" else blob.chunks(start, stop)
+    response = Response(content, 206 if partial else 200, found)
     known = len(blob.media_type) < 256 and _MEDIA_TYPE.fullmatch(blob.media_type)
     response.headers["Content-Type"] = blob.media_type if known else UNKNOWN_TYPE
     return response
-
-
-def _is_still(tag: str | None) -> bool:
-    """True if If-Range matches the blob; a date never does."""
-    if_range = request.headers.get("If-Range")
-    return if_range is None or if_range.strip() == tag
-
-
-def _outside(size: int, request_id: str) -> Response:
-    found = {
-        "code": "range_not_satisfiable",
-        "message": f"The range is outside the blob, which has {size} bytes. Request one inside it.",
-        "param": "Range",
-    }
-    body = web.wrapped(416, found, request_id)
-    return web.reply(body, 416, **{"Content-Range": f"bytes */{size}"})
 
 
 def _bounds(first: str, last: str, size: int) -> tuple[int, int]:
@@ -77,6 +71,12 @@ def _bounds(first: str, last: str, size: int) -> tuple[int, int]:
 PDPP_VERSION = "2026-04-06"
 PREFIX = "/v1"
 HEADERS = {"PDPP-Version": PDPP_VERSION}
+PAPERS_PREFIX = "/papers/v1"
+#: For an open library: snapshots change rarely, and a minute of delay does no harm.
+OPEN_HEADERS = {
+    "Cache-Control": "public, max-age=60, stale-while-revalidate=600",
+    "Vary": "Origin",
+}
 Served = RecordOperation | Listing
 #: The route of a record, which has a page for people too.
 PAGED = "rest.fetch"
@@ -168,3 +168,30 @@ def _blob(blob_id: str) -> Response:
     warnings = bodies.alias_warnings(extra)
     warning = {"PDPP-Warning": f"{one['code']}: {one['param']}" for one in warnings}
     return respond(BLOB.ask(g.session, blob_id, **asked), {**web.headers(), **warning})
+
+
+def mount_papers(app: Flask, services: Services, guard: Guard) -> None:
+    """Adds the routes under /papers/v1 to an application that is `web.prepare`d."""
+
+    def open_session() -> None:
+        g.session = services.open_papers(web.begin(guard), PAPERS_PREFIX)
+
+    routes = Blueprint("papers", __name__)
+    routes.before_request(open_session)
+    for operation in PAPER_OPERATIONS:
+        paths = {operation.route.path: {}, **operation.route.variants}
+        for number, (path, fixed) in enumerate(paths.items()):
+            view = _papers_view(operation, fixed)
+            routes.add_url_rule(_rule(path), f"{operation.name}_{number}", view)
+    app.register_blueprint(routes)
+
+
+def _papers_view(operation: PaperOperation, fixed: dict[str, Any]) -> Callable[..., Response]:
+    def view(**path: str) -> Response:
+        given, _ = arguments.read(operation, web.query(), fixed=fixed)
+        asked = operation.load_rest({**given, **path, **fixed})
+        body = papers_wire.body(run_bounded(operation, g.session, asked), paper_links.as_links)
+        here = Address(request.environ["PATH_INFO"], web.query())
+        return web.page(paper_links.body(body, str(here)))
+
+    return view

@@ -30,10 +30,16 @@ def mount(
     those of the surfaces; clients that look at no path get the first. Without named authorization
     servers there are no well-known documents.
     """
+
+    def ready() -> Response:
+        """200 if everything here answers, else 503 with the reason."""
+        body = readiness(services)
+        return _json(body, 200 if body["status"] == READY else 503)
+
     routes = Blueprint("metadata", __name__)
     routes.add_url_rule("/", "index", lambda: _front(services, page))
     routes.add_url_rule("/healthz", "healthz", lambda: _json({"status": "ok"}))
-    routes.add_url_rule("/readyz", "readyz", lambda: _ready(services))
+    routes.add_url_rule("/readyz", "readyz", ready)
     for number, suffix in enumerate(("", *paths, *(f"{path}/" for path in paths))):
         document = _resource(services, suffix or paths[0])
         if document is not None:
@@ -115,12 +121,6 @@ def _search() -> dict[str, Any]:
         "parameters": [name for name in SEARCH_EXTENSIONS if name in known],
         "score": {"supported": False},
     }
-
-
-def _ready(services: Services) -> Response:
-    """200 if everything here answers, else 503 with the reason."""
-    body = readiness(services)
-    return _json(body, 200 if body["status"] == READY else 503)
 
 
 def _json(body: dict[str, Any], status: int = 200) -> Response:

@@ -5,7 +5,6 @@ address raw.
 """
 
 import logging
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
 
@@ -20,19 +19,6 @@ from evidence.limits import BUDGETS
 from service.access.guard import Access, Guard, read_body
 from service.statuses import CODES, STATUS, TYPES
 
-
-def failure_body(error: EvidenceError, request_id: str) -> tuple[int, dict[str, Any]]:
-    """(status, body) of an error."""
-    status = STATUS[error.kind]
-    return status, wrapped(status, wire.failure(error)["error"], request_id)
-
-
-def wrapped(status: int, error: dict[str, Any], request_id: str) -> dict[str, Any]:
-    """`{"error": {type, code, message, request_id, …}}`."""
-    kind = TYPES.get(status, "api_error")
-    return {"error": {"type": kind, **error, "request_id": request_id}}
-
-
 ALWAYS = {
     "Cache-Control": "private, no-store",
     "X-Content-Type-Options": "nosniff",
@@ -40,6 +26,7 @@ ALWAYS = {
 }
 
 MOUNTS = "rung-rest"
+#: The extension that answers browsers at unknown addresses.
 MISSING = "rung-missing"
 #: Paths for programs: their errors are JSON, whatever a browser prefers.
 FOR_PROGRAMS = ("/v1", "/papers/v1", "/mcp")
@@ -71,11 +58,6 @@ def prepare(app: Flask, mounts: dict[str, dict[str, str]]) -> None:
     app.register_error_handler(EvidenceError, _failure)
     app.register_error_handler(HTTPException, lambda error: _http_failure(error, prefixes))
     app.register_error_handler(Exception, _unexpected)
-
-
-def show_missing(app: Flask, page: Callable[[], Response]) -> None:
-    """Answers browsers with `page` at unknown addresses."""
-    app.extensions[MISSING] = page
 
 
 def prefers_page() -> bool:
@@ -139,6 +121,12 @@ def reply(body: dict[str, Any], status: int = 200, **more: str) -> Response:
     return response
 
 
+def refused(status: int, error: dict[str, Any], **more: str) -> Response:
+    """`{"error": {type, code, message, request_id, …}}`."""
+    kind, id = TYPES.get(status, "api_error"), headers()["Request-Id"]
+    return reply({"error": {"type": kind, **error, "request_id": id}}, status, **more)
+
+
 def page(body: dict[str, Any]) -> Response:
     """A JSON answer with the next page also in the header `Link`, if that is short enough."""
     following = body["links"].get("next")
@@ -149,11 +137,11 @@ def page(body: dict[str, Any]) -> Response:
 
 def _failure(error: EvidenceError) -> Response:
     request_log.current().error = error.code
-    status, body = failure_body(error, headers()["Request-Id"])
+    status = STATUS[error.kind]
     guard = g.get("guard") or Guard(access=Access.CLIENT_TOKEN)
     authorization = request.headers.get("Authorization")
     more = guard.refusal_headers(error, status, authorization)
-    return reply(body, status, **more)
+    return refused(status, wire.failure(error)["error"], **more)
 
 
 def _http_failure(error: HTTPException, prefixes: tuple[str, ...]) -> Response:
@@ -170,8 +158,7 @@ def _http_failure(error: HTTPException, prefixes: tuple[str, ...]) -> Response:
     }.get(status, error.description or "The request was refused.")
     verbs = error.valid_methods if isinstance(error, MethodNotAllowed) else None
     more = {"Allow": ", ".join(sorted(verbs))} if verbs else {}
-    found = {"code": code, "message": message}
-    return reply(wrapped(status, found, headers()["Request-Id"]), status, **more)
+    return refused(status, {"code": code, "message": message}, **more)
 
 
 def _is_visit() -> bool:
@@ -181,8 +168,5 @@ def _is_visit() -> bool:
 
 
 def _unexpected(error: Exception) -> Response:
-    id = headers()["Request-Id"]
-    logger.exception("request %s failed", id)
-    request_log.current().error = Internal.default_code
-    status, body = failure_body(Internal(), id)
-    return reply(body, status)
+    logger.exception("request %s failed", headers()["Request-Id"])
+    return _failure(Internal())

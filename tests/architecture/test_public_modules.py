@@ -46,7 +46,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         *("answer_cache", "blueprint", "faults", "stdio"),
         *("surface", "validation", "versions"),
     ),
-    "service.rest": ("blueprint", "metadata", "papers", "web"),
+    "service.rest": ("blueprint", "metadata", "web"),
     "service.openapi": ("",),
     "service.pages": ("blueprint", "layout"),
     "service.signin": ("blueprint",),
